@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# agbox_layer(<name> SOURCES ... DEPENDS <layers and libraries>): one target per folder of src/.
+# scripts/check-layers holds the #include lines to the same rule.
+
+function(agbox_layer name)
+  cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(agbox_${name} STATIC ${LAYER_SOURCES})
+  add_library(agbox::${name} ALIAS agbox_${name})
+  target_include_directories(agbox_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(agbox_${name} PUBLIC ${LAYER_DEPENDS} PRIVATE agbox_compile_options)
+endfunction()
+
+# agbox_program(<name> SOURCES ... DEPENDS ...): an executable in build/<preset>/bin.
+function(agbox_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE ${PROGRAM_DEPENDS} agbox_compile_options)
+endfunction()
+
+# agbox_test(<name> SOURCES ... DEPENDS ... [LABELS ...]): a GoogleTest program; each TEST is a CTest test.
+function(agbox_test name)
+  cmake_parse_arguments(CASE "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  add_executable(${name} ${CASE_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${CASE_DEPENDS} GTest::gmock GTest::gtest_main agbox_compile_options)
+  target_compile_definitions(${name} PRIVATE AGBOX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(NOT CASE_LABELS)
+    set(CASE_LABELS unit)
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${CASE_LABELS}" TIMEOUT 300)
+endfunction()
+include(GoogleTest)

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Broken invariants end the process: recovery at the next start repairs more than a guess here
+// could.
+#pragma once
+
+#include <string_view>
+
+namespace agbox {
+
+// Writes one line to stderr and aborts.
+[[noreturn]] void die(std::string_view why);
+
+}  // namespace agbox
+
+#define AGBOX_CHECK(condition, why)                                       \
+  do {                                                                    \
+    if (!(condition)) ::agbox::die("check failed: " #condition ": " why); \
+  } while (false)

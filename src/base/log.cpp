@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+
+namespace agbox {
+namespace {
+
+std::atomic<LogLevel> minimum_level{LogLevel::Info};
+std::atomic<int> log_fd{STDERR_FILENO};
+
+// Length of the well-formed UTF-8 sequence at the start of `text`, or 0.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto continues = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
+  if (byte(0) < 0x80) return 1;
+  if (byte(0) >= 0xC2 && byte(0) <= 0xDF) return continues(1) ? 2 : 0;
+  if (byte(0) >= 0xE0 && byte(0) <= 0xEF) {
+    if (!continues(1) || !continues(2)) return 0;
+    if (byte(0) == 0xE0 && byte(1) < 0xA0) return 0;   // overlong
+    if (byte(0) == 0xED && byte(1) >= 0xA0) return 0;  // a surrogate
+    return 3;
+  }
+  if (byte(0) >= 0xF0 && byte(0) <= 0xF4) {
+    if (!continues(1) || !continues(2) || !continues(3)) return 0;
+    if (byte(0) == 0xF0 && byte(1) < 0x90) return 0;   // overlong
+    if (byte(0) == 0xF4 && byte(1) >= 0x90) return 0;  // above U+10FFFF
+    return 4;
+  }
+  return 0;
+}
+
+// 2026-01-02T03:04:05.678901Z
+std::string timestamp() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  std::tm utc{};
+  ::gmtime_r(&now.tv_sec, &utc);
+  std::array<char, 64> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  const int more =
+      std::snprintf(text.data() + length, text.size() - length, ".%06ldZ", now.tv_nsec / 1000);
+  return {text.data(), length + static_cast<std::size_t>(more)};
+}
+
+}  // namespace
+
+std::string json_quote(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const char c = text[0];
+    if (length == 0) {
+      out += "\xEF\xBF\xBD";
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      std::array<char, 8> escaped{};
+      std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned char>(c));
+      out += escaped.data();
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out + '"';
+}
+
+std::optional<LogLevel> parse_log_level(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (lower == "debug") return LogLevel::Debug;
+  if (lower == "info") return LogLevel::Info;
+  if (lower == "warn") return LogLevel::Warn;
+  if (lower == "error") return LogLevel::Error;
+  return std::nullopt;
+}
+
+std::string_view log_level_name(LogLevel level) {
+  switch (level) {
+    case LogLevel::Debug:
+      return "DEBUG";
+    case LogLevel::Info:
+      return "INFO";
+    case LogLevel::Warn:
+      return "WARN";
+    case LogLevel::Error:
+      return "ERROR";
+  }
+  return "ERROR";
+}
+
+void set_log_level(LogLevel level) {
+  minimum_level = level;
+}
+void set_log_fd(int fd) {
+  log_fd = fd;
+}
+
+LogField::LogField(std::string_view key, std::string_view value)
+    : json_("," + json_quote(key) + ":" + json_quote(value)) {}
+LogField::LogField(std::string_view key, bool value)
+    : LogField(key, value ? "true" : "false", Raw{}) {}
+LogField::LogField(std::string_view key, const std::string& value, Raw)
+    : json_("," + json_quote(key) + ":" + value) {}
+
+Logger Logger::with(const LogField& field) const {
+  Logger more = *this;
+  more.fields_ += field.json();
+  return more;
+}
+
+void Logger::debug(std::string_view message, std::initializer_list<LogField> fields) const {
+  write(LogLevel::Debug, message, fields);
+}
+void Logger::info(std::string_view message, std::initializer_list<LogField> fields) const {
+  write(LogLevel::Info, message, fields);
+}
+void Logger::warn(std::string_view message, std::initializer_list<LogField> fields) const {
+  write(LogLevel::Warn, message, fields);
+}
+void Logger::error(std::string_view message, std::initializer_list<LogField> fields) const {
+  write(LogLevel::Error, message, fields);
+}
+
+void Logger::write(LogLevel level, std::string_view message,
+                   std::initializer_list<LogField> fields) const {
+  if (level < minimum_level.load(std::memory_order_relaxed)) return;
+  std::string line = "{\"time\":\"" + timestamp() + "\",\"level\":\"" +
+                     std::string(log_level_name(level)) + "\",\"msg\":" + json_quote(message) +
+                     fields_;
+  for (const LogField& field : fields) line += field.json();
+  line += "}\n";
+  // One write per line: lines of several threads do not mix. Nobody can be told when it fails.
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(log_fd.load(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace agbox

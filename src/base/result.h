@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures that can be expected are values: a Result is the value or an Error, and an Error is a
+// closed Reason (what a program may act on) with one sentence (what a person reads) and the facts
+// beside it (what a client library picks out). Exceptions are bugs.
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace agbox {
+
+// The reasons that clients see as google.rpc.ErrorInfo.reason; see reason_name().
+enum class Reason {
+  InvalidArgument,
+  SandboxNotFound,
+  SandboxIdAlreadyExists,
+  SandboxNotReady,
+  SandboxInvalidState,
+  SandboxEventSequenceExpired,
+  ExecNotFound,
+  ExecIdAlreadyExists,
+  ExecAlreadyTerminal,
+  EngineUnavailable,
+  ResourceExhausted,
+  Unimplemented,
+  ShuttingDown,
+  Internal,
+};
+
+// The wire name, for example SANDBOX_NOT_FOUND.
+std::string_view reason_name(Reason reason);
+
+class [[nodiscard]] Error {
+ public:
+  using Metadata = std::map<std::string, std::string>;
+
+  Error(Reason reason, std::string message, Metadata metadata = {})
+      : reason_(reason), message_(std::move(message)), metadata_(std::move(metadata)) {}
+
+  Reason reason() const { return reason_; }
+  const std::string& message() const { return message_; }
+  const Metadata& metadata() const { return metadata_; }
+
+  // The same failure, seen from one step further out: "<context>: <message>".
+  Error within(std::string_view context) const {
+    return {reason_, std::string(context) + ": " + message_, metadata_};
+  }
+
+  bool operator==(const Error&) const = default;
+
+ private:
+  Reason reason_;
+  std::string message_;
+  Metadata metadata_;
+};
+
+template <class T = void>
+using Result = std::expected<T, Error>;
+
+inline std::unexpected<Error> fail(Reason reason, std::string message,
+                                   Error::Metadata metadata = {}) {
+  return std::unexpected(Error(reason, std::move(message), std::move(metadata)));
+}
+
+// "<what>: <text of errno>", for the doors to the operating system.
+Error errno_error(std::string_view what, int error_number);
+
+}  // namespace agbox
+
+// Continues with `name` bound to the value, or ends the function with the error.
+#define AGBOX_TRY(name, expression)                                             \
+  auto name##_result = (expression);                                            \
+  if (!name##_result) return std::unexpected(std::move(name##_result.error())); \
+  [[maybe_unused]] auto name = std::move(*name##_result)
+
+// The same where the value is nothing.
+#define AGBOX_TRY_VOID(expression)                             \
+  do {                                                         \
+    if (auto agbox_result = (expression); !agbox_result)       \
+      return std::unexpected(std::move(agbox_result.error())); \
+  } while (false)
+
+// The same in a coroutine.
+#define AGBOX_CO_TRY(name, expression)                                             \
+  auto name##_result = (expression);                                               \
+  if (!name##_result) co_return std::unexpected(std::move(name##_result.error())); \
+  [[maybe_unused]] auto name = std::move(*name##_result)

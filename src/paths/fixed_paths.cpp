@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "paths/fixed_paths.h"
+
+#include <unistd.h>
+
+#include <string_view>
+
+namespace agbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The variable's value; empty where it is unset or empty. A relative path would mean another folder
+// for every caller, so it is an error.
+Result<fs::path> folder_from(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  if (found == environment.end() || found->second.empty()) return fs::path();
+  fs::path folder(found->second);
+  if (folder.is_relative()) {
+    return fail(Reason::InvalidArgument,
+                name + " must be an absolute path, but is \"" + found->second + "\"");
+  }
+  return folder;
+}
+
+Result<fs::path> home(const Environment& environment) {
+  AGBOX_TRY(folder, folder_from(environment, "HOME"));
+  if (folder.empty()) {
+    return fail(Reason::InvalidArgument, "HOME is not set; set it to your home folder");
+  }
+  return folder;
+}
+
+// $variable/name, or ~/fallback/name.
+Result<fs::path> xdg_folder(const Environment& environment, const std::string& variable,
+                            std::string_view fallback, std::string_view name) {
+  AGBOX_TRY(folder, folder_from(environment, variable));
+  if (!folder.empty()) return folder / name;
+  AGBOX_TRY(user, home(environment));
+  return user / fallback / name;
+}
+
+Result<fs::path> runtime_folder(Platform platform, const Environment& environment) {
+  AGBOX_TRY(folder, folder_from(environment, "XDG_RUNTIME_DIR"));
+  if (!folder.empty()) return folder / "agbox";
+  if (platform == Platform::Linux) {
+    return fail(
+        Reason::InvalidArgument,
+        "resolve runtime path: XDG_RUNTIME_DIR is required on linux; a login session sets it "
+        "to /run/user/<uid>, elsewhere set it to a folder that only you may enter");
+  }
+  AGBOX_TRY(user, home(environment));
+  return user / "Library/Application Support/agbox/run";
+}
+
+std::string_view config_fallback(Platform platform) {
+  return platform == Platform::Linux ? ".config" : "Library/Application Support";
+}
+
+std::string_view data_fallback(Platform platform) {
+  return platform == Platform::Linux ? ".local/share" : "Library/Application Support";
+}
+
+}  // namespace
+
+Result<fs::path> resolve_socket_path(Platform platform, const Environment& environment) {
+  AGBOX_TRY(folder, runtime_folder(platform, environment));
+  return folder / "agboxd.sock";
+}
+
+Result<FixedPaths> resolve_fixed_paths(Platform platform, const Environment& environment) {
+  AGBOX_TRY(runtime, runtime_folder(platform, environment));
+  AGBOX_TRY(config, xdg_folder(environment, "XDG_CONFIG_HOME", config_fallback(platform),
+                               "agents-sandbox"));
+  AGBOX_TRY(data,
+            xdg_folder(environment, "XDG_DATA_HOME", data_fallback(platform), "agents-sandbox"));
+  return FixedPaths{
+      .runtime_folder = runtime,
+      .socket = runtime / "agboxd.sock",
+      .lock = runtime / "agboxd.lock",
+      .config_file = config / "config.toml",
+      .store = data / "ids.db",
+      .default_exec_output_root = data / "exec-logs",
+      .default_state_root = data / "state",
+  };
+}
+
+Platform current_platform() {
+#ifdef __APPLE__
+  return Platform::MacOs;
+#else
+  return Platform::Linux;
+#endif
+}
+
+Environment current_environment() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+}  // namespace agbox

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where everything of ours lives on a user's machine. Pure: the platform and the environment go in,
+// paths come out, so that the macOS rows are tested on Linux too. Nothing overrides these paths.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+
+namespace agbox {
+
+enum class Platform { Linux, MacOs };
+
+using Environment = std::map<std::string, std::string>;
+
+struct FixedPaths {
+  std::filesystem::path runtime_folder;  // 0700, holds socket and lock
+  std::filesystem::path socket;
+  std::filesystem::path lock;
+  std::filesystem::path config_file;
+  std::filesystem::path store;
+  std::filesystem::path default_exec_output_root;
+  std::filesystem::path default_state_root;
+};
+
+Result<FixedPaths> resolve_fixed_paths(Platform platform, const Environment& environment);
+
+// Only the socket, for clients: they need neither HOME nor a data folder where XDG_RUNTIME_DIR is
+// set.
+Result<std::filesystem::path> resolve_socket_path(Platform platform,
+                                                  const Environment& environment);
+
+// The platform and environment of this process.
+Platform current_platform();
+Environment current_environment();
+
+}  // namespace agbox

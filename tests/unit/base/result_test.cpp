@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/result.h"
+
+#include <gtest/gtest.h>
+
+namespace agbox {
+namespace {
+
+Result<int> half(int number) {
+  if (number % 2 != 0) return fail(Reason::InvalidArgument, "odd", {{"number", "odd"}});
+  return number / 2;
+}
+
+Result<int> quarter(int number) {
+  AGBOX_TRY(first, half(number));
+  AGBOX_TRY_VOID(half(first));
+  AGBOX_TRY(second, half(first));
+  return second;
+}
+
+TEST(Result, TryHandsTheErrorOn) {
+  EXPECT_EQ(quarter(8), 2);
+  ASSERT_FALSE(quarter(6).has_value());
+  EXPECT_EQ(quarter(6).error(), Error(Reason::InvalidArgument, "odd", {{"number", "odd"}}));
+}
+
+TEST(Result, WithinKeepsReasonAndMetadata) {
+  const Error outer = Error(Reason::ExecNotFound, "gone", {{"exec_id", "e"}}).within("cancel");
+  EXPECT_EQ(outer, Error(Reason::ExecNotFound, "cancel: gone", {{"exec_id", "e"}}));
+}
+
+TEST(Result, ErrnoIsPutIntoWords) {
+  EXPECT_EQ(errno_error("open /x", ENOENT).message(), "open /x: No such file or directory");
+}
+
+}  // namespace
+}  // namespace agbox
