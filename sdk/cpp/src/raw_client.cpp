@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <agbox/raw_client.h>
+#include <agbox/v1/service.grpc.pb.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <string_view>
+#include <utility>
+
+#include "paths/fixed_paths.h"
+#include "socket_diagnosis.h"
+#include "status_error.h"
+
+namespace agbox::sdk {
+
+namespace {
+
+using Stub = v1::SandboxService::Stub;
+
+// gRPC reads a target as a URI, and hands one that it cannot read to DNS.
+std::string target_of(const std::filesystem::path& socket) {
+  constexpr std::string_view kPlain = "-._~/";
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string target = "unix:";
+  for (const char c : socket.string()) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || kPlain.contains(c);
+    if (is_plain) {
+      target += c;
+    } else {
+      target += {'%', kHex[byte >> 4], kHex[byte & 0xF]};
+    }
+  }
+  return target;
+}
+
+grpc::ChannelArguments channel_arguments() {
+  grpc::ChannelArguments arguments;
+  // The daemon is on this machine: no proxy, no service configuration from DNS.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  // A call that may have reached the daemon is repeated by the caller or not at all.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // Two clients of one process do not share a connection, nor the memory of a failed one.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A restarted daemon is found again at once; gRPC's own back-off grows to two minutes.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 20);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  return arguments;
+}
+
+void set_timeout(grpc::ClientContext& context, std::chrono::milliseconds timeout) {
+  if (timeout > std::chrono::milliseconds::zero()) {
+    context.set_deadline(std::chrono::system_clock::now() + timeout);
+  }
+}
+
+}  // namespace
+
+class Connection {
+ public:
+  Connection(std::filesystem::path socket, std::chrono::milliseconds timeout)
+      : socket_(std::move(socket)),
+        timeout_(timeout),
+        stub_(v1::SandboxService::NewStub(grpc::CreateCustomChannel(
+            target_of(socket_), grpc::InsecureChannelCredentials(), channel_arguments()))) {}
+
+  const std::filesystem::path& socket() const { return socket_; }
+  Stub& stub() const { return *stub_; }
+
+  template <class Request, class Response>
+  Result<Response> call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                     Response*),
+                        const Request& request, const CallOptions& options) const {
+    const std::chrono::milliseconds timeout = options.timeout.value_or(timeout_);
+    grpc::ClientContext context;
+    set_timeout(context, timeout);
+    Response response;
+    const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
+    if (!status.ok()) return std::unexpected(error_from_status(status, socket_, timeout));
+    return response;
+  }
+
+ private:
+  std::filesystem::path socket_;
+  std::chrono::milliseconds timeout_;
+  std::unique_ptr<Stub> stub_;
+};
+
+Result<std::filesystem::path> default_socket_path() {
+  auto path = resolve_socket_path(current_platform(), current_environment());
+  if (!path) {
+    return std::unexpected(Error{.kind = ErrorKind::NoSocketPath,
+                                 .code = StatusCode::FailedPrecondition,
+                                 .message = path.error().message()});
+  }
+  return *path;
+}
+
+struct EventStream::Subscription {
+  Subscription(std::shared_ptr<const Connection> used,
+               const v1::SubscribeSandboxEventsRequest& request, std::chrono::milliseconds limit)
+      : connection(std::move(used)), timeout(limit) {
+    set_timeout(context, timeout);
+    reader = connection->stub().SubscribeSandboxEvents(&context, request);
+  }
+
+  ~Subscription() {
+    if (end) return;
+    context.TryCancel();
+    v1::SandboxEvent unread;
+    while (reader->Read(&unread)) {  // gRPC wants a stream read to its end before Finish
+    }
+    // We hung up ourselves: whatever the status is, nobody asked for it.
+    static_cast<void>(reader->Finish());
+  }
+
+  std::shared_ptr<const Connection> connection;
+  std::chrono::milliseconds timeout;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::SandboxEvent>> reader;
+  std::optional<Result<std::optional<v1::SandboxEvent>>> end;
+};
+
+EventStream::EventStream(std::unique_ptr<Subscription> subscription)
+    : subscription_(std::move(subscription)) {}
+EventStream::EventStream(EventStream&&) noexcept = default;
+EventStream& EventStream::operator=(EventStream&&) noexcept = default;
+EventStream::~EventStream() = default;
+
+Result<std::optional<v1::SandboxEvent>> EventStream::next() {
+  Subscription& stream = *subscription_;
+  if (stream.end) return *stream.end;
+  v1::SandboxEvent event;
+  if (stream.reader->Read(&event)) return event;
+  const grpc::Status status = stream.reader->Finish();
+  if (status.ok()) {
+    stream.end.emplace(std::nullopt);
+  } else {
+    stream.end.emplace(
+        std::unexpected(error_from_status(status, stream.connection->socket(), stream.timeout)));
+  }
+  return *stream.end;
+}
+
+void EventStream::cancel() {
+  subscription_->context.TryCancel();
+}
+
+RawClient::RawClient(std::shared_ptr<const Connection> connection)
+    : connection_(std::move(connection)) {}
+
+Result<RawClient> RawClient::open(const ClientOptions& options) {
+  std::filesystem::path socket = options.socket;
+  if (socket.empty()) {
+    auto found = default_socket_path();
+    if (!found) return std::unexpected(found.error());
+    socket = *found;
+  }
+  if (socket.is_relative()) {
+    return std::unexpected(
+        Error{.kind = ErrorKind::NoSocketPath,
+              .code = StatusCode::InvalidArgument,
+              .message = "the socket path must be absolute, but is \"" + socket.string() + "\""});
+  }
+  if (socket.string().size() > kLongestSocketPath) {
+    return std::unexpected(unreachable_error(socket, ""));
+  }
+  return RawClient(std::make_shared<const Connection>(std::move(socket), options.timeout));
+}
+
+const std::filesystem::path& RawClient::socket() const {
+  return connection_->socket();
+}
+
+Result<v1::PingResponse> RawClient::ping(const v1::PingRequest& request,
+                                         const CallOptions& options) const {
+  return connection_->call(&Stub::Ping, request, options);
+}
+
+Result<v1::CreateSandboxResponse> RawClient::create_sandbox(const v1::CreateSandboxRequest& request,
+                                                            const CallOptions& options) const {
+  return connection_->call(&Stub::CreateSandbox, request, options);
+}
+
+Result<v1::GetSandboxResponse> RawClient::get_sandbox(const v1::GetSandboxRequest& request,
+                                                      const CallOptions& options) const {
+  return connection_->call(&Stub::GetSandbox, request, options);
+}
+
+Result<v1::ListSandboxesResponse> RawClient::list_sandboxes(const v1::ListSandboxesRequest& request,
+                                                            const CallOptions& options) const {
+  return connection_->call(&Stub::ListSandboxes, request, options);
+}
+
+Result<v1::AcceptedResponse> RawClient::resume_sandbox(const v1::ResumeSandboxRequest& request,
+                                                       const CallOptions& options) const {
+  return connection_->call(&Stub::ResumeSandbox, request, options);
+}
+
+Result<v1::AcceptedResponse> RawClient::stop_sandbox(const v1::StopSandboxRequest& request,
+                                                     const CallOptions& options) const {
+  return connection_->call(&Stub::StopSandbox, request, options);
+}
+
+Result<v1::AcceptedResponse> RawClient::delete_sandbox(const v1::DeleteSandboxRequest& request,
+                                                       const CallOptions& options) const {
+  return connection_->call(&Stub::DeleteSandbox, request, options);
+}
+
+Result<v1::DeleteSandboxesResponse> RawClient::delete_sandboxes(
+    const v1::DeleteSandboxesRequest& request, const CallOptions& options) const {
+  return connection_->call(&Stub::DeleteSandboxes, request, options);
+}
+
+Result<v1::CreateExecResponse> RawClient::create_exec(const v1::CreateExecRequest& request,
+                                                      const CallOptions& options) const {
+  return connection_->call(&Stub::CreateExec, request, options);
+}
+
+Result<v1::AcceptedResponse> RawClient::cancel_exec(const v1::CancelExecRequest& request,
+                                                    const CallOptions& options) const {
+  return connection_->call(&Stub::CancelExec, request, options);
+}
+
+Result<v1::GetExecResponse> RawClient::get_exec(const v1::GetExecRequest& request,
+                                                const CallOptions& options) const {
+  return connection_->call(&Stub::GetExec, request, options);
+}
+
+Result<v1::ListActiveExecsResponse> RawClient::list_active_execs(
+    const v1::ListActiveExecsRequest& request, const CallOptions& options) const {
+  return connection_->call(&Stub::ListActiveExecs, request, options);
+}
+
+EventStream RawClient::subscribe_sandbox_events(const v1::SubscribeSandboxEventsRequest& request,
+                                                const CallOptions& options) const {
+  return EventStream(std::make_unique<EventStream::Subscription>(
+      connection_, request, options.timeout.value_or(std::chrono::milliseconds::zero())));
+}
+
+}  // namespace agbox::sdk

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/sdk/scripted_daemon.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "base/check.h"
+#include "unit/api/hand_wire.h"
+
+namespace agbox::test {
+
+ShortFolder::ShortFolder() {
+  std::string name = "/tmp/agbox-sdk-XXXXXX";
+  AGBOX_CHECK(::mkdtemp(name.data()) != nullptr, "cannot make a folder under /tmp");
+  path_ = name;
+}
+
+ShortFolder::~ShortFolder() {
+  std::filesystem::remove_all(path_);
+}
+
+std::string ErrorInfoBytes::wire() const {
+  HandEncoder info;
+  info.bytes(1, reason).bytes(2, domain);
+  for (const auto& [key, value] : metadata) info.entry(3, key, value);
+  const HandEncoder any = HandEncoder().bytes(1, type_url).bytes(2, info.wire());
+  return HandEncoder()
+      .varint(1, static_cast<std::uint64_t>(code))
+      .bytes(2, message)
+      .message(3, any)
+      .wire();
+}
+
+grpc::Status ErrorInfoBytes::status() const {
+  return {static_cast<grpc::StatusCode>(code), message, wire()};
+}
+
+ScriptedDaemon::ScriptedDaemon(const std::filesystem::path& socket) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket.string(), grpc::InsecureServerCredentials());
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  AGBOX_CHECK(server_ != nullptr, "the test's server cannot listen");
+}
+
+ScriptedDaemon::~ScriptedDaemon() {
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+}
+
+std::vector<std::string> ScriptedDaemon::calls() const {
+  const std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+void ScriptedDaemon::remember(const char* method, const google::protobuf::Message& request) {
+  const std::lock_guard lock(mutex_);
+  const std::string text = request.ShortDebugString();
+  calls_.push_back(text.empty() ? method : method + (" " + text));
+}
+
+void ScriptedDaemon::wait_until_cancelled(grpc::ServerContext* context) {
+  // The synchronous server has no other way to learn of it than to ask.
+  while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+template <class Response>
+grpc::Status ScriptedDaemon::answer(grpc::ServerContext* context, const char* method,
+                                    const google::protobuf::Message& request, Response* response,
+                                    Fill<Response> fill) {
+  remember(method, request);
+  if (silent) wait_until_cancelled(context);
+  fill(*this, *response);
+  return status;
+}
+
+namespace {
+void accept(ScriptedDaemon&, v1::AcceptedResponse& response) {
+  response.set_accepted(true);
+}
+}  // namespace
+
+grpc::Status ScriptedDaemon::Ping(grpc::ServerContext* context, const v1::PingRequest* request,
+                                  v1::PingResponse* response) {
+  return answer<v1::PingResponse>(
+      context, "Ping", *request, response,
+      [](ScriptedDaemon& daemon, v1::PingResponse& out) { out = daemon.ping_response; });
+}
+
+grpc::Status ScriptedDaemon::CreateSandbox(grpc::ServerContext* context,
+                                           const v1::CreateSandboxRequest* request,
+                                           v1::CreateSandboxResponse* response) {
+  return answer<v1::CreateSandboxResponse>(
+      context, "CreateSandbox", *request, response,
+      [](ScriptedDaemon& daemon, v1::CreateSandboxResponse& out) {
+        *out.mutable_sandbox() = daemon.sandbox;
+      });
+}
+
+grpc::Status ScriptedDaemon::GetSandbox(grpc::ServerContext* context,
+                                        const v1::GetSandboxRequest* request,
+                                        v1::GetSandboxResponse* response) {
+  return answer<v1::GetSandboxResponse>(context, "GetSandbox", *request, response,
+                                        [](ScriptedDaemon& daemon, v1::GetSandboxResponse& out) {
+                                          *out.mutable_sandbox() = daemon.sandbox;
+                                        });
+}
+
+grpc::Status ScriptedDaemon::ListSandboxes(grpc::ServerContext* context,
+                                           const v1::ListSandboxesRequest* request,
+                                           v1::ListSandboxesResponse* response) {
+  return answer<v1::ListSandboxesResponse>(
+      context, "ListSandboxes", *request, response,
+      [](ScriptedDaemon& daemon, v1::ListSandboxesResponse& out) {
+        *out.add_sandboxes() = daemon.sandbox;
+      });
+}
+
+grpc::Status ScriptedDaemon::ResumeSandbox(grpc::ServerContext* context,
+                                           const v1::ResumeSandboxRequest* request,
+                                           v1::AcceptedResponse* response) {
+  return answer<v1::AcceptedResponse>(context, "ResumeSandbox", *request, response, accept);
+}
+
+grpc::Status ScriptedDaemon::StopSandbox(grpc::ServerContext* context,
+                                         const v1::StopSandboxRequest* request,
+                                         v1::AcceptedResponse* response) {
+  return answer<v1::AcceptedResponse>(context, "StopSandbox", *request, response, accept);
+}
+
+grpc::Status ScriptedDaemon::DeleteSandbox(grpc::ServerContext* context,
+                                           const v1::DeleteSandboxRequest* request,
+                                           v1::AcceptedResponse* response) {
+  return answer<v1::AcceptedResponse>(context, "DeleteSandbox", *request, response, accept);
+}
+
+grpc::Status ScriptedDaemon::DeleteSandboxes(grpc::ServerContext* context,
+                                             const v1::DeleteSandboxesRequest* request,
+                                             v1::DeleteSandboxesResponse* response) {
+  return answer<v1::DeleteSandboxesResponse>(
+      context, "DeleteSandboxes", *request, response,
+      [](ScriptedDaemon& daemon, v1::DeleteSandboxesResponse& out) {
+        out.add_deleted_sandbox_ids(daemon.sandbox.sandbox_id());
+        out.set_deleted_count(1);
+      });
+}
+
+grpc::Status ScriptedDaemon::SubscribeSandboxEvents(
+    grpc::ServerContext* context, const v1::SubscribeSandboxEventsRequest* request,
+    grpc::ServerWriter<v1::SandboxEvent>* writer) {
+  remember("SubscribeSandboxEvents", *request);
+  for (const v1::SandboxEvent& event : events) {
+    if (!writer->Write(event)) return grpc::Status::CANCELLED;
+  }
+  if (silent || keep_streams_open) wait_until_cancelled(context);
+  return status;
+}
+
+grpc::Status ScriptedDaemon::CreateExec(grpc::ServerContext* context,
+                                        const v1::CreateExecRequest* request,
+                                        v1::CreateExecResponse* response) {
+  return answer<v1::CreateExecResponse>(context, "CreateExec", *request, response,
+                                        [](ScriptedDaemon& daemon, v1::CreateExecResponse& out) {
+                                          out.set_exec_id(daemon.exec.exec_id());
+                                        });
+}
+
+grpc::Status ScriptedDaemon::CancelExec(grpc::ServerContext* context,
+                                        const v1::CancelExecRequest* request,
+                                        v1::AcceptedResponse* response) {
+  return answer<v1::AcceptedResponse>(context, "CancelExec", *request, response, accept);
+}
+
+grpc::Status ScriptedDaemon::GetExec(grpc::ServerContext* context,
+                                     const v1::GetExecRequest* request,
+                                     v1::GetExecResponse* response) {
+  return answer<v1::GetExecResponse>(
+      context, "GetExec", *request, response,
+      [](ScriptedDaemon& daemon, v1::GetExecResponse& out) { *out.mutable_exec() = daemon.exec; });
+}
+
+grpc::Status ScriptedDaemon::ListActiveExecs(grpc::ServerContext* context,
+                                             const v1::ListActiveExecsRequest* request,
+                                             v1::ListActiveExecsResponse* response) {
+  return answer<v1::ListActiveExecsResponse>(
+      context, "ListActiveExecs", *request, response,
+      [](ScriptedDaemon& daemon, v1::ListActiveExecsResponse& out) {
+        *out.add_execs() = daemon.exec;
+      });
+}
+
+}  // namespace agbox::test

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real gRPC server on a Unix socket in a folder of its own, which answers every call with what
+// the test put into it and remembers what it was asked.
+#pragma once
+
+#include <agbox/v1/service.grpc.pb.h>
+#include <grpcpp/server.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace agbox::test {
+
+// A folder under /tmp, so that a socket in it stays within the 107 bytes; removed at the end.
+class ShortFolder {
+ public:
+  ShortFolder();
+  ~ShortFolder();
+  ShortFolder(const ShortFolder&) = delete;
+  ShortFolder& operator=(const ShortFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The bytes of grpc-status-details-bin, encoded by hand.
+struct ErrorInfoBytes {
+  int code = 0;
+  std::string message = {};
+  std::string reason = {};
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+  std::string domain = "agents-sandbox";
+  std::string type_url = "type.googleapis.com/google.rpc.ErrorInfo";
+
+  std::string wire() const;
+  // The whole status: code, message and the details.
+  grpc::Status status() const;
+};
+
+class ScriptedDaemon final : private v1::SandboxService::Service {
+ public:
+  explicit ScriptedDaemon(const std::filesystem::path& socket);
+  ~ScriptedDaemon() override;
+
+  // What the next calls are answered with. Responses are taken where their type fits the call.
+  grpc::Status status;
+  v1::PingResponse ping_response;
+  v1::SandboxHandle sandbox;
+  v1::ExecStatus exec;
+  std::vector<v1::SandboxEvent> events;
+  // Calls and streams stay unanswered until the client gives up.
+  bool silent = false;
+  // A stream stays open behind its last event until the client gives up.
+  bool keep_streams_open = false;
+
+  // "<method> <short text of the request>", in the order of arrival.
+  std::vector<std::string> calls() const;
+
+ private:
+  template <class Response>
+  using Fill = void (*)(ScriptedDaemon&, Response&);
+  template <class Response>
+  grpc::Status answer(grpc::ServerContext* context, const char* method,
+                      const google::protobuf::Message& request, Response* response,
+                      Fill<Response> fill);
+  void remember(const char* method, const google::protobuf::Message& request);
+  void wait_until_cancelled(grpc::ServerContext* context);
+
+  grpc::Status Ping(grpc::ServerContext*, const v1::PingRequest*, v1::PingResponse*) override;
+  grpc::Status CreateSandbox(grpc::ServerContext*, const v1::CreateSandboxRequest*,
+                             v1::CreateSandboxResponse*) override;
+  grpc::Status GetSandbox(grpc::ServerContext*, const v1::GetSandboxRequest*,
+                          v1::GetSandboxResponse*) override;
+  grpc::Status ListSandboxes(grpc::ServerContext*, const v1::ListSandboxesRequest*,
+                             v1::ListSandboxesResponse*) override;
+  grpc::Status ResumeSandbox(grpc::ServerContext*, const v1::ResumeSandboxRequest*,
+                             v1::AcceptedResponse*) override;
+  grpc::Status StopSandbox(grpc::ServerContext*, const v1::StopSandboxRequest*,
+                           v1::AcceptedResponse*) override;
+  grpc::Status DeleteSandbox(grpc::ServerContext*, const v1::DeleteSandboxRequest*,
+                             v1::AcceptedResponse*) override;
+  grpc::Status DeleteSandboxes(grpc::ServerContext*, const v1::DeleteSandboxesRequest*,
+                               v1::DeleteSandboxesResponse*) override;
+  grpc::Status SubscribeSandboxEvents(grpc::ServerContext*,
+                                      const v1::SubscribeSandboxEventsRequest*,
+                                      grpc::ServerWriter<v1::SandboxEvent>*) override;
+  grpc::Status CreateExec(grpc::ServerContext*, const v1::CreateExecRequest*,
+                          v1::CreateExecResponse*) override;
+  grpc::Status CancelExec(grpc::ServerContext*, const v1::CancelExecRequest*,
+                          v1::AcceptedResponse*) override;
+  grpc::Status GetExec(grpc::ServerContext*, const v1::GetExecRequest*,
+                       v1::GetExecResponse*) override;
+  grpc::Status ListActiveExecs(grpc::ServerContext*, const v1::ListActiveExecsRequest*,
+                               v1::ListActiveExecsResponse*) override;
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> calls_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace agbox::test
