@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox version: both programs' versions. A daemon that does not answer is an answer too.
+#include <agbox/raw_client.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/log.h"
+#include "cli/commands/commands.h"
+#include "cli/printable.h"
+
+namespace agbox::cli {
+
+namespace {
+
+struct VersionFlags {
+  bool json = false;
+};
+
+std::optional<std::string> daemon_version() {
+  const auto client = sdk::RawClient::open();
+  if (!client) return std::nullopt;
+  const auto answer = client->ping();
+  if (!answer) return std::nullopt;
+  return answer->version();
+}
+
+int show_versions(Console& console, const VersionFlags& flags) {
+  const auto daemon = daemon_version();
+  if (flags.json) {
+    console.out("{\n  \"agbox\": " + json_quote(AGBOX_VERSION) +
+                ",\n  \"agboxd\": " + (daemon ? json_quote(*daemon) : "null") + "\n}\n");
+  } else {
+    console.out("agbox: " AGBOX_VERSION "\nagboxd: " + printable(daemon.value_or("unavailable")) +
+                "\n");
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_version(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand("version", "Show the versions of agbox and agboxd");
+  // Shared by the parser, which sets them, and the action, which reads them later.
+  auto flags = std::make_shared<VersionFlags>();
+  command.add_flag("--json", flags->json, "Print JSON");
+  line.on(command, [flags](Console& console) { return show_versions(console, *flags); });
+}
+
+}  // namespace agbox::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where commands write: results to stdout, everything else to stderr. A result that could not be
+// written is an error like any other, so that a script never takes half an answer for a whole one.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace agbox::cli {
+
+class Console {
+ public:
+  Console(int out_fd, int error_fd) : out_fd_(out_fd), error_fd_(error_fd) {}
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  // Text of a result; written by flush().
+  void out(std::string_view text) { pending_ += text; }
+
+  // One message for a person, with a newline behind it; control characters are made visible.
+  void error(std::string_view message);
+
+  // False where stdout did not take everything; stderr then says why.
+  bool flush();
+
+ private:
+  int out_fd_;
+  int error_fd_;
+  std::string pending_;
+};
+
+}  // namespace agbox::cli

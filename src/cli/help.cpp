@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/help.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace agbox::cli {
+
+namespace {
+
+using Row = std::pair<std::string, std::string>;
+
+std::string table(const std::string& title, const std::vector<Row>& rows) {
+  if (rows.empty()) return "";
+  std::size_t width = 0;
+  for (const Row& row : rows) width = std::max(width, row.first.size());
+  std::string out = "\n" + title + ":\n";
+  for (const auto& [name, description] : rows) {
+    out += "  " + name + std::string(width - name.size() + 3, ' ') + description + "\n";
+  }
+  return out;
+}
+
+std::vector<const CLI::Option*> arguments_of(const CLI::App& command) {
+  std::vector<const CLI::Option*> arguments;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) arguments.push_back(option);
+  }
+  return arguments;
+}
+
+// "-h, --help" or "    --image TEXT"
+std::string flag_column(const CLI::Option& flag) {
+  std::string out = flag.get_snames().empty() ? "    " : "-" + flag.get_snames().front();
+  for (const std::string& name : flag.get_lnames()) {
+    out += (out == "    " ? "--" : ", --") + name;
+  }
+  if (takes_value(flag)) out += " " + flag.get_type_name();
+  return out;
+}
+
+std::string usage_line(const CLI::App& command) {
+  std::string out = command_path(command);
+  for (const CLI::Option* argument : arguments_of(command)) {
+    const std::string name = "<" + argument->get_name(true) + ">";
+    out += argument->get_required() ? " " + name : " [" + name + "]";
+  }
+  if (!visible_subcommands(command).empty()) out += " [command]";
+  if (!flags_of(command).empty()) out += " [flags]";
+  return out;
+}
+
+}  // namespace
+
+std::string command_path(const CLI::App& command) {
+  if (command.get_parent() == nullptr) return command.get_name();
+  return command_path(*command.get_parent()) + " " + command.get_name();
+}
+
+std::vector<const CLI::App*> visible_subcommands(const CLI::App& command) {
+  std::vector<const CLI::App*> commands;
+  for (const CLI::App* child : command.get_subcommands({})) {
+    if (!child->get_group().empty()) commands.push_back(child);
+  }
+  std::ranges::sort(commands, {}, [](const CLI::App* child) { return child->get_name(); });
+  return commands;
+}
+
+std::vector<const CLI::Option*> flags_of(const CLI::App& command) {
+  std::vector<const CLI::Option*> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->nonpositional() && !option->get_group().empty()) flags.push_back(option);
+  }
+  return flags;
+}
+
+bool takes_value(const CLI::Option& flag) {
+  return flag.get_items_expected_max() > 0;
+}
+
+std::string usage_text(const CLI::App& command) {
+  std::vector<Row> arguments;
+  for (const CLI::Option* argument : arguments_of(command)) {
+    arguments.emplace_back("<" + argument->get_name(true) + ">", argument->get_description());
+  }
+  std::vector<Row> commands;
+  for (const CLI::App* child : visible_subcommands(command)) {
+    commands.emplace_back(child->get_name(), child->get_description());
+  }
+  std::vector<Row> flags;
+  for (const CLI::Option* flag : flags_of(command)) {
+    flags.emplace_back(flag_column(*flag), flag->get_description());
+  }
+  std::string out = "Usage:\n  " + usage_line(command) + "\n" + table("Arguments", arguments) +
+                    table("Commands", commands) + table("Flags", flags);
+  if (!commands.empty()) {
+    out += "\nRun \"" + command_path(command) + " <command> --help\" for more about a command.\n";
+  }
+  return out;
+}
+
+std::string help_text(const CLI::App& command) {
+  return command.get_description() + "\n\n" + usage_text(command);
+}
+
+}  // namespace agbox::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command says about itself, from the command tree.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace agbox::cli {
+
+// "agbox exec run"
+std::string command_path(const CLI::App& command);
+
+// The subcommands that people may know of, by name.
+std::vector<const CLI::App*> visible_subcommands(const CLI::App& command);
+
+// Flags are the options that are not arguments: -h, --help.
+std::vector<const CLI::Option*> flags_of(const CLI::App& command);
+bool takes_value(const CLI::Option& flag);
+
+// Usage line, arguments, subcommands and flags.
+std::string usage_text(const CLI::App& command);
+// What it is for, then the usage.
+std::string help_text(const CLI::App& command);
+
+}  // namespace agbox::cli
