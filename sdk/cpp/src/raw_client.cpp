@@ -44,9 +44,10 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // Two clients of one process do not share a connection, nor the memory of a failed one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // A restarted daemon is found again at once; gRPC's own back-off grows to two minutes.
+  // A restarted daemon is found again at once; gRPC's own back-off grows to two minutes. The
+  // "minimum" of the three settings stays as it is: in truth it limits how long one attempt may
+  // take.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 20);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   return arguments;
 }

@@ -83,7 +83,7 @@ Error unreachable_error(const std::filesystem::path& socket, std::string_view tr
                              path + "; " + std::string(kStartIt));
     case 0:
       return unreachable(SocketProblem::ConnectionLost, exists,
-                         "agboxd at " + path + " closed the connection (" +
+                         "lost the connection to agboxd at " + path + " (" +
                              std::string(transport_words) +
                              "); it serves only the user that it runs as, see its log with "
                              "\"journalctl --user -u agboxd\"");

@@ -268,7 +268,7 @@ TEST_F(RawClientTest, AListenerThatHangsUpIsALostConnection) {
   EXPECT_EQ(error.kind, ErrorKind::Unreachable);
   ASSERT_TRUE(error.socket.has_value());
   EXPECT_EQ(error.socket->problem, SocketProblem::ConnectionLost);
-  EXPECT_THAT(error.message, HasSubstr("closed the connection"));
+  EXPECT_THAT(error.message, HasSubstr("lost the connection"));
 }
 
 TEST_F(RawClientTest, APathThatIsTooLongOrRelativeIsRefusedAtOnce) {

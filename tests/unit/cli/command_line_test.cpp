@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command has in common, on a small tree of the test's own.
+#include "cli/command_line.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+
+#include "cli/completion_script.h"
+#include "unit/cli/captured_console.h"
+
+namespace agbox::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct CopyFlags {
+  std::string source;
+  std::string target;
+  std::string mode;
+  bool quiet = false;
+};
+
+// agbox file copy <source> [<target>] [-m|--mode TEXT] [--quiet]; agbox file list; agbox fail
+void add_file(CommandLine& line, CLI::App& parent) {
+  CLI::App& file = *parent.add_subcommand("file", "Work with files");
+  line.needs_subcommand(file);
+
+  CLI::App& copy = *file.add_subcommand("copy", "Copy a user's file");
+  auto flags = std::make_shared<CopyFlags>();
+  copy.add_option("source", flags->source, "What to copy")->required();
+  copy.add_option("target", flags->target, "Where to");
+  copy.add_option("-m,--mode", flags->mode, "Its mode");
+  copy.add_flag("--quiet", flags->quiet, "Say nothing");
+  line.on(copy, [flags](Console& console) {
+    console.out("copy " + flags->source + " " + flags->target + " " + flags->mode + "\n");
+    return static_cast<int>(kSuccess);
+  });
+
+  CLI::App& list = *file.add_subcommand("list", "List files");
+  line.on(list, [](Console& console) {
+    console.out("listed\n");
+    return static_cast<int>(kSuccess);
+  });
+}
+
+void add_fail(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand("fail", "Fail");
+  line.on(command, [](Console& console) {
+    console.error("fail: no luck");
+    return 77;
+  });
+}
+
+constexpr std::array<CommandLine::AddCommand, 2> kTestCommands = {add_file, add_fail};
+
+struct Outcome {
+  int code;
+  std::string out;
+  std::string error;
+};
+
+Outcome run(std::vector<std::string> arguments) {
+  CapturedConsole captured;
+  CommandLine line(kTestCommands);
+  const int code = line.run(std::move(arguments), captured.console());
+  return {code, captured.out(), captured.error()};
+}
+
+TEST(CommandLine, AloneSaysWhoItIs) {
+  const Outcome outcome = run({});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, testing::MatchesRegex(
+                               "agbox [0-9.]+\nRun \"agbox --help\" for usage information.\n"));
+  EXPECT_EQ(outcome.error, "");
+}
+
+TEST(CommandLine, RunsTheDeepestCommandWithItsArguments) {
+  EXPECT_EQ(run({"file", "copy", "a b", "-m", "0600", "c"}).out, "copy a b c 0600\n");
+  EXPECT_EQ(run({"file", "copy", "--mode=x", "--", "--quiet"}).out, "copy --quiet  x\n");
+  EXPECT_EQ(run({"file", "list"}).out, "listed\n");
+}
+
+TEST(CommandLine, TheExitCodeIsTheCommands) {
+  const Outcome outcome = run({"fail"});
+  EXPECT_EQ(outcome.code, 77);
+  EXPECT_EQ(outcome.error, "fail: no luck\n");
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST(CommandLine, AnUnknownCommandIsNamedWithoutUsage) {
+  const Outcome root = run({"flie"});
+  EXPECT_EQ(root.code, 2);
+  EXPECT_EQ(root.error, "Error: unknown command \"flie\" for \"agbox\"\n");
+  EXPECT_EQ(root.out, "");
+  EXPECT_EQ(run({"file", "x"}).error, "Error: unknown command \"x\" for \"agbox file\"\n");
+  EXPECT_EQ(run({"x", "file", "list"}).error, "Error: unknown command \"x\" for \"agbox\"\n");
+}
+
+TEST(CommandLine, AGroupAloneNamesItsCommands) {
+  const Outcome outcome = run({"file"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.error,
+            "file command requires a subcommand\navailable subcommands: copy, list\n");
+}
+
+TEST(CommandLine, AUsageErrorShowsTheUsageOfItsCommand) {
+  const Outcome outcome = run({"file", "list", "--nope=1"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.error,
+            "Error: unknown flag: --nope\n\n"
+            "Usage:\n  agbox file list [flags]\n\n"
+            "Flags:\n  -h, --help   Show this help\n");
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(run({"file", "list", "-q"}).error,
+              HasSubstr("Error: unknown shorthand flag: 'q' in -q\n\nUsage:\n  agbox file list"));
+  EXPECT_THAT(run({"file", "list", "x", "y"}).error,
+              HasSubstr("Error: accepts 0 arg(s), received 2\n\nUsage:"));
+  EXPECT_THAT(run({"file", "copy", "a", "b", "c"}).error,
+              HasSubstr("Error: accepts 2 arg(s), received 3\n\nUsage:"));
+  EXPECT_THAT(run({"file", "copy", "--nope"}).error, HasSubstr("Error: unknown flag: --nope\n"));
+}
+
+TEST(CommandLine, AMissingArgumentOrValueIsAUsageError) {
+  const Outcome argument = run({"file", "copy"});
+  EXPECT_EQ(argument.code, 2);
+  EXPECT_THAT(argument.error, HasSubstr("Error: source is required\n\nUsage:\n  agbox file copy"));
+  const Outcome value = run({"file", "copy", "a", "--mode"});
+  EXPECT_EQ(value.code, 2);
+  EXPECT_THAT(value.error, HasSubstr("--mode"));
+}
+
+TEST(CommandLine, ControlCharactersOfAnArgumentAreNotEchoed) {
+  EXPECT_EQ(run({"\x1b[2J"}).error, "Error: unknown command \"\\x1b[2J\" for \"agbox\"\n");
+}
+
+TEST(CommandLine, HelpGoesToStdout) {
+  const Outcome outcome = run({"file", "copy", "--help"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.out,
+            "Copy a user's file\n\n"
+            "Usage:\n  agbox file copy <source> [<target>] [flags]\n\n"
+            "Arguments:\n  <source>   What to copy\n  <target>   Where to\n\n"
+            "Flags:\n"
+            "  -h, --help        Show this help\n"
+            "  -m, --mode TEXT   Its mode\n"
+            "      --quiet       Say nothing\n");
+  EXPECT_THAT(run({"-h"}).out, HasSubstr("Commands:\n  fail   Fail\n  file   Work with files\n"));
+}
+
+TEST(CommandLine, AFailedWriteIsARuntimeErrorEvenOfAGoodCommand) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Console console(full.get(), full.get());
+  CommandLine line(kTestCommands);
+  EXPECT_EQ(line.run({"file", "list"}, console), 1);
+}
+
+TEST(CompletionScript, KnowsFlagsThatTakeAValue) {
+  CommandLine line(kTestCommands);
+  const CLI::App& root = line.root();
+  const std::string bash = bash_completion(root);
+  EXPECT_THAT(bash, HasSubstr("'agbox file copy -m'|'agbox file copy --mode') ((++index)) ;;"));
+  EXPECT_THAT(bash, HasSubstr("'agbox file copy') words='-h --help -m --mode --quiet' ;;"));
+  EXPECT_THAT(zsh_completion(root), HasSubstr("'copy:Copy a user'\\''s file'"));
+  const std::string fish = fish_completion(root);
+  EXPECT_THAT(fish, HasSubstr("-s m -l mode -r -F -d 'Its mode'"));
+  EXPECT_THAT(fish, HasSubstr("-a copy -d 'Copy a user\\'s file'"));
+  for (const std::string& script : {bash, zsh_completion(root), fish}) {
+    EXPECT_THAT(script, Not(testing::ContainsRegex("@[A-Z]+@")));  // no placeholder is left
+  }
+}
+
+}  // namespace
+}  // namespace agbox::cli
