@@ -116,11 +116,8 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
   } catch (const CLI::CallForHelp&) {
     console.out(help_text(addressed(root_)));
     return kSuccess;
-  } catch (const CLI::ExtrasError& error) {
-    if (const auto left = leftover(root_)) return refuse_leftover(console, *left);
-    return usage_error(console, addressed(root_), error.what());
   } catch (const CLI::ParseError& error) {
-    // An unknown word explains better than what was missed because of it.
+    // An unknown word explains more than what is missing because of it.
     if (const auto left = leftover(root_)) return refuse_leftover(console, *left);
     return usage_error(console, addressed(root_), error.what());
   }

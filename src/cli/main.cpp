@@ -23,13 +23,16 @@ bool hold_standard_descriptors() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!hold_standard_descriptors()) return agbox::cli::kRuntimeError;
   // A reader that left is an error of write(), with a message and an exit code.
   std::signal(SIGPIPE, SIG_IGN);
   // What goes wrong is in our own words; gRPC's log lines are for those who ask for them.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);
 
   agbox::cli::Console console(STDOUT_FILENO, STDERR_FILENO);
+  if (!hold_standard_descriptors()) {
+    console.error("agbox: stdin, stdout or stderr is closed and /dev/null cannot take its place");
+    return agbox::cli::kRuntimeError;
+  }
   agbox::cli::CommandLine line(agbox::cli::all_commands());
   return line.run({argv + 1, argv + argc}, console);
 }

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Calls, their errors and event streams, against a daemon that answers what the test says.
 #include <agbox/raw_client.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
 #include <thread>
 
-#include "base/unique_fd.h"
-#include "socket_diagnosis.h"
-#include "unit/sdk/scripted_daemon.h"
+#include "unit/sdk/raw_client_fixture.h"
 
 namespace agbox::sdk {
 namespace {
@@ -22,46 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 using test::ErrorInfoBytes;
 using test::ScriptedDaemon;
-using test::ShortFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
-
-// The socket file of a process that listened once and was killed.
-void leave_stale_socket(const std::filesystem::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.string().size());
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(::listen(fd.get(), 1), 0);
-}
-
-class RawClientTest : public testing::Test {
- protected:
-  std::filesystem::path socket() const { return folder_.path() / "agboxd.sock"; }
-
-  RawClient client(std::chrono::milliseconds timeout = 5s) const {
-    auto opened = RawClient::open({.socket = socket(), .timeout = timeout});
-    EXPECT_TRUE(opened.has_value());
-    return std::move(*opened);
-  }
-
-  Error ping_error() const {
-    auto answer = client().ping();
-    EXPECT_FALSE(answer.has_value());
-    return answer ? Error{} : answer.error();
-  }
-
-  // The error that a client sees for what the daemon answered.
-  Error error_for(const grpc::Status& status) {
-    ScriptedDaemon daemon(socket());
-    daemon.status = status;
-    return ping_error();
-  }
-
-  ShortFolder folder_;
-};
 
 TEST_F(RawClientTest, EveryCallReachesItsMethodWithItsRequest) {
   ScriptedDaemon daemon(socket());
@@ -199,105 +155,6 @@ TEST_F(RawClientTest, DetailsOfAnotherDomainOrTypeOrStatusAreNotOurs) {
 TEST_F(RawClientTest, ARefusalWithoutWordsStillSaysSomething) {
   EXPECT_EQ(error_for(grpc::Status(grpc::UNIMPLEMENTED, "")).message,
             "agboxd refused the call with code 12");
-}
-
-TEST_F(RawClientTest, AMissingSocketMeansThatNoDaemonRuns) {
-  const Error error = ping_error();
-  EXPECT_EQ(error.kind, ErrorKind::Unreachable);
-  EXPECT_EQ(error.socket, (UnreachableSocket{socket(), SocketProblem::Missing, false}));
-  EXPECT_THAT(error.message, HasSubstr("agboxd is not running"));
-  EXPECT_THAT(error.message, HasSubstr(socket().string()));
-  EXPECT_THAT(error.message, HasSubstr("systemctl --user start agboxd"));
-}
-
-TEST_F(RawClientTest, AStaleSocketIsToldFromAMissingOne) {
-  leave_stale_socket(socket());
-  const Error error = ping_error();
-  EXPECT_EQ(error.kind, ErrorKind::Unreachable);
-  EXPECT_EQ(error.socket, (UnreachableSocket{socket(), SocketProblem::NobodyListens, true}));
-  EXPECT_THAT(error.message, HasSubstr("nobody listens on the socket that was left"));
-}
-
-TEST_F(RawClientTest, AFileInPlaceOfTheSocketIsNamed) {
-  std::ofstream(socket()) << "not a socket";
-  const Error error = ping_error();
-  EXPECT_EQ(error.socket, (UnreachableSocket{socket(), SocketProblem::NotASocket, true}));
-  EXPECT_THAT(error.message, HasSubstr("is not a socket"));
-}
-
-TEST_F(RawClientTest, ASocketOfSomebodyElseIsPermissionDenied) {
-  // Root may connect everywhere: a child becomes somebody else. It asks the diagnosis alone,
-  // because gRPC does not survive a fork.
-  leave_stale_socket(socket());
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0), 0);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(10);
-    const Error error = unreachable_error(socket(), "");
-    if (error.kind != ErrorKind::Unreachable) ::_exit(11);
-    if (error.socket->problem != SocketProblem::PermissionDenied) ::_exit(12);
-    ::_exit(error.message.contains("Permission denied") ? 0 : 13);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0700), 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-}
-
-TEST_F(RawClientTest, AListenerThatHangsUpIsALostConnection) {
-  const auto path = socket();
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.string().size());
-  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
-            0);
-  ASSERT_EQ(::listen(listener.get(), 8), 0);
-  // Ends when shutdown() below makes accept fail.
-  std::thread hangs_up([&] {
-    while (true) {
-      const UniqueFd peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (!peer) return;
-    }
-  });
-  const Error error = ping_error();
-  ::shutdown(listener.get(), SHUT_RDWR);
-  hangs_up.join();
-  EXPECT_EQ(error.kind, ErrorKind::Unreachable);
-  ASSERT_TRUE(error.socket.has_value());
-  EXPECT_EQ(error.socket->problem, SocketProblem::ConnectionLost);
-  EXPECT_THAT(error.message, HasSubstr("lost the connection"));
-}
-
-TEST_F(RawClientTest, APathThatIsTooLongOrRelativeIsRefusedAtOnce) {
-  const auto too_long = RawClient::open({.socket = "/" + std::string(107, 'a')});
-  ASSERT_FALSE(too_long.has_value());
-  EXPECT_EQ(too_long.error().socket->problem, SocketProblem::PathTooLong);
-  EXPECT_THAT(too_long.error().message, HasSubstr("has 108 bytes"));
-
-  EXPECT_TRUE(RawClient::open({.socket = "/" + std::string(106, 'a')}).has_value());
-
-  const auto relative = RawClient::open({.socket = "agboxd.sock"});
-  ASSERT_FALSE(relative.has_value());
-  EXPECT_EQ(relative.error().kind, ErrorKind::NoSocketPath);
-}
-
-TEST_F(RawClientTest, OddCharactersInThePathReachNoResolver) {
-  const auto odd = folder_.path() / "a b%41?c#d[e]é";
-  // The daemon listens under a plain name; the odd one is a way to the same folder.
-  const auto plain = folder_.path() / "plain";
-  std::filesystem::create_directory(plain);
-  std::filesystem::create_directory_symlink(plain, odd);
-  ScriptedDaemon daemon(plain / "s");
-  daemon.ping_response.set_daemon("agboxd");
-
-  const auto raw = RawClient::open({.socket = odd / "s"});
-  ASSERT_TRUE(raw.has_value());
-  const auto answer = raw->ping();
-  ASSERT_TRUE(answer.has_value()) << answer.error().message;
-  EXPECT_EQ(answer->daemon(), "agboxd");
 }
 
 TEST_F(RawClientTest, ProxyVariablesAreIgnored) {
