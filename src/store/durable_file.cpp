@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/durable_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/unique_fd.h"
+
+namespace agbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<> copy_bytes(int from, int to, const fs::path& target) {
+  std::array<char, 1 << 16> buffer{};
+  for (off_t offset = 0;;) {
+    const ssize_t length = ::pread(from, buffer.data(), buffer.size(), offset);
+    if (length == 0) return {};
+    if (length < 0 && errno == EINTR) continue;
+    if (length < 0) return std::unexpected(errno_error("copy to " + target.string(), errno));
+    offset += length;
+    for (ssize_t written = 0; written < length;) {
+      const ssize_t now =
+          ::write(to, buffer.data() + written, static_cast<std::size_t>(length - written));
+      if (now < 0 && errno == EINTR) continue;
+      if (now < 0) return std::unexpected(errno_error("write " + target.string(), errno));
+      written += now;
+    }
+  }
+}
+
+Result<> copy_and_sync(int from, const fs::path& to) {
+  const UniqueFd target(
+      ::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!target) return std::unexpected(errno_error("create " + to.string(), errno));
+  AGBOX_TRY_VOID(copy_bytes(from, target.get(), to));
+  if (::fsync(target.get()) != 0) return std::unexpected(errno_error("sync " + to.string(), errno));
+  return {};
+}
+
+}  // namespace
+
+Result<> sync_folder(const fs::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) {
+    return std::unexpected(errno_error("sync folder " + folder.string(), errno));
+  }
+  return {};
+}
+
+Result<> copy_durably(int from, const fs::path& to) {
+  const fs::path unfinished = to.string() + ".new";
+  if (auto copied = copy_and_sync(from, unfinished); !copied) {
+    ::unlink(unfinished.c_str());
+    return copied;
+  }
+  if (::rename(unfinished.c_str(), to.c_str()) != 0) {
+    const Error error = errno_error("rename to " + to.string(), errno);
+    ::unlink(unfinished.c_str());
+    return std::unexpected(error);
+  }
+  return sync_folder(to.parent_path());
+}
+
+Result<> make_private_folders(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0) return sync_folder(folder.parent_path());
+  if (errno == EEXIST) {
+    struct stat found{};
+    if (::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return {};
+    return fail(Reason::Internal, "create folder " + folder.string() +
+                                      ": something that is not a folder has that name");
+  }
+  if (errno != ENOENT || !folder.has_relative_path()) {
+    return std::unexpected(errno_error("create folder " + folder.string(), errno));
+  }
+  AGBOX_TRY_VOID(make_private_folders(folder.parent_path()));
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return std::unexpected(errno_error("create folder " + folder.string(), errno));
+  }
+  return sync_folder(folder.parent_path());
+}
+
+}  // namespace agbox

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/migration.h"
+
+#include "base/failpoint.h"
+#include "store/durable_file.h"
+#include "store/schema.h"
+
+namespace agbox {
+namespace {
+
+sqlite::SqlResult<> run_step(sqlite::Connection& connection, const Migration& step) {
+  AGBOX_TRY_VOID(connection.execute("BEGIN IMMEDIATE"));
+  AGBOX_TRY_VOID(connection.execute(step.sql));
+  AGBOX_TRY_VOID(connection.execute("PRAGMA user_version = " + std::to_string(step.to_version)));
+  AGBOX_FAILPOINT("store.migrate.before_commit");
+  return connection.execute("COMMIT");
+}
+
+// The log's content goes into the file, so that the file alone is the whole store.
+Result<> empty_the_log(sqlite::Connection& connection, const std::filesystem::path& path) {
+  if (auto pages = connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE); !pages) {
+    return std::unexpected(pages.error().error("bring the store " + path.string() + " together"));
+  }
+  return {};
+}
+
+}  // namespace
+
+MigrationPlan current_migrations() {
+  return {.version = kStoreSchemaVersion, .steps = {}};
+}
+
+Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::path& path,
+                 const MigrationPlan& plan, const Logger& log) {
+  const std::string what = "migrate the store " + path.string();
+  auto version = connection.read_integer("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error().error(what));
+  for (const Migration& step : plan.steps) {
+    if (step.to_version <= *version) continue;
+    const std::filesystem::path copy = path.string() + ".before-" + std::to_string(step.to_version);
+    AGBOX_TRY_VOID(empty_the_log(connection, path));
+    AGBOX_FAILPOINT("store.migrate.before_copy");
+    AGBOX_TRY_VOID(copy_durably(fd, copy));
+    AGBOX_FAILPOINT("store.migrate.after_copy");
+    if (auto done = run_step(connection, step); !done) {
+      return std::unexpected(
+          done.error().error(what + " to schema " + std::to_string(step.to_version)));
+    }
+    AGBOX_FAILPOINT("store.migrate.after_commit");
+    // The version in the header, which is looked at before SQLite sees the file, has to be true.
+    AGBOX_TRY_VOID(empty_the_log(connection, path));
+    AGBOX_FAILPOINT("store.migrate.after_checkpoint");
+    log.info("store migrated",
+             {{"path", path.string()}, {"schema", step.to_version}, {"copy", copy.string()}});
+    *version = step.to_version;
+  }
+  if (*version != plan.version) {
+    return fail(Reason::Internal, "the store " + path.string() + " has schema " +
+                                      std::to_string(*version) + ", this agboxd needs schema " +
+                                      std::to_string(plan.version));
+  }
+  return {};
+}
+
+}  // namespace agbox

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the store gives back: sandboxes, their containers, execs and events, as they were committed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agbox/store/v1/record.pb.h"
+#include "agbox/v1/event.pb.h"
+#include "agbox/v1/exec.pb.h"
+#include "agbox/v1/sandbox.pb.h"
+#include "agbox/v1/service.pb.h"
+#include "agbox/v1/spec.pb.h"
+#include "base/clock.h"
+
+namespace agbox {
+
+// What is under way with a sandbox. After a crash this is what goes on. The numbers are stored.
+enum class Operation { None = 0, Creating = 1, Resuming = 2, Stopping = 3, Deleting = 4 };
+
+struct OperationUnderWay {
+  Operation operation = Operation::None;
+  std::string reason;          // for example stop_requested or idle_ttl
+  std::uint32_t attempts = 0;  // how often it was begun
+};
+
+// A sandbox's state as clients see it.
+struct SandboxStatus {
+  v1::SandboxState state = v1::SANDBOX_STATE_PENDING;
+  WallTime changed_at;
+  std::string error_code;
+  std::string error_message;
+};
+
+struct ExecRecord {
+  std::string sandbox_id;
+  v1::ExecState state = v1::EXEC_STATE_RUNNING;
+  v1::CreateExecRequest request;  // with the exec_id
+  store::v1::Exec record;
+};
+
+struct SandboxRecord {
+  std::string sandbox_id;
+  WallTime created_at;
+  SandboxStatus status;
+  OperationUnderWay operation;
+  std::optional<std::string> subnet;
+  std::optional<WallTime> deleted_at;
+  v1::CreateSpec spec;
+  store::v1::CreatedWith created_with;
+  std::map<std::string, store::v1::Container> containers;  // by name; the primary's is empty
+  std::vector<ExecRecord> running_execs;
+  std::optional<WallTime> last_exec_ended_at;
+  // The newest event. It has as many predecessors as its sequence says.
+  std::uint64_t newest_sequence = 0;
+  WallTime newest_event_at;
+};
+
+// A sandbox whose stored records cannot be read. It harms no other.
+struct BrokenSandbox {
+  std::string sandbox_id;
+  std::string why;
+};
+
+struct LoadedSandboxes {
+  std::vector<SandboxRecord> sandboxes;  // oldest first
+  std::vector<BrokenSandbox> broken;
+};
+
+struct StoredEvent {
+  v1::SandboxEvent event;
+  std::string bytes;  // exactly what is on disk, now and after every restart
+};
+
+struct EventPage {
+  std::vector<StoredEvent> events;
+  std::uint64_t newest_sequence = 0;  // of the sandbox, when the page was read
+};
+
+}  // namespace agbox

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/store_reader.h"
+
+#include <algorithm>
+
+#include "store/decode.h"
+
+namespace agbox {
+namespace {
+
+using sqlite::Rows;
+using sqlite::SqlResult;
+
+// SQLite's failures in the words of the store.
+template <class T>
+Result<T> reading(SqlResult<T> result) {
+  if (!result) return std::unexpected(result.error().error("read the store"));
+  if constexpr (std::is_void_v<T>) {
+    return {};
+  } else {
+    return std::move(*result);
+  }
+}
+
+ExecRow exec_row(const Rows& rows) {
+  return {.exec_id = rows.bytes(0),
+          .sandbox_id = rows.bytes(1),
+          .state = rows.integer(2),
+          .request = rows.bytes(3),
+          .record = rows.bytes(4)};
+}
+
+Error sandbox_not_found(const std::string& id) {
+  return {Reason::SandboxNotFound, "sandbox " + id + " was not found", {{"sandbox_id", id}}};
+}
+
+}  // namespace
+
+SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection connection,
+                                                           Post post) {
+  std::unique_ptr<StoreReader> reader(new StoreReader(std::move(connection), std::move(post)));
+  const std::pair<sqlite::Statement*, std::string_view> texts[] = {
+      {&reader->begin_, "BEGIN"},
+      {&reader->end_, "COMMIT"},
+      {&reader->find_sandbox_, "SELECT number FROM sandbox WHERE sandbox_id = ?"},
+      {&reader->newest_, "SELECT max(sequence) FROM event WHERE sandbox = ?"},
+      {&reader->page_,
+       "SELECT sequence, body FROM event WHERE sandbox = ? AND sequence > ? ORDER BY sequence"},
+      {&reader->exec_,
+       "SELECT exec_id, sandbox_id, exec.state, request, record FROM exec"
+       " JOIN sandbox ON sandbox.number = exec.sandbox WHERE exec_id = ?"},
+      {&reader->execs_,
+       "SELECT exec_id, sandbox_id, exec.state, request, record FROM exec"
+       " JOIN sandbox ON sandbox.number = exec.sandbox WHERE sandbox_id = ? ORDER BY exec_id"},
+      {&reader->due_,
+       "SELECT sandbox_id FROM sandbox WHERE deleted_at IS NOT NULL AND deleted_at <= ?"
+       " ORDER BY deleted_at LIMIT ?"},
+  };
+  for (const auto& [statement, text] : texts) {
+    AGBOX_TRY(prepared, reader->connection_.prepare(text));
+    *statement = std::move(prepared);
+  }
+  reader->thread_ = std::thread([self = reader.get()] { self->run(); });
+  return reader;
+}
+
+StoreReader::~StoreReader() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_ending_ = true;
+  }
+  something_to_do_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StoreReader::run() {
+  while (true) {
+    std::function<void()> job;
+    {
+      std::unique_lock lock(mutex_);
+      something_to_do_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    job();
+  }
+}
+
+template <class T, class Read>
+void StoreReader::answer(std::function<void(Result<T>)> done, Read read) {
+  auto job = [this, done = std::move(done), read = std::move(read)] {
+    auto result = std::make_shared<Result<T>>(read());
+    post_([done, result] { done(std::move(*result)); });
+  };
+  {
+    const std::scoped_lock lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  something_to_do_.notify_one();
+}
+
+template <class Read>
+auto StoreReader::at_one_moment(Read read) -> decltype(read()) {
+  AGBOX_TRY_VOID(reading(begin_.run()));
+  auto result = read();
+  AGBOX_TRY_VOID(reading(end_.run()));
+  return result;
+}
+
+void StoreReader::read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
+                              std::size_t limit_bytes,
+                              std::function<void(Result<EventPage>)> done) {
+  answer(std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count,
+                           limit_bytes] {
+    return at_one_moment([&] { return event_page(sandbox_id, after, limit_count, limit_bytes); });
+  });
+}
+
+void StoreReader::read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done) {
+  answer(std::move(done), [this, exec_id = std::move(exec_id)] { return exec(exec_id); });
+}
+
+void StoreReader::read_execs(std::string sandbox_id,
+                             std::function<void(Result<std::vector<ExecRecord>>)> done) {
+  answer(std::move(done), [this, sandbox_id = std::move(sandbox_id)] {
+    return at_one_moment([&] { return execs(sandbox_id); });
+  });
+}
+
+void StoreReader::read_due_for_purge(WallTime cutoff, std::size_t limit,
+                                     std::function<void(Result<std::vector<std::string>>)> done) {
+  answer(std::move(done), [this, cutoff, limit] { return due_for_purge(cutoff, limit); });
+}
+
+Result<std::int64_t> StoreReader::sandbox_number(const std::string& sandbox_id) {
+  Rows rows = find_sandbox_.query(sandbox_id);
+  AGBOX_TRY(found, reading(rows.next()));
+  if (!found) return std::unexpected(sandbox_not_found(sandbox_id));
+  return rows.integer(0);
+}
+
+Result<EventPage> StoreReader::event_page(const std::string& sandbox_id, std::uint64_t after,
+                                          std::size_t limit_count, std::size_t limit_bytes) {
+  AGBOX_TRY(number, sandbox_number(sandbox_id));
+  EventPage page;
+  {
+    Rows rows = newest_.query(number);
+    AGBOX_TRY(found, reading(rows.next()));
+    if (found) page.newest_sequence = static_cast<std::uint64_t>(rows.integer(0));
+  }
+  if (after >= page.newest_sequence) return page;
+  std::size_t bytes = 0;
+  Rows rows = page_.query(number, static_cast<std::int64_t>(after));
+  while (page.events.empty() || page.events.size() < limit_count) {
+    AGBOX_TRY(found, reading(rows.next()));
+    if (!found) break;
+    bytes += rows.bytes(1).size();
+    if (!page.events.empty() && bytes > limit_bytes) break;
+    auto event = decode_event(sandbox_id, rows.integer(0), rows.bytes(1));
+    if (!event) return std::unexpected(event.error().within("sandbox " + sandbox_id));
+    page.events.push_back(std::move(*event));
+  }
+  return page;
+}
+
+Result<ExecRecord> StoreReader::exec(const std::string& exec_id) {
+  Rows rows = exec_.query(exec_id);
+  AGBOX_TRY(found, reading(rows.next()));
+  if (!found) {
+    return fail(Reason::ExecNotFound, "exec " + exec_id + " was not found", {{"exec_id", exec_id}});
+  }
+  return decode_exec(exec_row(rows));
+}
+
+Result<std::vector<ExecRecord>> StoreReader::execs(const std::string& sandbox_id) {
+  AGBOX_TRY_VOID(sandbox_number(sandbox_id));
+  std::vector<ExecRecord> execs;
+  Rows rows = execs_.query(sandbox_id);
+  while (true) {
+    AGBOX_TRY(found, reading(rows.next()));
+    if (!found) return execs;
+    AGBOX_TRY(exec, decode_exec(exec_row(rows)));
+    execs.push_back(std::move(exec));
+  }
+}
+
+Result<std::vector<std::string>> StoreReader::due_for_purge(WallTime cutoff, std::size_t limit) {
+  std::vector<std::string> due;
+  Rows rows = due_.query(encode_time(cutoff), static_cast<std::int64_t>(limit));
+  while (true) {
+    AGBOX_TRY(found, reading(rows.next()));
+    if (!found) return due;
+    due.push_back(rows.string(0));
+  }
+}
+
+}  // namespace agbox

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one thread that reads history, on a connection of its own: a reader never waits for a sync,
+// and the writer never waits for a reader.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "store/records.h"
+#include "store/sqlite.h"
+#include "store/store.h"
+
+namespace agbox {
+
+class StoreReader {
+ public:
+  static sqlite::SqlResult<std::unique_ptr<StoreReader>> start(sqlite::Connection connection,
+                                                               Post post);
+  // Answers what was asked, then ends the thread.
+  ~StoreReader();
+
+  // What Store's methods of the same names promise.
+  void read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
+                   std::size_t limit_bytes, std::function<void(Result<EventPage>)> done);
+  void read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done);
+  void read_execs(std::string sandbox_id,
+                  std::function<void(Result<std::vector<ExecRecord>>)> done);
+  void read_due_for_purge(WallTime cutoff, std::size_t limit,
+                          std::function<void(Result<std::vector<std::string>>)> done);
+
+ private:
+  StoreReader(sqlite::Connection connection, Post post)
+      : connection_(std::move(connection)), post_(std::move(post)) {}
+
+  void run();
+  template <class T, class Read>
+  void answer(std::function<void(Result<T>)> done, Read read);
+  // Several statements that see the same moment.
+  template <class Read>
+  auto at_one_moment(Read read) -> decltype(read());
+
+  Result<std::int64_t> sandbox_number(const std::string& sandbox_id);
+  Result<EventPage> event_page(const std::string& sandbox_id, std::uint64_t after,
+                               std::size_t limit_count, std::size_t limit_bytes);
+  Result<ExecRecord> exec(const std::string& exec_id);
+  Result<std::vector<ExecRecord>> execs(const std::string& sandbox_id);
+  Result<std::vector<std::string>> due_for_purge(WallTime cutoff, std::size_t limit);
+
+  sqlite::Connection connection_;
+  Post post_;
+  sqlite::Statement begin_, end_, find_sandbox_, newest_, page_, exec_, execs_, due_;
+
+  std::mutex mutex_;  // guards the two below
+  std::condition_variable something_to_do_;
+  std::deque<std::function<void()>> jobs_;
+  bool is_ending_ = false;
+
+  std::thread thread_;  // joined by the destructor; last, because it uses all of the above
+};
+
+}  // namespace agbox

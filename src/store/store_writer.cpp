@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/store_writer.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.h"
+#include "base/failpoint.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+using sqlite::SqlResult;
+
+constexpr auto kFirstPause = 20ms;
+constexpr auto kLongestPause = 1s;
+// How often a writer that is short of room, and has nothing to write, looks whether there is some.
+constexpr auto kLookForRoomEvery = 1s;
+constexpr int kLogPagesBeforeCheckpoint = 1000;  // of 4 KiB
+
+}  // namespace
+
+SqlResult<std::unique_ptr<StoreWriter>> StoreWriter::start(Parts parts) {
+  std::unique_ptr<StoreWriter> writer(new StoreWriter(std::move(parts)));
+  AGBOX_TRY(changes, ChangeWriter::prepare(writer->connection_, writer->clock_));
+  writer->changes_ = std::make_unique<ChangeWriter>(std::move(changes));
+  AGBOX_TRY(begin, writer->connection_.prepare("BEGIN IMMEDIATE"));
+  AGBOX_TRY(commit, writer->connection_.prepare("COMMIT"));
+  writer->begin_ = std::move(begin);
+  writer->commit_ = std::move(commit);
+  // In place of SQLite's own checkpoints, which would come between a commit and its callbacks.
+  sqlite3_wal_hook(
+      writer->connection_.handle(),
+      [](void* pages, sqlite3*, const char*, int log_pages) {
+        *static_cast<int*>(pages) = log_pages;
+        return SQLITE_OK;
+      },
+      &writer->log_pages_);
+  writer->look_for_room();
+  writer->thread_ = std::thread([self = writer.get()] { self->run(); });
+  return writer;
+}
+
+StoreWriter::StoreWriter(Parts parts)
+    : connection_(std::move(parts.connection)),
+      ballast_(std::move(parts.ballast)),
+      clock_(parts.clock),
+      post_(std::move(parts.post)),
+      log_(std::move(parts.log)) {}
+
+StoreWriter::~StoreWriter() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_ending_ = true;
+  }
+  something_to_do_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StoreWriter::append(Change change, std::function<void(Result<Committed>)> on_committed) {
+  bool was_empty = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    was_empty = queued_.empty();
+    queued_.push_back({std::move(change), std::move(on_committed)});
+  }
+  if (was_empty) something_to_do_.notify_one();
+}
+
+SpaceStatus StoreWriter::space() const {
+  const std::scoped_lock lock(mutex_);
+  return space_;
+}
+
+void StoreWriter::run() {
+  Batch waiting;
+  while (take_queued(waiting)) {
+    if (is_short_of_room_) look_for_room();
+    if (!waiting.empty()) commit(waiting);
+    keep_log_short();
+    const std::scoped_lock lock(mutex_);
+    space_ = {.refuses_new_work = is_short_of_room_, .waiting_changes = waiting.size()};
+  }
+  if (!waiting.empty()) {
+    log_.error("store closed with changes that the disk had no room for",
+               {{"changes", waiting.size()}});
+  }
+}
+
+bool StoreWriter::take_queued(Batch& waiting) {
+  std::unique_lock lock(mutex_);
+  const auto has_work = [&] { return is_ending_ || !queued_.empty(); };
+  if (!waiting.empty()) {
+    something_to_do_.wait_for(lock, pause_, has_work);
+  } else if (is_short_of_room_) {
+    something_to_do_.wait_for(lock, kLookForRoomEvery, has_work);
+  } else {
+    something_to_do_.wait(lock, has_work);
+  }
+  if (is_ending_ && queued_.empty()) return false;
+  std::ranges::move(queued_, std::back_inserter(waiting));
+  queued_.clear();
+  return true;
+}
+
+void StoreWriter::commit(Batch& waiting) {
+  if (is_short_of_room_) refuse_new_work(waiting);
+  auto outcomes = write(waiting);
+  if (!outcomes && outcomes.error().is_out_of_space()) {
+    make_room();
+    refuse_new_work(waiting);
+    outcomes = write(waiting);
+  }
+  if (!outcomes && (outcomes.error().is_out_of_space() || outcomes.error().is_busy())) {
+    pause_ = std::clamp(2 * pause_, std::chrono::milliseconds(kFirstPause),
+                        std::chrono::milliseconds(kLongestPause));
+    log_.warn("store cannot write yet", {{"error", outcomes.error().sentence()},
+                                         {"waiting_changes", waiting.size()},
+                                         {"next_try_ms", pause_.count()}});
+    return;
+  }
+  if (!outcomes) die("store: commit failed: " + outcomes.error().sentence());
+  pause_ = 0ms;
+  acknowledge(std::exchange(waiting, {}), std::move(*outcomes));
+}
+
+SqlResult<StoreWriter::Outcomes> StoreWriter::write(const Batch& batch) {
+  if (batch.empty()) return Outcomes{};
+  auto outcomes = write_in_transaction(batch);
+  if (!outcomes && connection_.in_transaction()) {
+    if (auto undone = connection_.execute("ROLLBACK"); !undone) {
+      die("store: roll-back failed: " + undone.error().sentence());
+    }
+  }
+  return outcomes;
+}
+
+SqlResult<StoreWriter::Outcomes> StoreWriter::write_in_transaction(const Batch& batch) {
+  Outcomes outcomes;
+  outcomes.reserve(batch.size());
+  AGBOX_FAILPOINT("store.before_begin");
+  AGBOX_TRY_VOID(begin_.run());
+  AGBOX_FAILPOINT("store.after_begin");
+  for (const Pending& pending : batch) {
+    AGBOX_TRY(outcome, changes_->write(pending.change));
+    outcomes.push_back(std::move(outcome));
+  }
+  AGBOX_FAILPOINT("store.before_commit");
+  AGBOX_TRY_VOID(commit_.run());
+  AGBOX_FAILPOINT("store.after_commit");
+  return outcomes;
+}
+
+// The disk is full. Gives up the ballast, and the log's old pages where nobody reads them.
+void StoreWriter::make_room() {
+  const bool had_ballast = ballast_.release();
+  if (!is_short_of_room_ || had_ballast) {
+    log_.error("no room left on the store's disk: new work is refused until there is",
+               {{"ballast_freed", had_ballast}, {"ballast_bytes", ballast_.bytes()}});
+  }
+  is_short_of_room_ = true;
+  // What it cannot copy for want of room simply stays in the log.
+  if (auto emptied = connection_.checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+      !emptied && !emptied.error().is_out_of_space() && !emptied.error().is_busy()) {
+    die("store: checkpoint failed: " + emptied.error().sentence());
+  }
+}
+
+void StoreWriter::look_for_room() {
+  const auto made = ballast_.is_whole() ? Result<>{} : ballast_.make_with_margin();
+  if (made && is_short_of_room_) log_.info("store's disk has room again");
+  if (!made && !is_short_of_room_) {
+    log_.error("no room for the store's ballast: new work is refused until there is",
+               {{"error", made.error().message()}});
+  }
+  is_short_of_room_ = !made;
+  const std::scoped_lock lock(mutex_);
+  space_.refuses_new_work = is_short_of_room_;
+}
+
+void StoreWriter::refuse_new_work(Batch& waiting) {
+  Batch refused;
+  Batch goes_on;
+  for (Pending& pending : waiting) {
+    const bool is_new = pending.change.urgency == Urgency::NewWork;
+    (is_new ? refused : goes_on).push_back(std::move(pending));
+  }
+  waiting = std::move(goes_on);
+  if (refused.empty()) return;
+  const Result<Committed> refusal =
+      fail(Reason::ResourceExhausted,
+           "the disk of the daemon's store is full; free some space and try again");
+  Outcomes outcomes(refused.size(), refusal);
+  acknowledge(std::move(refused), std::move(outcomes));
+}
+
+void StoreWriter::acknowledge(Batch batch, Outcomes outcomes) {
+  if (batch.empty()) return;
+  struct Acknowledgements {
+    Batch batch;
+    Outcomes outcomes;
+  };
+  // Shared because std::function must be copyable; only the posted one ever uses it.
+  auto shared = std::make_shared<Acknowledgements>(std::move(batch), std::move(outcomes));
+  AGBOX_FAILPOINT("store.before_post");
+  post_([shared] {
+    for (std::size_t i = 0; i < shared->batch.size(); ++i) {
+      shared->batch[i].on_committed(std::move(shared->outcomes[i]));
+    }
+  });
+  AGBOX_FAILPOINT("store.after_post");
+}
+
+// After the acknowledgements, so that no change waits for it but those which come now.
+void StoreWriter::keep_log_short() {
+  if (log_pages_ < kLogPagesBeforeCheckpoint) return;
+  AGBOX_FAILPOINT("store.before_checkpoint");
+  const auto done = connection_.checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  AGBOX_FAILPOINT("store.after_checkpoint");
+  if (!done && !done.error().is_out_of_space() && !done.error().is_busy()) {
+    die("store: checkpoint failed: " + done.error().sentence());
+  }
+  log_pages_ = 0;  // until the next commit tells
+}
+
+}  // namespace agbox

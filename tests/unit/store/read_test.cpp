@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+
+#include "unit/store/store_fixture.h"
+
+namespace agbox {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class ReadTest : public StoreTest {
+ protected:
+  ReadTest() { open(); }
+  // Somebody with the sqlite3 program.
+  void damage(const std::string& sql) {
+    store_.reset();
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &handle), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(handle);
+    sqlite3_close(handle);
+    open();
+  }
+};
+
+TEST_F(ReadTest, PagesEndAtEitherLimitButHaveAtLeastOneEvent) {
+  ASSERT_TRUE(append(create("s-01")));
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(append(event("s-01")));
+  EXPECT_THAT(events("s-01")->events, SizeIs(10));
+  EXPECT_THAT(events("s-01", 8)->events, SizeIs(2));
+  EXPECT_THAT(events("s-01", 10)->events, IsEmpty());
+  EXPECT_THAT(events("s-01", UINT64_MAX)->events, IsEmpty());
+  EXPECT_EQ(events("s-01", UINT64_MAX)->newest_sequence, 10U);
+  EXPECT_THAT(events("s-01", 3, 4)->events, SizeIs(4));
+  EXPECT_THAT(events("s-01", 3, 0)->events, SizeIs(1));
+  EXPECT_THAT(events("s-01", 3, 4, 1)->events, SizeIs(1));
+  const std::size_t size = events("s-01")->events[0].bytes.size();
+  EXPECT_THAT(events("s-01", 0, 10, 3 * size)->events, SizeIs(3));
+  EXPECT_EQ(events("nobody").error(), Error(Reason::SandboxNotFound, "sandbox nobody was not found",
+                                            {{"sandbox_id", "nobody"}}));
+}
+
+TEST_F(ReadTest, EverythingIsTheSameAfterARestart) {
+  ASSERT_TRUE(append(Change{{create("s-01"), event("s-01"), exec("s-01", "exec")}}));
+  store::v1::Container container;
+  container.set_container_id("c0ffee");
+  container.set_start_count(2);
+  container.set_secret(std::string("\0\xFF", 2));
+  const WallTime later = clock_.wall_now() + std::chrono::nanoseconds(123456789);
+  ASSERT_TRUE(append(
+      Change{{change::PutContainer{"s-01", "", container}, change::PutContainer{"s-01", "db", {}},
+              change::SetSubnet{"s-01", "10.201.0.0/28"},
+              change::SetOperation{"s-01", {Operation::Stopping, "idle_ttl", 3}},
+              change::SetStatus{"s-01", {v1::SANDBOX_STATE_FAILED, later, "CODE", "words"}},
+              event("s-01", v1::SANDBOX_FAILED)}}));
+  const auto before = events("s-01");
+  ASSERT_TRUE(before.has_value());
+  const std::string instance = store().instance_id();
+  EXPECT_THAT(instance, SizeIs(36));
+
+  open();
+  EXPECT_EQ(store().instance_id(), instance);
+  const auto after = events("s-01");
+  ASSERT_THAT(after->events, SizeIs(2));
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(after->events[i].bytes, before->events[i].bytes);
+
+  const auto loaded = store().load();
+  ASSERT_TRUE(loaded.has_value());
+  ASSERT_THAT(loaded->sandboxes, SizeIs(1));
+  const SandboxRecord& sandbox = loaded->sandboxes[0];
+  EXPECT_EQ(sandbox.sandbox_id, "s-01");
+  EXPECT_EQ(sandbox.created_at, clock_.wall_now());
+  EXPECT_EQ(sandbox.status.state, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(sandbox.status.changed_at, later);
+  EXPECT_EQ(sandbox.status.error_code, "CODE");
+  EXPECT_EQ(sandbox.status.error_message, "words");
+  EXPECT_EQ(sandbox.operation.operation, Operation::Stopping);
+  EXPECT_EQ(sandbox.operation.reason, "idle_ttl");
+  EXPECT_EQ(sandbox.operation.attempts, 3U);
+  EXPECT_EQ(sandbox.subnet, "10.201.0.0/28");
+  EXPECT_EQ(sandbox.deleted_at, std::nullopt);
+  EXPECT_EQ(sandbox.spec.image(), "image-of-s-01");
+  EXPECT_EQ(sandbox.created_with.engine_id(), "engine");
+  ASSERT_THAT(sandbox.containers, SizeIs(2));
+  EXPECT_EQ(sandbox.containers.at("").SerializeAsString(), container.SerializeAsString());
+  ASSERT_THAT(sandbox.running_execs, SizeIs(1));
+  EXPECT_EQ(sandbox.running_execs[0].record.stdout_log_path(), "/logs/exec.stdout.log");
+  EXPECT_EQ(sandbox.newest_sequence, 2U);
+  EXPECT_EQ(sandbox.newest_event_at, std::chrono::floor<std::chrono::seconds>(clock_.wall_now()));
+}
+
+TEST_F(ReadTest, EndedExecsAreReadOnDemand) {
+  ASSERT_TRUE(append(Change{{create("s-01"), exec("s-01", "exec-b"), exec("s-01", "exec-a")}}));
+  change::UpdateExec end{"exec-b", v1::EXEC_STATE_FAILED, exec("s-01", "exec-b").record};
+  end.record.set_exit_code(3);
+  end.record.mutable_ended_at()->set_seconds(1'700'000'123);
+  end.record.mutable_usage()->set_peak_memory_bytes(42);
+  ASSERT_TRUE(append(end));
+
+  const auto one = ask<ExecRecord>([&](auto done) { store().read_exec("exec-b", done); });
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->sandbox_id, "s-01");
+  EXPECT_EQ(one->state, v1::EXEC_STATE_FAILED);
+  EXPECT_EQ(one->record.SerializeAsString(), end.record.SerializeAsString());
+  EXPECT_THAT(one->request.command(), ElementsAre("true"));
+  const auto all =
+      ask<std::vector<ExecRecord>>([&](auto done) { store().read_execs("s-01", done); });
+  ASSERT_THAT(*all, SizeIs(2));
+  EXPECT_EQ((*all)[0].request.exec_id(), "exec-a");
+
+  const auto loaded = store().load();
+  const SandboxRecord& sandbox = loaded->sandboxes.at(0);
+  ASSERT_THAT(sandbox.running_execs, SizeIs(1));
+  EXPECT_EQ(sandbox.running_execs[0].request.exec_id(), "exec-a");
+  EXPECT_EQ(sandbox.last_exec_ended_at, WallTime(std::chrono::seconds(1'700'000'123)));
+}
+
+TEST_F(ReadTest, WhatIsDueForPurgeIsWhatWasDeletedLongAgo) {
+  for (const char* id : {"s-01", "s-02", "s-03", "s-04"}) ASSERT_TRUE(append(create(id)));
+  const WallTime start = clock_.wall_now();
+  const auto at = [&](int hours) { return start + std::chrono::hours(hours); };
+  ASSERT_TRUE(append(change::MarkDeleted{"s-02", at(1)}));
+  ASSERT_TRUE(append(change::MarkDeleted{"s-01", at(2)}));
+  ASSERT_TRUE(append(change::MarkDeleted{"s-03", at(3)}));
+  const auto due = [&](int hours, std::size_t limit) {
+    return *ask<std::vector<std::string>>(
+        [&](auto done) { store().read_due_for_purge(at(hours), limit, done); });
+  };
+  EXPECT_THAT(due(0, 10), IsEmpty());
+  EXPECT_THAT(due(2, 10), ElementsAre("s-02", "s-01"));
+  EXPECT_THAT(due(9, 1), ElementsAre("s-02"));
+}
+
+TEST_F(ReadTest, ABrokenSandboxHarmsNoOther) {
+  for (const char* id : {"good", "spec", "with", "stat", "oper", "cont", "exec", "even", "orig"}) {
+    ASSERT_TRUE(append(Change{{create(id), event(id), change::PutContainer{id, "", {}},
+                               exec(id, std::string("exec-of-") + id)}}));
+  }
+  const auto number = [](const std::string& id) {
+    return "(SELECT number FROM sandbox WHERE sandbox_id = '" + id + "')";
+  };
+  damage("UPDATE sandbox_origin SET spec = x'ff' WHERE sandbox = " + number("spec") +
+         "; UPDATE sandbox_origin SET created_with = x'ff' WHERE sandbox = " + number("with") +
+         "; UPDATE sandbox SET state = 77 WHERE sandbox_id = 'stat'" +
+         "; UPDATE sandbox SET operation = -1 WHERE sandbox_id = 'oper'" +
+         "; UPDATE container SET record = x'ff' WHERE sandbox = " + number("cont") +
+         "; UPDATE exec SET request = x'ff' WHERE sandbox = " + number("exec") +
+         "; UPDATE event SET body = x'ff' WHERE sandbox = " + number("even") +
+         "; UPDATE event SET body = (SELECT body FROM event WHERE sandbox = " + number("good") +
+         ") WHERE sandbox = " + number("orig"));
+  const auto loaded = store().load();
+  ASSERT_TRUE(loaded.has_value());
+  ASSERT_THAT(loaded->sandboxes, SizeIs(1));
+  EXPECT_EQ(loaded->sandboxes[0].sandbox_id, "good");
+  std::vector<std::string> reasons;
+  for (const BrokenSandbox& broken : loaded->broken) {
+    reasons.push_back(broken.sandbox_id + ": " + broken.why);
+  }
+  EXPECT_THAT(reasons, ElementsAre("spec: stored spec is not a CreateSpec",
+                                   "with: stored configuration is not a CreatedWith",
+                                   "stat: stored state 77 is unknown",
+                                   "oper: stored operation -1 is unknown",
+                                   "cont: stored container \"\" is not a Container",
+                                   "exec: stored exec exec-of-exec has no readable request",
+                                   "even: stored event 1 is not a SandboxEvent",
+                                   "orig: stored event 1 belongs elsewhere"));
+  EXPECT_THAT(events("even").error().message(),
+              HasSubstr("sandbox even: stored event 1 is not a SandboxEvent"));
+}
+
+}  // namespace
+}  // namespace agbox
