@@ -41,8 +41,10 @@ if(AGBOX_STATIC_GRPC)
 else()
   target_link_libraries(agbox_protobuf INTERFACE protobuf)
   target_link_libraries(agbox_sqlite INTERFACE sqlite3)
+  # Not the _unsecure ones: grpc++_reflection brings grpc++ and grpc, and with both variants in one
+  # process gRPC hangs in its own start-up (their static objects register twice).
   target_link_libraries(agbox_grpc INTERFACE -Wl,--no-as-needed grpc++_reflection -Wl,--as-needed
-                        grpc++_unsecure grpc_unsecure gpr protobuf absl_synchronization absl_status absl_strings absl_base)
+                        grpc++ grpc gpr protobuf absl_synchronization absl_status absl_strings absl_base)
 endif()
 target_link_libraries(agbox_protobuf INTERFACE Threads::Threads)
 target_link_libraries(agbox_sqlite INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
