@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -28,8 +29,11 @@ extern "C" void end_overdue_shutdown(int) {
   constexpr std::string_view kLine =
       R"({"level":"ERROR","msg":"shutdown took too long; ended without it","daemon":"agboxd"})"
       "\n";
-  // Nobody is left to be told that this write failed.
-  if (::write(STDERR_FILENO, kLine.data(), kLine.size()) < 0) ::_exit(EXIT_FAILURE);
+  // A log that nobody reads may be what we hang in, so nothing is written where it would wait.
+  pollfd log{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&log, 1, 0) == 1 && (log.revents & POLLOUT) != 0) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kLine.data(), kLine.size());
+  }
   ::_exit(EXIT_FAILURE);
 }
 
@@ -69,7 +73,7 @@ Result<> Daemon::acquire_lock() {
 }
 
 Result<> Daemon::open_store() {
-  auto store = agbox::open_store(paths_, loop_, log_);
+  auto store = agbox::open_store(paths_, loop_, clock_, log_);
   if (!store) {
     return std::unexpected(store.error().within("initialize id store " + paths_.store.string()));
   }

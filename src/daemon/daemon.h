@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "control/control_loop.h"
@@ -41,6 +42,7 @@ class Daemon {
   FixedPaths paths_;
   Configuration configuration_;
   Logger log_;
+  SystemClock clock_;
   ServiceManager service_manager_;
   ControlLoop loop_;
   asio::signal_set signals_;

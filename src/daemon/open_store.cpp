@@ -5,7 +5,8 @@
 
 namespace agbox {
 
-Result<std::unique_ptr<Store>> open_store(const FixedPaths&, ControlLoop&, const Logger&) {
+Result<std::unique_ptr<Store>> open_store(const FixedPaths&, ControlLoop&, const Clock&,
+                                          const Logger&) {
   return std::make_unique<Store>(random_uuid());
 }
 

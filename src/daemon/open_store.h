@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "control/control_loop.h"
@@ -23,6 +24,6 @@ class Store {
 };
 
 Result<std::unique_ptr<Store>> open_store(const FixedPaths& paths, ControlLoop& loop,
-                                          const Logger& log);
+                                          const Clock& clock, const Logger& log);
 
 }  // namespace agbox
