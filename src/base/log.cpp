@@ -9,32 +9,13 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/utf8.h"
+
 namespace agbox {
 namespace {
 
 std::atomic<LogLevel> minimum_level{LogLevel::Info};
 std::atomic<int> log_fd{STDERR_FILENO};
-
-// Length of the well-formed UTF-8 sequence at the start of `text`, or 0.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto continues = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
-  if (byte(0) < 0x80) return 1;
-  if (byte(0) >= 0xC2 && byte(0) <= 0xDF) return continues(1) ? 2 : 0;
-  if (byte(0) >= 0xE0 && byte(0) <= 0xEF) {
-    if (!continues(1) || !continues(2)) return 0;
-    if (byte(0) == 0xE0 && byte(1) < 0xA0) return 0;   // overlong
-    if (byte(0) == 0xED && byte(1) >= 0xA0) return 0;  // a surrogate
-    return 3;
-  }
-  if (byte(0) >= 0xF0 && byte(0) <= 0xF4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    if (byte(0) == 0xF0 && byte(1) < 0x90) return 0;   // overlong
-    if (byte(0) == 0xF4 && byte(1) >= 0x90) return 0;  // above U+10FFFF
-    return 4;
-  }
-  return 0;
-}
 
 // 2026-01-02T03:04:05.678901Z
 std::string timestamp() {

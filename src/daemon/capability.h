@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace agbox {
+
+// Whether this process may change the host's firewall (CAP_NET_ADMIN in its effective set). Always
+// true where the system has no capabilities and we install no rules.
+bool has_net_admin_capability();
+
+}  // namespace agbox

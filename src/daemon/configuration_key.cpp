@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of keys: the only place that names them.
+#include <array>
+
+#include "daemon/configuration.h"
+#include "model/byte_size.h"
+#include "model/duration.h"
+
+namespace agbox {
+namespace {
+
+namespace fs = std::filesystem;
+using Values = std::span<const std::string>;
+using Kind = ConfigurationKey::Kind;
+
+constexpr std::string_view kDefaultTemplate = "{sandbox_id}/{exec_id}";
+// Each sandbox gets a /28 of the pool.
+constexpr unsigned kSandboxPrefixLength = 28;
+constexpr unsigned kWidestPoolPrefixLength = 8;
+
+std::unexpected<Error> invalid(std::string message) {
+  return fail(Reason::InvalidArgument, std::move(message));
+}
+
+Result<> assign_duration(Values values, std::chrono::nanoseconds& into) {
+  AGBOX_TRY(duration, parse_duration(values[0]));
+  if (duration < std::chrono::nanoseconds::zero()) {
+    return invalid("duration " + json_quote(values[0]) +
+                   " is negative; write 0 to switch it off, or a time such as 30m");
+  }
+  into = duration;
+  return {};
+}
+
+Result<> assign_absolute_path(Values values, fs::path& into) {
+  if (values[0].find('\0') != std::string::npos) {
+    return invalid("path " + json_quote(values[0]) + " has a NUL byte");
+  }
+  const fs::path path(values[0]);
+  if (path.is_relative()) {
+    return invalid("path " + json_quote(values[0]) +
+                   " is not absolute; write it from / on (~ is not expanded)");
+  }
+  into = path.lexically_normal();
+  return {};
+}
+
+// The template with its fields taken out, or an error about a brace that is no field.
+Result<std::string> without_fields(std::string_view text) {
+  std::string rest;
+  while (!text.empty()) {
+    if (text.starts_with("{sandbox_id}") || text.starts_with("{exec_id}")) {
+      text.remove_prefix(text.find('}') + 1);
+      rest += '_';
+    } else if (text[0] == '{' || text[0] == '}') {
+      return invalid("has a brace that is not part of {sandbox_id} or {exec_id}");
+    } else {
+      rest += text[0];
+      text.remove_prefix(1);
+    }
+  }
+  return rest;
+}
+
+Result<> check_template(std::string_view text) {
+  // The sandbox sees exactly its own folder of logs, so that folder comes first.
+  if (!text.starts_with("{sandbox_id}/")) return invalid("does not begin with {sandbox_id}/");
+  if (text.find("{exec_id}") == std::string_view::npos) {
+    return invalid("has no {exec_id}, so two execs would share their files");
+  }
+  AGBOX_TRY(rest, without_fields(text));
+  for (const char c : rest) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
+      return invalid("has a control character");
+  }
+  rest += '/';
+  for (std::size_t begin = 0; begin < rest.size();) {
+    const std::size_t end = rest.find('/', begin);
+    const std::string component = rest.substr(begin, end - begin);
+    if (component.empty()) return invalid("has an empty path component");
+    if (component == "." || component == "..") return invalid("has a component " + component);
+    begin = end + 1;
+  }
+  return {};
+}
+
+Result<> assign_idle_ttl(Values values, Configuration& into) {
+  return assign_duration(values, into.idle_ttl);
+}
+
+Result<> assign_cleanup_ttl(Values values, Configuration& into) {
+  return assign_duration(values, into.cleanup_ttl);
+}
+
+Result<> assign_event_retention_ttl(Values values, Configuration& into) {
+  return assign_duration(values, into.event_retention_ttl);
+}
+
+Result<> assign_state_root(Values values, Configuration& into) {
+  return assign_absolute_path(values, into.state_root);
+}
+
+Result<> assign_log_level(Values values, Configuration& into) {
+  const auto level = parse_log_level(values[0]);
+  if (!level) return invalid("expected debug, info, warn or error");
+  into.log_level = *level;
+  return {};
+}
+
+Result<> assign_exec_output_root(Values values, Configuration& into) {
+  return assign_absolute_path(values, into.exec_output_root);
+}
+
+Result<> assign_exec_output_template(Values values, Configuration& into) {
+  if (const auto checked = check_template(values[0]); !checked) {
+    return invalid("template " + json_quote(values[0]) + " " + checked.error().message() +
+                   "; write for example " + std::string(kDefaultTemplate));
+  }
+  into.exec_output_template = values[0];
+  return {};
+}
+
+Result<> assign_exec_output_max(Values values, Configuration& into) {
+  AGBOX_TRY(bytes, parse_byte_size(values[0]));
+  into.exec_output_max = bytes;
+  return {};
+}
+
+Result<> assign_address_pool(Values values, Configuration& into) {
+  AGBOX_TRY(pool, parse_ipv4_network(values[0]));
+  if (pool.prefix_length > kSandboxPrefixLength || pool.prefix_length < kWidestPoolPrefixLength) {
+    return invalid("network " + pool.text() + " must be between /" +
+                   std::to_string(kWidestPoolPrefixLength) + " and /" +
+                   std::to_string(kSandboxPrefixLength) + ", because each sandbox takes a /" +
+                   std::to_string(kSandboxPrefixLength) + " of it");
+  }
+  into.address_pool = pool;
+  return {};
+}
+
+Result<> assign_dns(Values values, Configuration& into) {
+  std::vector<Ipv4Address> resolvers;
+  for (const std::string& value : values) {
+    AGBOX_TRY(address, parse_ipv4_address(value));
+    if (address.is_loopback()) {
+      return invalid("resolver " + address.text() +
+                     " is a loopback address, which inside a sandbox is the sandbox itself; name a "
+                     "resolver that the network can reach");
+    }
+    resolvers.push_back(address);
+  }
+  into.dns = std::move(resolvers);
+  return {};
+}
+
+constexpr std::array<ConfigurationKey, 10> kKeys = {{
+    {.table = "runtime",
+     .name = "idle_ttl",
+     .written_as = "duration",
+     .example = R"("45m")",
+     .default_value = "30m",
+     .meaning =
+         "A sandbox in which nothing ran for this long is stopped; `0` switches that off, and "
+         "a request's own `idle_ttl` goes before it.",
+     .assign = assign_idle_ttl},
+    {.table = "runtime",
+     .name = "cleanup_ttl",
+     .written_as = "duration",
+     .example = R"("720h")",
+     .default_value = "360h",
+     .meaning = "Sandboxes that have been stopped or failed for longer than this are deleted; `0` "
+                "switches that off.",
+     .assign = assign_cleanup_ttl},
+    {.table = "runtime",
+     .name = "event_retention_ttl",
+     .written_as = "duration",
+     .example = R"("24h")",
+     .default_value = "168h",
+     .computed_default = "`168h`; where only `runtime.cleanup_ttl` is set, that value",
+     .meaning = "How long the events of a deleted sandbox stay readable; `0` keeps them for ever.",
+     .assign = assign_event_retention_ttl},
+    {.table = "runtime",
+     .name = "state_root",
+     .written_as = "absolute path",
+     .example = R"("/srv/agbox/state")",
+     .computed_default = "`$XDG_DATA_HOME/agents-sandbox/state`",
+     .meaning = "The folder for shadow copies of builtin tools, guest programs and guest sockets.",
+     .assign = assign_state_root},
+    {.table = "runtime",
+     .name = "log_level",
+     .written_as = "`debug`, `info`, `warn` or `error`",
+     .example = R"("debug")",
+     .default_value = "info",
+     .meaning = "Lines of the daemon's log below this level are dropped; upper and lower case mean "
+                "the same.",
+     .assign = assign_log_level},
+    {.table = "artifacts",
+     .name = "exec_output_root",
+     .written_as = "absolute path",
+     .example = R"("/srv/agbox/exec-logs")",
+     .computed_default = "`$XDG_DATA_HOME/agents-sandbox/exec-logs`",
+     .meaning = "The folder for the output files of execs.",
+     .assign = assign_exec_output_root},
+    {.table = "artifacts",
+     .name = "exec_output_template",
+     .written_as = "template",
+     .example = R"("{sandbox_id}/logs/{exec_id}")",
+     .default_value = kDefaultTemplate,
+     .meaning = "Where the files of one exec lie inside `artifacts.exec_output_root`: begins with "
+                "`{sandbox_id}/`, contains `{exec_id}`; `.stdout.log` and `.stderr.log` are added.",
+     .assign = assign_exec_output_template},
+    {.table = "artifacts",
+     .name = "exec_output_max",
+     .written_as = "size",
+     .example = R"("512MiB")",
+     .default_value = "4GiB",
+     .meaning = "How much output of one exec is kept, both streams together; what comes after is "
+                "dropped and the exec goes on. `0` is no limit.",
+     .assign = assign_exec_output_max},
+    {.table = "network",
+     .name = "address_pool",
+     .written_as = "IPv4 network, `/8` to `/28`",
+     .example = R"("10.77.0.0/16")",
+     .default_value = "10.201.0.0/16",
+     .meaning = "Each sandbox gets a /28 of this pool that no route and no network of the engine "
+                "overlaps.",
+     .assign = assign_address_pool},
+    {.table = "network",
+     .name = "dns",
+     .kind = Kind::StringList,
+     .written_as = "list of IPv4 addresses",
+     .example = R"(["192.0.2.53", "1.1.1.1"])",
+     .computed_default = "the host's resolvers that are not on loopback",
+     .meaning =
+         "The resolvers of every container, and the only private addresses that a sandbox may "
+         "reach, on port 53 alone.",
+     .assign = assign_dns},
+}};
+
+}  // namespace
+
+std::span<const ConfigurationKey> configuration_keys() {
+  return kKeys;
+}
+
+}  // namespace agbox

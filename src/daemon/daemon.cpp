@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace agbox {
+namespace {
+
+// What calls under way get to end by themselves. They wait for a commit at most; only streams and
+// silent clients use all of it.
+constexpr std::chrono::milliseconds kGrace{1000};
+// The promise is 5 s. Whatever hangs then (a disk, a library) is left to recovery at the next
+// start.
+constexpr unsigned kShutdownLimitSeconds = 4;
+
+// Signals of the user's that end the daemon.
+constexpr int kEndingSignals[] = {SIGTERM, SIGINT};
+
+extern "C" void end_overdue_shutdown(int) {
+  constexpr std::string_view kLine =
+      R"({"level":"ERROR","msg":"shutdown took too long; ended without it","daemon":"agboxd"})"
+      "\n";
+  // A log that nobody reads may be what we hang in, so nothing is written where it would wait.
+  pollfd log{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&log, 1, 0) == 1 && (log.revents & POLLOUT) != 0) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kLine.data(), kLine.size());
+  }
+  ::_exit(EXIT_FAILURE);
+}
+
+}  // namespace
+
+Daemon::Daemon(FixedPaths paths, Configuration configuration, const Environment& environment,
+               Logger log)
+    : paths_(std::move(paths)),
+      configuration_(std::move(configuration)),
+      log_(std::move(log)),
+      service_manager_(environment, log_),
+      signals_(loop_.io(), SIGTERM, SIGINT, SIGHUP) {
+  std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is an error of one write
+}
+
+int Daemon::run() {
+  log_.info("starting", {{"socket_path", paths_.socket.string()},
+                         {"id_store_path", paths_.store.string()},
+                         {"idle_ttl", configuration_.idle_ttl.count()},
+                         {"cleanup_ttl", configuration_.cleanup_ttl.count()},
+                         {"log_level", log_level_name(configuration_.log_level)}});
+  if (auto done = acquire_lock(); !done) return give_up("failed to acquire lock", done.error());
+  if (auto done = open_store(); !done) return give_up("failed to create service", done.error());
+  if (auto done = start_serving(); !done) return give_up("server stopped with error", done.error());
+  service_manager_.notify("READY=1\nSTATUS=Serving");
+  wait_for_signal();
+  loop_.run();
+  return EXIT_SUCCESS;
+}
+
+Result<> Daemon::acquire_lock() {
+  AGBOX_TRY(folder, RuntimeFolder::open(paths_.runtime_folder, log_));
+  AGBOX_TRY(lock, HostLock::acquire(folder, paths_.lock.filename().c_str()));
+  folder_ = std::move(folder);
+  lock_ = std::move(lock);
+  return {};
+}
+
+Result<> Daemon::open_store() {
+  auto store = agbox::open_store(paths_, loop_, clock_, log_);
+  if (!store) {
+    return std::unexpected(store.error().within("initialize id store " + paths_.store.string()));
+  }
+  store_ = std::move(*store);
+  return {};
+}
+
+Result<> Daemon::start_serving() {
+  AGBOX_TRY(listener, UnixListener::open(loop_, folder_->fd(), paths_.socket, log_));
+  AGBOX_TRY(server,
+            RpcServer::start(
+                loop_, {.version = AGBOX_VERSION, .instance_id = store_->instance_id()}, log_));
+  server_ = std::move(server);
+  listener_ = std::move(listener);
+  listener_->accept([this](UniqueFd connection) { server_->serve(std::move(connection)); });
+  log_.info("listening", {{"socket_path", paths_.socket.string()}});
+  return {};
+}
+
+int Daemon::give_up(std::string_view step, const Error& error) const {
+  log_.error(step, {{"error", error.message()}});
+  // Programs read the line above; a person at a terminal gets the sentence alone as well.
+  if (::isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "agboxd: %s\n", error.message().c_str());
+  return EXIT_FAILURE;
+}
+
+void Daemon::wait_for_signal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    AGBOX_CHECK(!error, "nothing cancels this wait");
+    if (signal == SIGHUP) {
+      log_.warn(
+          "SIGHUP changes nothing: the configuration is read at start; restart agboxd to apply a "
+          "change, sandboxes keep running meanwhile");
+    } else {
+      shut_down();
+    }
+    wait_for_signal();
+  });
+}
+
+// A polite crash: nothing here is needed for correctness, recovery repairs what is left.
+void Daemon::shut_down() {
+  // From here on the kernel ends us at a second signal, whatever we hang in.
+  for (const int signal : kEndingSignals) signals_.remove(signal);
+  std::signal(SIGALRM, end_overdue_shutdown);
+  ::alarm(kShutdownLimitSeconds);
+  log_.info("shutting down");
+  service_manager_.notify("STOPPING=1\nSTATUS=Shutting down");
+  listener_->close();
+  server_->shut_down(kGrace, [this] { loop_.stop(); });
+}
+
+}  // namespace agbox

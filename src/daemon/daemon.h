@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of the daemon after its configuration was read: lock, store, socket, serve, shut down.
+// Members stand in the order in which they come up; they go down in the reverse one.
+#pragma once
+
+#include <boost/asio/signal_set.hpp>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "control/control_loop.h"
+#include "daemon/configuration.h"
+#include "daemon/host_lock.h"
+#include "daemon/open_store.h"
+#include "daemon/runtime_folder.h"
+#include "daemon/service_manager.h"
+#include "paths/fixed_paths.h"
+#include "rpc/server.h"
+#include "rpc/unix_listener.h"
+
+namespace agbox {
+
+class Daemon {
+ public:
+  Daemon(FixedPaths paths, Configuration configuration, const Environment& environment, Logger log);
+
+  // Serves until SIGTERM or SIGINT; the exit code of the process.
+  int run();
+
+ private:
+  Result<> acquire_lock();
+  Result<> open_store();
+  Result<> start_serving();
+  int give_up(std::string_view step, const Error& error) const;
+
+  void wait_for_signal();
+  void shut_down();
+
+  FixedPaths paths_;
+  Configuration configuration_;
+  Logger log_;
+  SystemClock clock_;
+  ServiceManager service_manager_;
+  ControlLoop loop_;
+  asio::signal_set signals_;
+  std::optional<RuntimeFolder> folder_;
+  std::optional<HostLock> lock_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<UnixListener> listener_;
+};
+
+}  // namespace agbox

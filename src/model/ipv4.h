@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// IPv4 addresses and networks as values. Networks of sandboxes are IPv4 only, so nothing here knows
+// IPv6.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace agbox {
+
+struct Ipv4Address {
+  std::uint32_t value = 0;  // in host order: 10.0.0.1 is 0x0A000001
+
+  bool is_loopback() const { return value >> 24 == 127; }
+  std::string text() const;
+  auto operator<=>(const Ipv4Address&) const = default;
+};
+
+struct Ipv4Network {
+  Ipv4Address address;  // the first of the network: its host bits are zero
+  unsigned prefix_length = 0;
+
+  std::string text() const;
+  auto operator<=>(const Ipv4Network&) const = default;
+};
+
+// Four decimal numbers; no leading zeros, which some programs read as octal.
+Result<Ipv4Address> parse_ipv4_address(std::string_view text);
+
+// <address>/<0 to 32>; set host bits are refused with the network that was probably meant.
+Result<Ipv4Network> parse_ipv4_network(std::string_view text);
+
+}  // namespace agbox

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of agbox.v1.SandboxService. A method parses, posts and replies; nothing is decided
+// here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agbox/v1/service.grpc.pb.h"
+
+namespace agbox {
+
+// What Ping says about this daemon.
+struct DaemonIdentity {
+  std::string version;
+  std::string instance_id;
+};
+
+class SandboxService final : public v1::SandboxService::CallbackService {
+ public:
+  explicit SandboxService(DaemonIdentity identity) : identity_(std::move(identity)) {}
+
+  template <class Message>
+  using Request = const Message*;
+  using Call = grpc::ServerUnaryReactor*;
+  using Context = grpc::CallbackServerContext*;
+
+  Call Ping(Context context, Request<v1::PingRequest> request, v1::PingResponse* response) override;
+  Call CreateSandbox(Context context, Request<v1::CreateSandboxRequest> request,
+                     v1::CreateSandboxResponse* response) override;
+  Call GetSandbox(Context context, Request<v1::GetSandboxRequest> request,
+                  v1::GetSandboxResponse* response) override;
+  Call ListSandboxes(Context context, Request<v1::ListSandboxesRequest> request,
+                     v1::ListSandboxesResponse* response) override;
+  Call ResumeSandbox(Context context, Request<v1::ResumeSandboxRequest> request,
+                     v1::AcceptedResponse* response) override;
+  Call StopSandbox(Context context, Request<v1::StopSandboxRequest> request,
+                   v1::AcceptedResponse* response) override;
+  Call DeleteSandbox(Context context, Request<v1::DeleteSandboxRequest> request,
+                     v1::AcceptedResponse* response) override;
+  Call DeleteSandboxes(Context context, Request<v1::DeleteSandboxesRequest> request,
+                       v1::DeleteSandboxesResponse* response) override;
+  grpc::ServerWriteReactor<v1::SandboxEvent>* SubscribeSandboxEvents(
+      Context context, Request<v1::SubscribeSandboxEventsRequest> request) override;
+  Call CreateExec(Context context, Request<v1::CreateExecRequest> request,
+                  v1::CreateExecResponse* response) override;
+  Call CancelExec(Context context, Request<v1::CancelExecRequest> request,
+                  v1::AcceptedResponse* response) override;
+  Call GetExec(Context context, Request<v1::GetExecRequest> request,
+               v1::GetExecResponse* response) override;
+  Call ListActiveExecs(Context context, Request<v1::ListActiveExecsRequest> request,
+                       v1::ListActiveExecsResponse* response) override;
+
+ private:
+  Call refuse(Context context, std::string_view method) const;
+
+  DaemonIdentity identity_;
+};
+
+}  // namespace agbox

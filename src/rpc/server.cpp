@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/server.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace agbox {
+namespace {
+
+constexpr int kMaxReceivedMessageBytes = 4 << 20;
+// A connection that has not said HTTP/2 by then is closed.
+constexpr int kHandshakeTimeoutMilliseconds = 5'000;
+constexpr int kMaxStreamsPerConnection = 10'000;
+// All buffers of all connections; beyond it gRPC slows and then drops the greediest.
+constexpr std::size_t kMaxBufferBytes = std::size_t{256} << 20;
+// Reflection alone is served by blocking threads, one for each open stream of it.
+constexpr int kMaxBlockingThreads = 8;
+
+// gRPC's own messages, which it would print to stderr between our lines.
+void log_grpc_message(gpr_log_func_args* message) {
+  const Logger log = Logger().with({"daemon", "agboxd"}).with({"library", "grpc"});
+  switch (message->severity) {
+    case GPR_LOG_SEVERITY_DEBUG:
+    case GPR_LOG_SEVERITY_INFO:
+      return log.debug(message->message);
+    case GPR_LOG_SEVERITY_ERROR:
+      return log.warn(message->message);
+  }
+}
+
+}  // namespace
+
+struct RpcServer::Running {
+  explicit Running(DaemonIdentity identity) : service(std::move(identity)) {}
+
+  SandboxService service;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  std::unique_ptr<grpc::Server> server;
+};
+
+RpcServer::RpcServer(ControlLoop& loop, std::unique_ptr<Running> running)
+    : loop_(loop), running_(std::move(running)) {}
+
+RpcServer::~RpcServer() {
+  if (shutdown_.joinable()) shutdown_.join();
+  // Nobody who asked for shut_down() still runs; without one, nothing is waited for.
+  running_->server->Shutdown(std::chrono::system_clock::now());
+}
+
+Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, DaemonIdentity identity,
+                                                    const Logger& log) {
+  gpr_set_log_function(log_grpc_message);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  auto running = std::make_unique<Running>(std::move(identity));
+  grpc::ResourceQuota quota("agboxd");
+  quota.Resize(kMaxBufferBytes);
+  quota.SetMaxThreads(kMaxBlockingThreads);
+  grpc::ServerBuilder builder;
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(kMaxReceivedMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  // Reflection's queue and poller: one of each is plenty.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
+  builder.RegisterService(&running->service);
+  running->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  running->server = builder.BuildAndStart();
+  if (!running->server) {
+    return fail(Reason::Internal, "gRPC could not start its server; its own words are in the log");
+  }
+  running->server->GetHealthCheckService()->SetServingStatus(
+      v1::SandboxService::service_full_name(), true);
+  log.debug("gRPC server started", {{"grpc_version", grpc::Version()}});
+  return std::unique_ptr<RpcServer>(new RpcServer(loop, std::move(running)));
+}
+
+void RpcServer::serve(UniqueFd connection) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+  parameters.fd = connection.release();  // gRPC closes it, also where it refuses it
+  running_->acceptor->HandleNewConnection(&parameters);
+}
+
+void RpcServer::shut_down(std::chrono::milliseconds grace, std::function<void()> done) {
+  AGBOX_ON_CONTROL_THREAD(loop_);
+  AGBOX_CHECK(!shutdown_.joinable(), "shut_down() is called once");
+  shutdown_ = std::jthread([this, grace, done = std::move(done)] {
+    running_->server->Shutdown(std::chrono::system_clock::now() + grace);
+    loop_.post(done);
+  });
+}
+
+}  // namespace agbox

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/status.h"
+
+#include <string>
+#include <string_view>
+
+#include "agbox/rpc/error_details.pb.h"
+#include "base/utf8.h"
+
+namespace agbox {
+namespace {
+
+constexpr std::string_view kDomain = "agents-sandbox";
+// The prefix is google.protobuf.Any's; the message has google.rpc.ErrorInfo's wire shape.
+constexpr std::string_view kErrorInfoType = "type.googleapis.com/google.rpc.ErrorInfo";
+constexpr std::string_view kEllipsis = "…";
+
+// The sentence travels twice: percent-encoded in grpc-message and, with the metadata,
+// base64-encoded in grpc-status-details-bin. 3072 + 4/3 (2048 + 1024 + 200 of tags and names) stays
+// below 8 KiB with room for the other trailers.
+constexpr std::size_t kMaxMessageBytes = 2048;
+constexpr std::size_t kMaxEncodedMessageBytes = 3072;
+constexpr std::size_t kMaxMetadataBytes = 1024;
+constexpr std::size_t kMaxMetadataValueBytes = 256;
+
+std::size_t percent_encoded_size(std::string_view text) {
+  std::size_t size = 0;
+  for (const char c : text) size += c >= 0x20 && c <= 0x7E && c != '%' ? 1 : 3;
+  return size;
+}
+
+std::string cut(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  return std::string(utf8_prefix(text, limit - kEllipsis.size())) + std::string(kEllipsis);
+}
+
+std::string wire_message(std::string_view message) {
+  std::string text = cut(to_utf8(message), kMaxMessageBytes);
+  // Only text that is mostly not ASCII comes here: 1024 bytes are at most 3072 when encoded.
+  if (percent_encoded_size(text) > kMaxEncodedMessageBytes) {
+    text = cut(text, kMaxEncodedMessageBytes / 3);
+  }
+  return text;
+}
+
+void fill(rpc::ErrorInfo& info, const Error& error) {
+  info.set_reason(std::string(reason_name(error.reason())));
+  info.set_domain(std::string(kDomain));
+  std::size_t used = 0;
+  for (const auto& [key, value] : error.metadata()) {
+    const std::string wire_value = cut(to_utf8(value), kMaxMetadataValueBytes);
+    used += key.size() + wire_value.size() + 8;  // 8: tags and lengths of a map entry
+    if (used > kMaxMetadataBytes) break;
+    (*info.mutable_metadata())[to_utf8(key)] = wire_value;
+  }
+}
+
+}  // namespace
+
+grpc::StatusCode status_code(Reason reason) {
+  switch (reason) {
+    case Reason::InvalidArgument:
+      return grpc::StatusCode::INVALID_ARGUMENT;
+    case Reason::SandboxNotFound:
+    case Reason::ExecNotFound:
+      return grpc::StatusCode::NOT_FOUND;
+    case Reason::SandboxIdAlreadyExists:
+    case Reason::ExecIdAlreadyExists:
+      return grpc::StatusCode::ALREADY_EXISTS;
+    case Reason::SandboxNotReady:
+    case Reason::SandboxInvalidState:
+    case Reason::ExecAlreadyTerminal:
+      return grpc::StatusCode::FAILED_PRECONDITION;
+    case Reason::SandboxEventSequenceExpired:
+      return grpc::StatusCode::OUT_OF_RANGE;
+    case Reason::EngineUnavailable:
+    case Reason::ShuttingDown:
+      return grpc::StatusCode::UNAVAILABLE;
+    case Reason::ResourceExhausted:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case Reason::Unimplemented:
+      return grpc::StatusCode::UNIMPLEMENTED;
+    case Reason::Internal:
+      return grpc::StatusCode::INTERNAL;
+  }
+  return grpc::StatusCode::INTERNAL;
+}
+
+grpc::Status to_status(const Error& error) {
+  const grpc::StatusCode code = status_code(error.reason());
+  const std::string message = wire_message(error.message());
+  rpc::ErrorInfo info;
+  fill(info, error);
+  // Code and message again: Python's grpc_status throws where they differ from the call's own.
+  rpc::Status details;
+  details.set_code(code);
+  details.set_message(message);
+  google::protobuf::Any* detail = details.add_details();
+  detail->set_type_url(std::string(kErrorInfoType));
+  detail->set_value(info.SerializeAsString());
+  return {code, message, details.SerializeAsString()};
+}
+
+}  // namespace agbox

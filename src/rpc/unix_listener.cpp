@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/unix_listener.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+
+namespace agbox {
+namespace {
+
+// sun_path without its closing NUL.
+constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
+// As long as the process has no descriptor to spare, the waiting connection stays readable: without
+// a pause the loop would spin.
+constexpr std::chrono::milliseconds kPause{50};
+constexpr std::chrono::seconds kLogInterval{1};
+// One turn of the loop serves others too.
+constexpr int kMaxAcceptsPerTurn = 64;
+
+std::string errno_text() {
+  return std::generic_category().message(errno);
+}
+
+}  // namespace
+
+UnixListener::UnixListener(ControlLoop& loop, UniqueFd folder, std::filesystem::path socket,
+                           Logger log)
+    : loop_(loop),
+      folder_(std::move(folder)),
+      path_(std::move(socket)),
+      log_(std::move(log)),
+      socket_(loop.io()),
+      pause_(loop.io()) {}
+
+UnixListener::~UnixListener() {
+  close();
+}
+
+Result<std::unique_ptr<UnixListener>> UnixListener::open(ControlLoop& loop, int folder_fd,
+                                                         const std::filesystem::path& socket,
+                                                         Logger log) {
+  AGBOX_ON_CONTROL_THREAD(loop);
+  UniqueFd folder(::fcntl(folder_fd, F_DUPFD_CLOEXEC, 0));
+  if (!folder) return std::unexpected(errno_error("listen on " + socket.string(), errno));
+  std::unique_ptr<UnixListener> listener(
+      new UnixListener(loop, std::move(folder), socket, std::move(log)));
+  if (auto bound = listener->bind(); !bound) {
+    return std::unexpected(bound.error().within("listen on " + socket.string()));
+  }
+  return listener;
+}
+
+Result<> UnixListener::bind() {
+  const std::string path = path_.string();
+  const std::string name = path_.filename().string();
+  if (path.size() > kMaxPathBytes) {
+    return fail(Reason::Internal, "the path has " + std::to_string(path.size()) +
+                                      " bytes, but a Unix socket's may have " +
+                                      std::to_string(kMaxPathBytes) +
+                                      "; set XDG_RUNTIME_DIR to a shorter path");
+  }
+  struct stat found{};
+  if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (!S_ISSOCK(found.st_mode)) {
+      return fail(Reason::Internal,
+                  "something that is not a socket is there and was left as it is; move it away");
+    }
+    if (::unlinkat(folder_.get(), name.c_str(), 0) != 0) {
+      return fail(Reason::Internal, "remove the socket of an earlier daemon: " + errno_text());
+    }
+  } else if (errno != ENOENT) {
+    return fail(Reason::Internal, errno_text());
+  }
+
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fail(Reason::Internal, "make a socket: " + errno_text());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  // reinterpret_cast: the socket API's own way to pass one address type for all families.
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return fail(Reason::Internal, "bind: " + errno_text());
+  }
+  if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail(Reason::Internal, "look at the new socket: " + errno_text());
+  }
+  device_ = found.st_dev;
+  inode_ = found.st_ino;
+  // Before listen() nobody can connect, so there is no moment with wider permissions; umask would
+  // change them for every thread of the process.
+  if (::fchmodat(folder_.get(), name.c_str(), 0600, 0) != 0) {
+    return fail(Reason::Internal, "set its mode to 0600: " + errno_text());
+  }
+  if (::listen(fd.get(), SOMAXCONN) != 0) return fail(Reason::Internal, "listen: " + errno_text());
+  socket_.assign(fd.release());
+  return {};
+}
+
+void UnixListener::accept(OnConnection on_connection) {
+  AGBOX_ON_CONTROL_THREAD(loop_);
+  on_connection_ = std::move(on_connection);
+  wait();
+}
+
+void UnixListener::wait() {
+  socket_.async_wait(asio::posix::stream_descriptor::wait_read,
+                     [this](const boost::system::error_code& error) {
+                       if (!error) accept_all();  // the only error is that close() was called
+                     });
+}
+
+void UnixListener::accept_all() {
+  if (!socket_.is_open()) return;  // closed while this turn was already on its way
+  for (int accepted = 0; accepted < kMaxAcceptsPerTurn; ++accepted) {
+    if (!accept_one()) return;
+  }
+  wait();
+}
+
+// False where the next turn is already arranged.
+bool UnixListener::accept_one() {
+  UniqueFd connection(
+      ::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (connection) {
+    if (is_permitted(connection.get())) on_connection_(std::move(connection));
+    return true;
+  }
+  if (errno == EINTR || errno == ECONNABORTED) return true;
+  if (errno == EAGAIN) {
+    wait();
+  } else {
+    back_off(errno);
+  }
+  return false;
+}
+
+void UnixListener::back_off(int error_number) {
+  if (may_log()) {
+    log_.warn("cannot accept a connection; trying again",
+              {{"error", std::generic_category().message(error_number)}});
+  }
+  pause_.expires_after(kPause);
+  pause_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) wait();
+  });
+}
+
+bool UnixListener::is_permitted(int connection) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    if (may_log()) log_.warn("refused a connection of unknown origin", {{"error", errno_text()}});
+    return false;
+  }
+  if (peer.uid == ::geteuid() || peer.uid == 0) return true;
+  if (may_log()) {
+    log_.warn(
+        "refused a connection of another user",
+        {{"uid", peer.uid}, {"pid", peer.pid}, {"lines_left_out", std::exchange(unlogged_, 0U)}});
+  }
+  return false;
+}
+
+bool UnixListener::may_log() {
+  const auto now = std::chrono::steady_clock::now();
+  if (logged_ && now - *logged_ < kLogInterval) {
+    ++unlogged_;
+    return false;
+  }
+  logged_ = now;
+  return true;
+}
+
+void UnixListener::close() {
+  AGBOX_ON_CONTROL_THREAD(loop_);
+  if (!socket_.is_open()) return;
+  const std::string name = path_.filename().string();
+  struct stat found{};
+  if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+      found.st_dev == device_ && found.st_ino == inode_) {
+    ::unlinkat(folder_.get(), name.c_str(), 0);  // a stale one is replaced at the next start
+  }
+  boost::system::error_code ignored;  // the descriptor is gone whatever close() says
+  socket_.close(ignored);
+  pause_.cancel();
+}
+
+}  // namespace agbox

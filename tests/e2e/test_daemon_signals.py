@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals, and what a service manager is told."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+
+import grpc
+import pytest
+
+from support.contract import REPOSITORY
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_ends_it_cleanly(make_daemon, number):
+    daemon = make_daemon().start()
+    daemon.signal(number)
+    assert daemon.wait(timeout=5) == 0
+    assert daemon.log()[-1]["msg"] == "shutting down"
+    assert not daemon.socket.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(make_daemon, number):
+    daemon = make_daemon().start()
+    with daemon.channel() as channel:
+        # An open stream keeps the first signal's shutdown busy for its whole grace.
+        watch = channel.unary_stream("/grpc.health.v1.Health/Watch", bytes, bytes)(b"", timeout=60)
+        next(watch)
+        daemon.signal(signal.SIGTERM)
+        daemon.wait_for_message("shutting down")
+        daemon.signal(number)
+        assert daemon.wait(timeout=5) == -number
+        with pytest.raises(grpc.RpcError):
+            for _ in watch:
+                pass
+    assert daemon.restart().stop() == 0
+
+
+def test_a_hang_up_changes_nothing_and_says_so(daemon, contract):
+    daemon.signal(signal.SIGHUP)
+    line = daemon.wait_for_message(
+        "SIGHUP changes nothing: the configuration is read at start; restart agboxd to apply a change, "
+        "sandboxes keep running meanwhile"
+    )
+    assert line["level"] == "WARN"
+    with daemon.channel() as channel:
+        contract.stub(channel).Ping(contract.service.PingRequest(), timeout=10)
+    assert daemon.stop() == 0
+
+
+def test_a_signal_during_the_start_ends_it_cleanly(make_daemon):
+    daemon = make_daemon()
+    daemon.launch()
+    daemon.wait_for_message("starting")
+    assert daemon.stop() == 0
+
+
+def test_a_reader_of_the_log_that_goes_away_does_not_end_it(make_daemon, contract):
+    daemon = make_daemon()
+    process = subprocess.Popen([daemon.bin_dir / "agboxd"], env=daemon.environment, stderr=subprocess.PIPE)
+    try:
+        while b'"listening"' not in process.stderr.readline():
+            pass
+        process.stderr.close()
+        process.send_signal(signal.SIGHUP)  # writes a line that nobody reads
+        with daemon.channel() as channel:
+            contract.stub(channel).Ping(contract.service.PingRequest(), timeout=10)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=5) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_log_that_nobody_reads_does_not_hold_up_the_end(make_daemon):
+    daemon = make_daemon()
+    process = subprocess.Popen([daemon.bin_dir / "agboxd"], env=daemon.environment, stderr=subprocess.PIPE)
+    try:
+        while b'"listening"' not in process.stderr.readline():
+            pass
+        filler = os.open(f"/proc/{process.pid}/fd/2", os.O_WRONLY | os.O_NONBLOCK)
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(filler, b"x")
+        os.close(filler)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=5) == 1
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_the_service_manager_hears_ready_and_stopping(make_daemon, daemon_user, folder):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(10)
+        manager.bind(str(folder / "notify"))
+        (folder / "notify").chmod(0o777)
+        folder.chmod(0o755)
+        daemon = make_daemon(user=daemon_user, environment={"NOTIFY_SOCKET": str(folder / "notify")})
+        daemon.launch()
+        assert manager.recv(4096) == b"READY=1\nSTATUS=Serving"
+        # It is ready when it says so, not a moment later.
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(daemon.socket))
+        daemon.signal(signal.SIGTERM)
+        assert manager.recv(4096) == b"STOPPING=1\nSTATUS=Shutting down"
+        assert daemon.wait(timeout=5) == 0
+        manager.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            manager.recv(4096)
+
+
+def test_the_systemd_unit_is_valid(bin_dir, folder):
+    template = (REPOSITORY / "packaging" / "agboxd.service.in").read_text()
+    unit = folder / "agboxd.service"
+    unit.write_text(template.replace("@CMAKE_INSTALL_FULL_BINDIR@", str(bin_dir)))
+    assert "@" not in unit.read_text()
+
+    def complaints() -> str:
+        # It ends with 0 for a misspelt key too; what it says is what counts.
+        return subprocess.run(
+            ["systemd-analyze", "verify", "--user", unit],
+            env={"XDG_RUNTIME_DIR": str(folder), "HOME": str(folder), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stderr
+
+    assert complaints() == ""
+    unit.write_text(re.sub("^UMask=", "Umask=", unit.read_text(), flags=re.MULTILINE))
+    assert "Unknown key" in complaints()

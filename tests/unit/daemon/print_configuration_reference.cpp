@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints docs/configuration_reference.md as it should be.
+#include <cstdio>
+
+#include "daemon/configuration_reference.h"
+
+int main() {
+  return std::fputs(agbox::configuration_reference().c_str(), stdout) < 0 ||
+                 std::fflush(stdout) != 0
+             ? 1
+             : 0;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server behind a real socket, with a real gRPC client.
+#include "rpc/server.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "agbox/rpc/error_details.pb.h"
+#include "rpc/unix_listener.h"
+#include "unit/temp_folder.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::HasSubstr;
+
+// Runs loop, listener and server on a thread of its own, as main() does on the first one.
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    set_log_level(LogLevel::Error);
+    std::promise<void> serving;
+    std::future<void> is_serving = serving.get_future();
+    control_ = std::jthread([this, serving = std::move(serving)]() mutable { run(serving); });
+    is_serving.wait();
+    stub_ = v1::SandboxService::NewStub(
+        grpc::CreateChannel("unix://" + path_, grpc::InsecureChannelCredentials()));
+  }
+  ~ServerTest() override {
+    shut_down();
+    set_log_level(LogLevel::Info);
+  }
+
+  void shut_down() {
+    if (!control_.joinable()) return;
+    loop_->post([this] {
+      listener_->close();
+      server_->shut_down(100ms, [this] { loop_->stop(); });
+    });
+    control_.join();
+  }
+
+  std::unique_ptr<v1::SandboxService::Stub> stub_;
+  grpc::ClientContext context_;
+
+ private:
+  void run(std::promise<void>& serving) {
+    ControlLoop loop;
+    loop_ = &loop;
+    const UniqueFd folder(::open(temp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    auto server = RpcServer::start(loop, {.version = "1.2.3", .instance_id = "the-id"}, Logger());
+    auto listener = UnixListener::open(loop, folder.get(), path_, Logger());
+    server_ = server->get();
+    listener_ = listener->get();
+    listener_->accept([this](UniqueFd connection) { server_->serve(std::move(connection)); });
+    serving.set_value();
+    loop.run();
+  }
+
+  TempFolder temp_;
+  std::string path_ = temp_.path() / "agboxd.sock";
+  ControlLoop* loop_ = nullptr;
+  RpcServer* server_ = nullptr;
+  UnixListener* listener_ = nullptr;
+  std::jthread control_;
+};
+
+TEST_F(ServerTest, PingSaysWhoWeAre) {
+  v1::PingResponse response;
+  const grpc::Status status = stub_->Ping(&context_, {}, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.version(), "1.2.3");
+  EXPECT_EQ(response.daemon(), "agboxd");
+  EXPECT_EQ(response.instance_id(), "the-id");
+  EXPECT_THAT(response.features(), Contains("health"));
+}
+
+void expect_unimplemented(const grpc::Status& status, const std::string& method) {
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(status.error_message(), HasSubstr(method));
+  rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  ASSERT_EQ(details.details_size(), 1);
+  rpc::ErrorInfo info;
+  ASSERT_TRUE(info.ParseFromString(details.details(0).value()));
+  EXPECT_EQ(info.reason(), "UNIMPLEMENTED");
+  EXPECT_EQ(info.metadata().at("method"), method);
+}
+
+TEST_F(ServerTest, WhatIsNotBuiltYetSaysSo) {
+  const auto call = [&](auto method, auto request, auto response, const std::string& name) {
+    grpc::ClientContext context;
+    expect_unimplemented((stub_.get()->*method)(&context, request, &response), name);
+  };
+  using Stub = v1::SandboxService::Stub;
+  call(&Stub::CreateSandbox, v1::CreateSandboxRequest(), v1::CreateSandboxResponse(),
+       "CreateSandbox");
+  call(&Stub::GetSandbox, v1::GetSandboxRequest(), v1::GetSandboxResponse(), "GetSandbox");
+  call(&Stub::ListSandboxes, v1::ListSandboxesRequest(), v1::ListSandboxesResponse(),
+       "ListSandboxes");
+  call(&Stub::ResumeSandbox, v1::ResumeSandboxRequest(), v1::AcceptedResponse(), "ResumeSandbox");
+  call(&Stub::StopSandbox, v1::StopSandboxRequest(), v1::AcceptedResponse(), "StopSandbox");
+  call(&Stub::DeleteSandbox, v1::DeleteSandboxRequest(), v1::AcceptedResponse(), "DeleteSandbox");
+  call(&Stub::DeleteSandboxes, v1::DeleteSandboxesRequest(), v1::DeleteSandboxesResponse(),
+       "DeleteSandboxes");
+  call(&Stub::CreateExec, v1::CreateExecRequest(), v1::CreateExecResponse(), "CreateExec");
+  call(&Stub::CancelExec, v1::CancelExecRequest(), v1::AcceptedResponse(), "CancelExec");
+  call(&Stub::GetExec, v1::GetExecRequest(), v1::GetExecResponse(), "GetExec");
+  call(&Stub::ListActiveExecs, v1::ListActiveExecsRequest(), v1::ListActiveExecsResponse(),
+       "ListActiveExecs");
+
+  const auto stream = stub_->SubscribeSandboxEvents(&context_, {});
+  v1::SandboxEvent event;
+  EXPECT_FALSE(stream->Read(&event));
+  expect_unimplemented(stream->Finish(), "SubscribeSandboxEvents");
+}
+
+TEST_F(ServerTest, AMessageAbove4MiBIsRefused) {
+  v1::CreateSandboxRequest request;
+  request.set_config_yaml(std::string(5 << 20, 'x'));
+  v1::CreateSandboxResponse response;
+  EXPECT_EQ(stub_->CreateSandbox(&context_, request, &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(ServerTest, AfterShutdownACallIsUnavailable) {
+  shut_down();
+  v1::PingResponse response;
+  EXPECT_EQ(stub_->Ping(&context_, {}, &response).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace agbox
