@@ -73,7 +73,9 @@ Result<> Daemon::acquire_lock() {
 }
 
 Result<> Daemon::open_store() {
-  auto store = agbox::open_store(paths_, loop_, clock_, log_);
+  auto post = [this](std::function<void()> callback) { loop_.post(std::move(callback)); };
+  auto store =
+      Store::open({.path = paths_.store, .post = std::move(post), .clock = clock_, .log = log_});
   if (!store) {
     return std::unexpected(store.error().within("initialize id store " + paths_.store.string()));
   }

@@ -14,12 +14,12 @@
 #include "control/control_loop.h"
 #include "daemon/configuration.h"
 #include "daemon/host_lock.h"
-#include "daemon/open_store.h"
 #include "daemon/runtime_folder.h"
 #include "daemon/service_manager.h"
 #include "paths/fixed_paths.h"
 #include "rpc/server.h"
 #include "rpc/unix_listener.h"
+#include "store/store.h"
 
 namespace agbox {
 
