@@ -130,12 +130,13 @@ class Run:
 
     def fuzz_one(self, program: Path, seconds: int) -> Tally:
         corpus = ROOT / "tests" / "fuzz" / "corpus" / program.name.removesuffix("_fuzz")
+        if not corpus.is_dir():
+            return Tally(failed=[f"fuzz {program.name}: no corpus at {corpus.relative_to(ROOT)}"])
         found = ROOT / "build" / "fuzz" / "found" / program.name
         found.mkdir(parents=True, exist_ok=True)
         # New inputs go to `found`, the committed corpus is only read; a crash leaves its input there.
         command = [str(program), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
-                   f"-artifact_prefix={found}/", "-print_final_stats=1", str(found)]
-        command += [str(corpus)] if corpus.is_dir() else []
+                   f"-artifact_prefix={found}/", "-print_final_stats=1", str(found), str(corpus)]
         return self.judge(f"fuzz {program.name}", command, quiet=True, timeout=seconds + 300)
 
     def finish(self) -> int:
