@@ -7,32 +7,38 @@ from pathlib import Path
 from ratios import Ratio, Round, median_ratio, quantile, values_of
 
 
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    at_most: float | None = None
+    at_least: float | None = None
+
+    def holds(self, value: float) -> bool:
+        return (self.at_most is None or value <= self.at_most) and \
+            (self.at_least is None or value >= self.at_least)
+
+    def text(self) -> str:
+        return f"at most {number(self.at_most)}" if self.at_most is not None \
+            else f"at least {number(self.at_least)}"
+
+
 @dataclass(frozen=True)
-class Goal:
+class Goal(Bound):
     """A bound on ours/beside. Only such ratios can fail `scripts/bench --check`."""
     metric: str
     ours: str
     beside: str
-    at_most: float | None = None
-    at_least: float | None = None
-
-    def is_met(self, ratio: Ratio) -> bool:
-        return (self.at_most is None or ratio.median <= self.at_most) and \
-            (self.at_least is None or ratio.median >= self.at_least)
-
-    def bound(self) -> str:
-        return f"at most {self.at_most:g}" if self.at_most is not None \
-            else f"at least {self.at_least:g}"
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(Bound):
     """An absolute number that we aim for on 2 cores; reported, never failed on."""
     metric: str
     arm: str
     quantile: float
-    at_most: float | None = None
-    at_least: float | None = None
 
 
 @dataclass
@@ -70,7 +76,7 @@ class Verdict:
                      for arm, metrics in self.arms().items()},
             "ratios": [{"metric": goal.metric, "ours": goal.ours, "beside": goal.beside,
                         "median": ratio.median, "low": ratio.low, "high": ratio.high,
-                        "goal": goal.bound(), "met": met} for goal, ratio, met in self.ratios],
+                        "goal": goal.text(), "met": met} for goal, ratio, met in self.ratios],
             "targets": [{"metric": target.metric, "arm": target.arm, "quantile": target.quantile,
                          "value": value, "at_most": target.at_most, "at_least": target.at_least}
                         for target, value in self.target_values()],
@@ -93,7 +99,7 @@ def judge(row: Row, measured: Measured) -> Verdict:
     ratios = []
     for goal in row.goals:
         ratio = median_ratio(measured.rounds, goal.metric, goal.ours, goal.beside)
-        ratios.append((goal, ratio, goal.is_met(ratio)))
+        ratios.append((goal, ratio, goal.holds(ratio.median)))
     return Verdict(row, measured, ratios)
 
 
@@ -101,15 +107,14 @@ def describe(verdict: Verdict) -> str:
     lines = [f"{verdict.row.name}: {verdict.row.title} ({len(verdict.measured.rounds)} rounds)"]
     for arm, metrics in verdict.arms().items():
         for metric, p50, p99 in metrics:
-            lines.append(f"  {arm:<34} {metric:<18} p50 {p50:>12.4g}  p99 {p99:>12.4g}")
+            lines.append(f"  {arm:<34} {metric:<18} p50 {number(p50):>10}  p99 {number(p99):>10}")
     for goal, ratio, met in verdict.ratios:
         lines.append(f"  ratio of {goal.metric}, {goal.ours} / {goal.beside}: {ratio.median:.3g} "
-                     f"[{ratio.low:.3g}, {ratio.high:.3g}], goal {goal.bound()}: "
+                     f"[{ratio.low:.3g}, {ratio.high:.3g}], goal {goal.text()}: "
                      f"{'met' if met else 'MISSED'}")
     for target, value in verdict.target_values():
-        bound, met = (f"at most {target.at_most:g}", value <= target.at_most) \
-            if target.at_most is not None else (f"at least {target.at_least:g}", value >= target.at_least)
-        lines.append(f"  aim for {target.arm}, {target.metric} p{target.quantile * 100:g}: {value:.4g}, "
-                     f"{bound} on 2 cores: {'reached' if met else 'not reached here'}")
+        lines.append(f"  aim for {target.arm}, {target.metric} p{target.quantile * 100:g}: "
+                     f"{number(value)}, {target.text()} on 2 cores: "
+                     f"{'reached' if target.holds(value) else 'not reached here'}")
     lines += [f"  {note}" for note in verdict.measured.notes]
     return "\n".join(lines)
