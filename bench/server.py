@@ -122,6 +122,6 @@ def start_echo(build: Path, folder: Path) -> Server:
     return server
 
 
-def temporary_folder() -> tempfile.TemporaryDirectory:
-    # Short, because a socket's path has at most 107 bytes.
-    return tempfile.TemporaryDirectory(prefix="agb-", dir="/tmp")
+def temporary_folder(below: str = "/tmp") -> tempfile.TemporaryDirectory:
+    # Whatever TMPDIR says, because a socket's path has at most 107 bytes.
+    return tempfile.TemporaryDirectory(prefix="agb-", dir=below)

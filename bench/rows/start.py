@@ -19,12 +19,12 @@ READER = "sqlite3 reading the same file"
 STORE = Path("data") / "agents-sandbox" / "ids.db"
 
 def measure(build: Path, rounds: int) -> Measured:
-    with temporary_folder() as name:
+    with temporary_folder(below="/var/tmp") as name:
         folder = Path(name)
         store = folder / "full" / STORE
         store.parent.mkdir(mode=0o700, parents=True)
-        subprocess.run([str(build / "bench" / "store_fill"), str(store), str(SANDBOXES), str(EVENTS)],
-                       check=True, timeout=600)
+        subprocess.run([str(build / "bench" / "store_generator"), "make", str(store), str(SANDBOXES),
+                        str(EVENTS)], check=True, stdout=subprocess.DEVNULL, timeout=600)
         copy = folder / "copy.db"
         shutil.copy(store, copy)
         arms = {

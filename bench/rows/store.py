@@ -9,10 +9,10 @@ from server import temporary_folder
 
 
 def measure(build: Path, rounds: int) -> Measured:
-    with temporary_folder() as folder:
-        output = subprocess.run(
-            [str(build / "bench" / "store_bench"), "--rounds", str(rounds), "--folder", folder],
-            check=True, stdout=subprocess.PIPE, text=True, timeout=1200).stdout
+    # Not below /tmp, which may live in memory: an fsync there proves nothing.
+    with temporary_folder(below="/var/tmp") as folder:
+        output = subprocess.run([str(build / "bench" / "store_bench"), str(rounds), folder],
+                                check=True, stdout=subprocess.PIPE, text=True, timeout=1800).stdout
     return Measured(json.loads(output)["rounds"])
 
 
@@ -21,7 +21,7 @@ ROW = Row(
     title="durable appends, our store beside one SQLite transaction per event",
     default_rounds=30,
     measure=measure,
-    goals=(Goal("events_per_second", "store, 32 writers", "plain, 32 writers", at_least=4),
-           Goal("p50_ms", "store, alone", "plain, alone", at_most=1.25)),
-    targets=(Target("events_per_second", "store, 32 writers", 0.5, at_least=20_000),),
+    goals=(Goal("appends_per_second", "store 32 writers", "plain 32 writers", at_least=4),
+           Goal("p50_us", "store alone", "plain alone", at_most=1.5)),
+    targets=(Target("appends_per_second", "store 32 writers", 0.5, at_least=20_000),),
 )
