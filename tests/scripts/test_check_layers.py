@@ -67,6 +67,7 @@ def test_our_own_tree_passes() -> None:
     ("src/model/typo.h", '#include "base/reslt.h"\n', '"base/reslt.h" is no file of the tree'),
     ("src/model/test.h", '#include "unit/store/store_test.cpp"\n', "may not see its tests"),
     ("tests/unit/store/up_test.cpp", '#include "control/loop.h"\n', "may not see control"),
+    ("tests/unit/temp_folder.h", '#include "store/store.h"\n', "test support may not see store"),
     ("tests/unit/store/rpc_test.cpp", "#include <grpcpp/grpcpp.h>\n", "store may not see gRPC"),
 ])
 def test_a_planted_fault_is_named(tree: Path, name: str, text: str, words: str) -> None:
