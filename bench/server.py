@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 PATIENCE = 60.0
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
@@ -57,9 +56,24 @@ class Server:
                 "anonymous_kib": float(fields["RssAnon"].split()[0])}
 
     def cpu_ms(self) -> float:
-        """User and system time so far."""
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(stat[11]) + int(stat[12])) * 1000.0 / TICKS_PER_SECOND
+        """What its threads have spent so far; the clock ticks of /proc/PID/stat are too coarse."""
+        spent = 0
+        for schedstat in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            try:
+                spent += int(schedstat.read_text().split()[0])
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # the thread ended meanwhile
+        return spent / 1e6
+
+    def has_open(self, path: Path) -> bool:
+        wanted = str(path.resolve())
+        for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            try:
+                if os.readlink(link) == wanted:
+                    return True
+            except FileNotFoundError:
+                continue  # closed meanwhile
+        return False
 
     def run_until(self, command: list[str], environment: dict[str, str], told: object,
                   is_ready) -> None:

@@ -45,6 +45,8 @@ def measure(build: Path, rounds: int) -> Measured:
 
 def time_daemon(build: Path, folder: Path) -> dict[str, float]:
     with start_daemon(build, folder) as server:
+        if not server.has_open(folder / STORE):
+            raise RuntimeError(f"agboxd serves without having opened its store {folder / STORE}")
         return {"ms": server.started_ms, "cpu_ms": server.cpu_ms()}
 
 

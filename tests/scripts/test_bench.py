@@ -87,6 +87,8 @@ def test_both_arms_are_measured_in_every_round(release_build: Path) -> None:
     with temporary_folder() as folder, start_echo(release_build, Path(folder) / "a") as first, \
             start_echo(release_build, Path(folder) / "b") as second:
         assert first.memory_kib()["rss_kib"] > 1000
+        assert first.cpu_ms() > 0
+        assert first.has_open(first.log) and not first.has_open(second.log)
         output = subprocess.run(
             [str(release_build / "bench" / "ping_bench"), "200", f"us={first.socket_path}",
              f"them={second.socket_path}"], check=True, stdout=subprocess.PIPE, timeout=60).stdout
