@@ -2,6 +2,7 @@
 """cmake --install with DESTDIR lays out a package that works from its prefix alone."""
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,20 +12,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def package(release_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def package(release_build: Path) -> Iterator[Path]:
     """The tree below DESTDIR. Installed as the owner of the build, so that nothing of root's stays."""
-    destination = tmp_path_factory.mktemp("package")
     owner = release_build.stat()
-    os.chown(destination, owner.st_uid, owner.st_gid)
-    for parent in list(destination.parents)[:2]:  # pytest's own folders are for root alone
-        parent.chmod(0o711)
     identity = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} \
         if os.geteuid() == 0 else {}
-    run = subprocess.run(["cmake", "--install", str(release_build), "--prefix", "/usr"], text=True,
-                         env=os.environ | {"DESTDIR": str(destination)}, timeout=120,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **identity)
-    assert run.returncode == 0, run.stdout
-    yield destination
+    with tempfile.TemporaryDirectory(prefix="agb-package-") as destination:
+        os.chown(destination, owner.st_uid, owner.st_gid)
+        run = subprocess.run(["cmake", "--install", str(release_build), "--prefix", "/usr"],
+                             env=os.environ | {"DESTDIR": destination}, timeout=120, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **identity)
+        assert run.returncode == 0, run.stdout
+        yield Path(destination)
 
 
 def test_documents_and_licence_are_there(package: Path) -> None:
