@@ -129,9 +129,11 @@ class Run:
                       lambda program=program: self.fuzz_one(program, seconds))
 
     def fuzz_one(self, program: Path, seconds: int) -> Tally:
-        corpus = ROOT / "tests" / "fuzz" / "corpus" / program.name.removesuffix("_fuzz")
-        if not corpus.is_dir():
-            return Tally(failed=[f"fuzz {program.name}: no corpus at {corpus.relative_to(ROOT)}"])
+        corpora = ROOT / "tests" / "fuzz" / "corpus"
+        corpus = next((folder for folder in (corpora / program.name.removesuffix("_fuzz"),
+                                             corpora / program.name) if folder.is_dir()), None)
+        if corpus is None:
+            return Tally(failed=[f"fuzz {program.name}: no corpus of its name in tests/fuzz/corpus"])
         found = ROOT / "build" / "fuzz" / "found" / program.name
         found.mkdir(parents=True, exist_ok=True)
         # New inputs go to `found`, the committed corpus is only read; a crash leaves its input there.
