@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake --install build/release [--prefix ...], with DESTDIR: programs, the systemd user unit, shell
+# completions, documents and licence. Nothing here starts or enables anything.
+
+include(GNUInstallDirs)
+
+if(TARGET agboxd)
+  install(TARGETS agboxd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # The unit names the program where the install puts it, so it is written at install time: only
+  # then is the prefix known (cmake --install --prefix).
+  if(EXISTS ${CMAKE_SOURCE_DIR}/packaging/agboxd.service.in)
+    install(CODE "
+      set(AGBOX_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+      set(CMAKE_INSTALL_FULL_BINDIR \"\${AGBOX_BINDIR}\")
+      configure_file(\"${CMAKE_SOURCE_DIR}/packaging/agboxd.service.in\"
+                     \"${CMAKE_BINARY_DIR}/packaging/agboxd.service\" @ONLY)
+      file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/user\" TYPE FILE
+           FILES \"${CMAKE_BINARY_DIR}/packaging/agboxd.service\")")
+  endif()
+endif()
+
+if(TARGET agbox-guest)
+  install(TARGETS agbox-guest RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/agents-sandbox)
+endif()
+
+if(TARGET agbox)
+  install(TARGETS agbox RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # The program writes its own completions; one that cannot (yet) is installed without them.
+  install(CODE "
+    set(folder \"${CMAKE_BINARY_DIR}/completions\")
+    file(REMOVE_RECURSE \"\${folder}\")
+    foreach(shell_and_file bash:bash/agbox zsh:zsh/_agbox fish:fish/agbox.fish)
+      string(REPLACE \":\" \";\" pair \"\${shell_and_file}\")
+      list(GET pair 0 shell)
+      list(GET pair 1 file)
+      execute_process(COMMAND \"$<TARGET_FILE:agbox>\" completion \${shell}
+                      OUTPUT_VARIABLE text ERROR_VARIABLE complaint RESULT_VARIABLE code)
+      if(NOT code EQUAL 0)
+        message(STATUS \"No \${shell} completion: agbox completion \${shell} ended with \${code}\")
+        continue()
+      endif()
+      file(WRITE \"\${folder}/\${file}\" \"\${text}\")
+    endforeach()
+    set(share \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+    foreach(place bash:bash-completion/completions zsh:zsh/site-functions fish:fish/vendor_completions.d)
+      string(REPLACE \":\" \";\" pair \"\${place}\")
+      list(GET pair 0 shell)
+      list(GET pair 1 target)
+      file(GLOB files \"\${folder}/\${shell}/*\")
+      if(files)
+        file(INSTALL DESTINATION \"\${share}/\${target}\" TYPE FILE FILES \${files})
+      endif()
+    endforeach()")
+endif()
+
+install(FILES README.md CHANGELOG.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")

@@ -64,7 +64,7 @@ constinit std::atomic<bool> active{false};
 
 namespace {
 
-const bool read_environment = [] {
+const bool kEnvironmentIsRead = [] {
   const char* specification = std::getenv("AGBOX_FAILPOINTS");
   if (specification == nullptr) return false;
   AGBOX_CHECK(arm(specification), "AGBOX_FAILPOINTS is not name=kill|stop|error[@N];...");

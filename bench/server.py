@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that a benchmark starts, waits for and ends: our daemon with every path in a temporary
+folder, and the bare echo beside it. Readiness is told, never guessed."""
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+PATIENCE = 60.0
+
+
+class Server:
+    """A started process; `started_ms` is the time from the exec to its own word that it serves."""
+
+    def __init__(self, socket_path: Path, log: Path):
+        self.socket_path = socket_path
+        self.log = log
+        self.process: subprocess.Popen | None = None
+        self.started_ms = 0.0
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise RuntimeError(f"{process.args[0]}: still there {PATIENCE:.0f} s after SIGTERM")
+        finally:
+            if process.stdout:
+                process.stdout.close()
+        if code not in (0, -signal.SIGTERM):
+            raise RuntimeError(f"{process.args[0]}: ended with {code}: {self.last_words()}")
+
+    def last_words(self) -> str:
+        return self.log.read_text(errors="replace")[-2000:].strip() or "(it said nothing)"
+
+    def memory_kib(self) -> dict[str, float]:
+        """Resident memory now: all of it, and the part that no file backs."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        fields = dict(line.split(":", 1) for line in text.splitlines())
+        return {"rss_kib": float(fields["VmRSS"].split()[0]),
+                "anonymous_kib": float(fields["RssAnon"].split()[0])}
+
+    def cpu_ms(self) -> float:
+        """What its threads have spent so far; the clock ticks of /proc/PID/stat are too coarse."""
+        spent = 0
+        for schedstat in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            try:
+                spent += int(schedstat.read_text().split()[0])
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # the thread ended meanwhile
+        return spent / 1e6
+
+    def has_open(self, path: Path) -> bool:
+        wanted = str(path.resolve())
+        for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            try:
+                if os.readlink(link) == wanted:
+                    return True
+            except FileNotFoundError:
+                continue  # closed meanwhile
+        return False
+
+    def run_until(self, command: list[str], environment: dict[str, str], told: object,
+                  is_ready) -> None:
+        """Starts and waits until `told` (something to select on) is readable and is_ready() holds."""
+        with self.log.open("wb") as log:
+            began = time.monotonic()
+            self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.PIPE if told is None else log,
+                                            stderr=log)
+        told = told if told is not None else self.process.stdout
+        ended = os.pidfd_open(self.process.pid)
+        try:
+            while True:
+                left = began + PATIENCE - time.monotonic()
+                readable, _, _ = select.select([told, ended], [], [], max(left, 0))
+                if told in readable and is_ready(told):
+                    self.started_ms = (time.monotonic() - began) * 1000
+                    return
+                if ended in readable or not readable:
+                    reason = "ended" if ended in readable else f"not ready after {PATIENCE:.0f} s"
+                    raise RuntimeError(f"{command[0]}: {reason}: {self.last_words()}")
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            if self.process.stdout:
+                self.process.stdout.close()
+            self.process = None
+            raise
+        finally:
+            os.close(ended)
+
+
+def start_daemon(build: Path, folder: Path) -> Server:
+    """agboxd on the store in `folder`; starting again on the same folder finds the same store."""
+    program = build / "bin" / "agboxd"
+    if not program.is_file():
+        raise RuntimeError(f"{program} is not there; build it: cmake --build --preset release")
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
+    for name in ("runtime", "config", "data", "state"):
+        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    environment |= {"XDG_RUNTIME_DIR": str(folder / "runtime"),
+                    "XDG_CONFIG_HOME": str(folder / "config"),
+                    "XDG_DATA_HOME": str(folder / "data"),
+                    "XDG_STATE_HOME": str(folder / "state"),
+                    "NOTIFY_SOCKET": str(folder / "notify")}
+    server = Server(folder / "runtime" / "agbox" / "agboxd.sock", folder / "agboxd.log")
+    (folder / "notify").unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(folder / "notify"))
+        server.run_until([str(program)], environment, notify,
+                         lambda told: b"READY=1" in told.recv(4096).split(b"\n"))
+    return server
+
+
+def start_echo(build: Path, folder: Path) -> Server:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    server = Server(folder / "echo.sock", folder / "echo.log")
+    server.run_until([str(build / "bench" / "echo_server"), str(server.socket_path)],
+                     dict(os.environ), None, lambda told: told.readline() == b"listening\n")
+    return server
+
+
+def temporary_folder(below: str = "/tmp") -> tempfile.TemporaryDirectory:
+    # Whatever TMPDIR says, because a socket's path has at most 107 bytes.
+    return tempfile.TemporaryDirectory(prefix="agb-", dir=below)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run behind scripts/test: steps in a fixed order, one tally, one closing line.
+
+Checks come first because they are cheap, builds that several steps need come before those steps,
+fuzzing comes last because it needs a build of its own. A step that fails never hides the next.
+"""
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from junit import Tally, tally_of_run
+
+ROOT = Path(__file__).resolve().parents[2]
+REPORTS = ROOT / "build" / "reports"
+CORES = len(os.sched_getaffinity(0))
+PYTHON = "/usr/bin/python3"
+# The only tests with threads of our own below gRPC; the others gain nothing from ThreadSanitizer.
+THREADED = "^(base|store|control|docker|guestlink)_"
+PYTEST_FOLDERS = ("tests/scripts", "tests/kit", "tests/e2e", "tests/robustness")
+PYTEST_FOUND_NOTHING = 5
+FUZZ_SECONDS_FULL = 60
+FUZZ_SECONDS_SHORT = 5
+
+
+class Run:
+    def __init__(self, arguments: argparse.Namespace):
+        self.arguments = arguments
+        self.tally = Tally()
+        self.durations: list[tuple[str, float, str]] = []
+        self.built: dict[str, bool] = {}
+
+    def step(self, name: str, work: Callable[[], Tally]) -> None:
+        print(f"==> {time.strftime('%H:%M:%S')} {name}", flush=True)
+        started = time.monotonic()
+        tally = work()
+        seconds = time.monotonic() - started
+        self.tally.add(tally)
+        self.durations.append((name, seconds, tally.line()))
+        print(f"    {name}: {tally.line()} ({seconds:.0f} s)", flush=True)
+
+    def check(self, name: str, command: list[str]) -> None:
+        """One check is one test; its words are shown only where it fails."""
+        self.step(f"check {name}", lambda: self.judge(f"check {name}", command, quiet=True))
+
+    def judge(self, name: str, command: list[str], *, quiet: bool, timeout: float = 1200) -> Tally:
+        code = call(command, quiet=quiet, timeout=timeout)
+        return Tally(passed=1) if code == 0 else Tally(failed=[name])
+
+    def build(self, preset: str, targets: list[str] | None = None) -> bool:
+        """Configures and builds once; a failed build is one failure, however many steps need it."""
+        if preset not in self.built:
+            self.step(f"build {preset}", lambda: self.build_now(preset, targets))
+        return self.built[preset]
+
+    def build_now(self, preset: str, targets: list[str] | None) -> Tally:
+        code = call(["cmake", "--preset", preset], quiet=True)
+        if code == 0:
+            command = ["cmake", "--build", "--preset", preset]
+            command += ["--target", *targets] if targets else []
+            # Without a terminal ninja would print a line per file.
+            command += [] if sys.stdout.isatty() else ["--", "--quiet"]
+            code = call(command, quiet=False, timeout=3600)
+        self.built[preset] = code == 0
+        return Tally() if code == 0 else Tally(failed=[f"build {preset}"])
+
+    def ctest(self, preset: str, only: str = "") -> None:
+        if not self.build(preset):
+            return
+        name = f"ctest {preset}"
+
+        def work() -> Tally:
+            report = REPORTS / f"ctest-{preset}.xml"
+            report.unlink(missing_ok=True)
+            pattern = as_name_pattern(self.arguments.k) if self.arguments.k else only
+            command = ["ctest", "--preset", preset, "-j", str(CORES), "--output-junit", str(report)]
+            command += ["-R", pattern] if pattern else []
+            code = call(command, quiet=True, timeout=2400)
+            return tally_of_run(name, report, code, may_be_empty=bool(self.arguments.k))
+
+        self.step(name, work)
+
+    def pytest(self) -> None:
+        if not self.build("release"):
+            return
+        folders = [folder for folder in PYTEST_FOLDERS if any((ROOT / folder).rglob("test_*.py"))]
+
+        def work() -> Tally:
+            report = REPORTS / "pytest.xml"
+            report.unlink(missing_ok=True)
+            # Root, because the tests make users, namespaces and engines. `env` carries through sudo
+            # what the tests are told; nothing of root's may land in a user's clone.
+            command = [] if os.geteuid() == 0 else ["sudo", "--"]
+            command += ["env", "PYTHONDONTWRITEBYTECODE=1", f"CI={os.environ.get('CI', '')}",
+                        f"AGBOX_BIN_DIR={ROOT}/build/release/bin",
+                        PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                        f"--junitxml={report}"]
+            command += ["--long"] if self.arguments.long else []
+            command += ["-k", self.arguments.k] if self.arguments.k else []
+            code = call(command + folders, quiet=False, timeout=7200 if self.arguments.long else 1500)
+            if self.arguments.k and code == PYTEST_FOUND_NOTHING:
+                return Tally()
+            return tally_of_run("pytest", report, code)
+
+        self.step("pytest", work)
+
+    def tidy(self) -> None:
+        if not self.build("asan"):
+            return
+        # The tests' own files cost most (GoogleTest's headers) and find least.
+        folders = [] if self.arguments.long else [f for f in ("src", "sdk") if (ROOT / f).is_dir()]
+        self.check("clang-tidy", ["scripts/tidy", "--build", "build/asan", *folders])
+
+    def fuzz(self, seconds: int) -> None:
+        if call(["cmake", "--preset", "fuzz"], quiet=True) != 0:
+            self.tally.add(Tally(failed=["configure fuzz"]))
+            return
+        programs = fuzz_programs()
+        if programs and not self.build("fuzz", [program.name for program in programs]):
+            return
+        for program in programs:
+            self.step(f"fuzz {program.name} ({seconds} s)",
+                      lambda program=program: self.fuzz_one(program, seconds))
+
+    def fuzz_one(self, program: Path, seconds: int) -> Tally:
+        corpora = ROOT / "tests" / "fuzz" / "corpus"
+        corpus = next((folder for folder in (corpora / program.name.removesuffix("_fuzz"),
+                                             corpora / program.name) if folder.is_dir()), None)
+        if corpus is None:
+            return Tally(failed=[f"fuzz {program.name}: no corpus of its name in tests/fuzz/corpus"])
+        found = ROOT / "build" / "fuzz" / "found" / program.name
+        found.mkdir(parents=True, exist_ok=True)
+        # New inputs go to `found`, the committed corpus is only read; a crash leaves its input there.
+        command = [str(program), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
+                   f"-artifact_prefix={found}/", "-print_final_stats=1", str(found), str(corpus)]
+        return self.judge(f"fuzz {program.name}", command, quiet=True, timeout=seconds + 300)
+
+    def finish(self) -> int:
+        print("\nStep by step:")
+        for name, seconds, line in self.durations:
+            print(f"  {seconds:6.0f} s  {name}: {line}")
+        print(f"  {sum(seconds for _, seconds, _ in self.durations):6.0f} s  in all")
+        for kind, names in (("Failed", self.tally.failed), ("Skipped", self.tally.skipped)):
+            if names:
+                print(f"{kind}:", *names, sep="\n  ")
+        forbidden_skips = bool(self.tally.skipped) and os.environ.get("CI") == "true"
+        if forbidden_skips:
+            print("CI=true: a skipped test fails the run")
+        print(self.tally.line(), flush=True)
+        ran_nothing = self.tally.passed == 0
+        return 1 if self.tally.failed or forbidden_skips or ran_nothing else 0
+
+
+def call(command: list[str], *, quiet: bool, timeout: float = 600) -> int:
+    """Runs from the top of the clone; `quiet` shows the output only where the command fails."""
+    output = subprocess.PIPE if quiet else None
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
+                               stderr=subprocess.STDOUT if quiet else None)
+    try:
+        text, _ = process.communicate(timeout=timeout)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt) as reason:
+        text = end(process)
+        if isinstance(reason, KeyboardInterrupt):
+            raise
+        print(f"{' '.join(command)}: still running after {timeout:.0f} s; ended", flush=True)
+    if quiet and process.returncode != 0:
+        print((text or b"").decode(errors="replace"), end="", flush=True)
+    return process.returncode
+
+
+def end(process: subprocess.Popen) -> bytes:
+    """Politely first: pytest cleans up on SIGINT, sudo passes the signals on."""
+    for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 10), (signal.SIGKILL, None)):
+        process.send_signal(number)
+        try:
+            return process.communicate(timeout=patience)[0] or b""
+        except subprocess.TimeoutExpired:
+            continue
+    return b""
+
+
+def as_name_pattern(words: str) -> str:
+    """pytest's -k takes words with `and`, `or`, `not`; CTest a pattern: any of the plain words."""
+    return "|".join(re.escape(word) for word in words.split() if word not in ("and", "or", "not"))
+
+
+def fuzz_programs() -> list[Path]:
+    """Every program of the fuzz build whose name ends in _fuzz, without building the rest."""
+    listing = subprocess.run(["ninja", "-C", "build/fuzz", "-t", "targets", "all"], cwd=ROOT,
+                             check=True, stdout=subprocess.PIPE, text=True).stdout
+    names = re.findall(r"^(\S*_fuzz): CXX_EXECUTABLE_LINKER", listing, flags=re.MULTILINE)
+    return [ROOT / "build" / "fuzz" / name for name in sorted(names)]
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/test")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--fast", action="store_true")
+    size.add_argument("--long", action="store_true")
+    size.add_argument("--fuzz", action="store_true")
+    parser.add_argument("-k", metavar="WORDS", default="")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.mkdir(parents=True)
+    run = Run(arguments)
+    if arguments.fuzz:
+        run.fuzz(FUZZ_SECONDS_FULL)
+        return run.finish()
+    if not arguments.k:
+        run.check("format", ["scripts/format", "--check"])
+        run.check("layers", ["scripts/check-layers"])
+        run.check("licence lines", ["scripts/check-spdx"])
+        if (ROOT / "scripts" / "check-contract").exists():
+            run.check("contract", ["scripts/check-contract"])
+        run.check("documents", ["scripts/check-docs"])
+    run.ctest("asan")
+    if not arguments.fast and not arguments.k:
+        run.tidy()
+    if not arguments.fast:
+        run.ctest("tsan", only=THREADED)
+    run.pytest()
+    if not arguments.fast and not arguments.k:
+        run.fuzz(FUZZ_SECONDS_FULL if arguments.long else FUZZ_SECONDS_SHORT)
+    return run.finish()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each kind of fault is planted in a small tree, and scripts/check-layers names it."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "check-layers"
+
+
+def check(root: Path) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, str(SCRIPT), "--root", str(root)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in {
+        "api/agbox/v1/service.proto": 'syntax = "proto3";\n',
+        "src/base/result.h": "#include <expected>\n",
+        "src/paths/fixed_paths.h": '#include "base/result.h"\n',
+        "src/model/name.h": '#include "base/result.h"\n#include "agbox/v1/service.pb.h"\n',
+        "src/store/store.h": '#include <sqlite3.h>\n#include "model/name.h"\n',
+        "src/docker/engine.h": '#include "model/name.h"\n',
+        "src/control/loop.h": '#include "store/store.h"\n#include "docker/engine.h"\n',
+        "src/rpc/service.h": '#include <grpcpp/grpcpp.h>\n#include "control/loop.h"\n',
+        "src/daemon/main.cpp": '#include "rpc/service.h"\n',
+        "sdk/cpp/client.h": '#include <grpcpp/grpcpp.h>\n#include "paths/fixed_paths.h"\n',
+        "src/cli/main.cpp": '#include "client.h"\n#include "base/result.h"\n',
+        "tests/unit/store/store_test.cpp": '#include "store/store.h"\n#include <gtest/gtest.h>\n',
+    }.items():
+        plant(tmp_path, name, text)
+    return tmp_path
+
+
+def plant(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_tree_that_keeps_the_rule_passes(tree: Path) -> None:
+    run = check(tree)
+    assert (run.returncode, run.stdout) == (0, "")
+
+
+def test_our_own_tree_passes() -> None:
+    run = check(ROOT)
+    assert (run.returncode, run.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("name, text, words", [
+    ("src/base/up.h", '#include "model/name.h"\n', "base (level 0) may not see model (level 1)"),
+    ("src/model/up.h", '#include "store/store.h"\n', "model (level 1) may not see store (level 2)"),
+    ("src/model/side.h", '#include "paths/fixed_paths.h"\n', "may not see paths (level 1)"),
+    ("src/store/side.h", '#include "docker/engine.h"\n', "store (level 2) may not see docker"),
+    ("src/control/up.h", '#include "rpc/service.h"\n', "control (level 3) may not see rpc"),
+    ("src/cli/side.cpp", '#include "control/loop.h"\n', "cli may not see control (level 3)"),
+    ("sdk/cpp/side.h", '#include "model/name.h"\n', "sdk/cpp may not see model (level 1)"),
+    ("src/control/rpc.h", "#include <grpcpp/server.h>\n", "control may not see gRPC"),
+    ("src/model/rpc.h", '#include "agbox/v1/service.grpc.pb.h"\n', "model may not see gRPC"),
+    ("src/base/foreign.h", "#include <boost/asio.hpp>\n", "base stands on the standard library"),
+    ("src/control/sql.h", "#  include <sqlite3.h>\n", "<sqlite3.h> belongs behind store"),
+    ("src/helpers/any.h", "#include <string>\n", "src/helpers/any.h: in no layer"),
+    ("src/model/typo.h", '#include "base/reslt.h"\n', '"base/reslt.h" is no file of the tree'),
+    ("src/model/test.h", '#include "unit/store/store_test.cpp"\n', "may not see its tests"),
+    ("tests/unit/store/up_test.cpp", '#include "control/loop.h"\n', "may not see control"),
+    ("tests/unit/temp_folder.h", '#include "store/store.h"\n', "test support may not see store"),
+    ("tests/unit/store/rpc_test.cpp", "#include <grpcpp/grpcpp.h>\n", "store may not see gRPC"),
+])
+def test_a_planted_fault_is_named(tree: Path, name: str, text: str, words: str) -> None:
+    plant(tree, name, text)
+    run = check(tree)
+    assert run.returncode == 1
+    assert words in run.stdout
+    assert name in run.stdout
+    assert len(run.stdout.splitlines()) == 1, "one fault, one line"
+
+
+def test_a_circle_inside_one_layer_is_named(tree: Path) -> None:
+    plant(tree, "src/model/a.h", '#include "model/b.h"\n')
+    plant(tree, "src/model/b.h", '#include "a.h"\n')
+    run = check(tree)
+    assert run.returncode == 1
+    assert "in a circle: src/model/a.h -> src/model/b.h -> src/model/a.h" in run.stdout
+
+
+def test_an_empty_tree_is_a_fault(tmp_path: Path) -> None:
+    assert check(tmp_path).returncode == 1

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cmake --install with DESTDIR lays out a package that works from its prefix alone."""
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def package(release_build: Path) -> Iterator[Path]:
+    """The tree below DESTDIR. Installed as the owner of the build, so that nothing of root's stays."""
+    owner = release_build.stat()
+    identity = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} \
+        if os.geteuid() == 0 else {}
+    with tempfile.TemporaryDirectory(prefix="agb-package-") as destination:
+        os.chown(destination, owner.st_uid, owner.st_gid)
+        run = subprocess.run(["cmake", "--install", str(release_build), "--prefix", "/usr"],
+                             env=os.environ | {"DESTDIR": destination}, timeout=120, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **identity)
+        assert run.returncode == 0, run.stdout
+        yield Path(destination)
+
+
+def test_documents_and_licence_are_there(package: Path) -> None:
+    documents = package / "usr/share/doc/agents-sandbox"
+    for name in ("README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "architecture.md",
+                 "decisions/0001-clang-19-and-cpp23.md"):
+        assert (documents / name).stat().st_size > 0, name
+
+
+def test_every_program_of_the_build_is_installed_and_runs(package: Path, release_build: Path) -> None:
+    for name in ("agboxd", "agbox"):
+        program = package / "usr/bin" / name
+        assert program.is_file() and os.access(program, os.X_OK), program
+        run = subprocess.run([str(program), "--version"], text=True, stdout=subprocess.PIPE,
+                             timeout=30)
+        assert run.returncode == 0 and run.stdout.strip(), program
+
+
+def test_the_unit_starts_the_installed_program(package: Path) -> None:
+    unit = (package / "usr/lib/systemd/user/agboxd.service").read_text()
+    assert "ExecStart=/usr/bin/agboxd\n" in unit
+    assert "@" not in unit, "every placeholder is filled"
+
+
+def test_nothing_installed_names_the_build(package: Path, release_build: Path) -> None:
+    files = [path for path in package.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        content = path.read_bytes()
+        for folder in (str(ROOT), str(release_build), str(package)):
+            assert folder.encode() not in content, f"{path} holds {folder}"
+
+
+def test_an_empty_libexec_is_not_made(package: Path) -> None:
+    folder = package / "usr/libexec/agents-sandbox"
+    assert not folder.exists() or any(folder.iterdir())

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/quickstart from the point where everything is built: it shows its result, and neither its
+end nor an interruption leaves anything behind."""
+import glob
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [str(ROOT / "scripts" / "with-engine"), str(ROOT / "scripts" / "quickstart"), "--with-engine"]
+
+
+def leftovers() -> tuple[set[str], set[str]]:
+    """Folders of a quickstart, and daemons that run from this clone."""
+    daemons = set()
+    for link in glob.glob("/proc/[0-9]*/exe"):
+        try:
+            if os.readlink(link).startswith(str(ROOT)) and os.readlink(link).endswith("/agboxd"):
+                daemons.add(link.split("/")[2])
+        except OSError:
+            continue  # ended meanwhile
+    return set(glob.glob("/tmp/agbox-quickstart.*")), daemons
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(release_build: Path):
+    before = leftovers()
+    yield
+    folders, daemons = leftovers()
+    assert folders <= before[0] and daemons <= before[1]
+
+
+def test_it_shows_the_daemon_at_work() -> None:
+    run = subprocess.run(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         env=os.environ | {"HOME": "/nonexistent"}, timeout=180)
+    assert run.returncode == 0, run.stdout
+    assert "agbox ping" in run.stdout
+    assert run.stdout.rstrip().endswith("Done: it works here")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_cleans_up(number: signal.Signals) -> None:
+    # In a session of its own, so that SIGINT reaches the whole group as from a terminal.
+    process = subprocess.Popen(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True)
+    try:
+        for line in process.stdout:
+            if "Starting a private daemon" in line:
+                break
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        output, _ = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode != 0, output
+    assert "Done" not in output
