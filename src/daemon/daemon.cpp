@@ -17,7 +17,7 @@ namespace {
 
 // What calls under way get to end by themselves. They wait for a commit at most; only streams and
 // silent clients use all of it.
-constexpr std::chrono::milliseconds kGrace{1000};
+constexpr std::chrono::milliseconds kGrace{500};
 // The promise is 5 s. Whatever hangs then (a disk, a library) is left to recovery at the next
 // start.
 constexpr unsigned kShutdownLimitSeconds = 4;

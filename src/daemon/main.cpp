@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // agboxd: from the command line to a running Daemon, in the order that its exit codes promise.
-#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -70,7 +69,6 @@ int main(int argument_count, char** arguments) {
   if (!invocation) return refuse(invocation.error().message(), kExitUsage);
 
   ::umask(077);  // nothing that we make is for other users
-  ::mallopt(M_ARENA_MAX, 2);
   allow_many_connections();
   return serve();
 }

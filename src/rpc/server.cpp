@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/server.h"
 
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
@@ -35,6 +36,15 @@ void log_grpc_message(gpr_log_func_args* message) {
   }
 }
 
+// gRPC takes itself down with its last object and waits up to 10 s for connections that linger
+// then. With this one more user it never does: the process ends soon anyway.
+void keep_grpc_up() {
+  [[maybe_unused]] static const bool is_up = [] {
+    grpc_init();
+    return true;
+  }();
+}
+
 }  // namespace
 
 struct RpcServer::Running {
@@ -56,6 +66,7 @@ RpcServer::~RpcServer() {
 
 Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, DaemonIdentity identity,
                                                     const Logger& log) {
+  keep_grpc_up();
   gpr_set_log_function(log_grpc_message);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

@@ -4,16 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 
 #include "unit/temp_folder.h"
 
@@ -152,33 +149,6 @@ TEST_F(UnixListenerTest, SaysHowLongAPathMayBe) {
   EXPECT_THAT(listener.error().message(),
               AllOf(HasSubstr("has 108 bytes, but a Unix socket's may have 107"),
                     HasSubstr("XDG_RUNTIME_DIR")));
-}
-
-// Leaves the process without descriptors for a while, as clients can.
-TEST_F(UnixListenerTest, SurvivesTheLackOfDescriptorsWithoutSpinning) {
-  const auto listener = open();
-  accept(**listener);
-  const UniqueFd client = connected_to(path_);
-  loop_.io().poll();
-  connections_.clear();
-  const UniqueFd waiting = connected_to(path_);
-
-  // UBSan needs descriptors itself when it first meets a class; later it remembers.
-  EXPECT_NE(std::generic_category().message(EMFILE), "");
-
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  std::size_t turns = 0;
-  const auto end = std::chrono::steady_clock::now() + 300ms;
-  while (std::chrono::steady_clock::now() < end) turns += loop_.io().run_one_for(20ms);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_THAT(connections_, testing::IsEmpty());
-  EXPECT_LT(turns, 40U);
-
-  EXPECT_TRUE(run_until_accepted(1));
 }
 
 }  // namespace
