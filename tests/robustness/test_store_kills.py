@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills a program that works on the store, at every failpoint and at random, and checks what is left.
+"""Kills a program that works on the store, at every failpoint and at random, and checks what is left; the
+same on a disk that is full or read-only.
 
 After each kill the next run first says everything that is stored. Held against what was acknowledged
 before: nothing acknowledged is lost, sequences have no gap, an id is never given twice, and no change
@@ -343,6 +344,22 @@ def test_a_full_disk_without_a_store_leaves_nothing(small_disk: SmallDisk) -> No
     assert small_disk.run("find", str(small_disk.folder), "-type", "f").stdout.split() == [
         f"{small_disk.folder}/filler"
     ]
+
+
+def test_a_read_only_disk_is_refused_and_nothing_changes(small_disk: SmallDisk) -> None:
+    victim = Victim(small_disk.folder / "store", "ballast=4096", wrapper=small_disk.wrapper)
+    victim.check()
+    before = small_disk.run("sh", "-c", f"cd {victim.path.parent} && sha256sum *").stdout
+    assert before.count("\n") == 2
+    assert small_disk.run("mount", "-o", "remount,ro", str(small_disk.folder)).returncode == 0
+    code, errors = victim.finish(victim.start("changes=1"))
+    assert code == 1
+    assert "read-only file system" in errors
+    assert small_disk.run("sh", "-c", f"cd {victim.path.parent} && sha256sum *").stdout == before
+    other = Victim(small_disk.folder / "other", wrapper=small_disk.wrapper)
+    code, errors = other.finish(other.start("changes=1"))
+    assert code == 1
+    assert "Read-only file system" in errors
 
 
 def test_every_failpoint_of_the_store_is_killed_at(folder: Path, small_disk: SmallDisk) -> None:
