@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -333,6 +334,28 @@ def test_a_full_disk_refuses_new_work_loses_nothing_and_recovers(small_disk: Sma
     process = victim.start("changes=0", "ballast=4096")
     code, errors = victim.finish(process)
     assert code == 0, errors
+
+
+def test_accepted_work_waits_for_room_and_is_never_dropped(small_disk: SmallDisk) -> None:
+    victim = Victim(small_disk.folder / "store", "ballast=100000", wrapper=small_disk.wrapper)
+    victim.check()
+    process = victim.start("insist=1")
+    lines: list[str] = []
+    assert process.stdout and process.stderr
+    stdout = process.stdout
+    reader = threading.Thread(target=lambda: lines.extend(line.rstrip("\n") for line in stdout))
+    reader.start()
+    small_disk.fill()  # the ballast is given up, and used up by the driver itself
+    errors = iter(process.stderr.readline, "")
+    assert any("store cannot write yet" in line for line in errors), "it never ran out of room"
+    small_disk.make_room()
+    assert any("store writes again" in line for line in errors), "it never recovered"
+    process.kill()
+    reader.join()
+    assert not [line for line in lines if "RESOURCE_EXHAUSTED" in line]
+    victim.finish(process, lines)
+    code, said = victim.finish(victim.start("changes=0", "ballast=4096"))
+    assert code == 0, said
 
 
 def test_a_full_disk_without_a_store_leaves_nothing(small_disk: SmallDisk) -> None:
