@@ -65,10 +65,10 @@ Result<> Ballast::make() {
   AGBOX_FAILPOINT("store.ballast.after_make");
   if (problem == 0) return {};
   ::unlink(path_.c_str());
-  const bool is_full = problem == ENOSPC || problem == EDQUOT;
   const Error error =
       errno_error("set " + std::to_string(bytes_) + " bytes aside in " + path_.string(), problem);
-  return fail(is_full ? Reason::ResourceExhausted : Reason::Internal, error.message());
+  if (problem != ENOSPC && problem != EDQUOT) return std::unexpected(error);
+  return fail(Reason::ResourceExhausted, error.message() + "; free some space");
 }
 
 Result<> Ballast::make_with_margin() {

@@ -67,6 +67,12 @@ Error in_use(const fs::path& path) {
                                 "another XDG_DATA_HOME"};
 }
 
+Result<> lock(int fd, const fs::path& path) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno == EWOULDBLOCK) return std::unexpected(in_use(path));
+  return std::unexpected(errno_error("lock the store " + path.string(), errno));
+}
+
 // Does the path still name the file that we opened?
 bool is_still_at(int fd, const fs::path& path) {
   struct stat ours{};
@@ -161,10 +167,7 @@ Result<std::optional<StoreFile>> StoreFile::open_existing(const fs::path& path,
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd && errno == ENOENT) return std::nullopt;
   if (!fd) return std::unexpected(cannot_open(path, errno));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return std::unexpected(in_use(path));
-    return std::unexpected(errno_error("lock the store " + path.string(), errno));
-  }
+  AGBOX_TRY_VOID(lock(fd.get(), path));
   AGBOX_TRY_VOID(check_open_file(fd.get(), path, newest_schema));
   if (::access(path.parent_path().c_str(), W_OK | X_OK) != 0) {
     return std::unexpected(errno_error(
@@ -176,7 +179,8 @@ Result<std::optional<StoreFile>> StoreFile::open_existing(const fs::path& path,
 
 Result<std::optional<StoreFile>> StoreFile::create(const fs::path& path, Ballast& ballast,
                                                    const std::string& vfs) {
-  if (const fs::path log = path.string() + "-wal"; is_there(log)) {
+  // In this order: another daemon that has just made the store has its log only after the store.
+  if (const fs::path log = path.string() + "-wal"; is_there(log) && !is_there(path)) {
     return fail(Reason::Internal, "the store " + path.string() + " is missing, but its log " +
                                       log.string() +
                                       " is there; put the store back, or remove the log");
@@ -185,7 +189,7 @@ Result<std::optional<StoreFile>> StoreFile::create(const fs::path& path, Ballast
   UniqueFd fd(
       ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!fd) return std::unexpected(cannot_open(unfinished, errno).within("make a new store"));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::unexpected(in_use(path));
+  AGBOX_TRY_VOID(lock(fd.get(), path));
   // Somebody else may have finished in between: look again from the start.
   if (!is_still_at(fd.get(), unfinished)) return std::nullopt;
   if (is_there(path)) {

@@ -113,14 +113,16 @@ void StoreWriter::commit(Batch& waiting) {
     outcomes = write(waiting);
   }
   if (!outcomes && (outcomes.error().is_out_of_space() || outcomes.error().is_busy())) {
+    if (pause_ == 0ms) {
+      log_.warn("store cannot write yet and keeps trying",
+                {{"error", outcomes.error().sentence()}, {"waiting_changes", waiting.size()}});
+    }
     pause_ = std::clamp(2 * pause_, std::chrono::milliseconds(kFirstPause),
                         std::chrono::milliseconds(kLongestPause));
-    log_.warn("store cannot write yet", {{"error", outcomes.error().sentence()},
-                                         {"waiting_changes", waiting.size()},
-                                         {"next_try_ms", pause_.count()}});
     return;
   }
   if (!outcomes) die("store: commit failed: " + outcomes.error().sentence());
+  if (pause_ > 0ms) log_.info("store writes again", {{"waited_changes", waiting.size()}});
   pause_ = 0ms;
   acknowledge(std::exchange(waiting, {}), std::move(*outcomes));
 }

@@ -9,6 +9,7 @@
 //   synchronous=...   SQLite's
 //   plan=migrate      opens with a schema two versions on
 //   ballast=BYTES
+//   insist=1          nothing is new work, so all of it waits for room on a full disk
 //   taken=FILE        ids, one per line, that must never be given again
 //   record=1          at the end, the names of the failpoints that were passed
 //
@@ -119,6 +120,7 @@ class Driver {
   Driver(Store& store, const Settings& settings, int thread)
       : store_(store),
         changes_(settings.option("changes").empty() ? -1 : std::stoi(settings.option("changes"))),
+        new_work_(settings.option("insist") == "1" ? Urgency::GoesOn : Urgency::NewWork),
         name_(settings.run + "-" + std::to_string(thread)),
         random_(std::random_device{}()) {}
 
@@ -157,7 +159,7 @@ class Driver {
                      .error_message = {}};
     create.operation = {.operation = Operation::Creating, .reason = "", .attempts = 0};
     create.spec.set_image(id);
-    if (!append({create, event(id, "create")}, Urgency::NewWork, "created " + id)) return;
+    if (!append({create, event(id, "create")}, new_work_, "created " + id)) return;
     if (append({create}, Urgency::GoesOn, "reused " + id)) return;
     const int rounds = std::uniform_int_distribution(1, 6)(random_);
     for (int k = 1; k <= rounds && changes_ != 0; ++k) {
@@ -192,8 +194,7 @@ class Driver {
     change::CreateExec create;
     create.request.set_sandbox_id(id);
     create.request.set_exec_id(exec_id);
-    if (!append({create, event(id, "started/" + exec_id)}, Urgency::NewWork,
-                "started " + exec_id)) {
+    if (!append({create, event(id, "started/" + exec_id)}, new_work_, "started " + exec_id)) {
       return;
     }
     change::UpdateExec update{exec_id, v1::EXEC_STATE_FINISHED, {}};
@@ -203,6 +204,7 @@ class Driver {
 
   Store& store_;
   int changes_;  // left to make; below zero: endless
+  Urgency new_work_;
   std::string name_;
   std::mt19937 random_;
 };

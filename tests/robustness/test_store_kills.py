@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills a program that works on the store, at every failpoint and at random, and checks what is left.
+"""Kills a program that works on the store, at every failpoint and at random, and checks what is left; the
+same on a disk that is full or read-only.
 
 After each kill the next run first says everything that is stored. Held against what was acknowledged
 before: nothing acknowledged is lost, sequences have no gap, an id is never given twice, and no change
@@ -15,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -334,6 +336,28 @@ def test_a_full_disk_refuses_new_work_loses_nothing_and_recovers(small_disk: Sma
     assert code == 0, errors
 
 
+def test_accepted_work_waits_for_room_and_is_never_dropped(small_disk: SmallDisk) -> None:
+    victim = Victim(small_disk.folder / "store", "ballast=100000", wrapper=small_disk.wrapper)
+    victim.check()
+    process = victim.start("insist=1")
+    lines: list[str] = []
+    assert process.stdout and process.stderr
+    stdout = process.stdout
+    reader = threading.Thread(target=lambda: lines.extend(line.rstrip("\n") for line in stdout))
+    reader.start()
+    small_disk.fill()  # the ballast is given up, and used up by the driver itself
+    errors = iter(process.stderr.readline, "")
+    assert any("store cannot write yet" in line for line in errors), "it never ran out of room"
+    small_disk.make_room()
+    assert any("store writes again" in line for line in errors), "it never recovered"
+    process.kill()
+    reader.join()
+    assert not [line for line in lines if "RESOURCE_EXHAUSTED" in line]
+    victim.finish(process, lines)
+    code, said = victim.finish(victim.start("changes=0", "ballast=4096"))
+    assert code == 0, said
+
+
 def test_a_full_disk_without_a_store_leaves_nothing(small_disk: SmallDisk) -> None:
     small_disk.fill()
     victim = Victim(small_disk.folder / "store", "ballast=400000", wrapper=small_disk.wrapper)
@@ -343,6 +367,22 @@ def test_a_full_disk_without_a_store_leaves_nothing(small_disk: SmallDisk) -> No
     assert small_disk.run("find", str(small_disk.folder), "-type", "f").stdout.split() == [
         f"{small_disk.folder}/filler"
     ]
+
+
+def test_a_read_only_disk_is_refused_and_nothing_changes(small_disk: SmallDisk) -> None:
+    victim = Victim(small_disk.folder / "store", "ballast=4096", wrapper=small_disk.wrapper)
+    victim.check()
+    before = small_disk.run("sh", "-c", f"cd {victim.path.parent} && sha256sum *").stdout
+    assert before.count("\n") == 2
+    assert small_disk.run("mount", "-o", "remount,ro", str(small_disk.folder)).returncode == 0
+    code, errors = victim.finish(victim.start("changes=1"))
+    assert code == 1
+    assert "read-only file system" in errors
+    assert small_disk.run("sh", "-c", f"cd {victim.path.parent} && sha256sum *").stdout == before
+    other = Victim(small_disk.folder / "other", wrapper=small_disk.wrapper)
+    code, errors = other.finish(other.start("changes=1"))
+    assert code == 1
+    assert "Read-only file system" in errors
 
 
 def test_every_failpoint_of_the_store_is_killed_at(folder: Path, small_disk: SmallDisk) -> None:

@@ -48,7 +48,6 @@ void install() {
 }  // namespace failing_disk
 
 TEST_F(DurabilityTest, AFailedSyncEndsTheProcessBeforeAnythingIsAcknowledged) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(
       {
         failing_disk::install();
