@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and fixtures for every test in Python; support/README.md tells what there is."""
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.abandoned import remove_abandoned
+from support.contract import REPOSITORY, Contract
+from support.daemon import PrivateDaemon
+from support.engine import (
+    DEFAULT_KINDS,
+    KINDS,
+    PODMAN_REGISTRY_PORTS,
+    EngineOptions,
+    PrivateEngine,
+)
+from support.host_engine import HostEngine
+from support.leaks import LeakCheck
+from support.registry import Registry
+from support.run_folder import RunFolder
+from support.user import TestUser
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    kit = parser.getgroup("agents-sandbox")
+    kit.addoption(
+        "--engines",
+        default=",".join(DEFAULT_KINDS),
+        help=f"private engines: all, or some of {','.join(KINDS)} (default %(default)s)",
+    )
+    kit.addoption("--long", action="store_true", help="also run the long sizes")
+    kit.addoption(
+        "--beside-others",
+        action="store_true",
+        help="someone else works on this machine: on the host, only what has our mark is a leak",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.geteuid() != 0:
+        raise pytest.UsageError("the tests make namespaces, engines and a user; run them as root")
+    config.engine_names = _selected_engines(config.getoption("--engines"))
+
+
+def _selected_engines(text: str) -> list[str]:
+    names = list(KINDS) if text == "all" else [name for name in text.split(",") if name]
+    unknown = [name for name in names if name not in KINDS]
+    if unknown or not names:
+        raise pytest.UsageError(f"--engines {text}: expected all, or some of {','.join(KINDS)}")
+    return names
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with `engine` or `engine_name` runs once for every selected engine that it is for."""
+    wanted = {"engine", "engine_name"} & set(metafunc.fixturenames)
+    if not wanted:
+        return
+    mark = metafunc.definition.get_closest_marker("engines")
+    names = [name for name in metafunc.config.engine_names if mark is None or name in mark.args]
+    # Without a parameter pytest would skip the test; what no option asked for is deselected.
+    parameters = names or [pytest.param("none", marks=pytest.mark.not_selected)]
+    metafunc.parametrize("engine_name", parameters, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    def selected(item: pytest.Item) -> bool:
+        if item.get_closest_marker("not_selected"):
+            return False
+        return config.getoption("--long") or item.get_closest_marker("long") is None
+
+    deselected = [item for item in items if not selected(item)]
+    items[:] = [item for item in items if selected(item)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """A test that cannot run is a failure: a skip would hide what is missing on the machine."""
+    report = (yield).get_result()
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid}: {reason} (a test must not skip: it runs, or it fails)"
+
+
+# --- the run -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def run_folder() -> Iterator[RunFolder]:
+    folder = RunFolder()
+    remove_abandoned()
+    yield folder
+    folder.remove()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def leak_check(run_folder: RunFolder, pytestconfig: pytest.Config) -> Iterator[LeakCheck]:
+    """Whatever lives as long as the run asks for this fixture too, even where it does not use it:
+    pytest then ends it before the last look, which also sees what the kit itself left."""
+    check = LeakCheck(run_folder, pytestconfig.getoption("--beside-others"))
+    before = check.snapshot()
+    yield check
+    _fail_on(check.leaks_since(before), "this test run")
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind(
+    request: pytest.FixtureRequest, run_folder: RunFolder, leak_check: LeakCheck
+) -> Iterator[None]:
+    # Engines and users of the whole run come up before the first look, not during a test.
+    for name in ("engine", "host_engine", "test_user", "contract", "daemon_user"):
+        if name in request.fixturenames:
+            request.getfixturevalue(name)
+    before = leak_check.snapshot()
+    yield
+    _fail_on(leak_check.leaks_since(before), request.node.nodeid)
+
+
+def _fail_on(leaks: list[str], who: str) -> None:
+    if leaks:
+        pytest.fail(f"{who} left behind:\n  " + "\n  ".join(leaks), pytrace=False)
+
+
+@pytest.fixture
+def folder(run_folder: RunFolder) -> Iterator[Path]:
+    """An empty folder with a short path, which every private engine sees under the same path."""
+    made = run_folder.new_folder()
+    yield made
+    shutil.rmtree(made)
+
+
+# --- engines -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Tells whoever waits at the terminal why it takes long."""
+    output = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def tell(text: str) -> None:
+        with output.global_and_fixture_disabled():
+            print(f"\n{text}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+@pytest.fixture(scope="session")
+def engines(
+    run_folder: RunFolder, leak_check: LeakCheck, say
+) -> Iterator[Callable[[str], PrivateEngine]]:
+    """Starts each private engine when a test first wants it; they stay up for the whole run."""
+    with contextlib.ExitStack() as stack:
+        running: dict[str, PrivateEngine] = {}
+
+        def get(name: str) -> PrivateEngine:
+            if name not in running:
+                engine = stack.enter_context(PrivateEngine(KINDS[name], run_folder, say=say))
+                stack.enter_context(leak_check.watching(engine))
+                running[name] = engine
+            return running[name]
+
+        yield get
+
+
+@pytest.fixture(scope="session")
+def engine(engine_name: str, engines: Callable[[str], PrivateEngine]) -> PrivateEngine:
+    """A private engine, shared by the tests of the run: leave it running and empty."""
+    return engines(engine_name)
+
+
+@pytest.fixture
+def make_engine(run_folder: RunFolder, say) -> Iterator[Callable[..., PrivateEngine]]:
+    """make_engine("28", live_restore=True): an engine that the test may do to what it likes."""
+    with contextlib.ExitStack() as stack:
+
+        def make(name: str, **options) -> PrivateEngine:
+            return stack.enter_context(
+                PrivateEngine(KINDS[name], run_folder, EngineOptions(**options), say)
+            )
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def host_engine(leak_check: LeakCheck) -> Iterator[HostEngine]:
+    engine = HostEngine()
+    with leak_check.watching(engine):
+        yield engine
+    engine.end()
+
+
+@pytest.fixture
+def make_registry(run_folder: RunFolder) -> Iterator[Callable[..., Registry]]:
+    """make_registry(engine, credentials=("user", "password")): on the engine's loopback."""
+    with contextlib.ExitStack() as stack:
+        ports = iter(PODMAN_REGISTRY_PORTS)
+
+        def make(engine: PrivateEngine, credentials: tuple[str, str] | None = None) -> Registry:
+            place = run_folder.new_folder("g")
+            stack.callback(shutil.rmtree, place)
+            port = next(ports) if engine.kind.podman else 0
+            return stack.enter_context(Registry(place, engine.network_namespace, credentials, port))
+
+        yield make
+
+
+# --- our programs --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def bin_dir() -> Path:
+    """The folder with the programs under test."""
+    folder = Path(os.environ.get("AGBOX_BIN_DIR") or REPOSITORY / "build" / "release" / "bin")
+    if not (folder / "agboxd").exists():
+        pytest.fail(
+            f"there is no agboxd in {folder}; build it with `cmake --preset release && cmake "
+            "--build --preset release`, or set AGBOX_BIN_DIR",
+            pytrace=False,
+        )
+    return folder.resolve()
+
+
+@pytest.fixture(scope="session")
+def contract(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[Contract]:
+    generated = run_folder.new_folder("c")
+    yield Contract(generated)
+    shutil.rmtree(generated)
+
+
+@pytest.fixture(scope="session")
+def test_user(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[TestUser]:
+    user = TestUser(run_folder)
+    yield user
+    user.remove()
+
+
+@pytest.fixture(scope="session", params=["root", "user"])
+def daemon_user(request: pytest.FixtureRequest) -> TestUser | None:
+    """Runs the test twice: with a daemon of root's and with one of the test user's."""
+    return request.getfixturevalue("test_user") if request.param == "user" else None
+
+
+@pytest.fixture
+def make_daemon(run_folder: RunFolder, bin_dir: Path) -> Iterator[Callable[..., PrivateDaemon]]:
+    """make_daemon(user=…, engine=…, config=…): a private daemon that is not started yet."""
+    with contextlib.ExitStack() as stack:
+
+        def make(
+            user: TestUser | None = None,
+            engine: PrivateEngine | HostEngine | None = None,
+            **options,
+        ) -> PrivateDaemon:
+            place = run_folder.new_folder("d")
+            stack.callback(shutil.rmtree, place)
+            if engine is not None:
+                options.setdefault("docker_host", engine.docker_host)
+                options.setdefault("network_namespace", getattr(engine, "network_namespace", None))
+            return stack.enter_context(PrivateDaemon(bin_dir, place, user, **options))
+
+        yield make
+
+
+@pytest.fixture
+def daemon(
+    make_daemon: Callable[..., PrivateDaemon], daemon_user: TestUser | None
+) -> PrivateDaemon:
+    """A running private daemon, once as root and once as the test user."""
+    return make_daemon(user=daemon_user).start()

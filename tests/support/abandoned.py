@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes away what test runs left that were killed: processes, users, control groups, folders."""
+
+import os
+import shutil
+
+from support.engine import remove_cgroups
+from support.process import all_processes, kill_and_wait
+from support.run_folder import PREFIX, lock_of, parent_folder
+from support.user import remove_account
+
+
+def remove_abandoned() -> None:
+    """A run that lives holds the lock of its folder; whatever can be locked is abandoned."""
+    for folder in parent_folder().glob(f"{PREFIX}*"):
+        if (
+            folder.is_symlink()
+            or folder.stat().st_uid != os.geteuid()
+            or not (folder / "lock").exists()
+        ):
+            continue
+        lock = lock_of(folder)
+        if lock is None:
+            continue
+        run_id = folder.name.removeprefix(PREFIX)
+        # Most of them die with their run; whoever is still on the way is waited for.
+        kill_and_wait(p.pid for p in all_processes().values() if p.has_mark(run_id))
+        remove_account(f"agbx{run_id}")
+        remove_cgroups(f"{folder.name}-*")
+        shutil.rmtree(folder)
+        os.close(lock)

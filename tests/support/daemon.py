@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon of the test's own: every path that it uses lies in one folder, so it meets neither the
+daemon of whoever runs the tests nor another test's."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from support.process import LoggedProcess, base_environment, run
+from support.run_folder import check_socket_path
+from support.user import TestUser
+
+_START_TIMEOUT = 30
+
+
+class PrivateDaemon:
+    """Not started by the constructor: start() runs agboxd and returns when it listens.
+
+    `user` runs it as the test user instead of root, `network_namespace` puts it beside a private
+    engine, `docker_host` says which engine it talks to, `config` is the text of config.toml.
+    """
+
+    def __init__(
+        self,
+        bin_dir: Path,
+        folder: Path,
+        user: TestUser | None = None,
+        network_namespace: str | None = None,
+        docker_host: str | None = None,
+        config: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ):
+        self.bin_dir = user.install(bin_dir) if user else bin_dir
+        self.folder = folder
+        self.user = user
+        self.network_namespace = network_namespace
+        self.runtime_folder = self._own(folder / "r")
+        self.home = self._own(folder / "home")
+        self.config_file = folder / "config" / "agents-sandbox" / "config.toml"
+        self.store = folder / "data" / "agents-sandbox" / "ids.db"
+        self.socket = check_socket_path(self.runtime_folder / "agbox" / "agboxd.sock")
+        self._own(folder / "config")
+        self._own(folder / "data")
+        if config is not None:
+            self.write_config(config)
+        self.environment = {
+            **base_environment(),
+            "HOME": str(self.home),
+            "XDG_RUNTIME_DIR": str(self.runtime_folder),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "XDG_STATE_HOME": str(folder / "data"),
+            "XDG_CACHE_HOME": str(folder / "data"),
+            **({"DOCKER_HOST": docker_host} if docker_host else {}),
+            **(environment or {}),
+        }
+        self._process: LoggedProcess | None = None
+
+    def __enter__(self) -> "PrivateDaemon":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.end()
+
+    @property
+    def process(self) -> LoggedProcess:
+        if self._process is None:
+            raise RuntimeError("the daemon was not started")
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def write_config(self, text: str) -> None:
+        self._own(self.config_file.parent)
+        self.config_file.write_text(text)
+        if self.user:
+            os.chown(self.config_file, self.user.uid, self.user.gid)
+
+    def launch(self, *arguments: str) -> None:
+        """Runs agboxd and returns at once: for starts that are meant to fail."""
+        if self._process is not None and self._process.returncode() is None:
+            raise RuntimeError(f"the daemon (pid {self.pid}) runs already")
+        argv = [str(self.bin_dir / "agboxd"), *arguments]
+        if self.user:
+            argv = self.user.command(argv)
+        if self.network_namespace:
+            argv = ["nsenter", f"--net={self.network_namespace}", "--", *argv]
+        # Each of these replaces itself by the next, so the process is agboxd in the end.
+        self._process = LoggedProcess("agboxd", argv, self.environment, cwd=self.home)
+
+    def start(self) -> "PrivateDaemon":
+        self.launch()
+        self.wait_listening()
+        return self
+
+    def wait_listening(self, timeout: float = _START_TIMEOUT) -> dict[str, Any]:
+        return self.wait_for_message("listening", timeout)
+
+    def wait_for_message(self, message: str, timeout: float = _START_TIMEOUT) -> dict[str, Any]:
+        """The first line of the log, so far or to come, with that `msg`."""
+        line = self.process.wait_for_line(
+            lambda text: (_parse(text) or {}).get("msg") == message,
+            f"log line {message!r}",
+            timeout,
+        )
+        return _parse(line)
+
+    def log_lines(self) -> list[str]:
+        """All that the daemon wrote since its last start, also what is not a log line."""
+        return self.process.lines()
+
+    def log(self) -> list[dict[str, Any]]:
+        """The log since the last start; every line must be a JSON object."""
+        parsed = []
+        for line in self.log_lines():
+            entry = _parse(line)
+            if entry is None:
+                raise AssertionError(f"agboxd wrote a line that is not a JSON object: {line!r}")
+            parsed.append(entry)
+        return parsed
+
+    def wait(self, timeout: float = 30) -> int:
+        return self.process.wait(timeout)
+
+    def stop(self, timeout: float = 10) -> int:
+        """SIGTERM; the exit code."""
+        return self.process.stop(timeout)
+
+    def kill(self) -> None:
+        """SIGKILL: the daemon crashes."""
+        self.process.kill()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send(number)
+
+    def restart(self) -> "PrivateDaemon":
+        if self._process is not None and self._process.returncode() is None:
+            self.stop()
+        return self.start()
+
+    def end(self) -> None:
+        """After a test, however it went."""
+        if self._process is not None and self._process.returncode() is None:
+            self._process.kill()
+
+    def agbox(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+        """Runs the CLI as the daemon's user against this daemon; does not judge its exit code."""
+        argv = [str(self.bin_dir / "agbox"), *arguments]
+        if self.user:
+            argv = self.user.command(argv)
+        options.setdefault("env", self.environment)
+        options.setdefault("cwd", self.home)
+        options.setdefault("check", False)
+        return run(*argv, **options)
+
+    @contextlib.contextmanager
+    def channel(self) -> Iterator[grpc.Channel]:
+        with grpc.insecure_channel(f"unix://{self.socket}") as channel:
+            yield channel
+
+    def _own(self, folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        if self.user:
+            self.user.own(folder)
+        return folder
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return entry if isinstance(entry, dict) else None

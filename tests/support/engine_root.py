@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file trees that private engines run on, made once and cached outside the clone.
+
+A tree is keyed by the hash of its recipe: a changed recipe is another tree. It is made beside its
+final place and renamed when it is complete, under a lock, so a killed build and two runs at once
+do no harm.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.process import run
+
+Say = Callable[[str], None]
+
+_PACKAGES = (
+    "docker.io,containerd,runc,crun,podman,netavark,aardvark-dns,conmon,iptables,nftables,"
+    "iproute2,tini,docker-cli"
+)
+
+
+@dataclass(frozen=True)
+class DebianRoot:
+    """A minimal Debian with the engines of one release."""
+
+    suite: str
+    # Of a release that is still in the making, old indexes are good enough.
+    options: tuple[str, ...] = ()
+
+    def name(self) -> str:
+        return f"debian-{self.suite}"
+
+    def command(self, folder: Path) -> list[str]:
+        return [
+            "mmdebstrap",
+            "--variant=minbase",
+            f"--include={_PACKAGES}",
+            '--aptopt=APT::Install-Recommends "false"',
+            "--dpkgopt=path-exclude=/usr/share/doc/*",
+            "--dpkgopt=path-exclude=/usr/share/man/*",
+            "--dpkgopt=path-exclude=/usr/share/locale/*",
+            *self.options,
+            self.suite,
+            os.fspath(folder),
+        ]
+
+    def recipe(self) -> str:
+        return " ".join(self.command(Path("ROOT")))
+
+    def make(self, folder: Path, say: Say) -> None:
+        say(f"making a Debian {self.suite} root for private engines (once, about a minute)")
+        _run_build([*self.command(folder), debian_mirror()])
+
+
+@dataclass(frozen=True)
+class MobyPrograms:
+    """dockerd and docker-proxy of one release, compiled from the Go module."""
+
+    module: str
+    version: str
+
+    def name(self) -> str:
+        return f"moby-{self.version}"
+
+    def recipe(self) -> str:
+        return f"{self.module} {self.version}"
+
+    def make(self, folder: Path, say: Say) -> None:
+        go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+        if go is None:
+            raise RuntimeError(f"Docker {self.version} is compiled from source; install Go first")
+        say(f"compiling Docker {self.version} (once, about five minutes)")
+        module, _, release = self.module.partition("@")
+        stamp = f"-X {module}/dockerversion.Version={self.version}"
+        with tempfile.TemporaryDirectory(prefix=f"{folder.name}-go-", dir=folder.parent) as work:
+            environment = {
+                **os.environ,
+                "CGO_ENABLED": "0",
+                "GOTOOLCHAIN": "local",
+                "GOBIN": os.fspath(folder),
+                "GOCACHE": f"{work}/build",
+                "GOPATH": f"{work}/path",
+                # The module cache is read-only by default, and could not be removed.
+                "GOFLAGS": "-modcacherw",
+            }
+            for program in ("dockerd", "docker-proxy"):
+                package = f"{module}/cmd/{program}@{release}"
+                _run_build([go, "install", "-ldflags", f"-s -w {stamp}", package], environment)
+
+
+Recipe = DebianRoot | MobyPrograms
+
+
+def cache_folder() -> Path:
+    home_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get("AGBOX_TEST_CACHE") or Path(home_cache) / "agents-sandbox-tests")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def cached(recipe: Recipe, say: Say) -> Path:
+    """The finished folder of the recipe; makes it where it is not there yet."""
+    digest = hashlib.sha256(f"{platform.machine()} {recipe.recipe()}".encode()).hexdigest()[:12]
+    place = cache_folder() / f"{recipe.name()}-{digest}"
+    if place.is_dir():
+        return place
+    with _locked(place.with_name(f"{place.name}.lock")):
+        if place.is_dir():  # another run made it while we waited
+            return place
+        for abandoned in place.parent.glob(f"{place.name}.making-*"):
+            shutil.rmtree(abandoned)
+        making = Path(tempfile.mkdtemp(prefix=f"{place.name}.making-", dir=place.parent))
+        try:
+            making.chmod(0o755)
+            recipe.make(making, say)
+        except BaseException:
+            shutil.rmtree(making)
+            raise
+        making.rename(place)
+    return place
+
+
+def debian_mirror() -> str:
+    """The mirror that this machine installs from, in whatever form its sources are written."""
+    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    targets = run(
+        *("apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)"),
+        "Created-By: Packages",
+    ).stdout
+    for line in targets.splitlines():
+        suite, component, address = line.split(maxsplit=2)
+        if suite == release and component == "main":
+            return address
+    raise RuntimeError(f"apt has no source for {release} main; add one to /etc/apt/sources.list")
+
+
+def _run_build(command: list[str], environment: dict[str, str] | None = None) -> None:
+    if shutil.which(command[0]) is None:
+        raise RuntimeError(
+            f"{command[0]} is not there; install it with: apt-get install {command[0]}"
+        )
+    # Builders need the machine's own settings (proxies, certificates).
+    run(*command, env=environment or dict(os.environ), timeout=1800)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def say_on_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small images for any engine, made from Debian's busybox-static without a registry."""
+
+import io
+import json
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.engine_api import EngineApi
+from support.process import run
+
+_BUSYBOX = Path("/usr/bin/busybox")
+
+
+@dataclass(frozen=True)
+class Image:
+    """What an image holds. Without a shell it is empty but for `files`."""
+
+    shell: bool = True
+    files: Mapping[str, bytes] = field(default_factory=dict)  # path: content, all executable
+    labels: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    entrypoint: Sequence[str] = ()
+    command: Sequence[str] = ()
+    user: str = ""
+    working_folder: str = ""
+    volumes: Sequence[str] = ()
+    ports: Sequence[str] = ()
+
+    def changes(self) -> list[str]:
+        """The image's configuration in the words of a Dockerfile."""
+        lines = [
+            f"LABEL {json.dumps(key)}={json.dumps(value)}" for key, value in self.labels.items()
+        ]
+        lines += [f"ENV {key}={json.dumps(value)}" for key, value in self.environment.items()]
+        lines += [f"VOLUME {volume}" for volume in self.volumes]
+        lines += [f"EXPOSE {port}" for port in self.ports]
+        if self.entrypoint:
+            lines.append(f"ENTRYPOINT {json.dumps(list(self.entrypoint))}")
+        if self.command:
+            lines.append(f"CMD {json.dumps(list(self.command))}")
+        if self.user:
+            lines.append(f"USER {self.user}")
+        if self.working_folder:
+            lines.append(f"WORKDIR {self.working_folder}")
+        return lines
+
+    def tar(self) -> bytes:
+        """The file tree, always the same bytes for the same image."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tree:
+            if self.shell:
+                _add_shell(tree)
+            for path, content in self.files.items():
+                _add_file(tree, path.lstrip("/"), content)
+        return buffer.getvalue()
+
+
+def make_image(api: EngineApi, name: str, image: Image = Image()) -> str:
+    """Makes `name` (repository:tag) on the engine and returns it."""
+    repository, _, tag = name.rpartition(":")
+    if not repository or "/" in tag:
+        raise ValueError(f"image {name}: give it a tag, for example {name}:1")
+    query = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": image.changes()}
+    answer = api.call("POST", "/images/create", query=query, body=image.tar(), headers=_TAR)
+    raise_stream_error(f"make image {name}", answer.body)
+    return name
+
+
+def raise_stream_error(attempt: str, stream: bytes) -> None:
+    """An engine reports a failure of a long action inside an answer with status 200."""
+    for line in stream.splitlines():
+        if line.strip():
+            error = json.loads(line).get("error")
+            if error:
+                raise RuntimeError(f"{attempt}: {error}")
+
+
+_TAR = {"Content-Type": "application/x-tar"}
+
+
+def _add_shell(tree: tarfile.TarFile) -> None:
+    if not _BUSYBOX.exists():
+        raise RuntimeError(
+            f"{_BUSYBOX} is not there; install it with: apt-get install busybox-static"
+        )
+    for folder, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777)):
+        entry = tarfile.TarInfo(folder)
+        entry.type, entry.mode = tarfile.DIRTYPE, mode
+        tree.addfile(entry)
+    _add_file(tree, "bin/busybox", _BUSYBOX.read_bytes())
+    for applet in run(_BUSYBOX, "--list").stdout.split():
+        if applet == "busybox":
+            continue
+        entry = tarfile.TarInfo(f"bin/{applet}")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
+        tree.addfile(entry)
+    _add_file(
+        tree,
+        "etc/passwd",
+        b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
+        0o644,
+    )
+    _add_file(tree, "etc/group", b"root:x:0:\nnogroup:x:65534:\n", 0o644)
+
+
+def _add_file(tree: tarfile.TarFile, path: str, content: bytes, mode: int = 0o755) -> None:
+    entry = tarfile.TarInfo(path)
+    entry.size, entry.mode = len(content), mode
+    tree.addfile(entry, io.BytesIO(content))

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of the kit: programs that run on while the test looks at what they write, and a view of
+all processes of the machine."""
+
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.run_folder import MARK
+
+# Only Debian's own programs, whatever else is installed on the machine.
+SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def base_environment() -> dict[str, str]:
+    """What every program of the kit gets: nothing of the caller's but the mark of the run."""
+    return {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", MARK: os.environ[MARK]}
+
+
+def run(*argv: str | os.PathLike, check: bool = True, **options) -> subprocess.CompletedProcess:
+    """Runs a program to its end. A failure says what was run and what the program said."""
+    options.setdefault("env", base_environment())
+    options.setdefault("timeout", 120)
+    options.setdefault("text", True)
+    if "stdout" not in options and "stderr" not in options:
+        options.setdefault("capture_output", True)
+    if "input" not in options:
+        options.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([os.fspath(part) for part in argv], check=False, **options)
+    if check and done.returncode != 0:
+        command = " ".join(map(str, argv))
+        raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr or done.stdout}")
+    return done
+
+
+class LoggedProcess:
+    """A program that runs on. A thread reads what it writes, so that a test can wait for a line
+    without polling, and the program never blocks on a full pipe."""
+
+    def __init__(self, name: str, argv: Sequence[str], environment: Mapping[str, str], **options):
+        self.name = name
+        self._lines: list[str] = []
+        self._changed = threading.Condition()
+        self._at_end = False
+        options.setdefault("stdin", subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            argv,
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            **options,
+        )
+        self._reader = threading.Thread(target=self._read, name=f"log of {name}", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def lines(self) -> list[str]:
+        with self._changed:
+            return list(self._lines)
+
+    def wait_for_line(self, wanted: Callable[[str], bool], what: str, timeout: float) -> str:
+        """The first line so far, or to come, that is wanted; `what` is for the error."""
+        seen = 0
+
+        def found_or_over() -> bool:
+            nonlocal seen
+            while seen < len(self._lines):
+                if wanted(self._lines[seen]):
+                    return True
+                seen += 1
+            return self._at_end
+
+        with self._changed:
+            in_time = self._changed.wait_for(found_or_over, timeout)
+            if seen < len(self._lines):
+                return self._lines[seen]
+        cause = "it ended first" if in_time else f"not within {timeout} s"
+        raise RuntimeError(
+            f"{self.name}: waited for {what}: {cause}; its last lines:\n{self.tail()}"
+        )
+
+    def tail(self, count: int = 30) -> str:
+        return "\n".join(self.lines()[-count:])
+
+    def returncode(self) -> int | None:
+        """How the program ended; None while it runs."""
+        return self._process.poll()
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def freeze(self) -> None:
+        """Returns when every thread of the program has stopped."""
+        self.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def thaw(self) -> None:
+        self.send(signal.SIGCONT)
+
+    def wait(self, timeout: float = 30) -> int:
+        """Waits for the end of the program and of its log; its exit code, -N by signal N."""
+        try:
+            code = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(
+                f"{self.name} (pid {self.pid}) still runs after {timeout} s; its last lines:\n"
+                + self.tail()
+            ) from None
+        # A child that outlives the program keeps the pipe open; its lines are not waited for.
+        self._reader.join(timeout=0.2)
+        return code
+
+    def stop(self, timeout: float = 30) -> int:
+        self.send(signal.SIGTERM)
+        return self.wait(timeout)
+
+    def kill(self) -> int:
+        self.send(signal.SIGKILL)
+        return self.wait()
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            with self._changed:
+                self._lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        self._process.stdout.close()
+        with self._changed:
+            self._at_end = True
+            self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class ProcessSeen:
+    """One process at one moment. The start time tells it from a later one with the same pid."""
+
+    pid: int
+    parent: int
+    started: int
+    name: str
+    zombie: bool
+
+    def command(self) -> str:
+        return _read_proc(self.pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+
+    def has_mark(self, mark: str) -> bool:
+        return f"{MARK}={mark}".encode() in _read_proc(self.pid, "environ").split(b"\0")
+
+    def works_in(self, folder: Path) -> bool:
+        """Its working folder or a path in its command line is in the folder."""
+        try:
+            here = os.readlink(f"/proc/{self.pid}/cwd")
+        except OSError:
+            here = ""
+        return (here + "/").startswith(f"{folder}/") or f"{folder}/" in self.command()
+
+
+def _read_proc(pid: int, name: str) -> bytes:
+    """A file of /proc/PID; empty where the process has gone or is not ours to read."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def all_processes() -> dict[int, ProcessSeen]:
+    seen = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        stat = _read_proc(int(entry), "stat").decode(errors="replace")
+        if not stat:
+            continue
+        # The name is in parentheses and may itself hold spaces and parentheses.
+        name = stat[stat.index("(") + 1 : stat.rindex(")")]
+        fields = stat[stat.rindex(")") + 2 :].split()
+        process = ProcessSeen(
+            pid=int(entry),
+            parent=int(fields[1]),
+            started=int(fields[19]),
+            name=name,
+            zombie=fields[0] == "Z",
+        )
+        seen[process.pid] = process
+    return seen
+
+
+def descendants(roots: Iterable[int], processes: Mapping[int, ProcessSeen]) -> set[int]:
+    """All children, grandchildren and so on of the roots; not the roots themselves."""
+    children: dict[int, list[int]] = {}
+    for process in processes.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    found: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            if child not in found:
+                found.add(child)
+                waiting.append(child)
+    return found
+
+
+def kill_and_wait(pids: Iterable[int], timeout: float = 10) -> None:
+    """Kills processes that need not be our children, and waits until each has gone."""
+    handles = []
+    try:
+        for pid in pids:
+            try:
+                handles.append((pid, os.pidfd_open(pid)))
+            except ProcessLookupError:
+                continue
+        for pid, handle in handles:
+            try:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        for pid, handle in handles:
+            if not select.select([handle], [], [], timeout)[0]:
+                raise RuntimeError(f"process {pid} is still there {timeout} s after SIGKILL")
+    finally:
+        for _, handle in handles:
+            os.close(handle)

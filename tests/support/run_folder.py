@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one folder of a test run, and the mark by which everything of the run is known.
+
+Paths are short, because a Unix socket's path has at most 107 bytes. Every process that the kit
+starts inherits the mark in its environment, so that the leak check finds it wherever it went.
+"""
+
+import fcntl
+import itertools
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+PREFIX = "agbx-"
+MARK = "AGBOX_TEST_RUN"
+LONGEST_SOCKET_PATH = 107
+
+
+class RunFolder:
+    """A folder in /tmp (or AGBOX_TEST_TMP) that lives as long as the test run."""
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(3)
+        self.path = parent_folder() / f"{PREFIX}{self.id}"
+        self.path.mkdir()
+        # The test user passes through to its own folders and sees no others.
+        self.path.chmod(0o711)
+        self._lock = lock_of(self.path)
+        if self._lock is None:
+            raise RuntimeError(f"{self.path}: another run took the lock of a folder made just now")
+        self._numbers = itertools.count()
+        os.environ[MARK] = self.id
+
+    def new_folder(self, name: str = "t") -> Path:
+        """A new folder with a short path, for example /tmp/agbx-1a2b3c/t4."""
+        folder = self.path / f"{name}{next(self._numbers)}"
+        folder.mkdir()
+        folder.chmod(0o711)
+        return folder
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path)
+        os.close(self._lock)
+        del os.environ[MARK]
+
+
+def parent_folder() -> Path:
+    return Path(os.environ.get("AGBOX_TEST_TMP", "/tmp"))
+
+
+def check_socket_path(path: Path) -> Path:
+    length = len(os.fsencode(path))
+    if length > LONGEST_SOCKET_PATH:
+        raise ValueError(
+            f"socket path {path} has {length} bytes, more than the {LONGEST_SOCKET_PATH} that fit; "
+            "take a folder of RunFolder.new_folder()"
+        )
+    return path
+
+
+def lock_of(folder: Path) -> int | None:
+    """The held lock of a run's folder, or None where its run is alive."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock

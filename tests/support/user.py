@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user that exists for one test run: in the docker group, with folders of its own, and with a
+copy of our programs whose daemon has CAP_NET_ADMIN. As root much of what we promise to ordinary
+users is never exercised."""
+
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+from support.engine import docker_group
+from support.engine_root import cache_folder
+from support.process import all_processes, base_environment, kill_and_wait, run
+from support.run_folder import RunFolder
+
+
+class TestUser:
+    """Made by the constructor; remove() takes the user, its processes and its folder away."""
+
+    __test__ = False  # not a class of tests, whatever its name says
+
+    def __init__(self, run_folder: RunFolder):
+        self.name = f"agbx{run_folder.id}"
+        self.folder = run_folder.new_folder("u")
+        self.home = self.folder / "home"
+        self.runtime_folder = self.folder / "run"
+        try:
+            _edit_accounts(
+                *("useradd", "--system", "--no-create-home", "--home-dir", self.home),
+                *("--shell", "/usr/sbin/nologin", "--groups", str(docker_group()), self.name),
+            )
+            entry = pwd.getpwnam(self.name)
+            self.uid, self.gid = entry.pw_uid, entry.pw_gid
+            for folder in (self.home, self.runtime_folder):
+                self.own(folder)
+        except BaseException:
+            self.remove()
+            raise
+
+    def own(self, folder: Path) -> Path:
+        """Gives the folder, made where it is not there, to the user alone."""
+        folder.mkdir(exist_ok=True)
+        os.chown(folder, self.uid, self.gid)
+        folder.chmod(0o700)
+        return folder
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **base_environment(),
+            "HOME": str(self.home),
+            "USER": self.name,
+            "XDG_RUNTIME_DIR": str(self.runtime_folder),
+        }
+
+    def command(self, argv: list[str]) -> list[str]:
+        """The command line that runs argv as the user, in the same process."""
+        become = ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--init-groups"]
+        return [*become, "--inh-caps=-all", "--", *argv]
+
+    def run(self, *argv: str | os.PathLike, **options) -> subprocess.CompletedProcess:
+        options.setdefault("env", self.environment)
+        options.setdefault("cwd", self.home)
+        return run(*self.command([os.fspath(part) for part in argv]), **options)
+
+    def install(self, bin_dir: Path) -> Path:
+        """A copy of our programs that the user may run, the daemon with its file capability.
+        Returns the copy's bin folder."""
+        if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+            raise RuntimeError(
+                f"{self.folder} is mounted nosuid, so file capabilities do not count there; set "
+                "AGBOX_TEST_TMP to a short path on another filesystem"
+            )
+        prefix = self.folder / "programs"
+        if not prefix.exists():
+            prefix.mkdir(mode=0o755)
+            shutil.copytree(bin_dir, prefix / "bin")
+            if (bin_dir.parent / "libexec").is_dir():
+                shutil.copytree(bin_dir.parent / "libexec", prefix / "libexec")
+            run("chmod", "-R", "go=rX", prefix)
+            run("setcap", "cap_net_admin+ep", prefix / "bin" / "agboxd")
+        return prefix / "bin"
+
+    def remove(self) -> None:
+        remove_account(self.name)
+        shutil.rmtree(self.folder)
+
+
+def remove_account(name: str) -> None:
+    """Ends the user's processes and removes the user; nothing where there is no such user."""
+    try:
+        uid = pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return
+    kill_and_wait(process.pid for process in all_processes().values() if _is_of(process.pid, uid))
+    _edit_accounts("userdel", name)
+
+
+def _is_of(pid: int, uid: int) -> bool:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == uid
+    except FileNotFoundError:
+        return False
+
+
+def _edit_accounts(*argv: str | os.PathLike) -> None:
+    """useradd and userdel give up at once where another holds the lock of /etc/passwd, so the runs
+    of this kit take turns."""
+    lock = os.open(cache_folder() / "accounts.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run(*argv)
+    finally:
+        os.close(lock)
