@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The private daemon really is private, starts and stops as asked, and can be talked to in every
+way that tests need. What the daemon itself promises is tested elsewhere."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+
+def test_it_runs_as_the_user_that_it_was_given(daemon, daemon_user):
+    uid = daemon_user.uid if daemon_user else 0
+    assert os.stat(f"/proc/{daemon.pid}").st_uid == uid
+    assert os.readlink(f"/proc/{daemon.pid}/exe") == str(daemon.bin_dir / "agboxd")
+
+
+def test_every_path_that_it_uses_is_in_its_folder(daemon):
+    opened = {os.readlink(entry) for entry in Path(f"/proc/{daemon.pid}/fd").iterdir()}
+    files = {path for path in opened if path.startswith("/") and not path.startswith("/dev/")}
+    assert files, "the daemon holds its lock and its store open"
+    assert all(path.startswith(f"{daemon.folder}/") for path in files), files
+    assert daemon.socket.is_socket()
+
+
+def test_its_log_is_json(daemon):
+    assert "listening" in [entry["msg"] for entry in daemon.log()]
+    assert daemon.stop() == 0
+    assert all("time" in entry and "level" in entry for entry in daemon.log())
+
+
+def test_stopped_killed_and_restarted_it_serves_again(daemon, contract):
+    assert daemon.stop() == 0
+    daemon.start()
+    daemon.kill()
+    assert daemon.process.returncode() == -signal.SIGKILL
+    daemon.restart()
+    with daemon.channel() as channel:
+        answer = contract.stub(channel).Ping(contract.service.PingRequest(), timeout=10)
+    assert answer.version
+
+
+def test_the_cli_talks_to_it(daemon):
+    done = daemon.agbox("ping")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_start_that_fails_says_why(make_daemon):
+    daemon = make_daemon(config="no_such_key = 1\n")
+    with pytest.raises(RuntimeError, match="no_such_key"):
+        daemon.start()
+    assert daemon.wait() == 2
+
+
+def test_it_runs_beside_a_private_engine(make_daemon, daemon_user, engine):
+    daemon = make_daemon(user=daemon_user, engine=engine).start()
+    assert os.readlink(f"/proc/{daemon.pid}/ns/net") == os.readlink(engine.network_namespace)
+    assert daemon.environment["DOCKER_HOST"] == engine.docker_host

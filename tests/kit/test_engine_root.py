@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache of engine roots: made once, whole or not at all."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from support.engine_root import DebianRoot, cached, debian_mirror
+
+
+@dataclass
+class SlowRecipe:
+    """Counts how often it is made; waits for `go` in the middle."""
+
+    go: threading.Event = field(default_factory=threading.Event)
+    made: int = 0
+    failure: str = ""
+
+    def name(self) -> str:
+        return "slow"
+
+    def recipe(self) -> str:
+        return "the same every time"
+
+    def make(self, folder: Path, say) -> None:
+        self.made += 1
+        (folder / "first").touch()
+        assert self.go.wait(10)
+        if self.failure:
+            raise RuntimeError(self.failure)
+        (folder / "second").touch()
+
+
+@pytest.fixture(autouse=True)
+def cache(folder, monkeypatch) -> Path:
+    monkeypatch.setenv("AGBOX_TEST_CACHE", str(folder))
+    return folder
+
+
+def test_runs_that_want_the_same_root_at_once_make_it_once():
+    recipe = SlowRecipe()
+    found: list[Path] = []
+    runs = [threading.Thread(target=lambda: found.append(cached(recipe, print))) for _ in range(4)]
+    for run in runs:
+        run.start()
+    recipe.go.set()
+    for run in runs:
+        run.join(20)
+    assert recipe.made == 1
+    assert len(set(found)) == 1
+    assert {entry.name for entry in found[0].iterdir()} == {"first", "second"}
+
+
+def test_a_build_that_fails_leaves_no_root_and_the_next_one_works(cache):
+    recipe = SlowRecipe(failure="the mirror is down")
+    recipe.go.set()
+    with pytest.raises(RuntimeError, match="the mirror is down"):
+        cached(recipe, print)
+    assert [entry.suffix for entry in cache.iterdir()] == [".lock"]
+    recipe.failure = ""
+    assert (cached(recipe, print) / "second").exists()
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(cache):
+    recipe = SlowRecipe()
+    recipe.go.set()
+    place = cached(recipe, print)
+    place.rename(place.with_name(f"{place.name}.making-killed"))
+    assert cached(recipe, print) == place
+    assert sorted(entry.name for entry in cache.iterdir()) == [place.name, f"{place.name}.lock"]
+
+
+def test_another_recipe_is_another_root():
+    assert DebianRoot("trixie").recipe() != DebianRoot("forky").recipe()
+
+
+def test_the_mirror_is_the_one_that_the_machine_installs_from():
+    assert "://" in debian_mirror()

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A planted leak of each kind is caught and named, and is no leak any more once it was removed."""
+
+import contextlib
+import os
+import pwd
+import re
+import subprocess
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.abandoned import remove_abandoned
+from support.engine import remove_cgroups
+from support.host_engine import HostEngine
+from support.images import Image, make_image
+from support.leaks import LeakCheck
+from support.process import LoggedProcess, base_environment, kill_and_wait, run
+from support.run_folder import RunFolder
+
+NAME = "agbxleak"
+
+
+@pytest.fixture
+def check(run_folder: RunFolder) -> LeakCheck:
+    """Of its own, and strict whatever the options say: everything on the host counts."""
+    return LeakCheck(run_folder)
+
+
+def assert_caught(
+    check: LeakCheck, plant: Callable, remove: Callable, words: tuple[str, ...]
+) -> None:
+    """The planted leak is reported in a line with these words, and only until it is removed."""
+
+    def named_in(leaks: list[str]) -> bool:
+        return any(all(word in leak for word in words) for leak in leaks)
+
+    before = check.snapshot()
+    plant()
+    try:
+        leaks = before.leaks_in(check.snapshot())
+    finally:
+        remove()
+    assert named_in(leaks), leaks
+    assert not named_in(check.leaks_since(before))
+
+
+@pytest.fixture
+def caught(check: LeakCheck) -> Callable:
+    return lambda plant, remove, *words: assert_caught(check, plant, remove, words)
+
+
+@pytest.fixture
+def engine_caught(leak_check: LeakCheck) -> Callable:
+    """With the check of the run, which watches the engines of the run."""
+    return lambda plant, remove, *words: assert_caught(leak_check, plant, remove, words)
+
+
+def test_a_test_that_leaves_nothing_is_not_blamed(check: LeakCheck, folder: Path):
+    before = check.snapshot()
+    (folder / "file").write_text("removed with its folder")
+    run("true")
+    assert [leak for leak in check.leaks_since(before) if str(folder) in leak] == []
+
+
+# --- on the host ---------------------------------------------------------------------------------
+
+
+def test_a_link_is_caught(caught):
+    caught(
+        lambda: run("ip", "link", "add", NAME, "type", "bridge"),
+        lambda: run("ip", "link", "delete", NAME),
+        *("link of host", NAME),
+    )
+
+
+def test_a_named_network_namespace_is_caught(caught):
+    caught(
+        lambda: run("ip", "netns", "add", NAME),
+        lambda: run("ip", "netns", "delete", NAME),
+        *("named network namespace", NAME),
+    )
+
+
+@pytest.mark.parametrize("family", ["ip", "ip6", "inet", "arp", "bridge", "netdev"])
+def test_a_firewall_table_is_caught(caught, family):
+    caught(
+        lambda: run("nft", "add", "table", family, NAME),
+        lambda: run("nft", "delete", "table", family, NAME),
+        *("firewall table of host", f"{family} {NAME}"),
+    )
+
+
+@pytest.mark.parametrize("program", ["iptables", "ip6tables"])
+def test_an_iptables_chain_is_caught(caught, program):
+    caught(
+        lambda: run(program, "-w", "-N", NAME),
+        lambda: run(program, "-w", "-X", NAME),
+        *(f"{program} chain of host", NAME),
+    )
+
+
+def test_a_mount_is_caught(caught, folder):
+    caught(
+        lambda: run("mount", "-t", "tmpfs", "tmpfs", folder),
+        lambda: run("umount", folder),
+        *("mount", str(folder)),
+    )
+
+
+def test_a_file_in_the_folder_of_the_run_is_caught(caught, run_folder):
+    path = run_folder.path / "forgotten"
+    caught(lambda: path.write_text(""), path.unlink, "file", str(path))
+
+
+@pytest.mark.parametrize("name", ["agbx-forgotten", "agbox.sock", "agents-sandbox"])
+def test_a_file_in_tmp_is_caught(caught, name):
+    path = Path("/tmp") / f"{name}-{os.getpid()}"
+    caught(lambda: path.write_text(""), path.unlink, "file", str(path))
+
+
+def test_a_control_group_is_caught(caught, run_folder):
+    name = f"{run_folder.path.name}-{NAME}"
+    hierarchy = next(Path("/sys/fs/cgroup").glob("**/cgroup.procs")).parent
+    caught(lambda: (hierarchy / name).mkdir(), lambda: remove_cgroups(name), "control group", name)
+
+
+def test_an_account_is_caught(caught):
+    caught(
+        lambda: run("useradd", "--system", "--no-create-home", NAME),
+        lambda: run("userdel", NAME),
+        *("account", f"user {NAME}"),
+    )
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def orphan(script: str, environment: dict[str, str], folder: Path, **options) -> Iterator[int]:
+    """A process that a shell left behind: not our child any more, and in a session of its own."""
+    shell = f"setsid sh -c {script!r} </dev/null >/dev/null 2>&1 & echo $!"
+    pid = int(run("sh", "-c", shell, env=environment, **options).stdout)
+    try:
+        yield pid
+    finally:
+        kill_and_wait([pid])
+
+
+@pytest.mark.parametrize("known_by", ["the mark", "the working folder", "the command line"])
+def test_a_process_that_got_away_is_caught(check, folder, known_by):
+    environment = base_environment()
+    script, options = "exec sleep 600", {}
+    if known_by != "the mark":
+        environment = {"PATH": environment["PATH"]}
+    if known_by == "the working folder":
+        options["cwd"] = folder
+    if known_by == "the command line":
+        (folder / "program").symlink_to("/usr/bin/sleep")
+        script = f"exec {folder}/program 600"
+    before = check.snapshot()
+    with orphan(script, environment, folder, **options) as pid:
+        leaks = before.leaks_in(check.snapshot())
+    assert any(leak.startswith(f"process: pid {pid} ") for leak in leaks), leaks
+    assert not any(f"pid {pid} " in leak for leak in check.leaks_since(before))
+
+
+def test_a_child_without_a_mark_is_caught(check):
+    before = check.snapshot()
+    child = subprocess.Popen(["/usr/bin/sleep", "600"], env={}, cwd="/")
+    try:
+        leaks = before.leaks_in(check.snapshot())
+    finally:
+        child.kill()
+        child.wait()
+    assert any(leak.startswith(f"process: pid {child.pid} ") for leak in leaks), leaks
+
+
+# --- on engines ----------------------------------------------------------------------------------
+
+
+def test_a_container_is_caught(engine_caught, engine, image):
+    engine_caught(
+        lambda: engine.docker("create", "--name", NAME, image, "true"),
+        lambda: engine.docker("rm", NAME),
+        *(f"container of {engine}", NAME),
+    )
+
+
+def test_a_network_is_caught(engine_caught, engine):
+    engine_caught(
+        lambda: engine.docker("network", "create", NAME),
+        lambda: engine.docker("network", "rm", NAME),
+        *(f"network of {engine}", NAME),
+    )
+
+
+def test_a_volume_is_caught(engine_caught, engine):
+    engine_caught(
+        lambda: engine.docker("volume", "create", NAME),
+        lambda: engine.docker("volume", "rm", NAME),
+        *(f"volume of {engine}", NAME),
+    )
+
+
+def test_a_link_beside_an_engine_is_caught(engine_caught, engine):
+    engine_caught(
+        lambda: engine.world.run("ip", "link", "add", NAME, "type", "bridge"),
+        lambda: engine.world.run("ip", "link", "delete", NAME),
+        *(f"link of {engine}", NAME),
+    )
+
+
+def test_a_firewall_table_beside_an_engine_is_caught(engine_caught, engine):
+    engine_caught(
+        lambda: engine.world.run("nft", "add", "table", "inet", NAME),
+        lambda: engine.world.run("nft", "delete", "table", "inet", NAME),
+        *(f"firewall table of {engine}", NAME),
+    )
+
+
+def test_an_iptables_rule_on_one_of_our_bridges_is_caught(engine_caught, engine):
+    rule = ("INPUT", "-i", "agbxtest0", "-j", "ACCEPT")
+    engine_caught(
+        lambda: engine.world.run("iptables", "-w", "-A", *rule),
+        lambda: engine.world.run("iptables", "-w", "-D", *rule),
+        *(f"iptables chain of {engine}", "agbxtest0"),
+    )
+
+
+def test_a_container_of_the_hosts_engine_is_caught(check: LeakCheck, host_engine: HostEngine):
+    name = make_image(host_engine.api, f"{NAME}:1", Image())
+    try:
+        before = check.snapshot()
+        host_engine.docker("create", "--name", NAME, name, "true")
+        leaks = before.leaks_in(check.snapshot())
+        host_engine.docker("rm", NAME)
+    finally:
+        host_engine.docker("rmi", name)
+    assert any(leak.startswith(f"container of the host's engine: {NAME} ") for leak in leaks), leaks
+    assert not any(NAME in leak for leak in check.leaks_since(before))
+
+
+# --- as pytest sees it ---------------------------------------------------------------------------
+
+
+def test_the_fixture_blames_the_test_that_left_something(folder):
+    """A whole pytest run in the small: the leaking test fails, the one after it does not."""
+    inner = InnerRun(
+        folder,
+        """
+        def test_leaks():
+            subprocess.run(["sh", "-c", "sleep 601 >/dev/null 2>&1 &"], check=True)
+
+        def test_clean():
+            pass
+
+        def test_skips():
+            pytest.skip("nothing to run with")
+        """,
+    )
+    done = run(*inner.command, check=False, cwd=folder)
+    try:
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "test_inner.py::test_leaks left behind:" in done.stdout
+        assert "sleep 601" in done.stdout
+        assert "test_inner.py::test_clean left behind" not in done.stdout
+        assert "a test must not skip" in done.stdout
+    finally:
+        stray = re.findall(r"process: pid (\d+) .*sleep 601", done.stdout)
+        kill_and_wait({int(pid) for pid in stray})
+
+
+@pytest.mark.engines("20.10")
+def test_of_a_killed_run_nothing_stays_when_the_next_has_begun(
+    folder, check, engine_name, monkeypatch
+):
+    monkeypatch.setenv("AGBOX_TEST_TMP", str(folder))
+    before = check.snapshot()
+    inner = InnerRun(
+        folder,
+        f"""
+        def test_hangs(make_engine, test_user):
+            engine = make_engine("{engine_name}")
+            make_image(engine.api, "inner:1")
+            engine.docker("run", "--detach", "inner:1", "sleep", "600")
+            print("all is up", test_user.name, flush=True)
+            os.read(os.pipe()[0], 1)
+        """,
+    )
+    environment = {**base_environment(), "AGBOX_TEST_TMP": str(folder)}
+    process = LoggedProcess("inner pytest", [*inner.command, "-s"], environment, cwd=folder)
+    up = process.wait_for_line(lambda line: "all is up" in line, "the inner test", timeout=60)
+    user = up.split()[-1]
+    assert pwd.getpwnam(user)
+    process.kill()
+    remove_abandoned()
+    assert list(folder.glob("agbx-*")) == []
+    assert [leak for leak in check.leaks_since(before) if user in leak or str(folder) in leak] == []
+
+
+class InnerRun:
+    """A pytest run of its own with the fixtures of the kit and the given tests."""
+
+    def __init__(self, folder: Path, tests: str):
+        kit = Path(__file__).parents[1]
+        (folder / "conftest.py").write_text((kit / "conftest.py").read_text())
+        imports = (
+            "import os\nimport subprocess\nimport pytest\nfrom support.images import make_image\n"
+        )
+        (folder / "test_inner.py").write_text(imports + textwrap.dedent(tests))
+        markers = "markers =\n    engines\n    long\n    not_selected\n"
+        (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
+        options = ["-p", "no:cacheprovider", "--beside-others", "-v"]
+        self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(folder / "test_inner.py")]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for what a program writes: found, ended first, too late."""
+
+import pytest
+
+from support.process import LoggedProcess, base_environment, run
+from support.run_folder import check_socket_path
+
+
+@pytest.fixture
+def shell():
+    started = []
+
+    def start(script: str) -> LoggedProcess:
+        started.append(LoggedProcess("shell", ["sh", "-c", script], base_environment()))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.returncode() is None:
+            process.kill()
+
+
+def test_a_line_is_waited_for(shell):
+    process = shell("echo one; echo two; exec sleep 600")
+    assert process.wait_for_line(lambda line: line == "two", "two", timeout=10) == "two"
+    assert process.wait_for_line(lambda line: line == "one", "one", timeout=10) == "one"
+
+
+def test_a_program_that_ends_first_is_reported_with_its_words(shell):
+    process = shell("echo 'cannot go on'; exit 3")
+    with pytest.raises(
+        RuntimeError, match="(?s)waited for a miracle: it ended first.*cannot go on"
+    ):
+        process.wait_for_line(lambda line: line == "miracle", "a miracle", timeout=10)
+    assert process.wait() == 3
+
+
+def test_a_line_that_does_not_come_is_reported(shell):
+    process = shell("echo here; exec sleep 600")
+    with pytest.raises(RuntimeError, match="not within 0.3 s"):
+        process.wait_for_line(lambda line: line == "never", "never", timeout=0.3)
+
+
+def test_a_program_that_does_not_stop_is_reported(shell):
+    process = shell("trap '' TERM; echo up; exec sleep 600")
+    process.wait_for_line("up".__eq__, "up", timeout=10)
+    with pytest.raises(RuntimeError, match="still runs after 0.3 s"):
+        process.stop(timeout=0.3)
+
+
+def test_a_command_that_fails_is_reported_with_its_words():
+    with pytest.raises(RuntimeError, match="ls /no/such: exit 2: .*No such file"):
+        run("ls", "/no/such")
+
+
+def test_a_socket_path_that_is_too_long_is_refused(folder):
+    check_socket_path(folder / "s")
+    with pytest.raises(ValueError, match="more than the 107"):
+        check_socket_path(folder / ("x" * 100))

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test user is an ordinary one: no root, in the docker group, with folders and programs of its
+own."""
+
+import grp
+import os
+import pwd
+import shutil
+import stat
+
+import pytest
+
+from support.run_folder import RunFolder
+from support.user import TestUser
+
+
+def test_it_is_no_root_and_in_the_docker_group(test_user):
+    assert test_user.run("id", "-u").stdout.strip() == str(test_user.uid) != "0"
+    assert set(test_user.run("id", "-Gn").stdout.split()) == {test_user.name, "docker"}
+    capabilities = test_user.run("grep", "CapEff", "/proc/self/status").stdout
+    assert int(capabilities.split()[1], 16) == 0
+
+
+def test_its_folders_are_its_own(test_user):
+    for folder in (test_user.home, test_user.runtime_folder):
+        status = folder.stat()
+        assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (test_user.uid, 0o700)
+    assert test_user.run("sh", "-c", "echo $XDG_RUNTIME_DIR").stdout.strip() == str(
+        test_user.runtime_folder
+    )
+
+
+def test_it_cannot_see_what_is_not_its_own(test_user, folder):
+    secret = folder / "secret"
+    secret.write_text("of root")
+    secret.chmod(0o600)
+    assert test_user.run("cat", secret, check=False).returncode == 1
+    assert test_user.run("ls", folder.parent, check=False).returncode == 2
+
+
+def test_it_may_use_a_private_engine(test_user, engine):
+    answer = test_user.run(
+        "curl", "--silent", "--unix-socket", engine.socket, "http://docker/_ping"
+    )
+    assert answer.stdout == "OK"
+
+
+def test_its_copy_of_the_daemon_has_the_capability(run_folder, folder):
+    # Not agboxd: the file capability is the kit's promise, and any program shows it.
+    shutil.copy("/usr/bin/cat", folder / "agboxd")
+    user = TestUser(RunFolderOf(run_folder))
+    try:
+        program = user.install(folder) / "agboxd"
+        status = user.run(program, "/proc/self/status").stdout
+        effective = next(line for line in status.splitlines() if line.startswith("CapEff"))
+        assert int(effective.split()[1], 16) == 1 << 12, "CAP_NET_ADMIN and nothing else"
+    finally:
+        user.remove()
+
+
+def test_removed_it_is_gone_with_its_processes(run_folder, leak_check):
+    before = leak_check.snapshot()
+    user = TestUser(RunFolderOf(run_folder))
+    user.run("sh", "-c", "setsid sleep 600 >/dev/null 2>&1 &")
+    user.remove()
+    with pytest.raises(KeyError):
+        pwd.getpwnam(user.name)
+    with pytest.raises(KeyError):
+        grp.getgrnam(user.name)
+    assert not user.folder.exists()
+    assert leak_check.leaks_since(before) == []
+
+
+class RunFolderOf:
+    """A second user of the same run needs another name."""
+
+    def __init__(self, run_folder: RunFolder):
+        self.id = f"{run_folder.id}x{os.urandom(2).hex()}"
+        self.new_folder = run_folder.new_folder
