@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     kit.addoption(
         "--beside-others",
         action="store_true",
-        help="someone else works on this machine: on the host, only what carries our mark is a leak",
+        help="someone else works on this machine: on the host, only what has our mark is a leak",
     )
 
 

@@ -181,10 +181,11 @@ class PrivateEngine:
     def freeze(self) -> None:
         """The engine hangs: connections are accepted by the kernel and never answered."""
         os.kill(self.pid, signal.SIGSTOP)
+        # nsenter stops itself once its child has stopped: until then a thread may still answer.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def thaw(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
-        # nsenter stops itself when its child is stopped.
         self._process.send(signal.SIGCONT)
 
     def connect_outside(self) -> Outside:

@@ -99,6 +99,14 @@ class LoggedProcess:
     def send(self, number: int) -> None:
         self._process.send_signal(number)
 
+    def freeze(self) -> None:
+        """Returns when every thread of the program has stopped."""
+        self.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def thaw(self) -> None:
+        self.send(signal.SIGCONT)
+
     def wait(self, timeout: float = 30) -> int:
         """Waits for the end of the program and of its log; its exit code, -N by signal N."""
         try:

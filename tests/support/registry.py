@@ -11,7 +11,6 @@ import json
 import re
 import secrets
 import shutil
-import signal
 from pathlib import Path
 
 from support.engine_api import EngineApi
@@ -93,10 +92,10 @@ class Registry:
 
     def freeze(self) -> None:
         """Pulls hang until thaw()."""
-        self._process.send(signal.SIGSTOP)
+        self._process.freeze()
 
     def thaw(self) -> None:
-        self._process.send(signal.SIGCONT)
+        self._process.thaw()
 
     def log(self) -> list[str]:
         return self._process.lines()
