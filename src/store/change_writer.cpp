@@ -11,6 +11,16 @@ using sqlite::Blob;
 using sqlite::Failure;
 using sqlite::SqlResult;
 
+// Protobuf writes text that is not UTF-8 and then refuses to read it: such a message must not get
+// to the disk, where it would break its sandbox at the next start.
+template <class Message>
+Result<std::string> serialize(const Message& message) {
+  std::string bytes = message.SerializeAsString();
+  if (Message again; again.ParseFromString(bytes)) return bytes;
+  return fail(Reason::Internal, "the store refuses a " + message.GetTypeName() +
+                                    " that cannot be read back: it has text that is not UTF-8");
+}
+
 Error sandbox_not_found(const std::string& id) {
   return {Reason::SandboxNotFound, "sandbox " + id + " was not found", {{"sandbox_id", id}}};
 }
@@ -122,8 +132,8 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::CreateSandbox& create
       encode_time(status.changed_at), status.error_code, status.error_message,
       static_cast<std::int64_t>(create.operation.operation), create.operation.reason,
       std::int64_t{create.operation.attempts}));
-  const std::string spec = create.spec.SerializeAsString();
-  const std::string created_with = create.created_with.SerializeAsString();
+  AGBOX_TRY(spec, serialize(create.spec));
+  AGBOX_TRY(created_with, serialize(create.created_with));
   AGBOX_TRY_VOID(
       sql_.insert_origin.run(connection_.last_insert_rowid(), Blob{spec}, Blob{created_with}));
   return {};
@@ -143,7 +153,8 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::AppendEvent& append,
   }
   stored.event.set_sequence(static_cast<std::uint64_t>(sequence));
   stored.event.set_event_id(event_id(stored.event.sandbox_id(), stored.event.sequence()));
-  stored.bytes = stored.event.SerializeAsString();
+  AGBOX_TRY(bytes, serialize(stored.event));
+  stored.bytes = std::move(bytes);
   AGBOX_TRY_VOID(sql_.insert_event.run(number, sequence, Blob{stored.bytes}));
   committed.events.push_back(std::move(stored));
   return {};
@@ -176,7 +187,7 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::SetSubnet& set, Commi
 
 ChangeWriter::Step<> ChangeWriter::write_one(const change::PutContainer& put, Committed&) {
   AGBOX_TRY(number, sandbox_number(put.sandbox_id));
-  const std::string record = put.container.SerializeAsString();
+  AGBOX_TRY(record, serialize(put.container));
   AGBOX_TRY_VOID(sql_.put_container.run(number, put.name, Blob{record}));
   return {};
 }
@@ -195,8 +206,8 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::CreateExec& create, C
     return std::unexpected(Error(Reason::ExecIdAlreadyExists,
                                  "exec_id " + exec_id + " already exists", {{"exec_id", exec_id}}));
   }
-  const std::string request = create.request.SerializeAsString();
-  const std::string record = create.record.SerializeAsString();
+  AGBOX_TRY(request, serialize(create.request));
+  AGBOX_TRY(record, serialize(create.record));
   AGBOX_TRY_VOID(sql_.insert_exec.run(exec_id, number, std::int64_t{v1::EXEC_STATE_RUNNING},
                                       Blob{request}, Blob{record}));
   return {};
@@ -212,7 +223,7 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::UpdateExec& update, C
     }
     ended_at = encode_time(*time);
   }
-  const std::string record = update.record.SerializeAsString();
+  AGBOX_TRY(record, serialize(update.record));
   AGBOX_TRY_VOID(
       sql_.update_exec.run(std::int64_t{update.state}, ended_at, Blob{record}, update.exec_id));
   if (connection_.rows_changed() == 0) {

@@ -98,6 +98,18 @@ TEST_F(AppendTest, MutationsOfUnknownThingsAreRefusedByName) {
   EXPECT_THAT(append(change::Purge{"s-01"}).error().message(), HasSubstr("no deleted sandbox"));
 }
 
+TEST_F(AppendTest, TextThatCouldNotBeReadBackIsRefused) {
+  ASSERT_TRUE(append(create("s-01")));
+  change::AppendEvent bad = event("s-01");
+  bad.event.mutable_sandbox_phase()->set_error_message("engine said \xFF");
+  EXPECT_THAT(append(bad).error().message(), HasSubstr("not UTF-8"));
+  change::CreateSandbox bad_spec = create("s-02");
+  bad_spec.spec.set_image("\xC3");
+  EXPECT_THAT(append(bad_spec).error().message(), HasSubstr("not UTF-8"));
+  EXPECT_TRUE(append(create("s-02")));
+  EXPECT_THAT(sequences("s-01"), IsEmpty());
+}
+
 TEST_F(AppendTest, ASubnetBelongsToOneLivingSandbox) {
   ASSERT_TRUE(append(Change{{create("s-01"), create("s-02")}}));
   ASSERT_TRUE(append(change::SetSubnet{"s-01", "10.201.0.16/28"}));
