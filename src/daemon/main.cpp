@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // agboxd: from the command line to a running Daemon, in the order that its exit codes promise.
+#include <google/protobuf/stubs/logging.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -41,6 +42,13 @@ void allow_many_connections() {
   ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails, the old limit holds
 }
 
+// Protobuf's own messages, which it would print to stderr between our lines.
+void log_protobuf_message(google::protobuf::LogLevel level, const char*, int,
+                          const std::string& message) {
+  const Logger log = Logger().with({"daemon", "agboxd"}).with({"library", "protobuf"});
+  level >= google::protobuf::LOGLEVEL_ERROR ? log.warn(message) : log.debug(message);
+}
+
 int serve() {
   const Environment environment = current_environment();
   const auto paths = resolve_fixed_paths(current_platform(), environment);
@@ -69,6 +77,7 @@ int main(int argument_count, char** arguments) {
   if (!invocation) return refuse(invocation.error().message(), kExitUsage);
 
   ::umask(077);  // nothing that we make is for other users
+  google::protobuf::SetLogHandler(log_protobuf_message);
   allow_many_connections();
   return serve();
 }

@@ -172,9 +172,9 @@ class Victim:
         # Not communicate(): it overlooks what an earlier readline() left in the buffer. The driver ends by itself
         # after two minutes, so this does too.
         assert process.stdout and process.stderr
-        lines = (before or []) + process.stdout.read().splitlines()
-        errors = process.stderr.read()
-        process.wait(timeout=60)
+        with process:
+            lines = (before or []) + process.stdout.read().splitlines()
+            errors = process.stderr.read()
         if "go" in lines:
             begin = lines.index("go")
             Stored(lines[:begin]).check(self.model)
