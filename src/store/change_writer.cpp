@@ -85,7 +85,7 @@ SqlResult<Result<Committed>> ChangeWriter::write(const Change& change) {
   }
   // A statement that breaks a rule of the schema, or is too large for it, is this change's fault
   // and nobody else's.
-  const auto* failure = std::get_if<Failure>(&outcome.error().why);
+  const auto* failure = std::get_if<Failure>(&outcome.error());
   if (failure != nullptr && !failure->is_constraint() && failure->code != SQLITE_TOOBIG) {
     return std::unexpected(*failure);
   }
@@ -95,7 +95,7 @@ SqlResult<Result<Committed>> ChangeWriter::write(const Change& change) {
   if (failure != nullptr) {
     return Result<Committed>(std::unexpected(failure->error("the store refuses this change")));
   }
-  return Result<Committed>(std::unexpected(std::get<Error>(outcome.error().why)));
+  return Result<Committed>(std::unexpected(std::get<Error>(outcome.error())));
 }
 
 ChangeWriter::Step<> ChangeWriter::write_all(const Change& change, Committed& committed) {

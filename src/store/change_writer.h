@@ -28,11 +28,7 @@ class ChangeWriter {
     sqlite::Statement delete_events, delete_execs, delete_containers, delete_origin, delete_sandbox;
   };
   // A refusal or a failure of the disk, whichever came first.
-  struct Stop {
-    std::variant<Error, sqlite::Failure> why;
-    Stop(Error error) : why(std::move(error)) {}
-    Stop(sqlite::Failure failure) : why(std::move(failure)) {}
-  };
+  using Stop = std::variant<Error, sqlite::Failure>;
   template <class T = void>
   using Step = std::expected<T, Stop>;
 
