@@ -36,7 +36,7 @@ constexpr std::array kRoutes = {
     EngineRoute{ContainerLogs, "ContainerLogs", "GET", "/containers/{}/logs", "read the log of container", 30s, kMiss},
     EngineRoute{ArchivePut, "ArchivePut", "PUT", "/containers/{}/archive", "copy into container", std::nullopt, kMiss},
     EngineRoute{ExecCreate, "ExecCreate", "POST", "/containers/{}/exec", "create an exec in container", 30s, kMiss, kClash},
-    EngineRoute{ExecStart, "ExecStart", "POST", "/exec/{}/start", "start exec", std::nullopt, kMiss, kClash},
+    EngineRoute{ExecStart, "ExecStart", "POST", "/exec/{}/start", "start exec", std::nullopt, kMiss},
     EngineRoute{ExecInspect, "ExecInspect", "GET", "/exec/{}/json", "inspect exec", 15s, kMiss},
     EngineRoute{Events, "Events", "GET", "/events", "watch events", std::nullopt},
 };

@@ -31,16 +31,16 @@ struct EngineOptions {
   // Whether an engine may be used at all; see judge().
   std::function<Result<>(const EngineIdentity&)> judge = agbox::judge;
   // Told of the engine each time that we got to know it: at first and after every reconnect.
-  std::function<void(const EngineIdentity&)> on_engine_seen;
+  std::function<void(const EngineIdentity&)> on_engine_seen{};
   std::size_t largest_answer = std::size_t{64} << 20;
   std::size_t idle_connections = 8;
 };
 
 struct CallOptions {
   // Instead of the call's own.
-  std::optional<std::chrono::milliseconds> deadline;
+  std::optional<std::chrono::milliseconds> deadline{};
   // The id of the engine that is meant; any, where it is empty. Another one counts as unreachable.
-  std::string expected_engine;
+  std::string expected_engine{};
 };
 
 struct EngineRequest {
