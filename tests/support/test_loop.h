@@ -21,7 +21,7 @@ namespace agbox {
 template <class T>
 class TestTask {
  public:
-  bool is_done() const { return state_->result.has_value(); }
+  bool is_done() const { return state_->has_ended; }
   T& result() { return state_->result.value(); }
   void cancel() { state_->signal.emit(boost::asio::cancellation_type::terminal); }
 
@@ -29,6 +29,7 @@ class TestTask {
   friend class TestLoop;
   struct State {
     std::optional<T> result;
+    bool has_ended = false;
     boost::asio::cancellation_signal signal;
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
@@ -42,11 +43,13 @@ class TestLoop {
   template <class T>
   TestTask<T> spawn(boost::asio::awaitable<T> task) {
     TestTask<T> handle;
+    // The handler keeps the signal until the coroutine no longer listens to it.
+    const auto ended = [state = handle.state_](const std::exception_ptr& failure) {
+      if (failure) std::rethrow_exception(failure);
+      state->has_ended = true;
+    };
     boost::asio::co_spawn(io_, keep_result<T>(std::move(task), handle.state_),
-                          boost::asio::bind_cancellation_slot(
-                              handle.state_->signal.slot(), [](const std::exception_ptr& failure) {
-                                if (failure) std::rethrow_exception(failure);
-                              }));
+                          boost::asio::bind_cancellation_slot(handle.state_->signal.slot(), ended));
     return handle;
   }
 
