@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "docker/cancellation.h"
 #include "docker/url_query.h"
 
 namespace agbox {
@@ -44,14 +44,6 @@ HttpRequest http_request(const EngineRequest& request, ApiVersion api) {
 
 bool is_good(int http_status) {
   return (http_status >= 200 && http_status < 300) || http_status == 304;
-}
-
-// From here on the coroutine gets its cancellation as a value, not as an exception.
-asio::awaitable<EngineResult<>> be_cancellable() {
-  co_await asio::this_coro::throw_if_cancelled(false);
-  const auto state = co_await asio::this_coro::cancellation_state;
-  if (state.cancelled() == asio::cancellation_type::none) co_return EngineResult<>{};
-  co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
 }
 
 asio::awaitable<EngineResult<std::string>> ask(HttpConnection& connection, EngineCall call,
@@ -126,6 +118,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
   const EngineDeadline introduction =
       deadline ? deadline : deadline_of(EngineCall::Info, CallOptions{});
   while (true) {
+    if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
     while (session_ && !session_->has_ended && !session_->idle.empty()) {
       if (!session_->idle.back()->is_quiet()) {  // the engine is gone, perhaps another is there
         session_->end();
@@ -150,9 +143,6 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
       if (!ended) {
         co_return engine_fail(EngineErrorKind::Unavailable, "the engine does not answer");
       }
-      if (EngineResult<> alive = co_await be_cancellable(); !alive) {
-        co_return std::unexpected(std::move(alive.error()));
-      }
       continue;
     }
     is_beginning_ = true;
@@ -165,9 +155,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
 
 asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::send(const EngineRequest& request,
                                                                      const CallOptions& options) {
-  if (EngineResult<> alive = co_await be_cancellable(); !alive) {
-    co_return std::unexpected(std::move(alive.error()));
-  }
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   AGBOX_CO_TRY(used, co_await lease(request, options));
   const EngineIdentity& engine = used.session().engine;
   if (!options.expected_engine.empty() && options.expected_engine != engine.id) {
@@ -226,9 +214,7 @@ asio::awaitable<EngineResult<EngineStream>> EngineTransport::open(EngineRequest 
 
 asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::engine(CallOptions options) {
   const EngineRequest request{.call = EngineCall::Info};
-  if (EngineResult<> alive = co_await be_cancellable(); !alive) {
-    co_return std::unexpected(std::move(alive.error()));
-  }
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   AGBOX_CO_TRY(used, co_await lease(request, options));
   EngineIdentity engine = used.session().engine;
   used.give_back(options_.idle_connections);
@@ -236,9 +222,7 @@ asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::engine(CallOption
 }
 
 asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::identify(CallOptions options) {
-  if (EngineResult<> alive = co_await be_cancellable(); !alive) {
-    co_return std::unexpected(std::move(alive.error()));
-  }
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   AGBOX_CO_TRY(found, co_await get_acquainted(deadline_of(EngineCall::Info, options)));
   co_return std::move(found.engine);
 }

@@ -6,6 +6,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "docker/cancellation.h"
 #include "docker/line_splitter.h"
 
 namespace agbox {
@@ -49,15 +50,13 @@ asio::awaitable<void> pause_with_timer(std::chrono::milliseconds wait) {
 
 asio::awaitable<void> watch_events(EngineClient& client, EventConsumer consumer, Logger log,
                                    EventWatchOptions options) {
-  co_await asio::this_coro::throw_if_cancelled(false);
   const auto pause = options.pause ? options.pause : pause_with_timer;
   Backoff backoff(options.first_wait, options.longest_wait);
   std::chrono::milliseconds waited{0};
-  while (true) {
+  while (!co_await is_cancelled()) {
     std::optional<std::chrono::steady_clock::time_point> begun;
     const EngineError loss = co_await follow(client, consumer, options.filter, begun);
-    const auto state = co_await asio::this_coro::cancellation_state;
-    if (state.cancelled() != asio::cancellation_type::none) co_return;
+    if (co_await is_cancelled()) co_return;
     // A stream that did not outlive the wait before it was no success.
     if (begun && std::chrono::steady_clock::now() - *begun > std::max(waited, options.first_wait)) {
       backoff.reset();
@@ -67,8 +66,6 @@ asio::awaitable<void> watch_events(EngineClient& client, EventConsumer consumer,
              {{"error", loss.message()}, {"backoff", waited.count() * 1'000'000}});
     if (consumer.lost) consumer.lost(loss);
     co_await pause(waited);
-    const auto after = co_await asio::this_coro::cancellation_state;
-    if (after.cancelled() != asio::cancellation_type::none) co_return;
   }
 }
 

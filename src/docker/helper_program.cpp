@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "base/unique_fd.h"
+#include "docker/cancellation.h"
 
 namespace agbox {
 
@@ -135,7 +136,6 @@ class Child {
 
 asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
                                                  std::chrono::milliseconds deadline) {
-  co_await asio::this_coro::throw_if_cancelled(false);
   const auto executor = co_await asio::this_coro::executor;
   const auto path = find_program(run.program, run.environment);
   if (!path) {
@@ -184,6 +184,7 @@ asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
   HelperAnswer answer;
   std::array<char, 4096> piece{};
   while (true) {
+    if (waiting->has_expired || co_await is_cancelled()) co_return too_late();
     const auto [problem, length] =
         co_await waiting->output.async_read_some(asio::buffer(piece), kAwait);
     if (problem == asio::error::eof) break;
@@ -194,6 +195,7 @@ asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
                                                   std::to_string(run.largest_output) + " bytes");
     }
   }
+  if (waiting->has_expired || co_await is_cancelled()) co_return too_late();
   const auto [problem] =
       co_await waiting->exit.async_wait(asio::posix::stream_descriptor::wait_read, kAwait);
   if (problem) co_return too_late();

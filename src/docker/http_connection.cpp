@@ -14,6 +14,8 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
+#include "docker/cancellation.h"
+
 namespace agbox {
 
 namespace asio = boost::asio;
@@ -30,6 +32,10 @@ bool is_broken_off(error_code problem) {
   return problem == asio::error::eof || problem == asio::error::connection_reset ||
          problem == asio::error::broken_pipe || problem == http::error::end_of_stream ||
          problem == http::error::partial_message;
+}
+
+std::unexpected<EngineError> cancelled() {
+  return engine_fail(EngineErrorKind::Cancelled, "cancelled");
 }
 
 std::string why_not_connected(const std::string& socket_path, error_code problem) {
@@ -61,7 +67,7 @@ struct HttpConnection::Wire : std::enable_shared_from_this<Wire> {
       return {EngineErrorKind::Unavailable, "the engine gave no answer within " + text + " s"};
     }
     if (problem == asio::error::operation_aborted) {
-      return {EngineErrorKind::Cancelled, "cancelled"};
+      return cancelled().error();
     }
     if (is_broken_off(problem)) {
       return {EngineErrorKind::Unavailable, "the engine closed the connection"};
@@ -87,6 +93,7 @@ asio::awaitable<EngineResult<std::unique_ptr<HttpConnection>>> HttpConnection::c
   auto wire = std::make_shared<Wire>(co_await asio::this_coro::executor);
   std::unique_ptr<HttpConnection> connection(new HttpConnection(wire));
   connection->set_deadline(deadline);
+  if (co_await is_cancelled()) co_return cancelled();
   const auto [problem] = co_await wire->socket.async_connect(
       asio::local::stream_protocol::endpoint(socket_path), kAwait);
   if (problem && (wire->has_expired || problem == asio::error::operation_aborted)) {
@@ -125,6 +132,7 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
   message.set(http::field::user_agent, "agents-sandbox");
   if (!request.registry_auth.empty()) message.set("X-Registry-Auth", request.registry_auth);
 
+  if (co_await is_cancelled()) co_return cancelled();
   error_code problem;
   if (request.body_source) {
     message.set(http::field::content_type, request.content_type);
@@ -150,6 +158,7 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
   }
   if (problem) co_return std::unexpected(wire_->translate(problem));
 
+  if (co_await is_cancelled()) co_return cancelled();
   wire_->answer.emplace();
   wire_->answer->header_limit(kLongestHead);
   wire_->answer->body_limit(boost::none);  // read_all() has its own
@@ -162,6 +171,7 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
 asio::awaitable<EngineResult<>> HttpConnection::send_body(const BodySource& source) {
   while (true) {
     Result<std::string> piece = co_await source();
+    if (co_await is_cancelled()) co_return cancelled();
     if (!piece) co_return engine_fail(EngineErrorKind::Refused, piece.error().message());
     error_code problem;
     if (piece->empty()) {
@@ -179,6 +189,7 @@ asio::awaitable<EngineResult<>> HttpConnection::send_body(const BodySource& sour
 asio::awaitable<EngineResult<std::string>> HttpConnection::read_some() {
   auto& answer = *wire_->answer;
   while (!answer.is_done()) {
+    if (co_await is_cancelled()) co_return cancelled();
     auto& body = answer.get().body();
     body.data = wire_->piece.data();
     body.size = wire_->piece.size();

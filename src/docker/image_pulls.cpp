@@ -5,10 +5,10 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/check.h"
+#include "docker/cancellation.h"
 
 namespace agbox {
 
@@ -79,10 +79,8 @@ EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listen
       pull->listeners.end(), listener ? listener : [](const PullProgress&) {});
   ++pull->waiting;
 
-  while (!pull->outcome) {
+  while (!pull->outcome && !co_await is_cancelled()) {
     co_await pull->done.async_wait(kAwait);
-    const auto state = co_await asio::this_coro::cancellation_state;
-    if (state.cancelled() != asio::cancellation_type::none) break;
   }
   pull->listeners.erase(place);
   --pull->waiting;
@@ -113,7 +111,7 @@ std::shared_ptr<ImagePulls::Pull> ImagePulls::begin(const ImageReference& refere
 
 asio::awaitable<EngineResult<>> ImagePulls::run(std::shared_ptr<Pull> pull,
                                                 ImageReference reference, CallOptions options) {
-  co_await asio::this_coro::throw_if_cancelled(false);
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   const std::string name = reference.canonical();
   pull->next_report.expires_after(options_.report_interval);
   const Result<std::string> credentials = co_await auth_.header_for(reference.credentials_key());

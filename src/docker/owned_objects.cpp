@@ -7,6 +7,7 @@
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "docker/cancellation.h"
 #include "docker/engine_client.h"
 
 namespace agbox {
@@ -28,6 +29,7 @@ EngineError taken(std::string_view what, const std::string& name, const std::str
 // Runs all of them side by side and waits for all; gives the first failure.
 EngineAwaitable<> all_of(asio::any_io_executor executor, std::vector<EngineAwaitable<>> tasks) {
   if (tasks.empty()) co_return EngineResult<>{};
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   using Operation =
       decltype(asio::co_spawn(executor, std::declval<EngineAwaitable<>>(), asio::deferred));
   std::vector<Operation> operations;

@@ -8,6 +8,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -23,13 +24,19 @@ class TestTask {
  public:
   bool is_done() const { return state_->has_ended; }
   T& result() { return state_->result.value(); }
-  void cancel() { state_->signal.emit(boost::asio::cancellation_type::terminal); }
+  // Posted, because that is how Asio wants signals from outside of the loop to come.
+  void cancel() {
+    boost::asio::post(*state_->io, [state = state_] {
+      if (!state->has_ended) state->signal.emit(boost::asio::cancellation_type::terminal);
+    });
+  }
 
  private:
   friend class TestLoop;
   struct State {
     std::optional<T> result;
     bool has_ended = false;
+    boost::asio::io_context* io = nullptr;
     boost::asio::cancellation_signal signal;
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
@@ -43,6 +50,7 @@ class TestLoop {
   template <class T>
   TestTask<T> spawn(boost::asio::awaitable<T> task) {
     TestTask<T> handle;
+    handle.state_->io = &io_;
     // The handler keeps the signal until the coroutine no longer listens to it.
     const auto ended = [state = handle.state_](const std::exception_ptr& failure) {
       if (failure) std::rethrow_exception(failure);
@@ -74,6 +82,13 @@ class TestLoop {
       if (io_.run_one_until(give_up) == 0) {
         throw std::runtime_error("the loop has nothing to do, or took too long");
       }
+    }
+  }
+
+  // At most this many steps of what can be done without waiting.
+  void run_steps(int steps) {
+    io_.restart();
+    for (int i = 0; i < steps && io_.poll_one() > 0; ++i) {
     }
   }
 
