@@ -131,9 +131,14 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
     }
     if (session_ && !session_->has_ended) {
       const std::shared_ptr<EngineSession> session = session_;
-      AGBOX_CO_TRY(connection, co_await HttpConnection::connect(options_.socket_path, deadline));
+      auto connection = co_await HttpConnection::connect(options_.socket_path, deadline);
+      if (!connection) {
+        if (connection.error().is_open()) session->end();
+        co_return std::unexpected(std::move(connection.error()));
+      }
+      if (session->has_ended) continue;  // perhaps it leads to another engine already
       ++session->open_connections;
-      co_return ConnectionLease(session, std::move(connection));
+      co_return ConnectionLease(session, std::move(*connection));
     }
     if (is_beginning_) {
       asio::steady_timer turn(executor_, *introduction);

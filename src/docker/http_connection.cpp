@@ -107,7 +107,7 @@ asio::awaitable<EngineResult<std::unique_ptr<HttpConnection>>> HttpConnection::c
 
 void HttpConnection::set_deadline(EngineDeadline deadline) {
   if (!deadline) {
-    wire_->timer.cancel();
+    wire_->timer.expires_at(std::chrono::steady_clock::time_point::max());
     return;
   }
   wire_->allowed = *deadline - std::chrono::steady_clock::now();

@@ -54,7 +54,7 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::fields() const {
   for (const auto& member : *object) {
     std::string key(member.key());
     const json::value* value = member.value().is_null() ? nullptr : &member.value();
-    JsonReader reader(value, *problem_, path_ + "." + key);
+    JsonReader reader(value, *problem_, path_.empty() ? key : path_ + "." + key);
     all.emplace_back(std::move(key), std::move(reader));
   }
   return all;
