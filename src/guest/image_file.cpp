@@ -87,8 +87,8 @@ Result<> replace_image_file(int root, std::string_view folder, std::string_view 
   if (!directory) return problem("opening the folder of", directory.problem);
   const int at = directory.fd.get();
 
-  uid_t uid = 0;
-  gid_t gid = 0;
+  uid_t uid = ::geteuid();
+  gid_t gid = ::getegid();
   const OpenedFile old = open_inside(root, path, O_PATH | O_NOFOLLOW);
   if (!old && old.problem != ENOENT) return problem("looking at", old.problem);
   if (old) {
@@ -107,7 +107,7 @@ Result<> replace_image_file(int root, std::string_view folder, std::string_view 
       ::openat(at, draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return problem("writing", errno);
   Result<> written = write_all(fd.get(), text);
-  if (written && ::fchown(fd.get(), uid, gid) != 0)
+  if (written && old && ::fchown(fd.get(), uid, gid) != 0)
     written = problem("keeping the owner of", errno);
   if (written && ::fchmod(fd.get(), mode) != 0) written = problem("keeping the mode of", errno);
   if (written && ::renameat(at, draft.c_str(), at, target.c_str()) != 0) {

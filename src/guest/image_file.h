@@ -32,7 +32,7 @@ OpenedFile open_as_mounted(int root, std::string_view path, int flags);
 Result<std::optional<std::string>> read_image_file(int root, std::string_view path);
 
 // Replaces or creates a file of this folder in one step. An existing file keeps its owner and mode;
-// a new one belongs to root with `mode`.
+// a new one is ours with `mode`.
 Result<> replace_image_file(int root, std::string_view folder, std::string_view name,
                             std::string_view text, mode_t mode);
 

@@ -3,6 +3,8 @@
 // the link use this; neither trusts the other to keep to it.
 #pragma once
 
+#include <google/protobuf/message_lite.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,8 +21,7 @@ inline constexpr std::size_t kMaxUnprovenFrame = std::size_t{16} << 10;
 
 // The message with its length in front.
 std::string frame(std::string_view message);
-template <class Message>
-std::string frame(const Message& message) {
+inline std::string frame(const google::protobuf::MessageLite& message) {
   return frame(std::string_view(message.SerializeAsString()));
 }
 

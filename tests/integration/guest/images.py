@@ -28,7 +28,7 @@ GROUP = b"root:x:0:\nnogroup:x:65534:\n"
 PASS_ON = b'#!/bin/sh\necho "entrypoint as $(id -u):$(id -g) home $HOME"\nexec "$@"\n'
 # Drops its privileges itself, as many images do with gosu or su-exec.
 DROP_TO_1234 = b"""#!/bin/sh
-exec su -s /bin/sh worker -c 'exec "$@"' worker "$@"
+exec su -s /bin/sh -- worker /pass "$@"
 """
 
 IMAGES = {
@@ -48,6 +48,7 @@ IMAGES = {
         files={
             "/etc/passwd": (PASSWD + b"worker:x:1234:1234::/:/bin/sh\n", 0o644),
             "/entry": (DROP_TO_1234, 0o755),
+            "/pass": (b'exec "$@"\n', 0o755),
         },
         entrypoint=("/entry",),
     ),
@@ -80,7 +81,7 @@ IMAGES = {
         },
         entrypoint=("/entry",),
     ),
-    "scratch": Image(base="scratch", files={"/only": (BUSYBOX.read_bytes(), 0o755)}),
+    "scratch": Image(base="scratch", files={"/busybox": (BUSYBOX.read_bytes(), 0o755)}),
     "debian": Image(base="debian"),
 }
 
@@ -93,8 +94,11 @@ def make_image(engine, name: str) -> str:
         changes.append(f"ENTRYPOINT {json.dumps(list(image.entrypoint))}")
     if image.user:
         changes.append(f"USER {image.user}")
-    options = [part for change in changes for part in ("--change", change)]
-    engine.docker("import", *options, "-", tag, input=_tree(image))
+    engine.docker("import", "-", f"{tag}-tree", input=_tree(image))
+    dockerfile = "\n".join([f"FROM {tag}-tree", *changes])
+    # The old builder: it needs neither a plugin nor a network.
+    environment = {**os.environ, "DOCKER_BUILDKIT": "0"}
+    engine.docker("build", "-q", "-t", tag, "-", input=dockerfile.encode(), env=environment)
     return tag
 
 

@@ -26,9 +26,9 @@ def test_no_signal_from_inside_harms_the_guest(sandbox, signal):
 def test_nobody_inside_can_look_into_the_guest(sandbox, uid, user):
     box = sandbox("busybox", uid)
     box.ready()
-    for path in ("mem", "environ", "fd", "maps", "cwd"):
-        said = box.exec("sh", "-c", f"ls -l /proc/1/{path}/ && cat /proc/1/{path}", user=user, check=False)
-        assert "Permission denied" in said, (path, said)
+    for look in ("cat mem", "cat environ", "cat maps", "cat fd/3", "ls cwd/", "ls root/"):
+        said = box.exec("sh", "-c", f"cd /proc/1 && {look}", user=user, check=False)
+        assert "Permission denied" in said, (look, said)
     is_alive(box)
 
 
@@ -48,8 +48,8 @@ def test_a_process_inside_cannot_take_the_guests_place(sandbox, uid, user):
     """The socket is gone while the guest is connected, and the folder cannot be written."""
     box = sandbox("busybox", uid)
     box.ready()
-    assert box.exec("ls", "-A", "/.agbox-link", user=user, check=False) in ("", "ls: can't open "
-        "'/.agbox-link': Permission denied")
+    seen = box.exec("ls", "-A", "/.agbox-link", user=user, check=False)
+    assert seen == "" or "Permission denied" in seen
     said = box.exec("touch", "/.agbox-link/guest.sock", user=user, check=False)
     assert "Read-only file system" in said or "Permission denied" in said
     said = box.exec("mv", "/.agbox-link", "/elsewhere", user="0", check=False)

@@ -7,8 +7,6 @@ import pytest
 
 from link import LinkError
 
-PASSED, FAILED, PREPARED = 3, 4, 1
-
 
 def test_nothing_of_the_image_runs_before_go(sandbox):
     box = sandbox("pass-on")
@@ -17,11 +15,10 @@ def test_nothing_of_the_image_runs_before_go(sandbox):
     assert box.logs() == ""
 
 
-@pytest.mark.parametrize("limit_ms", [20000])
-def test_an_entrypoint_that_ignores_its_arguments_fails_with_its_words(sandbox, limit_ms):
+def test_an_entrypoint_that_ignores_its_arguments_fails_with_its_words(sandbox):
     box = sandbox("ignores-arguments")
     box.start()
-    outcome = box.go(limit_ms=limit_ms)
+    outcome = box.go()
     assert not outcome["passed"]
     assert outcome["code"] == 7
     assert "I do what I want" in outcome["tail"] and "really" in outcome["tail"]
@@ -59,7 +56,7 @@ def test_a_program_of_a_running_container_cannot_pass_the_entrypoint(sandbox):
     box.start()
     box.daemon.ask("go", box.name, entrypoint=["/entry"], command=[], limit_ms=20000)
     assert "takes this from its entrypoint only" in box.exec("/.agbox-guest", "enter", user="0", check=False)
-    with pytest.raises(LinkError, match="does not answer|not"):
+    with pytest.raises(LinkError, match="does not answer"):
         box.daemon.ask("entrypoint", box.name, limit_ms=300)
 
 
