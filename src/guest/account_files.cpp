@@ -59,7 +59,7 @@ struct User {
 
 std::optional<User> parse_user(std::string_view line) {
   const Fields fields = split(line, ':');
-  if (fields.size() < 7 || fields[0].empty()) return std::nullopt;
+  if (fields.size() != 7 || fields[0].empty()) return std::nullopt;
   const auto uid = parse_id(fields[2]);
   const auto gid = parse_id(fields[3]);
   if (!uid || !gid) return std::nullopt;
@@ -80,7 +80,7 @@ struct Group {
 
 std::optional<Group> parse_group(std::string_view line) {
   const Fields fields = split(line, ':');
-  if (fields.size() < 4 || fields[0].empty()) return std::nullopt;
+  if (fields.size() != 4 || fields[0].empty()) return std::nullopt;
   const auto gid = parse_id(fields[2]);
   if (!gid) return std::nullopt;
   return Group{fields[0], *gid, fields[3]};

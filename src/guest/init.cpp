@@ -67,7 +67,11 @@ int Init::loop() {
       guestwire::kLinkFolderInside,
       {.hello = [this] { return hello(); },
        .on_message = [this](const v1::ToGuest& message) { return on_message(message); }});
-  if (!link) die("agbox-guest: " + link.error().message());
+  if (!link) {
+    // In the container's log, where whoever looks for the reason will look.
+    const std::string line = "agbox-guest: " + link.error().message() + "\n";
+    return ::write(STDERR_FILENO, line.data(), line.size()) < 0 ? 2 : 1;
+  }
   link_.emplace(std::move(*link));
   while (!exit_code_) round();
   out_.finish(kLogPatience);
@@ -319,7 +323,7 @@ void Init::on_stop() {
   if (!command_runs) return end(0);
   if (stopping_) return;
   stopping_ = true;
-  ::kill(entered_.pid != 0 ? entered_.pid : main_, SIGTERM);
+  ::kill(command_is_gone() ? main_ : entered_.pid, SIGTERM);
 }
 
 void Init::reap() {

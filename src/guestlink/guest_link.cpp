@@ -322,6 +322,9 @@ Result<> GuestLink::go(const GoOrder& order) {
   if (order.secret.size() != guestwire::kSecretSize) {
     return fail(Reason::Internal, "a guest's secret has 32 bytes");
   }
+  if (gone_ && secret_ != order.secret) {
+    return fail(Reason::Internal, "go was said with another secret in this container start");
+  }
   const v1::ToGuest message = go_for(order);
   if (message.ByteSizeLong() > guestwire::kMaxFrame) {
     return fail(Reason::InvalidArgument, "command: longer than 1 MiB together with the entrypoint");

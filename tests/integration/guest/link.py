@@ -19,19 +19,21 @@ class LinkError(Exception):
 class LinkDaemon:
     def __init__(self, program: Path, state_root: Path, uid: int):
         self.uid = uid
-        self._process = subprocess.Popen(
-            [program, state_root],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=open(state_root / "log", "ab"),
-            user=uid,
-            group=uid,
-            extra_groups=[],
-        )
+        with open(state_root / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [program, state_root],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                user=uid,
+                group=uid,
+                extra_groups=[],
+            )
         self._next = 0
         self._answers: dict[int, queue.Queue] = {}
         self.events: queue.Queue = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
 
     def _read(self) -> None:
         for line in self._process.stdout:
@@ -61,19 +63,27 @@ class LinkDaemon:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
-        self._process.stdin.close()
+        self._close()
 
     def end(self) -> None:
-        """The polite end: its stdin ends."""
-        if self._process.poll() is None:
+        """The polite end: its stdin ends. Nothing to do where it has ended already."""
+        if self._process.stdin.closed:
+            return
+        self._process.stdin.close()
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self._close()
+        assert code == 0, f"the link daemon ended with {code}"
+
+    def _close(self) -> None:
+        self._process.wait()
+        if not self._process.stdin.closed:
             self._process.stdin.close()
-            try:
-                self._process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-                raise
+        self._reader.join()
+        self._process.stdout.close()
 
 
 def new_state_root(folder: Path, uid: int) -> Path:

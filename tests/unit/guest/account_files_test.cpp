@@ -84,6 +84,12 @@ INSTANTIATE_TEST_SUITE_P(
              {"# comment\n+::::::\nbroken\nbad:x:abc:0::/:/bin/sh\n\n"
               "agbox:*:1000:1000::/home/agbox:/bin/sh\n",
               "+:::\nodd:x\nagbox:x:1000:\n", std::nullopt}},
+        Case{"AGroupWithTooManyFieldsStays",
+             {"node:x:1000:1000::/:/bin/sh\n", "video:x:44:a:x:44:node\nnode:x:1000:\n",
+              std::nullopt},
+             {1000, 1000, {}, "/bin/sh"},
+             {"agbox:*:1000:1000::/home/agbox:/bin/sh\nnode:x:1000:1000::/:/bin/sh\n",
+              "video:x:44:a:x:44:node\nnode:x:1000:\n", std::nullopt}},
         Case{"AShadowEntryOfItsOwnStays",
              {"", "", "agbox:$6$x:19000::::::\n"},
              {1000, 1000, {}, "/bin/sh"},
