@@ -26,11 +26,13 @@ class Sandbox:
     mounts: list[str] = field(default_factory=list)  # targets to look at
     volumes: list[str] = field(default_factory=list)  # anonymous ones
     supplemental_gids: list[int] = field(default_factory=list)
+    link_writable: bool = False  # the daemon never does this; a test of what it prevents does
     secret: str = ""
 
     def __post_init__(self) -> None:
         program = self.daemon.ask("install", source=str(self.program))["path"]
         self.place = self.daemon.ask("make", self.name)
+        link_mode = "" if self.link_writable else ",readonly"
         self.engine.docker(
             "create",
             *("--name", self.name),
@@ -42,7 +44,7 @@ class Sandbox:
             *("--cap-drop", "ALL"),
             *(part for name in CAPABILITIES for part in ("--cap-add", name)),
             *("--mount", f"type=bind,source={program},target=/.agbox-guest,readonly"),
-            *("--mount", f"type=bind,source={self.place['folder']},target=/.agbox-link,readonly"),
+            *("--mount", f"type=bind,source={self.place['folder']},target=/.agbox-link{link_mode}"),
             *("--env", f"HOST_UID={self.daemon.uid}", "--env", f"HOST_GID={self.daemon.uid}"),
             *self.options,
             self.image,

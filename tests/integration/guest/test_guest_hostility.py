@@ -81,6 +81,33 @@ def test_another_process_than_the_known_one_is_refused(sandbox, start_daemon):
         box.daemon.ask("hello", box.name, limit_ms=500)
 
 
+FALSE_DAEMON = """
+use Socket;
+socket(my $door, PF_UNIX, SOCK_STREAM, 0) or die;
+bind($door, sockaddr_un("/.agbox-link/guest.sock")) or die "bind: $!";
+listen($door, 8) or die;
+accept(my $caller, $door) or die;
+my $said = sysread($caller, my $bytes, 4096);
+open(my $report, ">", "/workspace/report.new"); print $report "heard $said bytes"; close $report;
+rename("/workspace/report.new", "/workspace/report");
+"""
+
+
+def test_a_false_socket_of_somebody_inside_hears_nothing(sandbox, start_daemon):
+    """Even where the folder could be written, which the read-only mount prevents."""
+    box = sandbox("debian", 1000, link_writable=True)
+    box.ready()
+    box.daemon.kill()
+    box.exec("rm", "-f", "/.agbox-link/guest.sock")
+    box.engine.docker("exec", "-d", "-u", "agbox", box.name, "perl", "-e", FALSE_DAEMON)
+    report = "until [ -e /workspace/report ]; do sleep 0.05; done; cat /workspace/report"
+    assert box.exec("timeout", "20", "sh", "-c", report) == "heard 0 bytes"
+    box.daemon = start_daemon(1000)
+    box.daemon.ask("adopt", box.name, device=box.place["device"], inode=box.place["inode"])
+    box.expect(secret=box.secret)
+    assert box.daemon.ask("hello", box.name)["phase"] == 3
+
+
 def test_the_guest_is_small(sandbox, guest_bin_dir):
     box = sandbox("pass-on")
     box.ready()
