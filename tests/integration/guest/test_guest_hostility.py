@@ -110,7 +110,7 @@ def test_a_false_socket_of_somebody_inside_hears_nothing(sandbox, start_daemon):
 
 def test_the_guest_is_small(sandbox, guest_bin_dir):
     box = sandbox("pass-on")
-    box.ready()
+    assert len(box.ready()["build_id"]) == 40
     size = (guest_bin_dir / "agbox-guest").stat().st_size
     status = Path(f"/proc/{box.pid()}/status").read_text()
     anonymous = int(re.search(r"RssAnon:\s+(\d+) kB", status).group(1))
