@@ -54,3 +54,9 @@ add_library(agbox_asio INTERFACE)
 add_library(agbox::asio ALIAS agbox_asio)
 target_link_libraries(agbox_asio INTERFACE Boost::headers Threads::Threads)
 target_compile_definitions(agbox_asio INTERFACE BOOST_ASIO_NO_DEPRECATED)
+
+# Static everywhere: a few objects of it, and the guest needs them so.
+find_library(SODIUM_STATIC NAMES libsodium.a REQUIRED)
+add_library(agbox_sodium INTERFACE)
+add_library(agbox::sodium ALIAS agbox_sodium)
+target_link_libraries(agbox_sodium INTERFACE ${SODIUM_STATIC})

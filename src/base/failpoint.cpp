@@ -51,6 +51,8 @@ bool parse_one(std::string_view text, std::map<std::string, Armed, std::less<>>&
     armed.action = Action::Stop;
   } else if (action == "error") {
     armed.action = Action::Error;
+  } else if (action == "hold") {
+    armed.action = Action::Hold;
   } else {
     return false;
   }
@@ -67,7 +69,7 @@ namespace {
 const bool kEnvironmentIsRead = [] {
   const char* specification = std::getenv("AGBOX_FAILPOINTS");
   if (specification == nullptr) return false;
-  AGBOX_CHECK(arm(specification), "AGBOX_FAILPOINTS is not name=kill|stop|error[@N];...");
+  AGBOX_CHECK(arm(specification), "AGBOX_FAILPOINTS is not name=kill|stop|error|hold[@N];...");
   return true;
 }();
 

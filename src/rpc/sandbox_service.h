@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "agbox/v1/service.grpc.pb.h"
+#include "base/log.h"
+#include "control/control_loop.h"
+#include "control/control_plane.h"
 
 namespace agbox {
 
@@ -18,7 +21,8 @@ struct DaemonIdentity {
 
 class SandboxService final : public v1::SandboxService::CallbackService {
  public:
-  explicit SandboxService(DaemonIdentity identity) : identity_(std::move(identity)) {}
+  SandboxService(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log)
+      : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {}
 
   template <class Message>
   using Request = const Message*;
@@ -55,6 +59,9 @@ class SandboxService final : public v1::SandboxService::CallbackService {
   Call refuse(Context context, std::string_view method) const;
 
   DaemonIdentity identity_;
+  ControlLoop& loop_;
+  ControlPlane& plane_;
+  Logger log_;
 };
 
 }  // namespace agbox

@@ -66,7 +66,8 @@ TEST_F(Commands, PingAsJsonIsTheDaemonsAnswer) {
   EXPECT_EQ(
       out_,
       "{\n  \"version\": \"9.8.7\",\n  \"daemon\": \"agboxd\",\n  \"features\": [\n    \"x\"\n"
-      "  ],\n  \"instance_id\": \"11111111-2222-4333-8444-555555555555\"\n}\n");
+      "  ],\n  \"instance_id\": \"11111111-2222-4333-8444-555555555555\",\n"
+      "  \"engine\": \"\",\n  \"isolation_shortcoming\": \"\"\n}\n");
 }
 
 TEST_F(Commands, PingWithoutADaemonSaysHowToStartIt) {

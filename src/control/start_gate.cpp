@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/start_gate.h"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace agbox {
+
+asio::awaitable<Result<StartGate::Pass>> StartGate::enter() {
+  if (free_ > 0) {
+    --free_;
+    co_return Pass(this);
+  }
+  const auto self = std::make_shared<Waiting>(io_);
+  queue_.push_back(self);
+  co_await self->timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (self->has_place) co_return Pass(this);
+  std::erase(queue_, self);
+  co_return fail(Reason::Cancelled, "gave up waiting for its turn to start");
+}
+
+void StartGate::leave() {
+  if (queue_.empty()) {
+    ++free_;
+    return;
+  }
+  const std::shared_ptr<Waiting> next = queue_.front();
+  queue_.pop_front();
+  next->has_place = true;  // the place goes straight to it, so nobody can slip in between
+  next->timer.cancel();
+}
+
+}  // namespace agbox
