@@ -5,19 +5,29 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "async/cancellation.h"
+
 namespace agbox {
+namespace {
+
+std::unexpected<Error> given_up() {
+  return fail(Reason::Cancelled, "gave up waiting for its turn to start");
+}
+
+}  // namespace
 
 asio::awaitable<Result<StartGate::Pass>> StartGate::enter() {
   if (free_ > 0) {
     --free_;
     co_return Pass(this);
   }
+  if (co_await is_cancelled()) co_return given_up();
   const auto self = std::make_shared<Waiting>(io_);
   queue_.push_back(self);
   co_await self->timer.async_wait(asio::as_tuple(asio::use_awaitable));
   if (self->has_place) co_return Pass(this);
   std::erase(queue_, self);
-  co_return fail(Reason::Cancelled, "gave up waiting for its turn to start");
+  co_return given_up();
 }
 
 void StartGate::leave() {

@@ -7,11 +7,15 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <string>
 
+#include "async/cancellation.h"
+
 namespace agbox {
 
 namespace asio = boost::asio;
 
 asio::awaitable<Result<>> pass_failpoint(std::string_view name) {
+  // Between two steps a cancellation is only remembered: what has ended is not begun.
+  if (co_await is_cancelled()) co_return fail(Reason::Cancelled, "given up");
   if (!failpoint::active.load(std::memory_order_relaxed)) co_return Result<>{};
   const failpoint::Action action = failpoint::passed(name);
   if (action == failpoint::Action::Error) {

@@ -11,7 +11,8 @@
 
 namespace agbox {
 
-// The failpoint as something to await. CANCELLED where it held until the operation was given up.
+// The failpoint as something to await. CANCELLED where the operation was given up, before or while
+// it held.
 boost::asio::awaitable<Result<>> pass_failpoint(std::string_view name);
 
 }  // namespace agbox

@@ -5,6 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "async/cancellation.h"
 #include "guestwire/place.h"
 #include "guestwire/proof.h"
 
@@ -41,6 +42,10 @@ v1::ToGuest go_for(const GoOrder& order) {
   go->set_working_directory(order.working_directory);
   go->set_entrypoint_limit_ms(static_cast<std::uint32_t>(order.entrypoint_limit.count()));
   return message;
+}
+
+std::unexpected<Error> given_up() {
+  return fail(Reason::Cancelled, "gave up waiting for the guest");
 }
 
 }  // namespace
@@ -310,6 +315,7 @@ asio::awaitable<Result<GuestHello>> GuestLink::hello(Deadline deadline) {
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
   const bool said = co_await waiters_.wait([&] { return hello_ || epoch != epoch_; }, deadline);
+  if (!said && co_await is_cancelled()) co_return given_up();
   if (!said || epoch != epoch_) co_return absent();
   co_return *hello_;
 }
@@ -339,6 +345,7 @@ asio::awaitable<Result<EntrypointOutcome>> GuestLink::entrypoint(Deadline deadli
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
   const bool known = co_await waiters_.wait([&] { return outcome_ || epoch != epoch_; }, deadline);
+  if (!known && co_await is_cancelled()) co_return given_up();
   if (!known || epoch != epoch_) co_return absent();
   co_return *outcome_;
 }
@@ -356,6 +363,7 @@ asio::awaitable<Result<>> GuestLink::ping(std::chrono::milliseconds limit) {
                         co_await waiters_.wait(over, std::chrono::steady_clock::now() + limit) &&
                         guest_ == guest;
   if (answered) co_return Result<>{};
+  if (co_await is_cancelled()) co_return given_up();
   if (guest_ != guest) co_return absent();
   co_return fail(Reason::Internal,
                  "the guest did not answer within " + std::to_string(limit.count()) + " ms");
