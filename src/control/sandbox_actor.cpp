@@ -4,8 +4,11 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "async/cancellation.h"
 #include "base/check.h"
 #include "control/materialize.h"
 #include "control/teardown.h"
@@ -156,6 +159,7 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
       retry_timer_(services.loop.io()),
       back_off_(kFirstBackOff, kLongestBackOff) {
   show(handle_, status_, record.newest_sequence);
+  if (is_deleted()) forget_spec();
 }
 
 void SandboxActor::accept(Reply reply) {
@@ -164,6 +168,7 @@ void SandboxActor::accept(Reply reply) {
 }
 
 void SandboxActor::recover() {
+  if (facts_.subnet) services_.subnets.take(*facts_.subnet);
   if (life_.state == Lifecycle::Creating) {
     if (++attempts_ > kMostAttempts) {
       cleans_up_ = true;
@@ -171,9 +176,9 @@ void SandboxActor::recover() {
           command::Refuse{{.code = failure_code(life_.state),
                            .message = "the daemon ended " + std::to_string(kMostAttempts) +
                                       " times while it created this sandbox; look into its log"}});
-      return work();
     }
   }
+  if (life_.state == Lifecycle::Ready) adopt_guest();
   work();
 }
 
@@ -254,7 +259,14 @@ void SandboxActor::record(std::vector<LifecycleEvent> events, std::vector<Mutati
 void SandboxActor::publish(const SandboxStatus& status, Committed committed) {
   if (committed.events.empty()) return;
   show(handle_, status, committed.events.back().event.sequence());
+  if (is_deleted()) forget_spec();
   feed_->publish(std::move(committed.events));
+}
+
+// A deleted sandbox is kept for its history, for days: what only operations need may be megabytes.
+void SandboxActor::forget_spec() {
+  facts_.spec = {};
+  facts_.created_with.Clear();
 }
 
 void SandboxActor::decide_and_record(const LifecycleCommand& command, std::vector<Mutation> also) {
@@ -282,6 +294,7 @@ std::optional<OperationKind> SandboxActor::wanted_operation() const {
 }
 
 void SandboxActor::work() {
+  if (services_.is_shutting_down) return;  // the next start goes on with it
   const auto wanted = wanted_operation();
   if (running_) {
     // Never two at once: the old one is asked to end, and its end brings us here again.
@@ -289,8 +302,7 @@ void SandboxActor::work() {
     return;
   }
   if (!wanted) return;
-  if (waits_for_retry_) retry_timer_.cancel();
-  waits_for_retry_ = false;
+  if (waits_for_retry_) return end_wait_for_retry();  // which brings us here again
   running_.emplace(Running{.kind = *wanted});
   if (*wanted == OperationKind::Create && !has_prepared_) {
     has_prepared_ = true;
@@ -309,7 +321,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
         auto progress = [this](std::string phase) { report_progress(std::move(phase)); };
         outcome.result = co_await materialize(services_, outcome.facts, std::move(progress));
       }
-      if (!outcome.result && is_definite(outcome.result.error())) {
+      if (!outcome.result && is_definite(outcome.result.error()) && !co_await is_cancelled()) {
         outcome.has_cleaned_up =
             (co_await teardown_within(services_, outcome.facts, kCleanUpLimit)).has_value();
       }
@@ -326,7 +338,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
 void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   running_.reset();
   facts_ = std::move(outcome.facts);
-  if (services_.is_shutting_down) return;  // the next start goes on with it
+  if (services_.is_shutting_down) return;
   if (wanted_operation() != kind) return work();
   if (outcome.result) return succeeded(kind);
   const Error& error = outcome.result.error();
@@ -368,16 +380,25 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
 void SandboxActor::retry_later() {
   waits_for_retry_ = true;
   retry_timer_.expires_after(back_off_.next());
-  retry_timer_.async_wait([this](const boost::system::error_code& cancelled) {
-    if (cancelled) return;
-    waits_for_retry_ = false;
-    work();
-  });
+  services_.tasks.spawn("sandbox " + id() + " retry", wait_for_retry());
+}
+
+asio::awaitable<void> SandboxActor::wait_for_retry() {
+  if (!co_await is_cancelled()) {
+    co_await retry_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  waits_for_retry_ = false;
+  work();
+}
+
+void SandboxActor::end_wait_for_retry() {
+  // Not cancel(): the wait may not have begun yet.
+  retry_timer_.expires_at(asio::steady_timer::time_point::min());
 }
 
 void SandboxActor::engine_is_back() {
   back_off_.reset();
-  if (std::exchange(waits_for_retry_, false)) work();
+  if (waits_for_retry_) end_wait_for_retry();
 }
 
 void SandboxActor::report_progress(std::string phase) {

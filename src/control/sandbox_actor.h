@@ -71,6 +71,7 @@ class SandboxActor {
   void record(std::vector<LifecycleEvent> events, std::vector<Mutation> also, Urgency urgency,
               Reply reply);
   void publish(const SandboxStatus& status, Committed committed);
+  void forget_spec();
   // Starts what the state asks for, or ends what it no longer asks for. Safe to call at any time.
   void work();
   std::optional<OperationKind> wanted_operation() const;
@@ -79,6 +80,8 @@ class SandboxActor {
   void succeeded(OperationKind kind);
   void failed(OperationKind kind, const Error& error, bool has_cleaned_up);
   void retry_later();
+  asio::awaitable<void> wait_for_retry();
+  void end_wait_for_retry();
   void adopt_guest();
   void decide_and_record(const LifecycleCommand& command, std::vector<Mutation> also = {});
   void report_progress(std::string phase);
