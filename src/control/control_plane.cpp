@@ -37,7 +37,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                .on_engine_seen = [this](const EngineIdentity& engine) { engine_seen(engine); }}),
       registry_auth_(options.environment),
       pulls_(engine_, registry_auth_, log_),
-      guests_(loop.io().get_executor(), options.state_root, {}, log_),
+      guests_(loop.io().get_executor(), options.state_root, {}, log_, options.guest_limits),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
       operations_(loop.io().get_executor()),
@@ -59,7 +59,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
   if (const std::string shortcoming = isolation_.shortcoming(); !shortcoming.empty()) {
     log_.warn("isolation is not complete", {{"shortcoming", shortcoming}});
   }
-  EventConsumer consumer{.reconcile_due = [this] { directory_.engine_is_back(); },
+  EventConsumer consumer{.reconcile_due = [this] { engine_watched(); },
                          .event = [](const EngineEvent&) {},
                          .lost = [this](const EngineError& error) { engine_lost(error); }};
   EventWatchOptions watch{.filter = {.labels = {{instance_label(), store.instance_id()}},
@@ -73,7 +73,15 @@ void ControlPlane::engine_seen(const EngineIdentity& engine) {
   log_.info("engine answers", {{"engine_id", engine.id},
                                {"engine_version", engine.version},
                                {"api_version", engine.api.text()}});
+  engine_seen_ = engine;
   services_.engine_now = engine;
+}
+
+// Its event stream has begun, perhaps over a connection to an engine that we have not lost: then
+// nobody introduces it again.
+void ControlPlane::engine_watched() {
+  services_.engine_now = engine_seen_;
+  directory_.engine_is_back();
 }
 
 void ControlPlane::engine_lost(const EngineError& error) {

@@ -35,6 +35,7 @@ struct ControlOptions {
   std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   Ipv4Network address_pool;
   store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
+  guestlink::LinkLimits guest_limits{};
 };
 
 class ControlPlane {
@@ -58,6 +59,7 @@ class ControlPlane {
                Logger log);
   void engine_seen(const EngineIdentity& engine);
   void engine_lost(const EngineError& error);
+  void engine_watched();
   boost::asio::awaitable<void> end_everything(std::function<void()> done);
 
   Logger log_;
@@ -70,6 +72,7 @@ class ControlPlane {
   StartGate starts_;
   TaskGroup operations_;
   Services services_;
+  std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
   Directory directory_;
   TaskGroup watches_;
   TaskGroup ending_;
