@@ -16,15 +16,11 @@ constexpr std::size_t kPageBytes = std::size_t{256} << 10;
 }  // namespace
 
 void EventFeed::publish(std::vector<StoredEvent> events) {
-  std::erase_if(followers_, [](const auto& follower) { return follower.expired(); });
   for (StoredEvent& stored : events) {
     AGBOX_CHECK(stored.event.sequence() == newest_ + 1, "events are published in order");
     newest_ = stored.event.sequence();
     // Kept only for those who listen now: histories live on the disk.
-    if (followers_.empty()) {
-      recent_.clear();
-      continue;
-    }
+    if (followers_.empty()) continue;
     recent_.push_back(std::make_shared<const StoredEvent>(std::move(stored)));
     if (recent_.size() > kRecentEvents) recent_.pop_front();
   }
@@ -41,6 +37,11 @@ std::shared_ptr<const StoredEvent> EventFeed::recent(std::uint64_t sequence) con
   const std::uint64_t oldest = recent_.front()->event.sequence();
   if (sequence < oldest) return nullptr;
   return recent_[sequence - oldest];
+}
+
+void EventFeed::forget_those_who_left() {
+  std::erase_if(followers_, [](const auto& follower) { return follower.expired(); });
+  if (followers_.empty()) recent_.clear();
 }
 
 void EventFeed::wake_all() {
@@ -72,6 +73,10 @@ EventSubscription::EventSubscription(std::shared_ptr<EventFeed> feed, Store& sto
       with_snapshot_(with_snapshot),
       owes_snapshot_(with_snapshot && replay_until_ > 0),
       on_news_(std::move(on_news)) {}
+
+EventSubscription::~EventSubscription() {
+  feed_->forget_those_who_left();
+}
 
 EventSubscription::Next EventSubscription::next() {
   if (owes_snapshot_) {
@@ -109,11 +114,17 @@ std::shared_ptr<const StoredEvent> EventSubscription::event_after(std::uint64_t 
 
 void EventSubscription::read_page(std::uint64_t after) {
   if (outcome_ || std::exchange(is_reading_, true)) return;
-  auto done = [weak = weak_from_this()](Result<EventPage> page) {
+  auto done = [weak = weak_from_this(), after](Result<EventPage> page) {
     const auto self = weak.lock();
     if (!self) return;
     self->is_reading_ = false;
-    if (page) {
+    if (page && page->events.empty()) {
+      // Asking again would be asking for ever.
+      self->outcome_ =
+          fail(Reason::Internal, "sandbox " + self->feed_->sandbox_id() +
+                                     ": the store has no event after " + std::to_string(after) +
+                                     "; the file may be damaged, look into the log");
+    } else if (page) {
       for (StoredEvent& event : page->events) {
         self->page_.push_back(std::make_shared<const StoredEvent>(std::move(event)));
       }

@@ -37,10 +37,12 @@ class EventFeed {
   // The event, where it is among the newest kept here.
   std::shared_ptr<const StoredEvent> recent(std::uint64_t sequence) const;
   bool has_ended() const { return has_ended_; }
+  std::size_t followers() const { return followers_.size(); }
 
  private:
   friend class EventSubscription;
   void wake_all();
+  void forget_those_who_left();
 
   std::string sandbox_id_;
   std::uint64_t newest_;
@@ -68,6 +70,9 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
   static std::shared_ptr<EventSubscription> open(std::shared_ptr<EventFeed> feed, Store& store,
                                                  std::uint64_t after, bool with_snapshot,
                                                  std::function<void()> on_news);
+
+  EventSubscription(const EventSubscription&) = delete;
+  ~EventSubscription();
 
   Next next();
 
