@@ -122,10 +122,10 @@ Result<v1::ListSandboxesResponse> Directory::list(const v1::ListSandboxesRequest
   std::size_t bytes = 0;
   for (const v1::SandboxHandle* handle : matching) {
     bytes += handle->ByteSizeLong() + 8;
-    const int listed = response.sandboxes_size();
-    const bool is_full = request.page_size() > 0 && listed >= static_cast<int>(request.page_size());
+    const auto listed = static_cast<std::uint32_t>(response.sandboxes_size());
+    const bool is_full = request.page_size() > 0 && listed >= request.page_size();
     if (listed > 0 && (is_full || bytes > kListBytes)) {
-      response.set_next_page_token(PageToken::of(response.sandboxes(listed - 1)).text());
+      response.set_next_page_token(PageToken::of(*response.sandboxes().rbegin()).text());
       break;
     }
     *response.add_sandboxes() = *handle;
