@@ -107,6 +107,13 @@ Action passed(std::string_view name) {
   return action;
 }
 
+unsigned passages(std::string_view name) {
+  Registry& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  const auto found = all.armed.find(name);
+  return found == all.armed.end() ? 0 : found->second.passages;
+}
+
 void record_passages(bool on) {
   Registry& all = registry();
   const std::scoped_lock lock(all.mutex);

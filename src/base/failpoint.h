@@ -30,6 +30,8 @@ Action passed(std::string_view name);
 
 // Replaces what is armed; false, and nothing changes, where the text cannot be read. For tests.
 bool arm(std::string_view specification);
+// How often an armed one was passed since it was armed.
+unsigned passages(std::string_view name);
 // Names passed since the process started, in the order of their first passage, while `record` was
 // on.
 void record_passages(bool on);
