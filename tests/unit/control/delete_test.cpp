@@ -94,6 +94,30 @@ TEST_F(DeleteTest, ADeleteDoesNotWaitForItsTurnAtTheStartGate) {
   EXPECT_EQ(docker().calls("POST /containers/*/start"), 4);
 }
 
+TEST_F(DeleteTest, ADeleteDuringTheCleanUpOfAFailedCreateIsItsEnd) {
+  docker().reply("POST /containers/*/start", 500, R"({"message":"no space left"})");
+  docker().hold("DELETE /networks/*");
+  ASSERT_TRUE(create("cleaning-1").has_value());
+  run_until([&] { return docker().held("DELETE /networks/*") == 1; });
+  ASSERT_TRUE(remove("cleaning-1").has_value());
+  run_until([&] { return docker().abandoned("DELETE /networks/*") == 1; });
+  docker().release("DELETE /networks/*");
+  expect_deleted_for_good("cleaning-1");
+  EXPECT_THAT(event_types("cleaning-1"),
+              ElementsAre(v1::SANDBOX_ACCEPTED, v1::SANDBOX_PREPARING, v1::SANDBOX_DELETE_REQUESTED,
+                          v1::SANDBOX_DELETED));
+}
+
+TEST_F(DeleteTest, AShutdownDuringTheCleanUpOfAFailedCreateLeavesItToTheNextStart) {
+  docker().reply("POST /containers/*/start", 500, R"({"message":"no space left"})", 1);
+  docker().hang("DELETE /networks/*", 1);
+  ASSERT_TRUE(create("cleaning-2").has_value());
+  run_until([&] { return docker().held("DELETE /networks/*") == 1; });
+  restart();
+  wait_for_state("cleaning-2", v1::SANDBOX_STATE_READY);
+  EXPECT_EQ(docker().network_names().size(), 1U);
+}
+
 TEST_F(DeleteTest, ASecondDeleteIsAcceptedAndAddsNothing) {
   create_ready("twice-1");
   remove_held_at("twice-1", "delete.networks.before");
