@@ -10,8 +10,8 @@ namespace agbox {
 namespace {
 
 constexpr std::size_t kRecentEvents = 64;
-constexpr std::size_t kPageEvents = 256;
-constexpr std::size_t kPageBytes = std::size_t{256} << 10;
+constexpr std::size_t kPageEvents = 64;
+constexpr std::size_t kPageBytes = std::size_t{64} << 10;
 
 }  // namespace
 

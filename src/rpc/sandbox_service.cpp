@@ -141,9 +141,9 @@ SandboxService::Call SandboxService::DeleteSandboxes(Context context,
   return call;
 }
 
-grpc::ServerWriteReactor<v1::SandboxEvent>* SandboxService::SubscribeSandboxEvents(
-    Context, Request<v1::SubscribeSandboxEventsRequest> request) {
-  log_.debug("gRPC SubscribeToSandboxEvents", {{"sandbox_id", request->sandbox_id()}});
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SandboxService::SubscribeSandboxEvents(
+    Context, Request<grpc::ByteBuffer> request) {
+  log_.debug("gRPC SubscribeSandboxEvents");
   return EventStream::open(loop_, plane_.directory(), *request);
 }
 

@@ -19,7 +19,11 @@ struct DaemonIdentity {
   std::string instance_id;
 };
 
-class SandboxService final : public v1::SandboxService::CallbackService {
+// Events go out as the bytes that are stored, hence the raw form of that one method.
+using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEvents<
+    v1::SandboxService::CallbackService>;
+
+class SandboxService final : public ServiceBase {
  public:
   SandboxService(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log)
       : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {}
@@ -44,8 +48,8 @@ class SandboxService final : public v1::SandboxService::CallbackService {
                      v1::AcceptedResponse* response) override;
   Call DeleteSandboxes(Context context, Request<v1::DeleteSandboxesRequest> request,
                        v1::DeleteSandboxesResponse* response) override;
-  grpc::ServerWriteReactor<v1::SandboxEvent>* SubscribeSandboxEvents(
-      Context context, Request<v1::SubscribeSandboxEventsRequest> request) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* SubscribeSandboxEvents(
+      Context context, Request<grpc::ByteBuffer> request) override;
   Call CreateExec(Context context, Request<v1::CreateExecRequest> request,
                   v1::CreateExecResponse* response) override;
   Call CancelExec(Context context, Request<v1::CancelExecRequest> request,
