@@ -47,7 +47,7 @@ asio::awaitable<Result<ImageSeen>> ensure_image(Services& services, const Sandbo
   co_return co_await services.pulls.ensure_image(image, pulling, on_its_engine(facts));
 }
 
-// A subnet that is stored with the sandbox, so that a create that starts over has the same one.
+// A subnet that nothing else uses; a create that is tried again keeps it.
 asio::awaitable<Result<>> ensure_subnet(Services& services, SandboxFacts& facts) {
   if (facts.subnet) co_return Result<>{};
   AGBOX_CO_TRY(networks, co_await services.engine.list_networks({}, on_its_engine(facts)));
@@ -57,9 +57,6 @@ asio::awaitable<Result<>> ensure_subnet(Services& services, SandboxFacts& facts)
   }
   AGBOX_CO_TRY(subnet, services.subnets.choose(engine_subnets));
   facts.subnet = subnet.text();
-  AGBOX_CO_TRY(stored,
-               co_await commit(services.store,
-                               {.mutations = {change::SetSubnet{facts.sandbox_id, facts.subnet}}}));
   co_return Result<>{};
 }
 
@@ -85,8 +82,6 @@ asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxF
   primary.set_container_id(id);
   primary.set_guest_folder_device(place.identity.device);
   primary.set_guest_folder_inode(place.identity.inode);
-  AGBOX_CO_TRY(stored, co_await commit(services.store, {.mutations = {change::PutContainer{
-                                                            facts.sandbox_id, "", primary}}}));
   co_return id;
 }
 
@@ -105,7 +100,6 @@ guestlink::Expectation expectation(const SandboxFacts& facts, const ImageSeen& i
 asio::awaitable<Result<guestlink::GuestHello>> start_primary(Services& services,
                                                              SandboxFacts& facts,
                                                              const ImageSeen& image) {
-  AGBOX_CO_TRY(pass, co_await services.starts.enter());
   AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, image)));
   AGBOX_CO_TRY_VOID(co_await services.engine.start_container(facts.containers[""].container_id(),
                                                              on_its_engine(facts)));
@@ -117,13 +111,27 @@ asio::awaitable<Result<guestlink::GuestHello>> start_primary(Services& services,
   co_return hello;
 }
 
-// Stores the secret of this start, then lets the image's entrypoint and the caller's command run.
+// What loads the engine, a few sandboxes at a time.
+asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
+                                              const ImageSeen& image) {
+  AGBOX_CO_TRY(turn, co_await services.starts.enter());
+  AGBOX_STEP(network, "create.network", co_await ensure_network(services, facts));
+  AGBOX_STEP(container, "create.container", co_await ensure_primary(services, facts));
+  AGBOX_STEP(guest, "create.start", co_await start_primary(services, facts, image));
+  co_return network;
+}
+
+// Stores what a later daemon needs to know of this start, its secret above all, then lets the
+// image's entrypoint and the caller's command run. Nothing is stored earlier: a create that is
+// interrupted starts over, and what it made is found by its labels.
 asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const ImageSeen& image) {
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(guestlink::new_secret());
   primary.set_start_count(primary.start_count() + 1);
-  AGBOX_CO_TRY(stored, co_await commit(services.store, {.mutations = {change::PutContainer{
-                                                            facts.sandbox_id, "", primary}}}));
+  AGBOX_CO_TRY(stored, co_await commit(
+                           services.store,
+                           {.mutations = {change::SetSubnet{facts.sandbox_id, facts.subnet},
+                                          change::PutContainer{facts.sandbox_id, "", primary}}}));
   const v1::CreateSpec& spec = facts.spec.create_spec;
   guestlink::GoOrder order{.secret = primary.secret(),
                            .entrypoint = {},
@@ -143,9 +151,7 @@ asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const 
 
 asio::awaitable<Result<>> materialize(Services& services, SandboxFacts& facts, Progress progress) {
   AGBOX_STEP(image, "create.image", co_await ensure_image(services, facts, progress));
-  AGBOX_STEP(network, "create.network", co_await ensure_network(services, facts));
-  AGBOX_STEP(container, "create.container", co_await ensure_primary(services, facts));
-  AGBOX_STEP(guest, "create.start", co_await start_primary(services, facts, image));
+  AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));
   AGBOX_STEP_VOID("create.isolation", co_await services.isolation.prove(network.bridge_name));
   AGBOX_STEP_VOID("create.entrypoint", co_await let_go(services, facts, image));
   co_return Result<>{};
