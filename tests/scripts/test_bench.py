@@ -74,13 +74,14 @@ def test_an_absolute_number_is_reported_and_never_fails() -> None:
 def test_the_rows_are_listed_with_their_goals() -> None:
     listing = subprocess.run([str(ROOT / "scripts" / "bench"), "--list"], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
-    assert [line.split()[0] for line in listing.splitlines()] == ["ping", "memory", "store", "start"]
+    assert [line.split()[0] for line in listing.splitlines()] == [
+        "ping", "memory", "store", "start", "life", "fifty", "event", "deliver", "idle", "used"]
 
 
 def test_an_unknown_row_is_refused() -> None:
     run = subprocess.run([str(ROOT / "scripts" / "bench"), "pong"], text=True, stderr=subprocess.PIPE)
     assert run.returncode == 2
-    assert "the rows are ping, memory, store, start" in run.stderr
+    assert "the rows are ping, memory, store, start, life" in run.stderr
 
 
 def test_both_arms_are_measured_in_every_round(release_build: Path) -> None:
