@@ -3,6 +3,8 @@
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+# With one shared C++ library left, the C++ runtime could not be linked statically.
+set(Boost_USE_STATIC_LIBS ${AGBOX_STATIC_GRPC})
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(GTest REQUIRED)
 find_program(PROTOC protoc REQUIRED)
