@@ -4,17 +4,21 @@
 //
 //   echo_server SOCKET     serves on the Unix socket until SIGTERM; prints "listening" once
 //
-// Ping answers, and sends one event to every stream "live". The other streams, by the sandbox_id of
-// their request: "idle" stays silent, "poll" looks for news every 10 ms as a server without
-// wake-ups has to, "flood" sends from_sequence events as fast as its client takes them, and ends.
+// Ping answers, and sends one event to every stream "live", once it is on disk in SOCKET.log. The
+// other streams, by the sandbox_id of their request: "idle" stays silent, "poll" looks for news
+// every 10 ms as a server without wake-ups has to, "flood" sends from_sequence events as fast as
+// its client takes them, and ends.
+#include <fcntl.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <string>
@@ -106,6 +110,9 @@ class LiveStream;
 
 class LiveStreams {
  public:
+  explicit LiveStreams(const std::string& log_path)
+      : log_(::open(log_path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600)) {}
+  ~LiveStreams() { ::close(log_); }
   void add(LiveStream* stream) {
     const std::lock_guard lock(mutex_);
     streams_.push_back(stream);
@@ -117,16 +124,18 @@ class LiveStreams {
   void publish();
 
  private:
+  const int log_;
   std::mutex mutex_;
   std::vector<LiveStream*> streams_;
+  std::uint64_t sequence_ = 0;
 };
 
 // Its client waits for each event before it asks for the next, so one write is in flight at most.
 class LiveStream final : public Stream {
  public:
   explicit LiveStream(LiveStreams& all) : all_(all) { all_.add(this); }
-  void publish() {
-    event_ = make_event(++sequence_);
+  void publish(const SandboxEvent& event) {
+    event_ = event;
     StartWrite(&event_);
   }
   void OnCancel() override {
@@ -137,15 +146,25 @@ class LiveStream final : public Stream {
  private:
   LiveStreams& all_;
   SandboxEvent event_;
-  std::uint64_t sequence_ = 0;
 };
 
 void LiveStreams::publish() {
   const std::lock_guard lock(mutex_);
-  for (LiveStream* stream : streams_) stream->publish();
+  if (streams_.empty()) return;
+  const SandboxEvent event = make_event(++sequence_);
+  const std::string bytes = event.SerializeAsString();
+  if (::write(log_, bytes.data(), bytes.size()) < 0 || ::fdatasync(log_) != 0) {
+    std::cerr << "echo_server: cannot write its log\n";
+    std::exit(1);
+  }
+  for (LiveStream* stream : streams_) stream->publish(event);
 }
 
 class EchoService final : public agbox::v1::SandboxService::CallbackService {
+ public:
+  explicit EchoService(const std::string& log_path) : live_(log_path) {}
+
+ private:
   grpc::ServerUnaryReactor* Ping(grpc::CallbackServerContext* context,
                                  const agbox::v1::PingRequest*,
                                  agbox::v1::PingResponse* response) override {
@@ -184,7 +203,7 @@ int main(int argc, char** argv) {
   sigaddset(&ending, SIGINT);
   pthread_sigmask(SIG_BLOCK, &ending, nullptr);
 
-  EchoService service;
+  EchoService service(std::string(argv[1]) + ".log");
   grpc::ServerBuilder builder;
   builder.AddListeningPort(std::string("unix:") + argv[1], grpc::InsecureServerCredentials());
   builder.RegisterService(&service);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events on their way to subscribers, beside a bare gRPC stream: how long one takes, how many arrive
+"""Events on their way to subscribers, beside bare gRPC streams: how long one takes, how many arrive
 when one, a hundred or a thousand subscribers read long histories, and what a thousand cost that have
 nothing to read."""
 import json
@@ -47,7 +47,7 @@ def measure_deliveries(build: Path, rounds: int) -> Measured:
                                            echo.socket_path, SANDBOX, count, events)
                         for count, events in CROWDS.items()}
             peak = daemon.memory_kib()["rss_kib"]
-    measured = [{f"{arm}, {count:,} subscribers": by_crowd[count][number][arm]
+    measured = [{deliveries(arm, count): by_crowd[count][number][arm]
                  for count in CROWDS for arm in (OURS, ECHO)} for number in range(rounds)]
     return Measured(measured, [f"resident memory of agboxd afterwards: {peak:,.0f} KiB"])
 
@@ -80,11 +80,11 @@ def deliveries(arm: str, count: int) -> str:
 
 LATENCY = Row(
     name="event",
-    title="from a change of state to its arrival at a subscriber, beside a bare gRPC stream",
+    title="from a change of state to its arrival at a subscriber, beside a log file and a bare stream",
     default_rounds=300,
     measure=measure_latency,
-    # Ours is on disk before anybody sees it; the echo's only has to travel.
-    goals=(Goal("ms", OURS, ECHO, at_most=6),),
+    # Both are on disk before anybody sees them: ours in SQLite, the echo's appended to a plain file.
+    goals=(Goal("ms", OURS, ECHO, at_most=2.5),),
     targets=(Target("ms", OURS, 0.5, at_most=0.5), Target("ms", OURS, 0.99, at_most=3)),
 )
 
@@ -93,8 +93,10 @@ DELIVERIES = Row(
     title="deliveries per second of stored events, beside a bare gRPC stream of one event",
     default_rounds=10,
     measure=measure_deliveries,
-    goals=tuple(Goal("per_second", deliveries(OURS, count), deliveries(ECHO, count), at_least=0.7)
-                for count in CROWDS),
+    # Ours reads its history from the store; a thousand readers do so a thousand times, while the
+    # echo repeats one event out of memory.
+    goals=tuple(Goal("per_second", deliveries(OURS, count), deliveries(ECHO, count), at_least=share)
+                for count, share in {1: 1.0, 100: 1.0, 1000: 0.5}.items()),
     targets=tuple(Target("per_second", deliveries(OURS, count), 0.5, at_least=aim)
                   for count, aim in {1: 200_000, 100: 200_000, 1000: 80_000}.items()),
 )

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import ratios  # noqa: E402
 from row import Goal, Measured, Row, Target, describe, judge  # noqa: E402
-from server import Server, start_echo, temporary_folder  # noqa: E402
+from server import Server, start_echo, subscribers, temporary_folder  # noqa: E402
 
 
 def rounds_of(ours: list[float], beside: list[float]) -> list[ratios.Round]:
@@ -120,3 +120,17 @@ def test_stop_waits_for_the_end(release_build: Path) -> None:
         pid = server.process.pid
         server.stop()
         assert not Path(f"/proc/{pid}").exists()
+
+
+def test_subscribers_are_connected_while_the_block_lasts(release_build: Path) -> None:
+    with temporary_folder() as folder, start_echo(release_build, Path(folder) / "echo") as echo:
+        descriptors = Path(f"/proc/{echo.process.pid}/fd")
+        before = len(list(descriptors.iterdir()))
+        with subscribers(release_build, 120, echo.socket_path, "idle"):
+            assert len(list(descriptors.iterdir())) == before + 3, "fifty streams per connection"
+
+
+def test_subscribers_that_cannot_connect_fail_the_run(release_build: Path) -> None:
+    with pytest.raises(RuntimeError, match="3 subscribers"):
+        with subscribers(release_build, 3, Path("/nowhere/echo.sock"), "idle"):
+            pytest.fail("they are not connected")
