@@ -147,18 +147,16 @@ def start_echo(build: Path, folder: Path) -> Server:
 @contextlib.contextmanager
 def subscribers(build: Path, count: int, socket_path: Path, sandbox_id: str) -> Iterator[None]:
     """So many open streams of events on the server, for as long as the block lasts."""
-    process = subprocess.Popen([str(build / "bench" / "event_bench"), "hold", str(count),
-                                str(socket_path), sandbox_id],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        if process.stdout.readline() != b"holding\n":
-            raise RuntimeError(f"{count} subscribers of {sandbox_id} could not be opened")
-        yield
-    finally:
-        process.stdin.close()
-        if code := process.wait(timeout=PATIENCE):
-            raise RuntimeError(f"the program with {count} subscribers ended with {code}")
-        process.stdout.close()
+    command = [str(build / "bench" / "event_bench"), "hold", str(count), str(socket_path), sandbox_id]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            if process.stdout.readline() != b"holding\n":
+                raise RuntimeError(f"{count} subscribers of {sandbox_id} could not be opened")
+            yield
+        finally:
+            process.stdin.close()  # the end of its work
+    if process.returncode:
+        raise RuntimeError(f"the program with {count} subscribers ended with {process.returncode}")
 
 
 def temporary_folder(below: str = "/tmp") -> tempfile.TemporaryDirectory:
