@@ -23,7 +23,8 @@ CORES = len(os.sched_getaffinity(0))
 PYTHON = "/usr/bin/python3"
 # The only tests with threads of our own below gRPC; the others gain nothing from ThreadSanitizer.
 THREADED = "^(base|store|control|docker|guestlink)_"
-PYTEST_FOLDERS = ("tests/scripts", "tests/kit", "tests/e2e", "tests/robustness")
+PYTEST_FOLDERS = ("tests/scripts", "tests/kit", "tests/e2e", "tests/integration",
+                  "tests/robustness")
 PYTEST_FOUND_NOTHING = 5
 FUZZ_SECONDS_FULL = 60
 FUZZ_SECONDS_SHORT = 5

@@ -41,6 +41,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
       operations_(loop.io().get_executor()),
+      calls_(loop.io().get_executor()),
       services_{.loop = loop,
                 .clock = clock,
                 .log = log_,
@@ -52,6 +53,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                 .subnets = subnets_,
                 .starts = starts_,
                 .tasks = operations_,
+                .calls = calls_,
                 .created_with = std::move(options.created_with)},
       directory_(services_),
       watches_(loop.io().get_executor()),
@@ -89,9 +91,11 @@ void ControlPlane::shut_down(std::function<void()> done) {
 boost::asio::awaitable<void> ControlPlane::end_everything(std::function<void()> done) {
   watches_.cancel();
   operations_.cancel();
+  calls_.cancel();
   co_await pulls_.stop();
   co_await watches_.join();
   co_await operations_.join();
+  co_await calls_.join();
   co_await guests_.shutdown();
   done();
 }

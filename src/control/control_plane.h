@@ -69,6 +69,7 @@ class ControlPlane {
   SubnetPool subnets_;
   StartGate starts_;
   TaskGroup operations_;
+  TaskGroup calls_;
   Services services_;
   Directory directory_;
   TaskGroup watches_;

@@ -8,6 +8,7 @@
 #include "control/container_settings.h"
 #include "control/exec_logs.h"
 #include "control/step.h"
+#include "control/unbroken_call.h"
 #include "isolation/seccomp_profile.h"
 #include "model/object_names.h"
 
@@ -66,8 +67,10 @@ asio::awaitable<Result<>> ensure_subnet(Services& services, SandboxFacts& facts)
 asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await ensure_subnet(services, facts));
   const std::string& instance = services.store.instance_id();
-  co_return co_await services.engine.ensure_network(
-      owner_of(services, facts), network_settings(instance, facts), on_its_engine(facts));
+  co_return co_await unbroken(
+      services.calls,
+      services.engine.ensure_network(owner_of(services, facts), network_settings(instance, facts),
+                                     on_its_engine(facts)));
 }
 
 asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxFacts& facts) {
@@ -77,10 +80,11 @@ asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxF
                             .link_folder = place.folder,
                             .exec_logs = exec_logs};
   const std::string& instance = services.store.instance_id();
-  AGBOX_CO_TRY(
-      id, co_await services.engine.ensure_container(
-              owner_of(services, facts),
-              primary_settings(instance, facts, folders, seccomp_profile()), on_its_engine(facts)));
+  AGBOX_CO_TRY(id, co_await unbroken(services.calls, services.engine.ensure_container(
+                                                         owner_of(services, facts),
+                                                         primary_settings(instance, facts, folders,
+                                                                          seccomp_profile()),
+                                                         on_its_engine(facts))));
   store::v1::Container& primary = facts.containers[""];
   primary.set_container_id(id);
   primary.set_guest_folder_device(place.identity.device);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "control/commit.h"
 #include "control/materialize.h"
 #include "control/teardown.h"
 
@@ -164,6 +165,8 @@ void SandboxActor::accept(Reply reply) {
 }
 
 void SandboxActor::recover() {
+  if (facts_.subnet) services_.subnets.take(*facts_.subnet);
+  if (life_.state == Lifecycle::Ready) return adopt_guest();
   if (life_.state == Lifecycle::Creating) {
     if (++attempts_ > kMostAttempts) {
       cleans_up_ = true;
@@ -301,6 +304,12 @@ void SandboxActor::work() {
 
 asio::awaitable<void> SandboxActor::run(OperationKind kind) {
   OperationOutcome outcome{.result = {}, .facts = facts_};
+  // Nothing is done before the decision to do it is on disk: a crash could neither go on with it
+  // nor count it.
+  if (auto decided = co_await commit(services_.store, {}); !decided) {
+    outcome.result = std::unexpected(std::move(decided.error()));
+    co_return ended(kind, std::move(outcome));
+  }
   switch (kind) {
     case OperationKind::Create: {
       // What an interrupted attempt left is not trusted: it starts over from nothing.

@@ -32,6 +32,7 @@ struct Services {
   SubnetPool& subnets;
   StartGate& starts;
   TaskGroup& tasks;
+  TaskGroup& calls;  // what unbroken() carries on with
   // What new sandboxes keep of today's configuration.
   store::v1::CreatedWith created_with;
   std::optional<EngineIdentity> engine_now{};  // nothing while no engine answers

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of an operation: awaits it, with a failpoint on both sides, and ends the operation with
-// its error. `hold` at a failpoint (see base/failpoint.h) waits until the operation is cancelled.
+// its error. An operation that was given up ends at the next of these sides. `hold` at a failpoint
+// (see base/failpoint.h) waits until the operation is cancelled.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -11,7 +12,7 @@
 
 namespace agbox {
 
-// The failpoint as something to await. CANCELLED where it held until the operation was given up.
+// The failpoint as something to await. CANCELLED where the operation was given up.
 boost::asio::awaitable<Result<>> pass_failpoint(std::string_view name);
 
 }  // namespace agbox

@@ -57,9 +57,9 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
 }  // namespace
 
 Result<ControlOptions> control_options(const Configuration& configuration,
-                                       const Environment& environment,
-                                       const std::string& instance_id) {
-  const auto routes = read_host_routes(read_file("/proc/net/route"), bridge_prefix(instance_id));
+                                       const Environment& environment) {
+  // Other daemons' sandboxes may live in the same pool: each takes what is free there.
+  const auto routes = read_host_routes(read_file("/proc/net/route"), kBridgePrefix);
   AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, routes));
   AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
   AGBOX_TRY_VOID(make_folder(configuration.state_root));

@@ -13,7 +13,6 @@ namespace agbox {
 
 // Makes the folder for the daemon's own state where it is not there yet.
 Result<ControlOptions> control_options(const Configuration& configuration,
-                                       const Environment& environment,
-                                       const std::string& instance_id);
+                                       const Environment& environment);
 
 }  // namespace agbox

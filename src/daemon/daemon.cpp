@@ -86,7 +86,7 @@ Result<> Daemon::open_store() {
 }
 
 Result<> Daemon::start_control() {
-  AGBOX_TRY(options, control_options(configuration_, environment_, store_->instance_id()));
+  AGBOX_TRY(options, control_options(configuration_, environment_));
   AGBOX_TRY(plane, ControlPlane::start(loop_, *store_, clock_, std::move(options), log_));
   plane_ = std::move(plane);
   return {};

@@ -5,7 +5,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "docker/cancellation.h"
+#include "async/cancellation.h"
 #include "docker/url_query.h"
 
 namespace agbox {

@@ -6,7 +6,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "docker/cancellation.h"
+#include "async/cancellation.h"
 #include "docker/line_splitter.h"
 
 namespace agbox {

@@ -20,8 +20,8 @@
 #include <memory>
 #include <optional>
 
+#include "async/cancellation.h"
 #include "base/unique_fd.h"
-#include "docker/cancellation.h"
 
 namespace agbox {
 

@@ -14,7 +14,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
-#include "docker/cancellation.h"
+#include "async/cancellation.h"
 
 namespace agbox {
 

@@ -7,8 +7,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "async/cancellation.h"
 #include "base/check.h"
-#include "docker/cancellation.h"
 
 namespace agbox {
 

@@ -7,7 +7,7 @@
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "docker/cancellation.h"
+#include "async/cancellation.h"
 #include "docker/engine_client.h"
 
 namespace agbox {

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <vector>
 
+#include "async/cancellation.h"
+
 namespace agbox::guestlink {
 
 class Waiters {
@@ -23,11 +25,13 @@ class Waiters {
     for (boost::asio::steady_timer* timer : waiting_) timer->cancel();
   }
 
-  // True once `done` is; false at the deadline. `done` must live as long as the wait.
+  // True once `done` is; false at the deadline and when the wait is cancelled. `done` must live as
+  // long as the wait.
   template <class Predicate>
   boost::asio::awaitable<bool> wait(Predicate done, Deadline deadline) {
     boost::asio::steady_timer timer(executor_, deadline);
     while (!done()) {
+      if (co_await is_cancelled()) co_return false;
       if (std::chrono::steady_clock::now() >= deadline) co_return false;
       waiting_.push_back(&timer);
       co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));

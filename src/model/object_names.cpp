@@ -67,7 +67,7 @@ std::string companion_container_name(std::string_view sandbox_id, std::string_vi
 }
 
 std::string bridge_prefix(std::string_view instance_id) {
-  return "agbx" + base32(hash(instance_id), 4);
+  return std::string(kBridgePrefix) + base32(hash(instance_id), 4);
 }
 
 std::string bridge_name(std::string_view instance_id, std::string_view sandbox_id) {

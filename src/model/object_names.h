@@ -15,6 +15,8 @@ std::string network_name(std::string_view sandbox_id);
 std::string primary_container_name(std::string_view sandbox_id);
 std::string companion_container_name(std::string_view sandbox_id, std::string_view companion);
 
+// How the name of every sandbox's bridge begins, whichever instance it belongs to.
+inline constexpr std::string_view kBridgePrefix = "agbx";
 // agbx + 4 characters of the instance + 7 of the sandbox: 15, all that an interface name can hold.
 // The firewall knows our bridges by the first 8.
 std::string bridge_name(std::string_view instance_id, std::string_view sandbox_id);

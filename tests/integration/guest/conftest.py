@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the guest's tests in real containers: an engine, images, a link daemon, sandboxes."""
+"""Fixtures of the guest's tests in real containers: images, a link daemon, sandboxes."""
 
 from __future__ import annotations
 
@@ -7,61 +7,51 @@ import itertools
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.engine import PrivateEngine
+from support.images import make_image
+from support.leaks import LeakCheck
+from support.odd_images import odd_image
+from support.run_folder import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from engine import Engine  # noqa: E402
-from images import IMAGES, make_image  # noqa: E402
 from link import LinkDaemon, new_state_root  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
 
-REPOSITORY = Path(__file__).parents[3]
-
 
 @pytest.fixture(scope="session")
-def guest_bin_dir() -> Path:
-    folder = Path(os.environ.get("AGBOX_BIN_DIR") or REPOSITORY / "build" / "release" / "bin").resolve()
-    for program in (folder / "agbox-guest", folder.parent / "tests" / "guest_link_daemon"):
+def guest_bin_dir(bin_dir: Path) -> Path:
+    for program in (bin_dir / "agbox-guest", bin_dir.parent / "tests" / "guest_link_daemon"):
         if not program.exists():
             pytest.fail(
                 f"there is no {program}; build it with `cmake --preset release && cmake --build "
                 "--preset release`, or set AGBOX_BIN_DIR",
                 pytrace=False,
             )
-    return folder
+    return bin_dir
 
 
 @pytest.fixture(scope="session")
-def guest_folder() -> Iterator[Path]:
+def guest_folder(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[Path]:
     # Readable for the users that the link daemons run as; what is in it is closed by itself.
-    folder = Path(tempfile.mkdtemp(prefix="agbox-guest-", dir="/tmp"))
+    folder = run_folder.new_folder("l")
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
-def guest_engine(guest_folder: Path) -> Iterator[Engine]:
-    folder = guest_folder / "engine"
-    folder.mkdir(mode=0o700)
-    engine = Engine(folder)
-    yield engine
-    engine.end()
-
-
-@pytest.fixture(scope="session")
-def image(guest_engine: Engine) -> Callable[[str], str]:
-    """image("busybox"): the tag of an image of images.py, made when first asked for."""
+def image(engine: PrivateEngine) -> Callable[[str], str]:
+    """image("busybox"): the tag of one of the odd images, made when first asked for."""
     made: dict[str, str] = {}
 
     def get(name: str) -> str:
         if name not in made:
-            made[name] = make_image(guest_engine, name)
+            made[name] = make_image(engine.api, f"guest-test/{name}:1", odd_image(name))
         return made[name]
 
     return get
@@ -101,7 +91,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def sandbox(
-    guest_engine: Engine,
+    engine: PrivateEngine,
     image: Callable[[str], str],
     start_daemon: Callable[[int], LinkDaemon],
     guest_folder: Path,
@@ -111,12 +101,12 @@ def sandbox(
 
     def make(name: str, uid: int = 1000, **options) -> Sandbox:
         box = Sandbox(
-            engine=guest_engine,
+            engine=engine,
             daemon=start_daemon(uid),
             name=f"guest-test-{os.getpid()}-{next(_numbers)}",
             image=image(name),
-            image_user=IMAGES[name].user,
-            image_entrypoint=list(IMAGES[name].entrypoint),
+            image_user=odd_image(name).user,
+            image_entrypoint=list(odd_image(name).entrypoint),
             program=guest_folder / "agbox-guest",
             **options,
         )

@@ -7,15 +7,15 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine import Engine
 from link import LinkDaemon
+from support.engine import PrivateEngine
 
 CAPABILITIES = "CHOWN DAC_OVERRIDE FOWNER FSETID SETUID SETGID KILL SYS_CHROOT".split()
 
 
 @dataclass
 class Sandbox:
-    engine: Engine
+    engine: PrivateEngine
     daemon: LinkDaemon
     name: str
     image: str
@@ -86,14 +86,19 @@ class Sandbox:
         done = self.engine.docker("exec", "-u", user, self.name, *command, check=False)
         if check:
             assert done.returncode == 0, (command, done.stdout, done.stderr)
-        return (done.stdout + done.stderr).decode().strip()
+        return (done.stdout + done.stderr).strip()
 
     def logs(self) -> str:
         done = self.engine.docker("logs", self.name)
-        return (done.stdout + done.stderr).decode()
+        return done.stdout + done.stderr
+
+    def wait_log(self, text: str) -> None:
+        deadline = time.monotonic() + 20
+        while text not in self.logs():
+            assert time.monotonic() < deadline, f"{text!r} is not in:\n{self.logs()}"
 
     def state(self) -> dict:
-        return self.engine.inspect(self.name)["State"]
+        return self.engine.api.call("GET", f"/containers/{self.name}/json").json()["State"]
 
     def wait_exit(self) -> int:
         return int(self.engine.docker("wait", self.name).stdout)
@@ -103,9 +108,6 @@ class Sandbox:
         before = time.monotonic()
         self.engine.docker("stop", "-t", "5", self.name)
         return time.monotonic() - before
-
-    def pid(self) -> int:
-        return self.state()["Pid"]
 
     def remove(self) -> None:
         self.engine.docker("rm", "-fv", self.name, check=False)

@@ -7,11 +7,14 @@ import pytest
 
 from link import LinkError
 
+# The guest is the same on every engine; the tests of sandboxes show it on the others.
+pytestmark = pytest.mark.engines("20.10")
+
 
 def test_nothing_of_the_image_runs_before_go(sandbox):
     box = sandbox("pass-on")
     box.start()
-    processes = box.engine.docker("top", box.name, "-eo", "pid,args").stdout.decode().splitlines()[1:]
+    processes = box.engine.docker("top", box.name, "-eo", "pid,args").stdout.splitlines()[1:]
     assert [line.split(None, 1)[1] for line in processes] == ["/.agbox-guest"]
     assert box.logs() == ""
 
@@ -86,9 +89,11 @@ def test_a_command_below_a_shell_ends_the_container_with_its_code(sandbox):
 
 def test_all_output_of_a_command_reaches_the_log(sandbox):
     box = sandbox("busybox")
-    box.ready(["sh", "-c", "seq 1 200000"])
+    # More than any pipe holds. Of much more, an engine on a busy machine drops the end: it reads on
+    # for two seconds after the container has ended.
+    box.ready(["sh", "-c", "seq 1 40000"])
     assert box.wait_exit() == 0
-    assert box.logs().splitlines() == [str(number) for number in range(1, 200001)]
+    assert box.logs().splitlines() == [str(number) for number in range(1, 40001)]
 
 
 def test_a_command_that_cannot_be_run_is_told(sandbox):
@@ -111,9 +116,7 @@ def test_a_stop_without_a_command_is_quick(sandbox, name):
 def test_a_stop_is_forwarded_to_the_command(sandbox, name):
     box = sandbox(name)
     box.ready(["sh", "-c", "trap 'echo got it; exit 3' TERM; echo up; while :; do sleep 0.05; done"])
-    deadline = time.monotonic() + 10
-    while "up" not in box.logs() and time.monotonic() < deadline:
-        pass
+    box.wait_log("up")
     assert box.stop() < 3
     assert box.state()["ExitCode"] == 3
     assert "got it" in box.logs()
@@ -143,6 +146,7 @@ def test_the_guest_comes_back_to_a_daemon_that_was_killed(sandbox, start_daemon,
     if phase == "in the entrypoint":
         answer = box.daemon.ask("go", box.name, entrypoint=["/entry"], command=[], limit_ms=20000)
         box.secret = answer["secret"]
+        box.wait_log("waiting for a database")  # else the secret may never have arrived
     elif phase != "before go":
         box.go()
     box.daemon.kill()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cancellation is heard wherever it arrives: during an operation, and between two.
-#include "docker/cancellation.h"
+#include "async/cancellation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
