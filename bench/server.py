@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that a benchmark starts, waits for and ends: our daemon with every path in a temporary
 folder, and the bare echo beside it. Readiness is told, never guessed."""
+import contextlib
 import os
 import select
 import signal
@@ -8,9 +9,27 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 PATIENCE = 60.0
+
+
+def memory_kib(pid: int) -> dict[str, float]:
+    """Resident memory now: all of it, and the part that no file backs."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    fields = dict(line.split(":", 1) for line in text.splitlines())
+    return {"rss_kib": float(fields["VmRSS"].split()[0]),
+            "anonymous_kib": float(fields["RssAnon"].split()[0])}
+
+
+def cpu_ms(pid: int) -> float:
+    """What its threads have spent so far; the clock ticks of /proc/PID/stat are too coarse."""
+    spent = 0
+    for schedstat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            spent += int(schedstat.read_text().split()[0])
+    return spent / 1e6
 
 
 class Server:
@@ -49,21 +68,10 @@ class Server:
         return self.log.read_text(errors="replace")[-2000:].strip() or "(it said nothing)"
 
     def memory_kib(self) -> dict[str, float]:
-        """Resident memory now: all of it, and the part that no file backs."""
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        fields = dict(line.split(":", 1) for line in text.splitlines())
-        return {"rss_kib": float(fields["VmRSS"].split()[0]),
-                "anonymous_kib": float(fields["RssAnon"].split()[0])}
+        return memory_kib(self.process.pid)
 
     def cpu_ms(self) -> float:
-        """What its threads have spent so far; the clock ticks of /proc/PID/stat are too coarse."""
-        spent = 0
-        for schedstat in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
-            try:
-                spent += int(schedstat.read_text().split()[0])
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # the thread ended meanwhile
-        return spent / 1e6
+        return cpu_ms(self.process.pid)
 
     def has_open(self, path: Path) -> bool:
         wanted = str(path.resolve())
@@ -134,6 +142,21 @@ def start_echo(build: Path, folder: Path) -> Server:
     server.run_until([str(build / "bench" / "echo_server"), str(server.socket_path)],
                      dict(os.environ), None, lambda told: told.readline() == b"listening\n")
     return server
+
+
+@contextlib.contextmanager
+def subscribers(build: Path, count: int, socket_path: Path, sandbox_id: str) -> Iterator[None]:
+    """So many open streams of events on the server, for as long as the block lasts."""
+    command = [str(build / "bench" / "event_bench"), "hold", str(count), str(socket_path), sandbox_id]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            if process.stdout.readline() != b"holding\n":
+                raise RuntimeError(f"{count} subscribers of {sandbox_id} could not be opened")
+            yield
+        finally:
+            process.stdin.close()  # the end of its work
+    if process.returncode:
+        raise RuntimeError(f"the program with {count} subscribers ended with {process.returncode}")
 
 
 def temporary_folder(below: str = "/tmp") -> tempfile.TemporaryDirectory:

@@ -27,10 +27,7 @@ change::CreateSandbox create(const std::string& id, WallTime now) {
   create.status = {
       .state = v1::SANDBOX_STATE_STOPPED, .changed_at = now, .error_code = {}, .error_message = {}};
   create.spec.set_image("registry.example/agents/python:3.12");
-  for (int i = 0; i < 4; ++i) {
-    v1::MountSpec* mount = create.spec.add_mounts();
-    mount->set_source("/home/somebody/projects/number-" + std::to_string(i));
-    mount->set_target("/workspace/number-" + std::to_string(i));
+  for (int i = 0; i < 8; ++i) {
     (*create.spec.mutable_envs())["VARIABLE_" + std::to_string(i)] = "some value of usual length";
   }
   create.created_with.set_state_root("/home/somebody/.local/share/agents-sandbox/state");

@@ -3,6 +3,8 @@
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+# With one shared C++ library left, the C++ runtime could not be linked statically.
+set(Boost_USE_STATIC_LIBS ${AGBOX_STATIC_GRPC})
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(GTest REQUIRED)
 find_program(PROTOC protoc REQUIRED)
@@ -54,3 +56,9 @@ add_library(agbox_asio INTERFACE)
 add_library(agbox::asio ALIAS agbox_asio)
 target_link_libraries(agbox_asio INTERFACE Boost::headers Threads::Threads)
 target_compile_definitions(agbox_asio INTERFACE BOOST_ASIO_NO_DEPRECATED)
+
+# Static everywhere: a few objects of it, and the guest needs them so.
+find_library(SODIUM_STATIC NAMES libsodium.a REQUIRED)
+add_library(agbox_sodium INTERFACE)
+add_library(agbox::sodium ALIAS agbox_sodium)
+target_link_libraries(agbox_sodium INTERFACE ${SODIUM_STATIC})

@@ -16,6 +16,11 @@ function(agbox_program name)
   add_executable(${name} ${PROGRAM_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE ${PROGRAM_DEPENDS} agbox_compile_options)
+  if(AGBOX_SMALL)
+    # The loader reads every relocation and most of every shared library, so both count as resident.
+    target_link_options(${name} PRIVATE -Wl,--gc-sections -Wl,--icf=safe -Wl,-z,pack-relative-relocs
+                        -static-libstdc++ -static-libgcc)
+  endif()
 endfunction()
 
 # agbox_test(<name> SOURCES ... DEPENDS ... [LABELS ...]): a GoogleTest program; each TEST is a CTest test.

@@ -77,6 +77,7 @@ ROW = Row(
     title="start to serving with 1,000 sandboxes and 100,000 events, beside reading their file",
     default_rounds=30,
     measure=measure,
-    goals=(Goal("ms", FULL, READER, at_most=1.0),),
+    # Beyond reading, the daemon checks every spec again and hashes the guest's program.
+    goals=(Goal("ms", FULL, READER, at_most=2.0),),
     targets=(Target("ms", FULL, 0.5, at_most=200), Target("ms", EMPTY, 0.5, at_most=50)),
 )

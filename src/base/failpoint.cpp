@@ -51,6 +51,8 @@ bool parse_one(std::string_view text, std::map<std::string, Armed, std::less<>>&
     armed.action = Action::Stop;
   } else if (action == "error") {
     armed.action = Action::Error;
+  } else if (action == "hold") {
+    armed.action = Action::Hold;
   } else {
     return false;
   }
@@ -67,7 +69,7 @@ namespace {
 const bool kEnvironmentIsRead = [] {
   const char* specification = std::getenv("AGBOX_FAILPOINTS");
   if (specification == nullptr) return false;
-  AGBOX_CHECK(arm(specification), "AGBOX_FAILPOINTS is not name=kill|stop|error[@N];...");
+  AGBOX_CHECK(arm(specification), "AGBOX_FAILPOINTS is not name=kill|stop|error|hold[@N];...");
   return true;
 }();
 
@@ -103,6 +105,13 @@ Action passed(std::string_view name) {
   if (action == Action::Kill) ::raise(SIGKILL);
   if (action == Action::Stop) ::raise(SIGSTOP);
   return action;
+}
+
+unsigned passages(std::string_view name) {
+  Registry& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  const auto found = all.armed.find(name);
+  return found == all.armed.end() ? 0 : found->second.passages;
 }
 
 void record_passages(bool on) {

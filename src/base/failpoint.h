@@ -10,6 +10,7 @@
 //   kill   the process gets SIGKILL, as by a power cut
 //   stop   the process stops (SIGSTOP) until it gets SIGCONT
 //   error  AGBOX_FAILPOINT_FAILS() is true there
+//   hold   a step of an operation waits there until the operation is cancelled (control/step.h)
 //   @N     from the N-th passage on (1 where it is not given); before that nothing happens
 //
 // Unarmed, a failpoint is one relaxed load.
@@ -22,13 +23,15 @@
 
 namespace agbox::failpoint {
 
-enum class Action { None, Kill, Stop, Error };
+enum class Action { None, Kill, Stop, Error, Hold };
 
 // What to do at this passage; performs Kill and Stop itself. Only called while something is armed.
 Action passed(std::string_view name);
 
 // Replaces what is armed; false, and nothing changes, where the text cannot be read. For tests.
 bool arm(std::string_view specification);
+// How often an armed one was passed since it was armed.
+unsigned passages(std::string_view name);
 // Names passed since the process started, in the order of their first passage, while `record` was
 // on.
 void record_passages(bool on);

@@ -33,6 +33,8 @@ std::string_view reason_name(Reason reason) {
       return "UNIMPLEMENTED";
     case Reason::ShuttingDown:
       return "SHUTTING_DOWN";
+    case Reason::Cancelled:
+      return "CANCELLED";
     case Reason::Internal:
       return "INTERNAL";
   }

@@ -27,6 +27,7 @@ enum class Reason {
   ResourceExhausted,
   Unimplemented,
   ShuttingDown,
+  Cancelled,
   Internal,
 };
 
@@ -88,3 +89,9 @@ Error errno_error(std::string_view what, int error_number);
   auto name##_result = (expression);                                               \
   if (!name##_result) co_return std::unexpected(std::move(name##_result.error())); \
   [[maybe_unused]] auto name = std::move(*name##_result)
+
+#define AGBOX_CO_TRY_VOID(expression)                             \
+  do {                                                            \
+    if (auto agbox_result = (expression); !agbox_result)          \
+      co_return std::unexpected(std::move(agbox_result.error())); \
+  } while (false)

@@ -13,7 +13,7 @@ namespace agbox::cli {
 
 namespace {
 
-constexpr std::array kCommands = {add_completion, add_ping, add_version};
+constexpr std::array kCommands = {add_completion, add_events, add_ping, add_sandbox, add_version};
 
 // The command that the arguments lead to, as far as they could be understood.
 const CLI::App& addressed(const CLI::App& root) {
@@ -45,6 +45,28 @@ int usage_error(Console& console, const CLI::App& command, const std::string& me
   return kUsageError;
 }
 
+// In the words of the contract's clients: too few or too many arguments.
+int refuse_count(Console& console, const CLI::App& command, std::size_t received) {
+  const auto arguments = arguments_of(command);
+  const auto required = std::ranges::count_if(
+      arguments, [](const CLI::Option* argument) { return argument->get_required(); });
+  const std::string least = std::to_string(required);
+  const std::string most = std::to_string(arguments.size());
+  std::string accepted = "between " + least + " and " + most;
+  if (least == most) {
+    accepted = most;
+  } else if (required == 0) {
+    accepted = "at most " + most;
+  }
+  return usage_error(console, command,
+                     "accepts " + accepted + " arg(s), received " + std::to_string(received));
+}
+
+std::size_t given_arguments(const CLI::App& command) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      arguments_of(command), [](const CLI::Option* argument) { return argument->count() > 0; }));
+}
+
 int refuse_leftover(Console& console, const Leftover& left) {
   const CLI::App& command = *left.command;
   const std::string& first = left.arguments.front();
@@ -59,11 +81,13 @@ int refuse_leftover(Console& console, const Leftover& left) {
     console.error("Error: unknown command \"" + first + "\" for \"" + command_path(command) + "\"");
     return kUsageError;
   }
-  const auto arguments =
-      command.get_options([](const CLI::Option* option) { return option->get_positional(); });
-  return usage_error(console, command,
-                     "accepts " + std::to_string(arguments.size()) + " arg(s), received " +
-                         std::to_string(arguments.size() + left.arguments.size()));
+  return refuse_count(console, command, given_arguments(command) + left.arguments.size());
+}
+
+bool lacks_argument(const CLI::App& command) {
+  return std::ranges::any_of(arguments_of(command), [](const CLI::Option* argument) {
+    return argument->get_required() && argument->count() == 0;
+  });
 }
 
 std::string version_line() {
@@ -93,7 +117,7 @@ void CommandLine::on(CLI::App& command, Action action) {
 void CommandLine::needs_subcommand(CLI::App& command) {
   on(command, [&command](Console& console) {
     std::string names;
-    for (const CLI::App* child : visible_subcommands(command)) {
+    for (const CLI::App* child : command.get_subcommands({})) {  // in the order of their making
       names += (names.empty() ? "" : ", ") + child->get_name();
     }
     const std::string path = command_path(command);
@@ -103,6 +127,25 @@ void CommandLine::needs_subcommand(CLI::App& command) {
   });
 }
 
+void CommandLine::takes_words_after_dashes(CLI::App& command, std::vector<std::string>& words) {
+  command.footer("-- <command> [args...]");  // what help shows at the end of the usage line
+  words_after_dashes_[&command] = &words;
+}
+
+void CommandLine::take_words_after_dashes(std::vector<std::string>& arguments) {
+  const auto dashes = std::ranges::find(arguments, "--");
+  const CLI::App* command = &root_;
+  for (auto word = arguments.begin(); word != dashes; ++word) {
+    for (const CLI::App* child : visible_subcommands(*command)) {
+      if (child->get_name() == *word) command = child;
+    }
+  }
+  const auto taker = words_after_dashes_.find(command);
+  if (dashes == arguments.end() || taker == words_after_dashes_.end()) return;
+  taker->second->assign(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+}
+
 int CommandLine::run(std::vector<std::string> arguments, Console& console) {
   const int code = parse_and_act(std::move(arguments), console);
   const bool was_written = console.flush();
@@ -110,6 +153,7 @@ int CommandLine::run(std::vector<std::string> arguments, Console& console) {
 }
 
 int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& console) {
+  take_words_after_dashes(arguments);
   std::ranges::reverse(arguments);  // as CLI11 wants them
   try {
     root_.parse(std::move(arguments));
@@ -119,7 +163,9 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
   } catch (const CLI::ParseError& error) {
     // An unknown word explains more than what is missing because of it.
     if (const auto left = leftover(root_)) return refuse_leftover(console, *left);
-    return usage_error(console, addressed(root_), error.what());
+    const CLI::App& command = addressed(root_);
+    if (lacks_argument(command)) return refuse_count(console, command, given_arguments(command));
+    return usage_error(console, command, error.what());
   }
   if (wants_version_) {
     console.out(version_line());

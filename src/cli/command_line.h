@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@
 
 namespace agbox::cli {
 
-// What scripts rely on. `exec run` also ends with the code of its command.
+// What scripts rely on. `exec run` also ends with the code of its command, and what a signal ended
+// with 128 and the signal's number.
 enum ExitCode : int { kSuccess = 0, kRuntimeError = 1, kUsageError = 2 };
 
 using Action = std::function<int(Console&)>;
@@ -31,16 +33,20 @@ class CommandLine {
   void on(CLI::App& command, Action action);
   // For commands that are nothing without one of their subcommands.
   void needs_subcommand(CLI::App& command);
+  // For commands that pass on what stands behind "--", whatever it looks like.
+  void takes_words_after_dashes(CLI::App& command, std::vector<std::string>& words);
 
   // `arguments` without the program's name. Returns the exit code.
   int run(std::vector<std::string> arguments, Console& console);
 
  private:
   int parse_and_act(std::vector<std::string> arguments, Console& console);
+  void take_words_after_dashes(std::vector<std::string>& arguments);
 
   CLI::App root_;
   bool wants_version_ = false;
   Action action_;
+  std::map<const CLI::App*, std::vector<std::string>*> words_after_dashes_;
 };
 
 // The commands of agbox.

@@ -2,16 +2,28 @@
 #include "cli/console.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
+#include "base/utf8.h"
 #include "cli/printable.h"
 
 namespace agbox::cli {
 
 namespace {
+
+// To the line's beginning, then erase what is on it.
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+std::size_t columns_of(int terminal) {
+  winsize size{};
+  const bool is_known = ::ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return is_known ? size.ws_col : 80;
+}
 
 // 0, or the errno that ended the writing.
 int write_all(int fd, std::string_view text) {
@@ -32,8 +44,23 @@ int write_all(int fd, std::string_view text) {
 }  // namespace
 
 void Console::error(std::string_view message) {
+  std::string text = printable(message) + "\n";
+  if (std::exchange(shows_status_, false)) text.insert(0, kEraseLine);
   // Where stderr is gone too there is nobody left to tell; the exit code still does.
-  static_cast<void>(write_all(error_fd_, printable(message) + "\n"));
+  static_cast<void>(write_all(error_fd_, text));
+}
+
+bool Console::is_terminal() const {
+  return ::isatty(error_fd_) == 1;
+}
+
+void Console::status(std::string_view text) {
+  if (!is_terminal()) return;
+  const std::string line = printable_line(text);
+  // A line that wraps could not be erased any more.
+  const std::string_view fitting = utf8_prefix(line, columns_of(error_fd_) - 1);
+  static_cast<void>(write_all(error_fd_, std::string(kEraseLine).append(fitting)));
+  shows_status_ = true;
 }
 
 bool Console::flush() {

@@ -20,6 +20,11 @@ class Console {
   // One message for a person, with a newline behind it; control characters are made visible.
   void error(std::string_view message);
 
+  // Whether a person watches stderr.
+  bool is_terminal() const;
+  // On a terminal only: a line that the next message replaces.
+  void status(std::string_view text);
+
   // False where stdout did not take everything; stderr then says why.
   bool flush();
 
@@ -27,6 +32,7 @@ class Console {
   int out_fd_;
   int error_fd_;
   std::string pending_;
+  bool shows_status_ = false;
 };
 
 }  // namespace agbox::cli

@@ -21,14 +21,6 @@ std::string table(const std::string& title, const std::vector<Row>& rows) {
   return out;
 }
 
-std::vector<const CLI::Option*> arguments_of(const CLI::App& command) {
-  std::vector<const CLI::Option*> arguments;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional()) arguments.push_back(option);
-  }
-  return arguments;
-}
-
 // "-h, --help" or "    --image TEXT"
 std::string flag_column(const CLI::Option& flag) {
   std::string out = flag.get_snames().empty() ? "    " : "-" + flag.get_snames().front();
@@ -47,6 +39,7 @@ std::string usage_line(const CLI::App& command) {
   }
   if (!visible_subcommands(command).empty()) out += " [command]";
   if (!flags_of(command).empty()) out += " [flags]";
+  if (!command.get_footer().empty()) out += " [" + command.get_footer() + "]";
   return out;
 }
 
@@ -64,6 +57,14 @@ std::vector<const CLI::App*> visible_subcommands(const CLI::App& command) {
   }
   std::ranges::sort(commands, {}, [](const CLI::App* child) { return child->get_name(); });
   return commands;
+}
+
+std::vector<const CLI::Option*> arguments_of(const CLI::App& command) {
+  std::vector<const CLI::Option*> arguments;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) arguments.push_back(option);
+  }
+  return arguments;
 }
 
 std::vector<const CLI::Option*> flags_of(const CLI::App& command) {

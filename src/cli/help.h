@@ -14,6 +14,7 @@ std::string command_path(const CLI::App& command);
 // The subcommands that people may know of, by name.
 std::vector<const CLI::App*> visible_subcommands(const CLI::App& command);
 
+std::vector<const CLI::Option*> arguments_of(const CLI::App& command);
 // Flags are the options that are not arguments: -h, --help.
 std::vector<const CLI::Option*> flags_of(const CLI::App& command);
 bool takes_value(const CLI::Option& flag);

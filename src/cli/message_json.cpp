@@ -186,4 +186,20 @@ std::string message_json(const Message& message) {
   return object(message, 0) + "\n";
 }
 
+std::string message_json_line(const Message& message) {
+  // Inside of JSON strings a newline is escaped, so every raw one is layout.
+  std::string out;
+  bool is_indentation = false;
+  for (const char c : object(message, 0)) {
+    if (c == '\n') {
+      if (out.ends_with(',')) out += ' ';
+      is_indentation = true;
+    } else if (c != ' ' || !is_indentation) {
+      out += c;
+      is_indentation = false;
+    }
+  }
+  return out + "\n";
+}
+
 }  // namespace agbox::cli

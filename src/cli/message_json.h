@@ -13,4 +13,7 @@ namespace agbox::cli {
 
 std::string message_json(const google::protobuf::Message& message);
 
+// The same on one line, for streams of messages.
+std::string message_json_line(const google::protobuf::Message& message);
+
 }  // namespace agbox::cli

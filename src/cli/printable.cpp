@@ -33,4 +33,18 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string printable_line(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    const bool is_blank = c == '\n' || c == '\t' || c == ' ';
+    if (!is_blank) {
+      out += c;
+    } else if (!out.empty() && out.back() != ' ') {
+      out += ' ';
+    }
+  }
+  if (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
 }  // namespace agbox::cli

@@ -11,4 +11,8 @@ namespace agbox::cli {
 // Control characters become \x1b and the like; newline and tab stay.
 std::string printable(std::string_view text);
 
+// The same as one line, so that a value cannot pass for a line of ours: each run of newlines, tabs
+// and spaces becomes one space.
+std::string printable_line(std::string_view text);
+
 }  // namespace agbox::cli

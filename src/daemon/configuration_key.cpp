@@ -3,8 +3,9 @@
 #include <array>
 
 #include "daemon/configuration.h"
-#include "model/byte_size.h"
 #include "model/duration.h"
+#include "model/limits.h"
+#include "model/sandbox_subnet.h"
 
 namespace agbox {
 namespace {
@@ -14,8 +15,6 @@ using Values = std::span<const std::string>;
 using Kind = ConfigurationKey::Kind;
 
 constexpr std::string_view kDefaultTemplate = "{sandbox_id}/{exec_id}";
-// Each sandbox gets a /28 of the pool.
-constexpr unsigned kSandboxPrefixLength = 28;
 constexpr unsigned kWidestPoolPrefixLength = 8;
 
 std::unexpected<Error> invalid(std::string message) {
@@ -121,8 +120,10 @@ Result<> assign_exec_output_template(Values values, Configuration& into) {
 }
 
 Result<> assign_exec_output_max(Values values, Configuration& into) {
-  AGBOX_TRY(bytes, parse_byte_size(values[0]));
-  into.exec_output_max = bytes;
+  into.exec_output_max = 0;
+  if (values[0] == "0") return {};
+  AGBOX_TRY(limit, ByteLimit::parse(values[0]));
+  into.exec_output_max = static_cast<std::uint64_t>(limit.bytes());
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "daemon/control_options.h"
 
 namespace agbox {
 namespace {
@@ -39,12 +40,12 @@ extern "C" void end_overdue_shutdown(int) {
 
 }  // namespace
 
-Daemon::Daemon(FixedPaths paths, Configuration configuration, const Environment& environment,
-               Logger log)
+Daemon::Daemon(FixedPaths paths, Configuration configuration, Environment environment, Logger log)
     : paths_(std::move(paths)),
       configuration_(std::move(configuration)),
+      environment_(std::move(environment)),
       log_(std::move(log)),
-      service_manager_(environment, log_),
+      service_manager_(environment_, log_),
       signals_(loop_.io(), SIGTERM, SIGINT, SIGHUP) {
   std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is an error of one write
 }
@@ -57,6 +58,7 @@ int Daemon::run() {
                          {"log_level", log_level_name(configuration_.log_level)}});
   if (auto done = acquire_lock(); !done) return give_up("failed to acquire lock", done.error());
   if (auto done = open_store(); !done) return give_up("failed to create service", done.error());
+  if (auto done = start_control(); !done) return give_up("failed to create service", done.error());
   if (auto done = start_serving(); !done) return give_up("server stopped with error", done.error());
   service_manager_.notify("READY=1\nSTATUS=Serving");
   wait_for_signal();
@@ -83,11 +85,18 @@ Result<> Daemon::open_store() {
   return {};
 }
 
+Result<> Daemon::start_control() {
+  AGBOX_TRY(options, control_options(configuration_, environment_));
+  AGBOX_TRY(plane, ControlPlane::start(loop_, *store_, clock_, std::move(options), log_));
+  plane_ = std::move(plane);
+  return {};
+}
+
 Result<> Daemon::start_serving() {
   AGBOX_TRY(listener, UnixListener::open(loop_, folder_->fd(), paths_.socket, log_));
-  AGBOX_TRY(server,
-            RpcServer::start(
-                loop_, {.version = AGBOX_VERSION, .instance_id = store_->instance_id()}, log_));
+  AGBOX_TRY(server, RpcServer::start(
+                        loop_, *plane_,
+                        {.version = AGBOX_VERSION, .instance_id = store_->instance_id()}, log_));
   server_ = std::move(server);
   listener_ = std::move(listener);
   listener_->accept([this](UniqueFd connection) { server_->serve(std::move(connection)); });
@@ -95,10 +104,14 @@ Result<> Daemon::start_serving() {
   return {};
 }
 
-int Daemon::give_up(std::string_view step, const Error& error) const {
+int Daemon::give_up(std::string_view step, const Error& error) {
   log_.error(step, {{"error", error.message()}});
   // Programs read the line above; a person at a terminal gets the sentence alone as well.
   if (::isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "agboxd: %s\n", error.message().c_str());
+  if (plane_) {  // its tasks run already, and end before it does
+    plane_->shut_down([this] { loop_.stop(); });
+    loop_.run();
+  }
   return EXIT_FAILURE;
 }
 
@@ -125,7 +138,8 @@ void Daemon::shut_down() {
   log_.info("shutting down");
   service_manager_.notify("STOPPING=1\nSTATUS=Shutting down");
   listener_->close();
-  server_->shut_down(kGrace, [this] { loop_.stop(); });
+  plane_->answer_who_waits();
+  server_->shut_down(kGrace, [this] { plane_->shut_down([this] { loop_.stop(); }); });
 }
 
 }  // namespace agbox

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "control/control_loop.h"
+#include "control/control_plane.h"
 #include "daemon/configuration.h"
 #include "daemon/host_lock.h"
 #include "daemon/runtime_folder.h"
@@ -25,7 +26,7 @@ namespace agbox {
 
 class Daemon {
  public:
-  Daemon(FixedPaths paths, Configuration configuration, const Environment& environment, Logger log);
+  Daemon(FixedPaths paths, Configuration configuration, Environment environment, Logger log);
 
   // Serves until SIGTERM or SIGINT; the exit code of the process.
   int run();
@@ -33,14 +34,16 @@ class Daemon {
  private:
   Result<> acquire_lock();
   Result<> open_store();
+  Result<> start_control();
   Result<> start_serving();
-  int give_up(std::string_view step, const Error& error) const;
+  int give_up(std::string_view step, const Error& error);
 
   void wait_for_signal();
   void shut_down();
 
   FixedPaths paths_;
   Configuration configuration_;
+  Environment environment_;
   Logger log_;
   SystemClock clock_;
   ServiceManager service_manager_;
@@ -49,6 +52,7 @@ class Daemon {
   std::optional<RuntimeFolder> folder_;
   std::optional<HostLock> lock_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<ControlPlane> plane_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<UnixListener> listener_;
 };

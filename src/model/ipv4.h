@@ -24,6 +24,12 @@ struct Ipv4Network {
   Ipv4Address address;  // the first of the network: its host bits are zero
   unsigned prefix_length = 0;
 
+  Ipv4Address last() const {
+    return {address.value | (prefix_length == 0 ? ~0U : (1U << (32U - prefix_length)) - 1U)};
+  }
+  bool overlaps(const Ipv4Network& other) const {
+    return address <= other.last() && other.address <= last();
+  }
   std::string text() const;
   auto operator<=>(const Ipv4Network&) const = default;
 };

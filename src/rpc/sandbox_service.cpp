@@ -4,13 +4,15 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "model/sandbox_spec.h"
+#include "rpc/event_stream.h"
 #include "rpc/status.h"
 
 namespace agbox {
 namespace {
 
 // Names that clients test for; a name stays once it was released.
-constexpr std::string_view kFeatures[] = {"error-info", "health", "reflection"};
+constexpr std::string_view kFeatures[] = {"error-info", "health", "list-pages", "reflection"};
 
 Error unimplemented(std::string_view method, const std::string& version) {
   return {Reason::Unimplemented,
@@ -18,13 +20,24 @@ Error unimplemented(std::string_view method, const std::string& version) {
           {{"method", std::string(method)}}};
 }
 
-// A stream that ends with an error before its first message.
-class RefusedStream final : public grpc::ServerWriteReactor<v1::SandboxEvent> {
- public:
-  explicit RefusedStream(const Error& error) { Finish(to_status(error)); }
-  // Nobody else holds it: it neither writes nor waits for anything.
-  void OnDone() override { delete this; }
-};
+// Answers the call with an error, or with what `fill` makes of the value.
+template <class Fill>
+auto answer(grpc::ServerUnaryReactor* call, Fill fill) {
+  return [call, fill](const auto& result) {
+    if (!result) return call->Finish(to_status(result.error()));
+    fill(result);
+    call->Finish(grpc::Status::OK);
+  };
+}
+
+auto answer_accepted(grpc::ServerUnaryReactor* call, v1::AcceptedResponse* response) {
+  return answer(call, [response](const Result<>&) { response->set_accepted(true); });
+}
+
+std::string describe(const EngineIdentity& engine) {
+  return std::string(engine.kind == EngineKind::Podman ? "Podman " : "Docker ") + engine.version +
+         " (API " + engine.api.text() + ")";
+}
 
 }  // namespace
 
@@ -41,25 +54,54 @@ SandboxService::Call SandboxService::Ping(Context context, Request<v1::PingReque
   for (const std::string_view feature : kFeatures) response->add_features(std::string(feature));
   response->set_instance_id(identity_.instance_id);
   auto* call = context->DefaultReactor();
-  call->Finish(grpc::Status::OK);
+  loop_.post([this, call, response] {
+    if (const auto& engine = plane_.engine()) response->set_engine(describe(*engine));
+    response->set_isolation_shortcoming(plane_.isolation_shortcoming());
+    call->Finish(grpc::Status::OK);
+  });
   return call;
 }
 
 SandboxService::Call SandboxService::CreateSandbox(Context context,
-                                                   Request<v1::CreateSandboxRequest>,
-                                                   v1::CreateSandboxResponse*) {
-  return refuse(context, "CreateSandbox");
+                                                   Request<v1::CreateSandboxRequest> request,
+                                                   v1::CreateSandboxResponse* response) {
+  log_.debug("gRPC CreateSandbox", {{"image", request->create_spec().image()}});
+  auto* call = context->DefaultReactor();
+  auto spec = parse_create_request(*request);
+  if (!spec) {
+    call->Finish(to_status(spec.error()));
+    return call;
+  }
+  auto reply = answer(call, [response](const Result<v1::SandboxHandle>& handle) {
+    *response->mutable_sandbox() = *handle;
+  });
+  loop_.post([this, spec = std::move(*spec), id = request->sandbox_id(), reply]() mutable {
+    plane_.directory().create(std::move(spec), std::move(id), reply);
+  });
+  return call;
 }
 
-SandboxService::Call SandboxService::GetSandbox(Context context, Request<v1::GetSandboxRequest>,
-                                                v1::GetSandboxResponse*) {
-  return refuse(context, "GetSandbox");
+SandboxService::Call SandboxService::GetSandbox(Context context,
+                                                Request<v1::GetSandboxRequest> request,
+                                                v1::GetSandboxResponse* response) {
+  log_.debug("gRPC GetSandbox", {{"sandbox_id", request->sandbox_id()}});
+  auto* call = context->DefaultReactor();
+  auto reply = answer(call, [response](const Result<v1::SandboxHandle>& handle) {
+    *response->mutable_sandbox() = *handle;
+  });
+  loop_.post([this, request, reply] { reply(plane_.directory().get(request->sandbox_id())); });
+  return call;
 }
 
 SandboxService::Call SandboxService::ListSandboxes(Context context,
-                                                   Request<v1::ListSandboxesRequest>,
-                                                   v1::ListSandboxesResponse*) {
-  return refuse(context, "ListSandboxes");
+                                                   Request<v1::ListSandboxesRequest> request,
+                                                   v1::ListSandboxesResponse* response) {
+  log_.debug("gRPC ListSandboxes");
+  auto* call = context->DefaultReactor();
+  auto reply = answer(
+      call, [response](const Result<v1::ListSandboxesResponse>& page) { *response = *page; });
+  loop_.post([this, request, reply] { reply(plane_.directory().list(*request)); });
+  return call;
 }
 
 SandboxService::Call SandboxService::ResumeSandbox(Context context,
@@ -74,20 +116,35 @@ SandboxService::Call SandboxService::StopSandbox(Context context, Request<v1::St
 }
 
 SandboxService::Call SandboxService::DeleteSandbox(Context context,
-                                                   Request<v1::DeleteSandboxRequest>,
-                                                   v1::AcceptedResponse*) {
-  return refuse(context, "DeleteSandbox");
+                                                   Request<v1::DeleteSandboxRequest> request,
+                                                   v1::AcceptedResponse* response) {
+  log_.debug("gRPC DeleteSandbox", {{"sandbox_id", request->sandbox_id()}});
+  auto* call = context->DefaultReactor();
+  loop_.post([this, request, reply = answer_accepted(call, response)] {
+    plane_.directory().remove(request->sandbox_id(), reply);
+  });
+  return call;
 }
 
 SandboxService::Call SandboxService::DeleteSandboxes(Context context,
-                                                     Request<v1::DeleteSandboxesRequest>,
-                                                     v1::DeleteSandboxesResponse*) {
-  return refuse(context, "DeleteSandboxes");
+                                                     Request<v1::DeleteSandboxesRequest> request,
+                                                     v1::DeleteSandboxesResponse* response) {
+  log_.debug("gRPC DeleteSandboxes");
+  auto* call = context->DefaultReactor();
+  auto reply = answer(call, [response](const Result<std::vector<std::string>>& ids) {
+    response->mutable_deleted_sandbox_ids()->Assign(ids->begin(), ids->end());
+    response->set_deleted_count(static_cast<std::uint32_t>(ids->size()));
+  });
+  loop_.post([this, request, reply] {
+    plane_.directory().remove_matching(request->label_selector(), reply);
+  });
+  return call;
 }
 
-grpc::ServerWriteReactor<v1::SandboxEvent>* SandboxService::SubscribeSandboxEvents(
-    Context, Request<v1::SubscribeSandboxEventsRequest>) {
-  return new RefusedStream(unimplemented("SubscribeSandboxEvents", identity_.version));
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SandboxService::SubscribeSandboxEvents(
+    Context, Request<grpc::ByteBuffer> request) {
+  log_.debug("gRPC SubscribeSandboxEvents");
+  return EventStream::open(loop_, plane_.directory(), *request);
 }
 
 SandboxService::Call SandboxService::CreateExec(Context context, Request<v1::CreateExecRequest>,

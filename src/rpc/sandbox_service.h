@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "agbox/v1/service.grpc.pb.h"
+#include "base/log.h"
+#include "control/control_loop.h"
+#include "control/control_plane.h"
 
 namespace agbox {
 
@@ -16,9 +19,14 @@ struct DaemonIdentity {
   std::string instance_id;
 };
 
-class SandboxService final : public v1::SandboxService::CallbackService {
+// Events go out as the bytes that are stored, hence the raw form of that one method.
+using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEvents<
+    v1::SandboxService::CallbackService>;
+
+class SandboxService final : public ServiceBase {
  public:
-  explicit SandboxService(DaemonIdentity identity) : identity_(std::move(identity)) {}
+  SandboxService(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log)
+      : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {}
 
   template <class Message>
   using Request = const Message*;
@@ -40,8 +48,8 @@ class SandboxService final : public v1::SandboxService::CallbackService {
                      v1::AcceptedResponse* response) override;
   Call DeleteSandboxes(Context context, Request<v1::DeleteSandboxesRequest> request,
                        v1::DeleteSandboxesResponse* response) override;
-  grpc::ServerWriteReactor<v1::SandboxEvent>* SubscribeSandboxEvents(
-      Context context, Request<v1::SubscribeSandboxEventsRequest> request) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* SubscribeSandboxEvents(
+      Context context, Request<grpc::ByteBuffer> request) override;
   Call CreateExec(Context context, Request<v1::CreateExecRequest> request,
                   v1::CreateExecResponse* response) override;
   Call CancelExec(Context context, Request<v1::CancelExecRequest> request,
@@ -55,6 +63,9 @@ class SandboxService final : public v1::SandboxService::CallbackService {
   Call refuse(Context context, std::string_view method) const;
 
   DaemonIdentity identity_;
+  ControlLoop& loop_;
+  ControlPlane& plane_;
+  Logger log_;
 };
 
 }  // namespace agbox

@@ -48,7 +48,8 @@ void keep_grpc_up() {
 }  // namespace
 
 struct RpcServer::Running {
-  explicit Running(DaemonIdentity identity) : service(std::move(identity)) {}
+  Running(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, const Logger& log)
+      : service(std::move(identity), loop, plane, log) {}
 
   SandboxService service;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -64,14 +65,14 @@ RpcServer::~RpcServer() {
   running_->server->Shutdown(std::chrono::system_clock::now());
 }
 
-Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, DaemonIdentity identity,
-                                                    const Logger& log) {
+Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPlane& plane,
+                                                    DaemonIdentity identity, const Logger& log) {
   keep_grpc_up();
   gpr_set_log_function(log_grpc_message);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  auto running = std::make_unique<Running>(std::move(identity));
+  auto running = std::make_unique<Running>(std::move(identity), loop, plane, log);
   grpc::ResourceQuota quota("agboxd");
   quota.Resize(kMaxBufferBytes);
   quota.SetMaxThreads(kMaxBlockingThreads);

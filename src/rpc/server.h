@@ -18,8 +18,8 @@ namespace agbox {
 
 class RpcServer {
  public:
-  static Result<std::unique_ptr<RpcServer>> start(ControlLoop& loop, DaemonIdentity identity,
-                                                  const Logger& log);
+  static Result<std::unique_ptr<RpcServer>> start(ControlLoop& loop, ControlPlane& plane,
+                                                  DaemonIdentity identity, const Logger& log);
   ~RpcServer();
 
   // Serves one connected, non-blocking stream socket.

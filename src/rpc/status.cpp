@@ -80,6 +80,8 @@ grpc::StatusCode status_code(Reason reason) {
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
     case Reason::Unimplemented:
       return grpc::StatusCode::UNIMPLEMENTED;
+    case Reason::Cancelled:
+      return grpc::StatusCode::CANCELLED;
     case Reason::Internal:
       return grpc::StatusCode::INTERNAL;
   }

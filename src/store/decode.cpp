@@ -29,7 +29,7 @@ std::optional<Enum> enum_value(std::int64_t number, bool (*is_valid)(int)) {
 
 bool is_operation(int number) {
   return number >= static_cast<int>(Operation::None) &&
-         number <= static_cast<int>(Operation::Deleting);
+         number <= static_cast<int>(Operation::CleaningUp);
 }
 
 }  // namespace

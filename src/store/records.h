@@ -20,7 +20,14 @@
 namespace agbox {
 
 // What is under way with a sandbox. After a crash this is what goes on. The numbers are stored.
-enum class Operation { None = 0, Creating = 1, Resuming = 2, Stopping = 3, Deleting = 4 };
+enum class Operation {
+  None = 0,
+  Creating = 1,
+  Resuming = 2,
+  Stopping = 3,
+  Deleting = 4,
+  CleaningUp = 5,  // after a failed create, of which something may be left in the engine
+};
 
 struct OperationUnderWay {
   Operation operation = Operation::None;

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import ratios  # noqa: E402
 from row import Goal, Measured, Row, Target, describe, judge  # noqa: E402
-from server import Server, start_echo, temporary_folder  # noqa: E402
+from server import Server, start_echo, subscribers, temporary_folder  # noqa: E402
 
 
 def rounds_of(ours: list[float], beside: list[float]) -> list[ratios.Round]:
@@ -74,13 +74,14 @@ def test_an_absolute_number_is_reported_and_never_fails() -> None:
 def test_the_rows_are_listed_with_their_goals() -> None:
     listing = subprocess.run([str(ROOT / "scripts" / "bench"), "--list"], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
-    assert [line.split()[0] for line in listing.splitlines()] == ["ping", "memory", "store", "start"]
+    assert [line.split()[0] for line in listing.splitlines()] == [
+        "ping", "memory", "store", "start", "life", "fifty", "event", "deliver", "idle", "used"]
 
 
 def test_an_unknown_row_is_refused() -> None:
     run = subprocess.run([str(ROOT / "scripts" / "bench"), "pong"], text=True, stderr=subprocess.PIPE)
     assert run.returncode == 2
-    assert "the rows are ping, memory, store, start" in run.stderr
+    assert "the rows are ping, memory, store, start, life" in run.stderr
 
 
 def test_both_arms_are_measured_in_every_round(release_build: Path) -> None:
@@ -119,3 +120,17 @@ def test_stop_waits_for_the_end(release_build: Path) -> None:
         pid = server.process.pid
         server.stop()
         assert not Path(f"/proc/{pid}").exists()
+
+
+def test_subscribers_are_connected_while_the_block_lasts(release_build: Path) -> None:
+    with temporary_folder() as folder, start_echo(release_build, Path(folder) / "echo") as echo:
+        descriptors = Path(f"/proc/{echo.process.pid}/fd")
+        before = len(list(descriptors.iterdir()))
+        with subscribers(release_build, 120, echo.socket_path, "idle"):
+            assert len(list(descriptors.iterdir())) == before + 3, "fifty streams per connection"
+
+
+def test_subscribers_that_cannot_connect_fail_the_run(release_build: Path) -> None:
+    with pytest.raises(RuntimeError, match="3 subscribers"):
+        with subscribers(release_build, 3, Path("/nowhere/echo.sock"), "idle"):
+            pytest.fail("they are not connected")

@@ -57,6 +57,11 @@ def test_nothing_installed_names_the_build(package: Path, release_build: Path) -
             assert folder.encode() not in content, f"{path} holds {folder}"
 
 
-def test_an_empty_libexec_is_not_made(package: Path) -> None:
-    folder = package / "usr/libexec/agents-sandbox"
-    assert not folder.exists() or any(folder.iterdir())
+def test_the_guest_is_where_the_daemon_looks_for_it(package: Path, release_build: Path) -> None:
+    guest = package / "usr/libexec/agents-sandbox/agbox-guest"
+    assert guest.read_bytes() == (release_build / "bin" / "agbox-guest").read_bytes()
+    assert os.access(guest, os.X_OK)
+    # Nothing of the image that it runs in is needed.
+    header = subprocess.run(["readelf", "--program-headers", str(guest)], check=True, text=True,
+                            stdout=subprocess.PIPE).stdout
+    assert "INTERP" not in header

@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [str(ROOT / "scripts" / "with-engine"), str(ROOT / "scripts" / "quickstart"), "--with-engine"]
 
 
-def leftovers() -> tuple[set[str], set[str]]:
-    """Folders of a quickstart, and daemons that run from this clone."""
+def leftovers() -> tuple[set[str], set[str], set[str]]:
+    """Folders of a quickstart, daemons that run from this clone, and bridges of its sandboxes."""
     daemons = set()
     for link in glob.glob("/proc/[0-9]*/exe"):
         try:
@@ -22,33 +22,38 @@ def leftovers() -> tuple[set[str], set[str]]:
                 daemons.add(link.split("/")[2])
         except OSError:
             continue  # ended meanwhile
-    return set(glob.glob("/tmp/agbox-quickstart.*")), daemons
+    bridges = set(glob.glob("/sys/class/net/agbx*"))
+    return set(glob.glob("/tmp/agbox-quickstart.*")), daemons, bridges
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(release_build: Path):
     before = leftovers()
     yield
-    folders, daemons = leftovers()
-    assert folders <= before[0] and daemons <= before[1]
+    for left, known in zip(leftovers(), before):
+        assert left <= known
 
 
 def test_it_shows_the_daemon_at_work() -> None:
     run = subprocess.run(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          env=os.environ | {"HOME": "/nonexistent"}, timeout=180)
     assert run.returncode == 0, run.stdout
-    assert "agbox ping" in run.stdout
+    for shown in ("agbox ping", "Sandbox ready in", "SANDBOX ID", "SANDBOX_READY", "Sandbox deleted in"):
+        assert shown in run.stdout, run.stdout
+    assert run.stdout.count("    took ") == 5, "every step of the main job says how long it took"
     assert run.stdout.rstrip().endswith("Done: it works here")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_cleans_up(number: signal.Signals) -> None:
+@pytest.mark.parametrize("moment", ["Starting a private daemon", "agbox sandbox create",
+                                    "agbox sandbox list", "agbox sandbox delete"])
+def test_an_interruption_cleans_up(moment: str, number: signal.Signals) -> None:
     # In a session of its own, so that SIGINT reaches the whole group as from a terminal.
     process = subprocess.Popen(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                start_new_session=True)
     try:
         for line in process.stdout:
-            if "Starting a private daemon" in line:
+            if moment in line:
                 break
         if number == signal.SIGINT:
             os.killpg(process.pid, number)

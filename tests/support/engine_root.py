@@ -62,6 +62,31 @@ class DebianRoot:
 
 
 @dataclass(frozen=True)
+class DebianArchive:
+    """A minimal Debian with sudo as `tree.tar`, to make an image of."""
+
+    suite: str = "bookworm"
+
+    def name(self) -> str:
+        return f"image-{self.suite}"
+
+    def command(self, folder: Path) -> list[str]:
+        return [
+            *("mmdebstrap", "--variant=minbase", "--include=sudo"),
+            '--aptopt=APT::Install-Recommends "false"',
+            *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale")),
+            *(self.suite, os.fspath(folder / "tree.tar")),
+        ]
+
+    def recipe(self) -> str:
+        return " ".join(self.command(Path("FOLDER")))
+
+    def make(self, folder: Path, say: Say) -> None:
+        say(f"making a Debian {self.suite} image (once, about a minute)")
+        _run_build([*self.command(folder), debian_mirror()])
+
+
+@dataclass(frozen=True)
 class MobyPrograms:
     """dockerd and docker-proxy of one release, compiled from the Go module."""
 
@@ -97,7 +122,7 @@ class MobyPrograms:
                 _run_build([go, "install", "-ldflags", f"-s -w {stamp}", package], environment)
 
 
-Recipe = DebianRoot | MobyPrograms
+Recipe = DebianRoot | DebianArchive | MobyPrograms
 
 
 def cache_folder() -> Path:

@@ -11,15 +11,19 @@ from pathlib import Path
 from support.engine_api import EngineApi
 from support.process import run
 
-_BUSYBOX = Path("/usr/bin/busybox")
+BUSYBOX = Path("/usr/bin/busybox")
+PASSWD = b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"
+GROUP = b"root:x:0:\nnogroup:x:65534:\n"
 
 
 @dataclass(frozen=True)
 class Image:
-    """What an image holds. Without a shell it is empty but for `files`."""
+    """What an image holds. Without a shell it is empty but for `files`; with an `archive`, a tar of
+    a whole tree, it is that and nothing else."""
 
     shell: bool = True
-    files: Mapping[str, bytes] = field(default_factory=dict)  # path: content, all executable
+    files: Mapping[str, bytes] = field(default_factory=dict)  # path: content, executable unless in /etc
+    archive: Path | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     entrypoint: Sequence[str] = ()
@@ -28,6 +32,7 @@ class Image:
     working_folder: str = ""
     volumes: Sequence[str] = ()
     ports: Sequence[str] = ()
+    more: Sequence[str] = ()  # lines of a Dockerfile that an import does not take on old engines
 
     def changes(self) -> list[str]:
         """The image's configuration in the words of a Dockerfile."""
@@ -49,12 +54,17 @@ class Image:
 
     def tar(self) -> bytes:
         """The file tree, always the same bytes for the same image."""
+        if self.archive:
+            return self.archive.read_bytes()
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as tree:
+            # Engines refuse an archive that has a path twice.
+            accounts = {"/etc/passwd": PASSWD, "/etc/group": GROUP} if self.shell else {}
             if self.shell:
                 _add_shell(tree)
-            for path, content in self.files.items():
-                _add_file(tree, path.lstrip("/"), content)
+            for path, content in {**accounts, **self.files}.items():
+                mode = 0o644 if path.startswith("/etc/") else 0o755
+                _add_file(tree, path.lstrip("/"), content, mode)
         return buffer.getvalue()
 
 
@@ -66,6 +76,8 @@ def make_image(api: EngineApi, name: str, image: Image = Image()) -> str:
     query = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": image.changes()}
     answer = api.call("POST", "/images/create", query=query, body=image.tar(), headers=_TAR)
     raise_stream_error(f"make image {name}", answer.body)
+    if image.more:
+        _build(api, name, "\n".join([f"FROM {name}", *image.more, ""]))
     return name
 
 
@@ -81,29 +93,31 @@ def raise_stream_error(attempt: str, stream: bytes) -> None:
 _TAR = {"Content-Type": "application/x-tar"}
 
 
+def _build(api: EngineApi, name: str, dockerfile: str) -> None:
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as tree:
+        _add_file(tree, "Dockerfile", dockerfile.encode())
+    query = {"t": name, "version": "1"}  # the old builder needs no session
+    answer = api.call("POST", "/build", query=query, body=context.getvalue(), headers=_TAR)
+    raise_stream_error(f"build image {name}", answer.body)
+
+
 def _add_shell(tree: tarfile.TarFile) -> None:
-    if not _BUSYBOX.exists():
+    if not BUSYBOX.exists():
         raise RuntimeError(
-            f"{_BUSYBOX} is not there; install it with: apt-get install busybox-static"
+            f"{BUSYBOX} is not there; install it with: apt-get install busybox-static"
         )
     for folder, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777)):
         entry = tarfile.TarInfo(folder)
         entry.type, entry.mode = tarfile.DIRTYPE, mode
         tree.addfile(entry)
-    _add_file(tree, "bin/busybox", _BUSYBOX.read_bytes())
-    for applet in run(_BUSYBOX, "--list").stdout.split():
+    _add_file(tree, "bin/busybox", BUSYBOX.read_bytes())
+    for applet in run(BUSYBOX, "--list").stdout.split():
         if applet == "busybox":
             continue
         entry = tarfile.TarInfo(f"bin/{applet}")
         entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
         tree.addfile(entry)
-    _add_file(
-        tree,
-        "etc/passwd",
-        b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
-        0o644,
-    )
-    _add_file(tree, "etc/group", b"root:x:0:\nnogroup:x:65534:\n", 0o644)
 
 
 def _add_file(tree: tarfile.TarFile, path: str, content: bytes, mode: int = 0o755) -> None:

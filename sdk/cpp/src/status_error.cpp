@@ -82,6 +82,7 @@ std::string message_for(const Error& error, const std::string& words_of_daemon) 
     case ErrorKind::SandboxConflict:
     case ErrorKind::SandboxInvalidState:
     case ErrorKind::SandboxSequenceExpired:
+    case ErrorKind::SandboxFailed:
     case ErrorKind::ExecNotRunning:
     case ErrorKind::Refused:
       break;

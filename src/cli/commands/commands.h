@@ -8,7 +8,15 @@
 namespace agbox::cli {
 
 void add_completion(CommandLine& line, CLI::App& parent);
+void add_events(CommandLine& line, CLI::App& parent);
 void add_ping(CommandLine& line, CLI::App& parent);
+void add_sandbox(CommandLine& line, CLI::App& parent);
 void add_version(CommandLine& line, CLI::App& parent);
+
+// Of agbox sandbox.
+void add_sandbox_create(CommandLine& line, CLI::App& parent);
+void add_sandbox_delete(CommandLine& line, CLI::App& parent);
+void add_sandbox_get(CommandLine& line, CLI::App& parent);
+void add_sandbox_list(CommandLine& line, CLI::App& parent);
 
 }  // namespace agbox::cli

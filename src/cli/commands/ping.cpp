@@ -50,6 +50,10 @@ int ping(Console& console, const PingFlags& flags) {
   }
   std::string text = "daemon: " + answer->daemon() + "\nversion: " + answer->version() + "\n";
   if (!answer->instance_id().empty()) text += "instance: " + answer->instance_id() + "\n";
+  if (!answer->engine().empty()) text += "engine: " + answer->engine() + "\n";
+  if (!answer->isolation_shortcoming().empty()) {
+    text += "isolation: " + answer->isolation_shortcoming() + "\n";
+  }
   for (const std::string& feature : answer->features()) text += "feature: " + feature + "\n";
   text += "socket: " + client->socket().string() + "\n";
   text += "round trip: " + milliseconds(round_trip) + "\n";

@@ -25,7 +25,8 @@ struct CopyFlags {
   bool quiet = false;
 };
 
-// agbox file copy <source> [<target>] [-m|--mode TEXT] [--quiet]; agbox file list; agbox fail
+// agbox file copy <source> [<target>] [-m|--mode TEXT] [--quiet]; agbox file list; agbox file do --
+// …; agbox fail
 void add_file(CommandLine& line, CLI::App& parent) {
   CLI::App& file = *parent.add_subcommand("file", "Work with files");
   line.needs_subcommand(file);
@@ -38,6 +39,14 @@ void add_file(CommandLine& line, CLI::App& parent) {
   copy.add_flag("--quiet", flags->quiet, "Say nothing");
   line.on(copy, [flags](Console& console) {
     console.out("copy " + flags->source + " " + flags->target + " " + flags->mode + "\n");
+    return static_cast<int>(kSuccess);
+  });
+
+  CLI::App& perform = *file.add_subcommand("do", "Do something with a file");
+  auto words = std::make_shared<std::vector<std::string>>();
+  line.takes_words_after_dashes(perform, *words);
+  line.on(perform, [words](Console& console) {
+    for (const std::string& word : *words) console.out("[" + word + "]");
     return static_cast<int>(kSuccess);
   });
 
@@ -85,6 +94,18 @@ TEST(CommandLine, RunsTheDeepestCommandWithItsArguments) {
   EXPECT_EQ(run({"file", "list"}).out, "listed\n");
 }
 
+TEST(CommandLine, WordsAfterTheDashesArePassedOnAsTheyAre) {
+  EXPECT_EQ(run({"file", "do", "--", "sh", "-c", "a b", "--help", "--", ""}).out,
+            "[sh][-c][a b][--help][--][]");
+  EXPECT_EQ(run({"file", "do"}).out, "");
+  EXPECT_EQ(run({"file", "do", "--"}).out, "");
+  const Outcome forgotten = run({"file", "do", "sh"});
+  EXPECT_EQ(forgotten.code, 2);
+  EXPECT_THAT(forgotten.error,
+              HasSubstr("Error: accepts 0 arg(s), received 1\n\n"
+                        "Usage:\n  agbox file do [flags] [-- <command> [args...]]\n"));
+}
+
 TEST(CommandLine, TheExitCodeIsTheCommands) {
   const Outcome outcome = run({"fail"});
   EXPECT_EQ(outcome.code, 77);
@@ -105,7 +126,7 @@ TEST(CommandLine, AGroupAloneNamesItsCommands) {
   const Outcome outcome = run({"file"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.error,
-            "file command requires a subcommand\navailable subcommands: copy, list\n");
+            "file command requires a subcommand\navailable subcommands: copy, do, list\n");
 }
 
 TEST(CommandLine, AUsageErrorShowsTheUsageOfItsCommand) {
@@ -121,14 +142,15 @@ TEST(CommandLine, AUsageErrorShowsTheUsageOfItsCommand) {
   EXPECT_THAT(run({"file", "list", "x", "y"}).error,
               HasSubstr("Error: accepts 0 arg(s), received 2\n\nUsage:"));
   EXPECT_THAT(run({"file", "copy", "a", "b", "c"}).error,
-              HasSubstr("Error: accepts 2 arg(s), received 3\n\nUsage:"));
+              HasSubstr("Error: accepts between 1 and 2 arg(s), received 3\n\nUsage:"));
   EXPECT_THAT(run({"file", "copy", "--nope"}).error, HasSubstr("Error: unknown flag: --nope\n"));
 }
 
 TEST(CommandLine, AMissingArgumentOrValueIsAUsageError) {
   const Outcome argument = run({"file", "copy"});
   EXPECT_EQ(argument.code, 2);
-  EXPECT_THAT(argument.error, HasSubstr("Error: source is required\n\nUsage:\n  agbox file copy"));
+  EXPECT_THAT(argument.error, HasSubstr("Error: accepts between 1 and 2 arg(s), received 0\n\n"
+                                        "Usage:\n  agbox file copy"));
   const Outcome value = run({"file", "copy", "a", "--mode"});
   EXPECT_EQ(value.code, 2);
   EXPECT_THAT(value.error, HasSubstr("--mode"));

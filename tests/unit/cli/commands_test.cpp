@@ -3,11 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "cli/command_line.h"
-#include "unit/cli/captured_console.h"
-#include "unit/sdk/scripted_daemon.h"
+#include "unit/cli/commands_fixture.h"
 
 namespace agbox::cli {
 namespace {
@@ -15,30 +11,6 @@ namespace {
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
-
-class Commands : public testing::Test {
- protected:
-  Commands() {
-    std::filesystem::create_directory(folder_.path() / "agbox");
-    ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);
-  }
-  ~Commands() override { ::unsetenv("XDG_RUNTIME_DIR"); }
-
-  std::filesystem::path socket() const { return folder_.path() / "agbox/agboxd.sock"; }
-
-  int run(std::vector<std::string> arguments) {
-    CapturedConsole captured;
-    CommandLine line(all_commands());
-    const int code = line.run(std::move(arguments), captured.console());
-    out_ = captured.out();
-    error_ = captured.error();
-    return code;
-  }
-
-  test::ShortFolder folder_;
-  std::string out_;
-  std::string error_;
-};
 
 void introduce(test::ScriptedDaemon& daemon) {
   daemon.ping_response.set_daemon("agboxd");
@@ -66,7 +38,8 @@ TEST_F(Commands, PingAsJsonIsTheDaemonsAnswer) {
   EXPECT_EQ(
       out_,
       "{\n  \"version\": \"9.8.7\",\n  \"daemon\": \"agboxd\",\n  \"features\": [\n    \"x\"\n"
-      "  ],\n  \"instance_id\": \"11111111-2222-4333-8444-555555555555\"\n}\n");
+      "  ],\n  \"instance_id\": \"11111111-2222-4333-8444-555555555555\",\n"
+      "  \"engine\": \"\",\n  \"isolation_shortcoming\": \"\"\n}\n");
 }
 
 TEST_F(Commands, PingWithoutADaemonSaysHowToStartIt) {

@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "cli/printable.h"
@@ -76,6 +79,63 @@ TEST(Console, MessagesCannotDriveTheTerminal) {
   CapturedConsole captured;
   captured.console().error("no such image \x1b]0;owned\x07\x1b[2J");
   EXPECT_EQ(captured.error(), "no such image \\x1b]0;owned\\x07\\x1b[2J\n");
+}
+
+// What a terminal of `columns` was sent.
+class Terminal {
+ public:
+  explicit Terminal(unsigned short columns) {
+    EXPECT_EQ(::grantpt(master_.get()), 0);
+    EXPECT_EQ(::unlockpt(master_.get()), 0);
+    slave_ = UniqueFd(::open(::ptsname(master_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    EXPECT_EQ(::ioctl(slave_.get(), TIOCSWINSZ, &size), 0);
+  }
+  int fd() const { return slave_.get(); }
+  std::string received() const {
+    std::array<char, 4096> text{};
+    const ssize_t size = ::read(master_.get(), text.data(), text.size());
+    EXPECT_GT(size, 0);
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  }
+
+ private:
+  UniqueFd master_{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
+  UniqueFd slave_;
+};
+
+TEST(Console, AStatusIsRewrittenByTheNextAndWipedByAMessage) {
+  const Terminal terminal(80);
+  Console console(terminal.fd(), terminal.fd());
+  ASSERT_TRUE(console.is_terminal());
+  console.status("pulling:\n 10 %");
+  EXPECT_EQ(terminal.received(), "\r\x1b[Kpulling: 10 %");
+  console.status("pulling: \x1b[2J20 %");
+  EXPECT_EQ(terminal.received(), "\r\x1b[Kpulling: \\x1b[2J20 %");
+  console.error("ready");
+  EXPECT_EQ(terminal.received(), "\r\x1b[Kready\r\n");
+  console.error("again");
+  EXPECT_EQ(terminal.received(), "again\r\n");
+}
+
+TEST(Console, AStatusNeverWraps) {
+  const Terminal terminal(10);
+  Console console(terminal.fd(), terminal.fd());
+  console.status("0123456789abc");
+  EXPECT_EQ(terminal.received(), "\r\x1b[K012345678");
+}
+
+TEST(Console, WithoutATerminalThereIsNoStatus) {
+  CapturedConsole captured;
+  EXPECT_FALSE(captured.console().is_terminal());
+  captured.console().status("pulling");
+  captured.console().error("ready");
+  EXPECT_EQ(captured.error(), "ready\n");
+}
+
+TEST(Printable, ALineCannotPassForSeveral) {
+  EXPECT_EQ(printable_line("a\nstate=Ready\r\n\t b \n"), "a state=Ready\\x0d b");
+  EXPECT_EQ(printable_line("  "), "");
 }
 
 TEST(Printable, KeepsTextAndShowsControls) {

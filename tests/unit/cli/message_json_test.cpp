@@ -2,6 +2,7 @@
 #include "cli/message_json.h"
 
 #include <agbox/v1/service.pb.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace agbox::cli {
@@ -85,6 +86,19 @@ TEST(MessageJson, TimesAreTextAndUnsetMembersOfAOneofAreAbsent) {
   }
 }
 )");
+}
+
+TEST(MessageJson, OnOneLine) {
+  v1::CreateSpec spec;
+  spec.set_image("a\n  b,  c");
+  spec.add_command("x");
+  spec.add_command("y");
+  (*spec.mutable_labels())["k"] = "v";
+  EXPECT_THAT(message_json_line(spec),
+              testing::StartsWith(R"({"image": "a\n  b,  c", "mounts": [], "copies": [], )"));
+  EXPECT_THAT(message_json_line(spec), testing::HasSubstr(R"("labels": {"k": "v"}, "envs": {})"));
+  EXPECT_THAT(message_json_line(spec), testing::HasSubstr(R"("command": ["x", "y"], )"));
+  EXPECT_THAT(message_json_line(spec), testing::EndsWith("false}\n"));
 }
 
 TEST(MessageJson, DurationsBytesAndOptionals) {

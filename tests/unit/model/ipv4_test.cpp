@@ -34,5 +34,14 @@ TEST(Ipv4, SetHostBitsAreRefusedWithTheNetworkThatWasMeant) {
             "\"10.201.7.0/16\" has bits set behind its prefix; the network is 10.201.0.0/16");
 }
 
+TEST(Ipv4Network, OverlapsWhatSharesAnAddress) {
+  const auto network = [](std::string_view text) { return parse_ipv4_network(text).value(); };
+  EXPECT_TRUE(network("0.0.0.0/0").overlaps(network("255.255.255.255/32")));
+  EXPECT_TRUE(network("10.0.0.16/28").overlaps(network("10.0.0.0/8")));
+  EXPECT_FALSE(network("10.0.0.16/28").overlaps(network("10.0.0.32/28")));
+  EXPECT_FALSE(network("10.0.0.0/32").overlaps(network("10.0.0.1/32")));
+  EXPECT_EQ(network("10.0.0.0/28").last().text(), "10.0.0.15");
+}
+
 }  // namespace
 }  // namespace agbox

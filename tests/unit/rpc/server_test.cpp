@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "agbox/rpc/error_details.pb.h"
+#include "control/control_plane.h"
 #include "rpc/unix_listener.h"
 #include "unit/temp_folder.h"
 
@@ -42,7 +43,8 @@ class ServerTest : public testing::Test {
     if (!control_.joinable()) return;
     loop_->post([this] {
       listener_->close();
-      server_->shut_down(100ms, [this] { loop_->stop(); });
+      plane_->answer_who_waits();
+      server_->shut_down(100ms, [this] { plane_->shut_down([this] { loop_->stop(); }); });
     });
     control_.join();
   }
@@ -55,7 +57,22 @@ class ServerTest : public testing::Test {
     ControlLoop loop;
     loop_ = &loop;
     const UniqueFd folder(::open(temp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    auto server = RpcServer::start(loop, {.version = "1.2.3", .instance_id = "the-id"}, Logger());
+    const SystemClock clock;
+    auto store =
+        Store::open({.path = temp_.path() / "ids.db",
+                     .post = [&loop](std::function<void()> work) { loop.post(std::move(work)); },
+                     .clock = clock});
+    // No engine listens there, and any program will do as the guest that never runs.
+    ControlOptions options{.environment = {},
+                           .engine_socket = temp_.path() / "no-engine.sock",
+                           .state_root = temp_.path(),
+                           .guest_program = "/bin/true",
+                           .address_pool = parse_ipv4_network("10.201.0.0/16").value(),
+                           .created_with = {}};
+    auto plane = ControlPlane::start(loop, **store, clock, std::move(options), Logger());
+    plane_ = plane->get();
+    auto server =
+        RpcServer::start(loop, **plane, {.version = "1.2.3", .instance_id = "the-id"}, Logger());
     auto listener = UnixListener::open(loop, folder.get(), path_, Logger());
     server_ = server->get();
     listener_ = listener->get();
@@ -67,6 +84,7 @@ class ServerTest : public testing::Test {
   TempFolder temp_;
   std::string path_ = temp_.path() / "agboxd.sock";
   ControlLoop* loop_ = nullptr;
+  ControlPlane* plane_ = nullptr;
   RpcServer* server_ = nullptr;
   UnixListener* listener_ = nullptr;
   std::jthread control_;
@@ -100,26 +118,38 @@ TEST_F(ServerTest, WhatIsNotBuiltYetSaysSo) {
     expect_unimplemented((stub_.get()->*method)(&context, request, &response), name);
   };
   using Stub = v1::SandboxService::Stub;
-  call(&Stub::CreateSandbox, v1::CreateSandboxRequest(), v1::CreateSandboxResponse(),
-       "CreateSandbox");
-  call(&Stub::GetSandbox, v1::GetSandboxRequest(), v1::GetSandboxResponse(), "GetSandbox");
-  call(&Stub::ListSandboxes, v1::ListSandboxesRequest(), v1::ListSandboxesResponse(),
-       "ListSandboxes");
   call(&Stub::ResumeSandbox, v1::ResumeSandboxRequest(), v1::AcceptedResponse(), "ResumeSandbox");
   call(&Stub::StopSandbox, v1::StopSandboxRequest(), v1::AcceptedResponse(), "StopSandbox");
-  call(&Stub::DeleteSandbox, v1::DeleteSandboxRequest(), v1::AcceptedResponse(), "DeleteSandbox");
-  call(&Stub::DeleteSandboxes, v1::DeleteSandboxesRequest(), v1::DeleteSandboxesResponse(),
-       "DeleteSandboxes");
   call(&Stub::CreateExec, v1::CreateExecRequest(), v1::CreateExecResponse(), "CreateExec");
   call(&Stub::CancelExec, v1::CancelExecRequest(), v1::AcceptedResponse(), "CancelExec");
   call(&Stub::GetExec, v1::GetExecRequest(), v1::GetExecResponse(), "GetExec");
   call(&Stub::ListActiveExecs, v1::ListActiveExecsRequest(), v1::ListActiveExecsResponse(),
        "ListActiveExecs");
+}
 
-  const auto stream = stub_->SubscribeSandboxEvents(&context_, {});
+TEST_F(ServerTest, WithoutAnEngineACreateIsUnavailableAndReservesNothing) {
+  v1::CreateSandboxRequest request;
+  request.mutable_create_spec()->set_image("busybox");
+  request.set_sandbox_id("box-1");
+  v1::CreateSandboxResponse created;
+  const grpc::Status status = stub_->CreateSandbox(&context_, request, &created);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("the Docker Engine does not answer"));
+
+  grpc::ClientContext context;
+  v1::GetSandboxRequest get;
+  get.set_sandbox_id("box-1");
+  v1::GetSandboxResponse got;
+  EXPECT_EQ(stub_->GetSandbox(&context, get, &got).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServerTest, AStreamOfAnUnknownSandboxEndsWithNotFound) {
+  v1::SubscribeSandboxEventsRequest request;
+  request.set_sandbox_id("nobody");
+  const auto stream = stub_->SubscribeSandboxEvents(&context_, request);
   v1::SandboxEvent event;
   EXPECT_FALSE(stream->Read(&event));
-  expect_unimplemented(stream->Finish(), "SubscribeSandboxEvents");
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(ServerTest, AMessageAbove4MiBIsRefused) {

@@ -205,13 +205,13 @@ v1::SandboxEvent numbered(std::uint64_t sequence) {
 
 TEST_F(RawClientTest, AStreamYieldsItsEventsThenItsEnd) {
   ScriptedDaemon daemon(socket());
-  daemon.events = {numbered(1), numbered(2)};
+  daemon.events = {numbered(7), numbered(8), numbered(9)};
   v1::SubscribeSandboxEventsRequest request;
   request.set_sandbox_id("box-1");
   request.set_from_sequence(7);
   EventStream stream = client().subscribe_sandbox_events(request);  // outlives its client
 
-  for (const std::uint64_t sequence : {1u, 2u}) {
+  for (const std::uint64_t sequence : {8u, 9u}) {
     const auto event = stream.next();
     ASSERT_TRUE(event.has_value() && event->has_value());
     EXPECT_EQ((*event)->sequence(), sequence);

@@ -4,6 +4,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -38,7 +39,9 @@ grpc::Status ErrorInfoBytes::status() const {
   return {static_cast<grpc::StatusCode>(code), message, wire()};
 }
 
-ScriptedDaemon::ScriptedDaemon(const std::filesystem::path& socket) {
+ScriptedDaemon::ScriptedDaemon(const std::filesystem::path& socket,
+                               const std::function<void(ScriptedDaemon&)>& prepare) {
+  if (prepare) prepare(*this);
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket.string(), grpc::InsecureServerCredentials());
   builder.RegisterService(this);
@@ -60,6 +63,14 @@ void ScriptedDaemon::remember(const char* method, const google::protobuf::Messag
   const std::lock_guard lock(mutex_);
   const std::string text = request.ShortDebugString();
   calls_.push_back(text.empty() ? method : method + (" " + text));
+  called_.notify_all();
+}
+
+bool ScriptedDaemon::wait_for_call(const std::string& method) {
+  std::unique_lock lock(mutex_);
+  return called_.wait_for(lock, std::chrono::seconds(10), [&] {
+    return std::ranges::any_of(calls_, [&](const auto& call) { return call.starts_with(method); });
+  });
 }
 
 void ScriptedDaemon::wait_until_cancelled(grpc::ServerContext* context) {
@@ -103,15 +114,23 @@ grpc::Status ScriptedDaemon::CreateSandbox(grpc::ServerContext* context,
 grpc::Status ScriptedDaemon::GetSandbox(grpc::ServerContext* context,
                                         const v1::GetSandboxRequest* request,
                                         v1::GetSandboxResponse* response) {
+  const auto found = sandboxes.find(request->sandbox_id());
+  *response->mutable_sandbox() = found == sandboxes.end() ? sandbox : found->second;
   return answer<v1::GetSandboxResponse>(context, "GetSandbox", *request, response,
-                                        [](ScriptedDaemon& daemon, v1::GetSandboxResponse& out) {
-                                          *out.mutable_sandbox() = daemon.sandbox;
-                                        });
+                                        [](ScriptedDaemon&, v1::GetSandboxResponse&) {});
 }
 
 grpc::Status ScriptedDaemon::ListSandboxes(grpc::ServerContext* context,
                                            const v1::ListSandboxesRequest* request,
                                            v1::ListSandboxesResponse* response) {
+  if (!pages.empty()) {
+    const std::string& token = request->page_token();
+    const std::size_t page = token.empty() ? 0 : std::stoul(token);
+    *response = pages.at(page);
+    if (page + 1 < pages.size()) response->set_next_page_token(std::to_string(page + 1));
+    remember("ListSandboxes", *request);
+    return status;
+  }
   return answer<v1::ListSandboxesResponse>(
       context, "ListSandboxes", *request, response,
       [](ScriptedDaemon& daemon, v1::ListSandboxesResponse& out) {
@@ -143,6 +162,10 @@ grpc::Status ScriptedDaemon::DeleteSandboxes(grpc::ServerContext* context,
   return answer<v1::DeleteSandboxesResponse>(
       context, "DeleteSandboxes", *request, response,
       [](ScriptedDaemon& daemon, v1::DeleteSandboxesResponse& out) {
+        if (daemon.deleted) {
+          out = *daemon.deleted;
+          return;
+        }
         out.add_deleted_sandbox_ids(daemon.sandbox.sandbox_id());
         out.set_deleted_count(1);
       });
@@ -153,10 +176,11 @@ grpc::Status ScriptedDaemon::SubscribeSandboxEvents(
     grpc::ServerWriter<v1::SandboxEvent>* writer) {
   remember("SubscribeSandboxEvents", *request);
   for (const v1::SandboxEvent& event : events) {
+    if (event.sequence() <= request->from_sequence()) continue;
     if (!writer->Write(event)) return grpc::Status::CANCELLED;
   }
   if (silent || keep_streams_open) wait_until_cancelled(context);
-  return status;
+  return stream_status.ok() ? status : stream_status;
 }
 
 grpc::Status ScriptedDaemon::CreateExec(grpc::ServerContext* context,

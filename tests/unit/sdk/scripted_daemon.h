@@ -8,8 +8,11 @@
 
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +47,9 @@ struct ErrorInfoBytes {
 
 class ScriptedDaemon final : private v1::SandboxService::Service {
  public:
-  explicit ScriptedDaemon(const std::filesystem::path& socket);
+  // `prepare` is for a daemon that a client may find as soon as it listens.
+  explicit ScriptedDaemon(const std::filesystem::path& socket,
+                          const std::function<void(ScriptedDaemon&)>& prepare = {});
   ~ScriptedDaemon() override;
 
   // What the next calls are answered with. Responses are taken where their type fits the call.
@@ -52,7 +57,16 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   v1::PingResponse ping_response;
   v1::SandboxHandle sandbox;
   v1::ExecStatus exec;
+  // Of GetSandbox, where the test has several; any other id is answered with `sandbox`.
+  std::map<std::string, v1::SandboxHandle> sandboxes;
+  // Of ListSandboxes and DeleteSandboxes, where `sandbox` alone is not the answer. Each page but
+  // the last names the next one.
+  std::vector<v1::ListSandboxesResponse> pages;
+  std::optional<v1::DeleteSandboxesResponse> deleted;
+  // Each subscriber gets those behind the sequence that it names.
   std::vector<v1::SandboxEvent> events;
+  // How a stream ends, where it is not as every call does.
+  grpc::Status stream_status;
   // Calls and streams stay unanswered until the client gives up.
   bool silent = false;
   // A stream stays open behind its last event until the client gives up.
@@ -60,6 +74,8 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
 
   // "<method> <short text of the request>", in the order of arrival.
   std::vector<std::string> calls() const;
+  // Blocks until a call of this method has come; false where none does within ten seconds.
+  bool wait_for_call(const std::string& method);
 
  private:
   template <class Response>
@@ -99,6 +115,7 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
                                v1::ListActiveExecsResponse*) override;
 
   mutable std::mutex mutex_;
+  std::condition_variable called_;
   std::vector<std::string> calls_;
   std::unique_ptr<grpc::Server> server_;
 };

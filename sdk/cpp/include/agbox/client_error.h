@@ -21,6 +21,7 @@ enum class ErrorKind {
   SandboxNotReady,
   SandboxInvalidState,
   SandboxSequenceExpired,
+  SandboxFailed,  // a wait ended: the sandbox went where the goal does not follow any more
   ExecNotFound,
   ExecAlreadyTerminal,
   ExecNotRunning,

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private Docker Engine with a daemon of ours on it, and the same work done by hand.
+
+The engine, its networks and everything else come from the test kit and are gone afterwards. `Raw` is
+what a careful person would write against the engine's API: one call after the other, containers and
+networks configured exactly as the daemon configures its own, because they are copied from one.
+"""
+import contextlib
+import itertools
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from server import cpu_ms
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.abandoned import remove_abandoned  # noqa: E402
+from support.contract import Contract  # noqa: E402
+from support.daemon import PrivateDaemon  # noqa: E402
+from support.engine import KINDS, PrivateEngine  # noqa: E402
+from support.images import make_image  # noqa: E402
+from support.process import all_processes, descendants  # noqa: E402
+from support.run_folder import RunFolder  # noqa: E402
+
+IMAGE = "agents-sandbox/bench:local"
+# Nobody listens there, so the engine refuses the pull at once.
+NO_IMAGE = "127.0.0.1:1/agents-sandbox/nowhere:local"
+CONFIG = '[network]\ndns = ["192.0.2.53"]\naddress_pool = "10.240.0.0/16"\n'
+RAW_POOL = "10.241"
+READY, FAILED, DELETED = 2, 3, 6
+PATIENCE = 300.0
+
+
+class Sandboxes:
+    """Our side: sandboxes through the daemon, with one stream of events each."""
+
+    def __init__(self, contract: Contract, channel, folder: Path):
+        self._contract = contract
+        self._stub = contract.stub(channel)
+        self._names = itertools.count()
+        self.folder = folder
+
+    def create(self, image: str = IMAGE) -> "Created":
+        service = self._contract.service
+        request = service.CreateSandboxRequest(
+            create_spec=self._contract.spec.CreateSpec(image=image),
+            sandbox_id=f"bench-{self.folder.name}-{next(self._names)}")
+        began = time.monotonic()
+        name = self._stub.CreateSandbox(request, timeout=PATIENCE).sandbox.sandbox_id
+        accepted = time.monotonic()
+        last = self._follow(name, 0, (READY, FAILED))
+        ended = time.monotonic()
+        if last.sandbox_state != (READY if image == IMAGE else FAILED):
+            raise RuntimeError(f"sandbox {name}: {last.sandbox_phase.error_message or last}")
+        return Created(name, (ended - began) * 1000, (accepted - began) * 1000, last.sequence)
+
+    def delete(self, created: "Created") -> float:
+        request = self._contract.service.DeleteSandboxRequest(sandbox_id=created.name)
+        began = time.monotonic()
+        self._stub.DeleteSandbox(request, timeout=PATIENCE)
+        last = self._follow(created.name, created.sequence, (DELETED, FAILED))
+        ended = time.monotonic()
+        if last.sandbox_state != DELETED:
+            raise RuntimeError(f"sandbox {created.name}: {last.sandbox_phase.error_message}")
+        return (ended - began) * 1000
+
+    def _follow(self, name: str, after: int, states: tuple[int, ...]):
+        """The first event after `after` with one of these states."""
+        request = self._contract.service.SubscribeSandboxEventsRequest(sandbox_id=name,
+                                                                       from_sequence=after)
+        stream = self._stub.SubscribeSandboxEvents(request, timeout=PATIENCE)
+        try:
+            for event in stream:
+                if event.sandbox_state in states:
+                    return event
+        finally:
+            stream.cancel()
+        raise RuntimeError(f"sandbox {name}: its stream ended before it was done")
+
+
+@dataclass(frozen=True)
+class Created:
+    name: str
+    ms: float
+    accepted_ms: float = 0.0
+    sequence: int = 0  # of its newest event
+
+
+class Raw:
+    """The engine's API by hand, in the shape of a sample that the daemon made."""
+
+    def __init__(self, engine: PrivateEngine, folder: Path, sample: str):
+        self._api = engine.api
+        self._numbers = itertools.count()
+        self._sample_container = self._api.call("GET", f"/containers/agbox-primary-{sample}/json").json()
+        self._sample_network = self._api.call("GET", f"/networks/agbox-net-{sample}").json()
+        self._link = folder / "raw-link"  # where the sample has its link to the daemon
+        self._link.mkdir(exist_ok=True)
+
+    def create(self) -> Created:
+        number = next(self._numbers)
+        name = f"raw-{number}"
+        network, container = self._network(name, number), self._container(name)
+        began = time.monotonic()
+        self._api.call("POST", "/networks/create", json_body=network, timeout=PATIENCE)
+        made = self._api.call("POST", "/containers/create", query={"name": name},
+                              json_body=container, timeout=PATIENCE).json()
+        self._api.call("POST", f"/containers/{made['Id']}/start", timeout=PATIENCE)
+        return Created(name, (time.monotonic() - began) * 1000)
+
+    def delete(self, created: Created) -> float:
+        name = created.name
+        began = time.monotonic()
+        self._api.call("POST", f"/containers/{name}/kill", timeout=PATIENCE)
+        self._api.call("DELETE", f"/containers/{name}", query={"v": "true"}, timeout=PATIENCE)
+        self._api.call("DELETE", f"/networks/{name}", timeout=PATIENCE)
+        return (time.monotonic() - began) * 1000
+
+    def _network(self, name: str, number: int) -> dict:
+        sample = self._sample_network
+        subnet = f"{RAW_POOL}.{number // 16 % 256}.{number % 16 * 16}/28"
+        return {"Name": name, "CheckDuplicate": True, "Driver": sample["Driver"],
+                "EnableIPv6": sample["EnableIPv6"], "Internal": sample["Internal"],
+                "Labels": renamed(sample["Labels"]),
+                "Options": {"com.docker.network.bridge.name": f"agbraw{number}"},
+                "IPAM": {"Driver": "default", "Config": [{"Subnet": subnet}]}}
+
+    def _container(self, name: str) -> dict:
+        config, host = dict(self._sample_container["Config"]), dict(self._sample_container["HostConfig"])
+        config.pop("Hostname", None)  # the engine's choice
+        config["Labels"] = renamed(config["Labels"])
+        host["NetworkMode"] = name
+        host["Mounts"] = [mount | ({"Source": str(self._link)} if mount["Target"] == "/.agbox-link" else {})
+                          for mount in host["Mounts"]]
+        return config | {"HostConfig": host, "NetworkingConfig": {"EndpointsConfig": {name: {}}}}
+
+
+def renamed(labels: dict[str, str]) -> dict[str, str]:
+    """As many and as long as ours, but not ours: the daemon would take them for its own."""
+    return {f"raw{key[3:]}": value for key, value in labels.items()}
+
+
+@dataclass
+class EngineWorld:
+    engine: PrivateEngine
+    daemon: PrivateDaemon
+    sandboxes: Sandboxes
+    raw: Raw
+
+    def cpu_ms(self) -> float:
+        """What the daemon, the engine, containerd and the shims have spent so far."""
+        processes = {self.daemon.pid} | descendants([self.engine.pid], all_processes()) | {self.engine.pid}
+        return sum(cpu_ms(pid) for pid in processes)
+
+
+@contextlib.contextmanager
+def engine_world(build: Path) -> Iterator[EngineWorld]:
+    remove_abandoned()
+    run_folder = RunFolder()
+    with contextlib.ExitStack() as stack:
+        stack.callback(run_folder.remove)
+        contract = Contract(run_folder.new_folder("c"))
+        engine = stack.enter_context(PrivateEngine(KINDS["20.10"], run_folder))
+        make_image(engine.api, IMAGE)
+        folder = run_folder.new_folder("d")
+        daemon = stack.enter_context(PrivateDaemon(
+            build / "bin", folder, docker_host=engine.docker_host,
+            network_namespace=engine.network_namespace, config=CONFIG))
+        daemon.start()
+        daemon.wait_for_message("engine answers")
+        channel = stack.enter_context(daemon.channel())
+        sandboxes = Sandboxes(contract, channel, folder)
+        sample = sandboxes.create()
+        world = EngineWorld(engine, daemon, sandboxes, Raw(engine, run_folder.path, sample.name))
+        world.raw.delete(world.raw.create())  # once unmeasured, as the sample was
+        yield world
+        sandboxes.delete(sample)
+        if code := daemon.stop():
+            raise RuntimeError(f"agboxd ended with {code}: {daemon.process.tail()}")
+
+
+def side_by_side(work, count: int) -> list:
+    """The results of `count` calls made at once; the first failure is raised."""
+    with ThreadPoolExecutor(count) as pool:
+        return [future.result() for future in [pool.submit(work, i) for i in range(count)]]

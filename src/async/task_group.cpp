@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "async/task_group.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+#include <utility>
+
+#include "base/check.h"
+
+namespace agbox {
+namespace {
+
+asio::awaitable<void> run(asio::awaitable<void> task) {
+  // Failures are values: a cancelled await reports it instead of throwing.
+  co_await asio::this_coro::throw_if_cancelled(false);
+  // Never inside spawn(): whoever spawns has its own line to finish first.
+  co_await asio::post(asio::use_awaitable);
+  co_await std::move(task);
+}
+
+std::string what(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "not a std::exception";
+  }
+}
+
+}  // namespace
+
+TaskGroup::TaskGroup(asio::any_io_executor executor)
+    : executor_(std::move(executor)), idle_(executor_, asio::steady_timer::time_point::max()) {}
+
+TaskGroup::~TaskGroup() {
+  AGBOX_CHECK(running_.empty(), "join() before destruction");
+}
+
+std::shared_ptr<asio::cancellation_signal> TaskGroup::spawn(std::string name,
+                                                            asio::awaitable<void> task) {
+  auto signal = std::make_shared<asio::cancellation_signal>();
+  const auto entry = running_.insert(running_.end(), signal);
+  auto ended = [this, entry, signal, name = std::move(name)](const std::exception_ptr& failure) {
+    if (failure) die(name + ": an exception left the task: " + what(failure));
+    running_.erase(entry);
+    if (running_.empty()) idle_.cancel();
+  };
+  asio::co_spawn(executor_, run(std::move(task)),
+                 asio::bind_cancellation_slot(signal->slot(), std::move(ended)));
+  return signal;
+}
+
+void TaskGroup::cancel() {
+  const auto asked = running_;  // a task may end, and leave the list, while it is being asked
+  for (const auto& signal : asked) signal->emit(asio::cancellation_type::terminal);
+}
+
+asio::awaitable<void> TaskGroup::join() {
+  while (!running_.empty()) {
+    co_await idle_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+}  // namespace agbox

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns the coroutines of one object: nothing runs that nobody waits for. Declare it last among the
+// members, because its tasks may use everything above it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <list>
+#include <memory>
+#include <string>
+
+namespace agbox {
+
+namespace asio = boost::asio;
+
+class TaskGroup {
+ public:
+  explicit TaskGroup(asio::any_io_executor executor);
+  ~TaskGroup();  // join() comes first
+  TaskGroup(const TaskGroup&) = delete;
+
+  // Runs the task on the executor. An exception that leaves it is a bug and ends the process. The
+  // signal asks this one task to end; it does nothing any more once the task has.
+  std::shared_ptr<asio::cancellation_signal> spawn(std::string name, asio::awaitable<void> task);
+
+  // Asks every task to end: what it awaits comes back as cancelled.
+  void cancel();
+
+  // Comes back when no task is left.
+  asio::awaitable<void> join();
+
+ private:
+  asio::any_io_executor executor_;
+  asio::steady_timer idle_;
+  std::list<std::shared_ptr<asio::cancellation_signal>> running_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox sandbox create: a new sandbox, and the wait until it is ready.
+#include <agbox/sandbox_wait.h>
+
+#include <memory>
+#include <utility>
+
+#include "cli/commands/commands.h"
+#include "cli/daemon_client.h"
+#include "cli/elapsed.h"
+#include "cli/file_text.h"
+#include "cli/interrupt.h"
+#include "cli/key_value_flag.h"
+#include "cli/message_json.h"
+#include "cli/phase_report.h"
+#include "cli/printable.h"
+#include "model/duration.h"
+
+namespace agbox::cli {
+
+namespace {
+
+constexpr const char* kDefaultImage = "ghcr.io/agents-sandbox/coding-runtime:latest";
+// What a daemon takes in one request.
+constexpr std::size_t kLargestYaml = std::size_t{4} << 20;
+
+struct CreateFlags {
+  explicit CreateFlags(CLI::App& command)
+      : labels(command, "--label", "A label of the sandbox; may be repeated"),
+        envs(command, "--env", "A variable of its environment; may be repeated") {}
+
+  KeyValueFlag labels;
+  KeyValueFlag envs;
+  std::string image = kDefaultImage;
+  std::string sandbox_id;
+  std::string idle_ttl;
+  std::string cpu_limit;
+  std::string memory_limit;
+  std::string yaml_file;
+  bool bypass_entrypoint = false;
+  bool json = false;
+  bool quiet = false;
+  CLI::Option* image_flag = nullptr;
+  CLI::Option* idle_ttl_flag = nullptr;
+  CLI::Option* yaml_file_flag = nullptr;
+  std::vector<std::string> command;
+};
+
+// What was asked for, or why not and with which exit code.
+struct Refusal {
+  ExitCode code;
+  std::string message;
+};
+template <class T>
+using Parsed = std::expected<T, Refusal>;
+
+std::unexpected<Refusal> usage(std::string message) {
+  return std::unexpected(Refusal{kUsageError, std::move(message)});
+}
+
+Parsed<google::protobuf::Duration> parse_idle_ttl(const std::string& text) {
+  const auto ttl = parse_duration(text);
+  if (!ttl) {
+    return usage("--idle-ttl: invalid duration \"" + text +
+                 "\": write for example 30m, 1h30m or 0");
+  }
+  if (ttl->count() < 0) return usage("--idle-ttl must not be negative");
+  google::protobuf::Duration out;
+  out.set_seconds(ttl->count() / 1'000'000'000);
+  out.set_nanos(static_cast<std::int32_t>(ttl->count() % 1'000'000'000));
+  return out;
+}
+
+Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
+  v1::CreateSandboxRequest request;
+  request.set_sandbox_id(flags.sandbox_id);
+  v1::CreateSpec& spec = *request.mutable_create_spec();
+  // A file may name the image; only what was typed overrides it.
+  const bool is_from_yaml = flags.yaml_file_flag->count() > 0;
+  if (!is_from_yaml || flags.image_flag->count() > 0) spec.set_image(flags.image);
+  const auto labels = flags.labels.values();
+  if (!labels) return usage(labels.error());
+  spec.mutable_labels()->insert(labels->begin(), labels->end());
+  const auto envs = flags.envs.values();
+  if (!envs) return usage(envs.error());
+  spec.mutable_envs()->insert(envs->begin(), envs->end());
+  if (flags.idle_ttl_flag->count() > 0) {
+    auto ttl = parse_idle_ttl(flags.idle_ttl);
+    if (!ttl) return std::unexpected(ttl.error());
+    *spec.mutable_idle_ttl() = *ttl;
+  }
+  spec.mutable_command()->Assign(flags.command.begin(), flags.command.end());
+  spec.set_cpu_limit(flags.cpu_limit);
+  spec.set_memory_limit(flags.memory_limit);
+  spec.set_bypass_entrypoint(flags.bypass_entrypoint);
+  if (is_from_yaml) {
+    auto yaml = read_file(flags.yaml_file, kLargestYaml);
+    if (!yaml) {
+      return std::unexpected(
+          Refusal{kRuntimeError, "read yaml file " + flags.yaml_file + ": " + yaml.error()});
+    }
+    request.set_config_yaml(std::move(*yaml));
+  }
+  return request;
+}
+
+int explain_no_ready(Console& console, const std::string& id, const Interrupt& interrupt,
+                     const sdk::Error& error) {
+  const std::string remove = "agbox sandbox delete " + id;
+  switch (error.kind) {
+    case sdk::ErrorKind::Cancelled:
+      console.error("Stopped waiting; sandbox " + id + " goes on without us.\n" +
+                    "  Show sandbox:       agbox sandbox get " + id +
+                    "\n  Delete sandbox:     " + remove);
+      return interrupt.exit_code();
+    case sdk::ErrorKind::SandboxFailed:
+      console.error(error.message + "\n  Delete sandbox:     " + remove);
+      return kRuntimeError;
+    default:
+      return fail_call(console, "wait for sandbox ready", error);
+  }
+}
+
+int create_sandbox(Console& console, const CreateFlags& flags) {
+  const auto request = request_of(flags);
+  if (!request) {
+    console.error(request.error().message);
+    return request.error().code;
+  }
+  const auto client = open_client(console);
+  if (!client) return kRuntimeError;
+  const SystemClock clock;
+  const BootTime began = clock.boot_now();
+  const auto created = client->create_sandbox(*request, kNoTimeout);
+  if (!created) return fail_call(console, "create sandbox", created.error());
+  if (flags.json) {
+    console.out(message_json(*created));
+    return kSuccess;
+  }
+
+  const std::string& id = created->sandbox().sandbox_id();
+  const Interrupt interrupt;
+  PhaseReport phases(console, clock);
+  sdk::WaitOptions waiting{.follow = {.stop = interrupt.token()}};
+  if (!flags.quiet) {
+    console.error("Waiting for sandbox " + id + " to be ready...");
+    waiting.on_event = [&phases](const v1::SandboxEvent& event) { phases.show(event); };
+  }
+  const auto ready = sdk::wait_for_sandbox(*client, id, sdk::SandboxGoal::Ready, waiting);
+  if (!ready) return explain_no_ready(console, id, interrupt, ready.error());
+  if (flags.quiet) {
+    console.out(printable_line(id) + "\n");
+    return kSuccess;
+  }
+  console.error("Sandbox ready in " + seconds_text(clock.boot_now() - began) +
+                ".\n  Show sandbox:       agbox sandbox get " + id +
+                "\n  Delete sandbox:     agbox sandbox delete " + id);
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_sandbox_create(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand(
+      "create", "Create a sandbox and wait until it is ready; a command behind -- runs in it");
+  // Shared by the parser, which sets them, and the action, which reads them later.
+  auto flags = std::make_shared<CreateFlags>(command);
+  const auto text = [&command](const std::string& name, std::string& value, const std::string& type,
+                               const std::string& description) {
+    return command.add_option(name, value, description)->type_name(type)->take_last();
+  };
+  flags->image_flag = text("--image", flags->image, "IMAGE",
+                           std::string("What it is made from (default ") + kDefaultImage + ")");
+  text("--sandbox-id", flags->sandbox_id, "ID", "Its id (default: the daemon makes one)");
+  flags->idle_ttl_flag = text("--idle-ttl", flags->idle_ttl, "DURATION",
+                              "Stop it after so long without an exec, for example 30m; 0: never");
+  text("--cpu-limit", flags->cpu_limit, "CPUS", "At most so much CPU time, for example 1.5");
+  text("--memory-limit", flags->memory_limit, "SIZE", "At most so much memory, for example 2g");
+  command.add_flag("--no-entrypoint", flags->bypass_entrypoint,
+                   "Do not run the image's ENTRYPOINT");
+  flags->yaml_file_flag = text("--yaml-file", flags->yaml_file, "PATH",
+                               "A file that describes the sandbox; flags override it");
+  CLI::Option* json = command.add_flag("--json", flags->json,
+                                       "Print the daemon's answer as JSON at once, do not wait");
+  command.add_flag("-q,--quiet", flags->quiet, "Say nothing but the id, when it is ready")
+      ->excludes(json);
+  line.takes_words_after_dashes(command, flags->command);
+  line.on(command, [flags](Console& console) { return create_sandbox(console, *flags); });
+}
+
+}  // namespace agbox::cli

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox sandbox get: one sandbox, a line per fact.
+#include <google/protobuf/util/time_util.h>
+
+#include <memory>
+
+#include "cli/commands/commands.h"
+#include "cli/daemon_client.h"
+#include "cli/message_json.h"
+#include "cli/printable.h"
+#include "cli/sandbox_text.h"
+
+namespace agbox::cli {
+
+namespace {
+
+struct GetFlags {
+  std::string sandbox_id;
+  bool json = false;
+};
+
+// 2006-01-02T15:04:05Z
+std::string second_text(const google::protobuf::Timestamp& time) {
+  return google::protobuf::util::TimeUtil::ToString(
+      google::protobuf::util::TimeUtil::SecondsToTimestamp(time.seconds()));
+}
+
+std::string text_of(const v1::SandboxHandle& sandbox) {
+  std::string out;
+  const auto add = [&out](const std::string& name, const std::string& value) {
+    out += name + "=" + printable_line(value) + "\n";
+  };
+  add("sandbox_id", sandbox.sandbox_id());
+  add("state", state_text(sandbox.state()));
+  add("image", sandbox.image());
+  if (sandbox.has_created_at()) add("created_at", second_text(sandbox.created_at()));
+  if (!sandbox.labels().empty()) add("labels", labels_json(sandbox));
+  if (!sandbox.error_code().empty()) {
+    add("error_code", sandbox.error_code());
+    add("error_message", sandbox.error_message());
+  }
+  return out;
+}
+
+int get_sandbox(Console& console, const GetFlags& flags) {
+  const auto client = open_client(console);
+  if (!client) return kRuntimeError;
+  v1::GetSandboxRequest request;
+  request.set_sandbox_id(flags.sandbox_id);
+  const auto answer = client->get_sandbox(request);
+  if (!answer) return fail_call(console, "get sandbox", answer.error());
+  console.out(flags.json ? message_json(*answer) : text_of(answer->sandbox()));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_sandbox_get(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand("get", "Show one sandbox");
+  // Shared by the parser, which sets them, and the action, which reads them later.
+  auto flags = std::make_shared<GetFlags>();
+  command.add_option("sandbox_id", flags->sandbox_id, "Which one")->required();
+  command.add_flag("--json", flags->json, "Print JSON");
+  line.on(command, [flags](Console& console) { return get_sandbox(console, *flags); });
+}
+
+}  // namespace agbox::cli

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox sandbox list: all sandboxes, newest first.
+#include <memory>
+
+#include "base/clock.h"
+#include "cli/commands/commands.h"
+#include "cli/daemon_client.h"
+#include "cli/elapsed.h"
+#include "cli/key_value_flag.h"
+#include "cli/message_json.h"
+#include "cli/sandbox_text.h"
+#include "cli/table.h"
+
+namespace agbox::cli {
+
+namespace {
+
+struct ListFlags {
+  explicit ListFlags(CLI::App& command)
+      : labels(command, "--label", "Only sandboxes with this label; may be repeated") {}
+
+  KeyValueFlag labels;
+  bool include_deleted = false;
+  bool json = false;
+};
+
+// Every page in one answer.
+sdk::Result<v1::ListSandboxesResponse> list_all(const sdk::RawClient& client,
+                                                v1::ListSandboxesRequest request) {
+  v1::ListSandboxesResponse all;
+  while (true) {
+    auto page = client.list_sandboxes(request);
+    if (!page) return std::unexpected(page.error());
+    all.mutable_sandboxes()->MergeFrom(page->sandboxes());
+    if (page->next_page_token().empty()) return all;
+    if (page->next_page_token() == request.page_token()) {
+      return std::unexpected(
+          sdk::Error{.message = "agboxd repeats the page \"" + request.page_token() +
+                                "\" for ever; restart it, and agbox and agboxd of one version"});
+    }
+    request.set_page_token(page->next_page_token());
+  }
+}
+
+std::string table_of(const v1::ListSandboxesResponse& list, WallTime now) {
+  Table table({"SANDBOX ID", "CREATED", "STATUS", "LABELS", "ERROR"});
+  for (const v1::SandboxHandle& sandbox : list.sandboxes()) {
+    const std::string created =
+        sandbox.has_created_at() ? age_text(sandbox.created_at(), now) + " ago" : "-";
+    std::string status = state_text(sandbox.state());
+    if (sandbox.has_state_changed_at()) status += " " + age_text(sandbox.state_changed_at(), now);
+    table.add(
+        {sandbox.sandbox_id(), created, status, labels_text(sandbox), sandbox.error_message()});
+  }
+  return table.text();
+}
+
+int list_sandboxes(Console& console, const ListFlags& flags) {
+  const auto labels = flags.labels.values();
+  if (!labels) return refuse_usage(console, labels.error());
+  const auto client = open_client(console);
+  if (!client) return kRuntimeError;
+  v1::ListSandboxesRequest request;
+  request.set_include_deleted(flags.include_deleted);
+  request.mutable_label_selector()->insert(labels->begin(), labels->end());
+  const auto list = list_all(*client, std::move(request));
+  if (!list) return fail_call(console, "list sandboxes", list.error());
+  console.out(flags.json ? message_json(*list) : table_of(*list, SystemClock().wall_now()));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_sandbox_list(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand("list", "List sandboxes, newest first");
+  // Shared by the parser, which sets them, and the action, which reads them later.
+  auto flags = std::make_shared<ListFlags>(command);
+  command.add_flag("--include-deleted", flags->include_deleted,
+                   "Also those that were deleted, while their history is kept");
+  command.add_flag("--json", flags->json, "Print JSON");
+  line.on(command, [flags](Console& console) { return list_sandboxes(console, *flags); });
+}
+
+}  // namespace agbox::cli

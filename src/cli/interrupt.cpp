@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/interrupt.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+
+#include "base/check.h"
+
+namespace agbox::cli {
+
+namespace {
+
+std::atomic<int> pipe_of_handler = -1;
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler reads it");
+
+void tell_pipe(int fd, int signal) {
+  const char byte = static_cast<char>(signal);
+  // The pipe is empty but for a few bytes: it takes one more.
+  static_cast<void>(!::write(fd, &byte, 1));
+}
+
+void on_signal(int signal) {
+  const int saved = errno;
+  tell_pipe(pipe_of_handler, signal);
+  errno = saved;
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  std::array<int, 2> ends{};
+  // Without a pipe a signal simply ends the program, as it does before and after.
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  reader_ = UniqueFd(ends[0]);
+  writer_ = UniqueFd(ends[1]);
+  AGBOX_CHECK(pipe_of_handler.exchange(writer_.get()) == -1, "one Interrupt at a time");
+  watcher_ = std::thread([this] { watch(); });
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction former{};
+    ::sigaction(signal, nullptr, &former);
+    if (former.sa_handler == SIG_IGN) continue;  // whoever started us wants it so (nohup, `&`)
+    struct sigaction action{};
+    action.sa_handler = on_signal;
+    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    ::sigaction(signal, &action, nullptr);
+    former_.emplace_back(signal, former);
+  }
+}
+
+Interrupt::~Interrupt() {
+  if (!watcher_.joinable()) return;
+  for (const auto& [signal, former] : former_) ::sigaction(signal, &former, nullptr);
+  tell_pipe(writer_.get(), 0);
+  watcher_.join();
+  pipe_of_handler = -1;
+}
+
+void Interrupt::watch() {
+  char signal = 0;
+  while (::read(reader_.get(), &signal, 1) == 1 && signal != 0) {
+    signal_ = signal;
+    source_.request_stop();
+  }
+}
+
+}  // namespace agbox::cli

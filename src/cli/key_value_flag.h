@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A flag that may be given any number of times, each time as key=value: --label, --env.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <expected>
+#include <map>
+#include <string>
+
+namespace agbox::cli {
+
+class KeyValueFlag {
+ public:
+  // `name` with its dashes.
+  KeyValueFlag(CLI::App& command, const std::string& name, const std::string& description);
+
+  bool is_given() const { return option_->count() > 0; }
+  // The error is the usage error's sentence. Of one key the last value counts.
+  std::expected<std::map<std::string, std::string>, std::string> values() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+}  // namespace agbox::cli

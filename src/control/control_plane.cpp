@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/control_plane.h"
+
+#include <utility>
+
+#include "docker/event_watch.h"
+#include "guestlink/guest_program.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+// Two cores start three to four containers a second whatever one does.
+constexpr int kStartsAtOnce = 4;
+
+}  // namespace
+
+Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Store& store,
+                                                          const Clock& clock,
+                                                          ControlOptions options, Logger log) {
+  AGBOX_TRY(guest, guestlink::install_guest_program(options.guest_program, options.state_root));
+  options.guest_program = guest.path;
+  options.created_with.set_guest_program(guest.path.string());
+  AGBOX_TRY(loaded, store.load());
+  std::unique_ptr<ControlPlane> plane(
+      new ControlPlane(loop, store, clock, std::move(options), std::move(log)));
+  plane->directory_.restore(std::move(loaded));
+  return plane;
+}
+
+ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
+                           ControlOptions options, Logger log)
+    : log_(std::move(log)),
+      engine_(loop.io().get_executor(),
+              {.socket_path = options.engine_socket,
+               .judge = agbox::judge,
+               .on_engine_seen = [this](const EngineIdentity& engine) { engine_seen(engine); }}),
+      registry_auth_(options.environment),
+      pulls_(engine_, registry_auth_, log_),
+      guests_(loop.io().get_executor(), options.state_root, {}, log_, options.guest_limits),
+      subnets_(options.address_pool, bridge_prefix(store.instance_id())),
+      starts_(loop.io(), kStartsAtOnce),
+      operations_(loop.io().get_executor()),
+      calls_(loop.io().get_executor()),
+      services_{.loop = loop,
+                .clock = clock,
+                .log = log_,
+                .store = store,
+                .engine = engine_,
+                .pulls = pulls_,
+                .guests = guests_,
+                .isolation = isolation_,
+                .subnets = subnets_,
+                .starts = starts_,
+                .tasks = operations_,
+                .calls = calls_,
+                .event_retention_ttl = options.event_retention_ttl,
+                .created_with = std::move(options.created_with)},
+      directory_(services_),
+      watches_(loop.io().get_executor()),
+      ending_(loop.io().get_executor()) {
+  if (const std::string shortcoming = isolation_.shortcoming(); !shortcoming.empty()) {
+    log_.warn("isolation is not complete", {{"shortcoming", shortcoming}});
+  }
+  EventConsumer consumer{.reconcile_due = [this] { engine_watched(); },
+                         .event = [](const EngineEvent&) {},
+                         .lost = [this](const EngineError& error) { engine_lost(error); }};
+  EventWatchOptions watch{.filter = {.labels = {{instance_label(), store.instance_id()}},
+                                     .types = {"container"},
+                                     .actions = {"die", "oom"}}};
+  watches_.spawn("engine events",
+                 watch_events(engine_, std::move(consumer), log_, std::move(watch)));
+}
+
+void ControlPlane::engine_seen(const EngineIdentity& engine) {
+  log_.info("engine answers", {{"engine_id", engine.id},
+                               {"engine_version", engine.version},
+                               {"api_version", engine.api.text()}});
+  engine_seen_ = engine;
+  services_.engine_now = engine;
+  directory_.engine_was_asked();
+}
+
+// Its event stream has begun, perhaps over a connection to an engine that we have not lost: then
+// nobody introduces it again.
+void ControlPlane::engine_watched() {
+  services_.engine_now = engine_seen_;
+  directory_.engine_is_back();
+}
+
+void ControlPlane::engine_lost(const EngineError& error) {
+  services_.engine_now.reset();
+  services_.engine_problem = error.message();
+  directory_.engine_was_asked();
+}
+
+void ControlPlane::shut_down(std::function<void()> done) {
+  services_.is_shutting_down = true;
+  ending_.spawn("shutdown", end_everything(std::move(done)));
+}
+
+boost::asio::awaitable<void> ControlPlane::end_everything(std::function<void()> done) {
+  watches_.cancel();
+  operations_.cancel();
+  calls_.cancel();
+  co_await pulls_.stop();
+  co_await watches_.join();
+  co_await operations_.join();
+  co_await calls_.join();
+  co_await guests_.shutdown();
+  done();
+}
+
+}  // namespace agbox

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything of the control thread, put together: the doors to engine, guests and firewall, and the
+// directory of sandboxes that works with them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "async/task_group.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "control/control_loop.h"
+#include "control/directory.h"
+#include "control/services.h"
+#include "control/start_gate.h"
+#include "control/subnet_pool.h"
+#include "docker/engine_client.h"
+#include "docker/image_pulls.h"
+#include "docker/registry_auth.h"
+#include "guestlink/guest_links.h"
+#include "isolation/host_isolation.h"
+#include "model/ipv4.h"
+#include "paths/fixed_paths.h"
+#include "store/store.h"
+
+namespace agbox {
+
+struct ControlOptions {
+  Environment environment;
+  std::string engine_socket;
+  std::filesystem::path state_root;
+  std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
+  Ipv4Network address_pool;
+  std::chrono::nanoseconds event_retention_ttl{0};  // 0: for ever
+  store::v1::CreatedWith created_with;              // what new sandboxes keep of the configuration
+  guestlink::LinkLimits guest_limits{};
+};
+
+class ControlPlane {
+ public:
+  // Loads what is stored and goes on with it. The engine need not be there yet.
+  static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop, Store& store,
+                                                     const Clock& clock, ControlOptions options,
+                                                     Logger log);
+
+  Directory& directory() { return directory_; }
+  // The engine that answers now; nothing while none does.
+  const std::optional<EngineIdentity>& engine() const { return services_.engine_now; }
+  std::string isolation_shortcoming() const { return isolation_.shortcoming(); }
+
+  // Answers those who wait for the first word of the engine; before the server shuts down.
+  void answer_who_waits() { directory_.engine_was_asked(); }
+  // Gives up everything that is under way; the next start goes on with it. `done` comes when
+  // nothing runs any more.
+  void shut_down(std::function<void()> done);
+
+ private:
+  ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, ControlOptions options,
+               Logger log);
+  void engine_seen(const EngineIdentity& engine);
+  void engine_lost(const EngineError& error);
+  void engine_watched();
+  boost::asio::awaitable<void> end_everything(std::function<void()> done);
+
+  Logger log_;
+  EngineClient engine_;
+  RegistryAuth registry_auth_;
+  ImagePulls pulls_;
+  guestlink::GuestLinks guests_;
+  Unisolated isolation_;
+  SubnetPool subnets_;
+  StartGate starts_;
+  TaskGroup operations_;
+  TaskGroup calls_;
+  Services services_;
+  std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
+  Directory directory_;
+  TaskGroup watches_;
+  TaskGroup ending_;
+};
+
+}  // namespace agbox

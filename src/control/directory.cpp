@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/uuid.h"
+#include "control/page_token.h"
+#include "model/ids.h"
+#include "model/maxima.h"
+
+namespace agbox {
+namespace {
+
+using LabelSelector = google::protobuf::Map<std::string, std::string>;
+
+// A reply stays below the 4 MiB that clients take by default, with room for the envelope.
+constexpr std::size_t kListBytes = (std::size_t{4} << 20) - (std::size_t{64} << 10);
+
+bool matches(const v1::SandboxHandle& handle, const LabelSelector& selector) {
+  return std::ranges::all_of(selector, [&](const auto& wanted) {
+    const auto found = handle.labels().find(wanted.first);
+    return found != handle.labels().end() && found->second == wanted.second;
+  });
+}
+
+// Newest first; of the same moment by id.
+bool comes_before(const v1::SandboxHandle* left, const v1::SandboxHandle* right) {
+  return PageToken::of(*left) < PageToken::of(*right);
+}
+
+Error not_found(const std::string& sandbox_id) {
+  return {Reason::SandboxNotFound,
+          "sandbox " + sandbox_id + " was not found",
+          {{"sandbox_id", sandbox_id}}};
+}
+
+}  // namespace
+
+Directory::Directory(Services& services)
+    : services_(services),
+      retention_(services.loop, services.clock, services.event_retention_ttl,
+                 [this](const std::string& sandbox_id) { purge(sandbox_id); }) {}
+
+SandboxActor::OnDeleted Directory::on_deleted() {
+  return [this](const std::string& sandbox_id, WallTime when) {
+    retention_.deleted(sandbox_id, when);
+  };
+}
+
+// History, execs and record go together; the id stays taken for ever.
+void Directory::purge(const std::string& sandbox_id) {
+  auto purged = [this, sandbox_id](const Result<Committed>& result) {
+    const auto found = actors_.find(sandbox_id);
+    if (!result || found == actors_.end()) return;
+    found->second->feed()->end();
+    actors_.erase(found);
+    services_.log.info("sandbox history purged", {{"sandbox_id", sandbox_id}});
+  };
+  services_.store.append({.mutations = {change::Purge{sandbox_id}}}, std::move(purged));
+}
+
+void Directory::restore(LoadedSandboxes loaded) {
+  for (const BrokenSandbox& broken : loaded.broken) {
+    services_.log.error("stored sandbox cannot be read and is left alone",
+                        {{"sandbox_id", broken.sandbox_id}, {"error", broken.why}});
+  }
+  for (SandboxRecord& record : loaded.sandboxes) {
+    auto spec = parse_create_spec(record.spec);
+    if (!spec) {
+      services_.log.error("stored sandbox has a spec that is not valid and is left alone",
+                          {{"sandbox_id", record.sandbox_id}, {"error", spec.error().message()}});
+      continue;
+    }
+    std::string id = record.sandbox_id;
+    if (record.deleted_at) retention_.deleted(id, *record.deleted_at);
+    auto actor = std::make_unique<SandboxActor>(services_, on_deleted(), std::move(record),
+                                                std::move(*spec));
+    actors_.emplace(std::move(id), std::move(actor));
+  }
+  for (const auto& [id, actor] : actors_) actor->recover();
+}
+
+std::size_t Directory::undeleted() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      actors_, [](const auto& entry) { return !entry.second->is_deleted(); }));
+}
+
+void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::SandboxHandle> reply) {
+  if (sandbox_id.empty()) {
+    sandbox_id = random_uuid();
+  } else if (const auto checked = check_id("sandbox_id", sandbox_id); !checked) {
+    return reply(std::unexpected(checked.error()));
+  }
+  if (undeleted() + creates_under_way_ >= maxima::kSandboxes) {
+    return reply(fail(Reason::ResourceExhausted,
+                      "there are " + std::to_string(maxima::kSandboxes) +
+                          " sandboxes already; delete some that are no longer needed"));
+  }
+  if (!services_.was_engine_asked) {
+    early_creates_.emplace_back([this, spec = std::move(spec), sandbox_id, reply]() mutable {
+      create(std::move(spec), std::move(sandbox_id), std::move(reply));
+    });
+    return;
+  }
+  if (!services_.engine_now) {
+    return reply(fail(Reason::EngineUnavailable,
+                      "the Docker Engine does not answer: " + services_.engine_problem));
+  }
+  if (services_.created_with.dns().empty()) {
+    return reply(fail(Reason::Internal,
+                      "no resolver for the sandbox: the host's are all on loopback or IPv6; set "
+                      "network.dns in config.toml and restart agboxd"));
+  }
+  store::v1::CreatedWith created_with = services_.created_with;
+  created_with.set_engine_id(services_.engine_now->id);
+  // It joins the others once its id is reserved: the store knows every id that was ever used.
+  ++creates_under_way_;
+  auto actor = std::make_shared<std::unique_ptr<SandboxActor>>(std::make_unique<SandboxActor>(
+      services_, on_deleted(), std::move(sandbox_id), std::move(spec), std::move(created_with)));
+  (*actor)->accept([this, actor, reply = std::move(reply)](const Result<>& accepted) {
+    --creates_under_way_;
+    if (!accepted) return reply(std::unexpected(accepted.error()));
+    SandboxActor& created = **actor;
+    actors_.emplace(created.id(), std::move(*actor));
+    reply(created.handle());
+    created.begin();
+  });
+}
+
+Result<SandboxActor*> Directory::find(const std::string& sandbox_id) const {
+  const auto found = actors_.find(sandbox_id);
+  if (found == actors_.end()) return std::unexpected(not_found(sandbox_id));
+  return found->second.get();
+}
+
+Result<v1::SandboxHandle> Directory::get(const std::string& sandbox_id) const {
+  AGBOX_TRY(actor, find(sandbox_id));
+  return actor->handle();
+}
+
+Result<v1::ListSandboxesResponse> Directory::list(const v1::ListSandboxesRequest& request) const {
+  const auto after = PageToken::parse(request.page_token());
+  if (!after) return std::unexpected(after.error());
+  std::vector<const v1::SandboxHandle*> matching;
+  for (const auto& [id, actor] : actors_) {
+    if (actor->is_deleted() && !request.include_deleted()) continue;
+    if (!matches(actor->handle(), request.label_selector())) continue;
+    if (after->precedes(actor->handle())) matching.push_back(&actor->handle());
+  }
+  std::ranges::sort(matching, comes_before);
+  v1::ListSandboxesResponse response;
+  std::size_t bytes = 0;
+  for (const v1::SandboxHandle* handle : matching) {
+    bytes += handle->ByteSizeLong() + 8;
+    const auto listed = static_cast<std::uint32_t>(response.sandboxes_size());
+    const bool is_full = request.page_size() > 0 && listed >= request.page_size();
+    if (listed > 0 && (is_full || bytes > kListBytes)) {
+      response.set_next_page_token(PageToken::of(*response.sandboxes().rbegin()).text());
+      break;
+    }
+    *response.add_sandboxes() = *handle;
+  }
+  return response;
+}
+
+void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
+  const auto actor = find(sandbox_id);
+  if (!actor) return reply(std::unexpected(actor.error()));
+  (*actor)->remove("delete_requested", std::move(reply));
+}
+
+void Directory::remove_matching(const LabelSelector& selector,
+                                Reply<std::vector<std::string>> reply) {
+  if (selector.empty()) {
+    return reply(fail(Reason::InvalidArgument, "label_selector must not be empty"));
+  }
+  std::vector<SandboxActor*> matching;
+  for (const auto& [id, actor] : actors_) {
+    if (actor->is_deletable() && matches(actor->handle(), selector)) {
+      matching.push_back(actor.get());
+    }
+  }
+  if (matching.empty()) return reply(std::vector<std::string>{});
+  struct Pending {
+    std::vector<std::string> ids;
+    std::size_t left;
+    Reply<std::vector<std::string>> reply;
+  };
+  auto pending = std::make_shared<Pending>(Pending{{}, matching.size(), std::move(reply)});
+  for (SandboxActor* actor : matching) pending->ids.push_back(actor->id());
+  for (SandboxActor* actor : matching) {
+    actor->remove("delete_requested", [pending](const Result<>&) {
+      if (--pending->left == 0) pending->reply(std::move(pending->ids));
+    });
+  }
+}
+
+Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
+    const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_news) {
+  AGBOX_TRY(actor, find(request.sandbox_id()));
+  const auto& feed = actor->feed();
+  if (request.from_sequence() > feed->newest()) {
+    const std::string anchor = std::to_string(request.from_sequence());
+    return fail(Reason::SandboxEventSequenceExpired,
+                "sandbox " + request.sandbox_id() + " event sequence " + anchor +
+                    " is outside retained history",
+                {{"sandbox_id", request.sandbox_id()}, {"from_sequence", anchor}});
+  }
+  return EventSubscription::open(feed, services_.store, request.from_sequence(),
+                                 request.include_current_snapshot(), std::move(on_news));
+}
+
+void Directory::engine_was_asked() {
+  if (std::exchange(services_.was_engine_asked, true)) return;
+  for (const auto& create_now : std::exchange(early_creates_, {})) create_now();
+}
+
+void Directory::engine_is_back() {
+  for (const auto& [id, actor] : actors_) actor->engine_is_back();
+}
+
+}  // namespace agbox

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/event_feed.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "store/store.h"
+
+namespace agbox {
+namespace {
+
+constexpr std::size_t kRecentEvents = 64;
+constexpr std::size_t kPageEvents = 64;
+constexpr std::size_t kPageBytes = std::size_t{64} << 10;
+
+}  // namespace
+
+void EventFeed::publish(std::vector<StoredEvent> events) {
+  for (StoredEvent& stored : events) {
+    AGBOX_CHECK(stored.event.sequence() == newest_ + 1, "events are published in order");
+    newest_ = stored.event.sequence();
+    // Kept only for those who listen now: histories live on the disk.
+    if (followers_.empty()) continue;
+    recent_.push_back(std::make_shared<const StoredEvent>(std::move(stored)));
+    if (recent_.size() > kRecentEvents) recent_.pop_front();
+  }
+  wake_all();
+}
+
+void EventFeed::end() {
+  has_ended_ = true;
+  wake_all();
+}
+
+std::shared_ptr<const StoredEvent> EventFeed::recent(std::uint64_t sequence) const {
+  if (recent_.empty() || sequence > newest_) return nullptr;
+  const std::uint64_t oldest = recent_.front()->event.sequence();
+  if (sequence < oldest) return nullptr;
+  return recent_[sequence - oldest];
+}
+
+void EventFeed::forget_those_who_left() {
+  std::erase_if(followers_, [](const auto& follower) { return follower.expired(); });
+  if (followers_.empty()) recent_.clear();
+}
+
+void EventFeed::wake_all() {
+  // A follower may go away while another is being woken.
+  const auto followers = followers_;
+  for (const auto& follower : followers) {
+    if (const auto alive = follower.lock()) alive->on_news_();
+  }
+}
+
+std::shared_ptr<EventSubscription> EventSubscription::open(std::shared_ptr<EventFeed> feed,
+                                                           Store& store, std::uint64_t after,
+                                                           bool with_snapshot,
+                                                           std::function<void()> on_news) {
+  AGBOX_CHECK(after <= feed->newest(), "the anchor was checked");
+  auto subscription = std::shared_ptr<EventSubscription>(
+      new EventSubscription(std::move(feed), store, after, with_snapshot, std::move(on_news)));
+  subscription->feed_->followers_.push_back(subscription);
+  return subscription;
+}
+
+EventSubscription::EventSubscription(std::shared_ptr<EventFeed> feed, Store& store,
+                                     std::uint64_t after, bool with_snapshot,
+                                     std::function<void()> on_news)
+    : feed_(std::move(feed)),
+      store_(store),
+      cursor_(after),
+      replay_until_(feed_->newest()),
+      with_snapshot_(with_snapshot),
+      owes_snapshot_(with_snapshot && replay_until_ > 0),
+      on_news_(std::move(on_news)) {}
+
+EventSubscription::~EventSubscription() {
+  feed_->forget_those_who_left();
+}
+
+EventSubscription::Next EventSubscription::next() {
+  if (owes_snapshot_) {
+    auto event = event_after(replay_until_ - 1);
+    if (event) {
+      owes_snapshot_ = false;
+      return Item{.event = std::move(event), .is_replay = true, .is_snapshot = true};
+    }
+  } else {
+    if (with_snapshot_ && cursor_ + 1 == replay_until_) cursor_ = replay_until_;
+    if (cursor_ < feed_->newest()) {
+      if (auto event = event_after(cursor_)) {
+        cursor_ = event->event.sequence();
+        return Item{.event = std::move(event), .is_replay = cursor_ <= replay_until_};
+      }
+    } else if (feed_->has_ended()) {
+      return End{Result<>{}};
+    }
+  }
+  if (outcome_) return End{*outcome_};
+  return Nothing{};
+}
+
+std::shared_ptr<const StoredEvent> EventSubscription::event_after(std::uint64_t sequence) {
+  if (auto event = feed_->recent(sequence + 1)) return event;
+  while (!page_.empty() && page_.front()->event.sequence() != sequence + 1) page_.pop_front();
+  if (page_.empty()) {
+    read_page(sequence);
+    return nullptr;
+  }
+  auto event = std::move(page_.front());
+  page_.pop_front();
+  return event;
+}
+
+void EventSubscription::read_page(std::uint64_t after) {
+  if (outcome_ || std::exchange(is_reading_, true)) return;
+  auto done = [weak = weak_from_this(), after](Result<EventPage> page) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->is_reading_ = false;
+    if (page && page->events.empty()) {
+      // Asking again would be asking for ever.
+      self->outcome_ =
+          fail(Reason::Internal, "sandbox " + self->feed_->sandbox_id() +
+                                     ": the store has no event after " + std::to_string(after) +
+                                     "; the file may be damaged, look into the log");
+    } else if (page) {
+      for (StoredEvent& event : page->events) {
+        self->page_.push_back(std::make_shared<const StoredEvent>(std::move(event)));
+      }
+    } else if (page.error().reason() == Reason::SandboxNotFound) {
+      self->outcome_ = Result<>{};  // purged while we were behind
+    } else {
+      self->outcome_ = std::unexpected(page.error());
+    }
+    self->on_news_();
+  };
+  store_.read_events(feed_->sandbox_id(), after, kPageEvents, kPageBytes, std::move(done));
+}
+
+}  // namespace agbox

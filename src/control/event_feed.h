@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The committed events of one sandbox and those who follow them. A follower is a cursor: it takes
+// the next event when it is ready for it, from the few newest that are kept here or, further
+// behind, in pages from the store. A slow one costs a page, never a queue, and slows nobody.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "store/records.h"
+
+namespace agbox {
+
+class Store;
+class EventSubscription;
+
+class EventFeed {
+ public:
+  EventFeed(std::string sandbox_id, std::uint64_t newest_sequence)
+      : sandbox_id_(std::move(sandbox_id)), newest_(newest_sequence) {}
+
+  const std::string& sandbox_id() const { return sandbox_id_; }
+  std::uint64_t newest() const { return newest_; }
+
+  // These are on disk now, and the sandbox's published state says so already.
+  void publish(std::vector<StoredEvent> events);
+  // The history is purged: whoever follows has come to the end.
+  void end();
+
+  // The event, where it is among the newest kept here.
+  std::shared_ptr<const StoredEvent> recent(std::uint64_t sequence) const;
+  bool has_ended() const { return has_ended_; }
+  std::size_t followers() const { return followers_.size(); }
+
+ private:
+  friend class EventSubscription;
+  void wake_all();
+  void forget_those_who_left();
+
+  std::string sandbox_id_;
+  std::uint64_t newest_;
+  bool has_ended_ = false;
+  std::deque<std::shared_ptr<const StoredEvent>> recent_;  // consecutive, up to newest_
+  std::list<std::weak_ptr<EventSubscription>> followers_;
+};
+
+class EventSubscription : public std::enable_shared_from_this<EventSubscription> {
+ public:
+  struct Item {
+    std::shared_ptr<const StoredEvent> event;
+    bool is_replay = false;
+    bool is_snapshot = false;
+  };
+  struct Nothing {};  // yet: on_news will be called
+  struct End {
+    Result<> outcome;
+  };
+  using Next = std::variant<Item, Nothing, End>;
+
+  // Follows from `after`, which must not be beyond the newest event. With a snapshot the newest
+  // stored event comes first, and is not repeated. `on_news` is called, on the control thread,
+  // whenever next() may have something after it had nothing.
+  static std::shared_ptr<EventSubscription> open(std::shared_ptr<EventFeed> feed, Store& store,
+                                                 std::uint64_t after, bool with_snapshot,
+                                                 std::function<void()> on_news);
+
+  EventSubscription(const EventSubscription&) = delete;
+  ~EventSubscription();
+
+  Next next();
+
+ private:
+  EventSubscription(std::shared_ptr<EventFeed> feed, Store& store, std::uint64_t after,
+                    bool with_snapshot, std::function<void()> on_news);
+  friend class EventFeed;
+  // The event after `sequence`; nothing where it has to be read first, which this then begins.
+  std::shared_ptr<const StoredEvent> event_after(std::uint64_t sequence);
+  void read_page(std::uint64_t after);
+
+  std::shared_ptr<EventFeed> feed_;
+  Store& store_;
+  std::uint64_t cursor_;
+  const std::uint64_t replay_until_;  // stored before the subscription began
+  const bool with_snapshot_;
+  bool owes_snapshot_;
+  std::deque<std::shared_ptr<const StoredEvent>> page_;
+  bool is_reading_ = false;
+  std::optional<Result<>> outcome_;
+  std::function<void()> on_news_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/materialize.h"
+
+#include <chrono>
+#include <utility>
+
+#include "control/commit.h"
+#include "control/container_settings.h"
+#include "control/exec_logs.h"
+#include "control/step.h"
+#include "control/unbroken_call.h"
+#include "isolation/seccomp_profile.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHelloLimit = 30s;
+constexpr auto kEntrypointLimit = 60s;
+// The guest ends a slow entrypoint itself and reports it; this is for a guest that does not.
+constexpr auto kEntrypointSlack = 5s;
+
+CallOptions on_its_engine(const SandboxFacts& facts) {
+  return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
+}
+
+ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
+  return {.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
+}
+
+std::string describe(const std::string& image, const PullProgress& pull) {
+  std::string text = "pulling " + image + ": " + std::to_string(pull.layers_done) + " of " +
+                     std::to_string(pull.layers) + " layers";
+  if (pull.bytes_total > 0) {
+    constexpr std::int64_t mib = 1 << 20;
+    text += ", " + std::to_string(pull.bytes_done / mib) + " of " +
+            std::to_string(pull.bytes_total / mib) + " MiB";
+  }
+  return text;
+}
+
+asio::awaitable<Result<ImageSeen>> ensure_image(Services& services, const SandboxFacts& facts,
+                                                const Progress& progress) {
+  const std::string image = facts.spec.create_spec.image();
+  auto pulling = [&progress, image](const PullProgress& pull) { progress(describe(image, pull)); };
+  co_return co_await services.pulls.ensure_image(image, pulling, on_its_engine(facts));
+}
+
+// A subnet that nothing else uses; a create that is tried again keeps it.
+asio::awaitable<Result<>> ensure_subnet(Services& services, SandboxFacts& facts) {
+  if (facts.subnet) co_return Result<>{};
+  AGBOX_CO_TRY(networks, co_await services.engine.list_networks({}, on_its_engine(facts)));
+  std::vector<std::string> engine_subnets;
+  for (const NetworkSeen& network : networks) {
+    engine_subnets.insert(engine_subnets.end(), network.subnets.begin(), network.subnets.end());
+  }
+  AGBOX_CO_TRY(subnet, services.subnets.choose(engine_subnets));
+  facts.subnet = subnet.text();
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxFacts& facts) {
+  AGBOX_CO_TRY_VOID(co_await ensure_subnet(services, facts));
+  const std::string& instance = services.store.instance_id();
+  co_return co_await unbroken(
+      services.calls,
+      services.engine.ensure_network(owner_of(services, facts), network_settings(instance, facts),
+                                     on_its_engine(facts)));
+}
+
+asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxFacts& facts) {
+  AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id));
+  AGBOX_CO_TRY(exec_logs, make_exec_log_folder(facts.created_with, facts.sandbox_id));
+  const HostFolders folders{.guest_program = facts.created_with.guest_program(),
+                            .link_folder = place.folder,
+                            .exec_logs = exec_logs};
+  const std::string& instance = services.store.instance_id();
+  AGBOX_CO_TRY(id, co_await unbroken(services.calls, services.engine.ensure_container(
+                                                         owner_of(services, facts),
+                                                         primary_settings(instance, facts, folders,
+                                                                          seccomp_profile()),
+                                                         on_its_engine(facts))));
+  store::v1::Container& primary = facts.containers[""];
+  primary.set_container_id(id);
+  primary.set_guest_folder_device(place.identity.device);
+  primary.set_guest_folder_inode(place.identity.inode);
+  co_return id;
+}
+
+guestlink::Expectation expectation(const SandboxFacts& facts, const ImageSeen& image) {
+  guestlink::Expectation expected;
+  expected.uid = facts.created_with.host_uid();
+  expected.gid = facts.created_with.host_gid();
+  expected.image_user = image.user;
+  for (const std::string& volume : image.volumes) {
+    expected.mounts.push_back({.target = volume, .anonymous_volume = true});
+  }
+  return expected;
+}
+
+// Starts the container and waits for its guest, which has run nothing of the image yet.
+asio::awaitable<Result<guestlink::GuestHello>> start_primary(Services& services,
+                                                             SandboxFacts& facts,
+                                                             const ImageSeen& image) {
+  AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, image)));
+  AGBOX_CO_TRY_VOID(co_await services.engine.start_container(facts.containers[""].container_id(),
+                                                             on_its_engine(facts)));
+  AGBOX_CO_TRY(hello, co_await services.guests.hello(
+                          facts.sandbox_id, std::chrono::steady_clock::now() + kHelloLimit));
+  if (!hello.failure.empty()) {
+    co_return fail(Reason::Internal, "the sandbox could not be prepared: " + hello.failure);
+  }
+  co_return hello;
+}
+
+// What loads the engine, a few sandboxes at a time.
+asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
+                                              const ImageSeen& image) {
+  AGBOX_CO_TRY(turn, co_await services.starts.enter());
+  AGBOX_STEP(network, "create.network", co_await ensure_network(services, facts));
+  AGBOX_STEP(container, "create.container", co_await ensure_primary(services, facts));
+  AGBOX_STEP(guest, "create.start", co_await start_primary(services, facts, image));
+  co_return network;
+}
+
+// Stores what a later daemon needs to know of this start, its secret above all, then lets the
+// image's entrypoint and the caller's command run. Nothing is stored earlier: a create that is
+// interrupted starts over, and what it made is found by its labels.
+asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const ImageSeen& image) {
+  store::v1::Container& primary = facts.containers[""];
+  primary.set_secret(guestlink::new_secret());
+  primary.set_start_count(primary.start_count() + 1);
+  AGBOX_CO_TRY(stored, co_await commit(
+                           services.store,
+                           {.mutations = {change::SetSubnet{facts.sandbox_id, facts.subnet},
+                                          change::PutContainer{facts.sandbox_id, "", primary}}}));
+  const v1::CreateSpec& spec = facts.spec.create_spec;
+  guestlink::GoOrder order{.secret = primary.secret(),
+                           .entrypoint = {},
+                           .command = {spec.command().begin(), spec.command().end()},
+                           .working_directory = std::string(kWorkspace),
+                           .entrypoint_limit = kEntrypointLimit};
+  if (!spec.bypass_entrypoint()) order.entrypoint = image.entrypoint;
+  AGBOX_CO_TRY_VOID(services.guests.go(facts.sandbox_id, order));
+  AGBOX_CO_TRY(outcome, co_await services.guests.entrypoint(
+                            facts.sandbox_id, std::chrono::steady_clock::now() + kEntrypointLimit +
+                                                  kEntrypointSlack));
+  if (outcome.failure) co_return fail(Reason::Internal, outcome.failure->sentence());
+  co_return Result<>{};
+}
+
+}  // namespace
+
+asio::awaitable<Result<>> materialize(Services& services, SandboxFacts& facts, Progress progress) {
+  AGBOX_STEP(image, "create.image", co_await ensure_image(services, facts, progress));
+  AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));
+  AGBOX_STEP_VOID("create.isolation", co_await services.isolation.prove(network.bridge_name));
+  AGBOX_STEP_VOID("create.entrypoint", co_await let_go(services, facts, image));
+  co_return Result<>{};
+}
+
+}  // namespace agbox

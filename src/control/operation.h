@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sandbox's operations work on and report.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "model/sandbox_spec.h"
+#include "store/records.h"
+
+namespace agbox {
+
+enum class OperationKind {
+  Create,   // make it and bring it to ready
+  CleanUp,  // remove what a failed create left
+  Delete,
+};
+
+// Everything that is known of a sandbox's objects. What changes here is stored before it is used.
+struct SandboxFacts {
+  std::string sandbox_id;
+  SandboxSpec spec;
+  store::v1::CreatedWith created_with;
+  std::optional<std::string> subnet;
+  std::map<std::string, store::v1::Container> containers;  // by name; the primary's is empty
+};
+
+struct OperationOutcome {
+  Result<> result;
+  SandboxFacts facts;          // as the operation left them, however it ended
+  bool has_cleaned_up = true;  // of a failed create: nothing of it is left in the engine
+};
+
+}  // namespace agbox

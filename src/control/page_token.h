@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A place in the list of sandboxes: after one that was shown. It names the sandbox by what the list
+// is ordered by, so it holds although sandboxes come and go between two pages.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "agbox/v1/sandbox.pb.h"
+#include "base/result.h"
+
+namespace agbox {
+
+class PageToken {
+ public:
+  static PageToken of(const v1::SandboxHandle& handle);
+  // Empty: the beginning.
+  static Result<PageToken> parse(std::string_view text);
+
+  std::string text() const;
+  // Whether the sandbox comes after this place.
+  bool precedes(const v1::SandboxHandle& handle) const { return *this < of(handle); }
+
+  auto operator<=>(const PageToken&) const = default;
+
+ private:
+  // Newest first: the moment of creation counts downwards.
+  std::int64_t minus_seconds_ = INT64_MIN;
+  std::int32_t minus_nanos_ = INT32_MIN;
+  std::string sandbox_id_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What actors and operations work with. One per daemon; everything in it is of the control thread.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "async/task_group.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/control_loop.h"
+#include "control/start_gate.h"
+#include "control/subnet_pool.h"
+
+#include "docker/engine_client.h"
+#include "docker/image_pulls.h"
+#include "guestlink/guest_links.h"
+#include "isolation/host_isolation.h"
+#include "store/store.h"
+
+namespace agbox {
+
+struct Services {
+  ControlLoop& loop;
+  const Clock& clock;
+  Logger log;
+  Store& store;
+  EngineClient& engine;
+  ImagePulls& pulls;
+  guestlink::GuestLinks& guests;
+  HostIsolation& isolation;
+  SubnetPool& subnets;
+  StartGate& starts;
+  TaskGroup& tasks;
+  TaskGroup& calls;                                 // what unbroken() carries on with
+  std::chrono::nanoseconds event_retention_ttl{0};  // 0: for ever
+  // What new sandboxes keep of today's configuration.
+  store::v1::CreatedWith created_with;
+  bool was_engine_asked = false;               // whether the first try to reach it has ended
+  std::optional<EngineIdentity> engine_now{};  // nothing while no engine answers
+  std::string engine_problem = "it has not answered yet";
+  bool is_shutting_down = false;
+};
+
+}  // namespace agbox

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/teardown.h"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "control/commit.h"
+#include "control/step.h"
+
+namespace agbox {
+
+asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
+  const ObjectOwner owner{.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
+  const CallOptions options{.deadline = {}, .expected_engine = facts.created_with.engine_id()};
+  AGBOX_STEP_VOID("delete.containers",
+                  co_await services.engine.remove_containers_of(owner, options));
+  AGBOX_STEP_VOID("delete.networks", co_await services.engine.remove_networks_of(owner, options));
+  // Last of all: the folder must outlive the container that has it mounted.
+  AGBOX_CO_TRY_VOID(services.guests.forget(facts.sandbox_id));
+
+  AGBOX_STEP(stored, "delete.forget",
+             co_await commit(services.store,
+                             {.mutations = {change::ForgetContainers{facts.sandbox_id},
+                                            change::SetSubnet{facts.sandbox_id, std::nullopt}}}));
+  facts.containers.clear();
+  if (facts.subnet) services.subnets.give_back(*facts.subnet);
+  facts.subnet.reset();
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> teardown_within(Services& services, SandboxFacts& facts,
+                                          std::chrono::nanoseconds limit) {
+  using asio::experimental::awaitable_operators::operator||;
+  asio::steady_timer timer(co_await asio::this_coro::executor, limit);
+  auto first = co_await (teardown(services, facts) || timer.async_wait(asio::use_awaitable));
+  if (first.index() == 0) co_return std::get<0>(std::move(first));
+  co_return fail(Reason::EngineUnavailable,
+                 "clean-up of sandbox " + facts.sandbox_id + " took too long");
+}
+
+}  // namespace agbox

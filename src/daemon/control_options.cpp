@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/control_options.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "docker/engine_endpoint.h"
+#include "guestlink/guest_program.h"
+#include "model/host_routes.h"
+#include "model/object_names.h"
+#include "model/resolv_conf.h"
+#include "model/sandbox_subnet.h"
+
+namespace agbox {
+namespace {
+
+// Empty where it is not there.
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// systemd-resolved names itself, on loopback, in /etc/resolv.conf; its own list has the real ones.
+std::vector<Ipv4Address> host_resolvers() {
+  auto resolvers = read_resolvers(read_file("/etc/resolv.conf"));
+  if (resolvers.empty()) {
+    resolvers = read_resolvers(read_file("/run/systemd/resolve/resolv.conf"));
+  }
+  return resolvers;
+}
+
+Result<> make_folder(const std::filesystem::path& folder) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);  // 0700: see the umask in main()
+  if (!problem) return {};
+  return fail(Reason::Internal,
+              "create runtime.state_root " + folder.string() + ": " + problem.message());
+}
+
+store::v1::CreatedWith created_with(const Configuration& configuration) {
+  store::v1::CreatedWith kept;
+  kept.set_state_root(configuration.state_root.string());
+  kept.set_exec_output_root(configuration.exec_output_root.string());
+  kept.set_exec_output_template(configuration.exec_output_template);
+  kept.set_exec_output_max_bytes(configuration.exec_output_max);
+  const auto dns = configuration.dns.empty() ? host_resolvers() : configuration.dns;
+  for (const Ipv4Address& resolver : dns) kept.add_dns(resolver.text());
+  kept.set_host_uid(::getuid());
+  kept.set_host_gid(::getgid());
+  return kept;
+}
+
+}  // namespace
+
+Result<ControlOptions> control_options(const Configuration& configuration,
+                                       const Environment& environment) {
+  // Other daemons' sandboxes may live in the same pool: each takes what is free there.
+  const auto routes = read_host_routes(read_file("/proc/net/route"), kBridgePrefix);
+  AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, routes));
+  AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
+  AGBOX_TRY_VOID(make_folder(configuration.state_root));
+  std::error_code problem;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
+  if (problem) return fail(Reason::Internal, "find our own program: " + problem.message());
+  AGBOX_TRY(guest_program, guestlink::find_guest_program(program));
+  return ControlOptions{.environment = environment,
+                        .engine_socket = std::move(engine_socket),
+                        .state_root = configuration.state_root,
+                        .guest_program = std::move(guest_program),
+                        .address_pool = configuration.address_pool,
+                        .event_retention_ttl = configuration.event_retention_ttl,
+                        .created_with = created_with(configuration)};
+}
+
+}  // namespace agbox

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "docker/engine_error.h"
+
+#include <boost/json.hpp>
+
+#include "docker/json_reader.h"
+
+namespace agbox {
+namespace {
+
+// An engine's text ends up in events and replies: a hostile one must not fill the store.
+constexpr std::size_t kLongestEngineText = 4096;
+
+Reason reason_of(EngineErrorKind kind) {
+  switch (kind) {
+    case EngineErrorKind::Unavailable:
+    case EngineErrorKind::Garbled:
+      return Reason::EngineUnavailable;
+    case EngineErrorKind::NotFound:
+    case EngineErrorKind::Conflict:
+    case EngineErrorKind::Refused:
+      return Reason::Internal;
+    case EngineErrorKind::Cancelled:
+      return Reason::Cancelled;
+  }
+  return Reason::Internal;
+}
+
+EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text) {
+  if (http_status == 404) return EngineErrorKind::NotFound;
+  if (http_status == 409) return EngineErrorKind::Conflict;
+  // Networks answer 403 where containers answer 409: a taken bridge name, an overlapping subnet,
+  // members that are still there. Authorization plugins use 403 for what it is meant for.
+  const bool is_network = call == EngineCall::NetworkCreate || call == EngineCall::NetworkRemove;
+  if (http_status == 403 && is_network && !text.contains("authorization denied")) {
+    return EngineErrorKind::Conflict;
+  }
+  if (http_status == 503) return EngineErrorKind::Unavailable;
+  return EngineErrorKind::Refused;
+}
+
+std::string cut_to_limit(std::string text) {
+  if (text.size() <= kLongestEngineText) return text;
+  std::size_t end = kLongestEngineText;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text + "...";
+}
+
+// {"message": "..."}; Podman says {"cause": ..., "message": ..., "response": 409}.
+std::string engine_text_of(std::string_view body) {
+  const EngineResult<boost::json::value> document = parse_json(body);
+  if (document) {
+    std::string problem;
+    std::string message = JsonReader(*document, problem)["message"].text();
+    if (!message.empty()) return cut_to_limit(std::move(message));
+  }
+  while (!body.empty() && (body.back() == '\n' || body.back() == '\r')) body.remove_suffix(1);
+  return cut_to_limit(std::string(body));
+}
+
+}  // namespace
+
+EngineError::EngineError(EngineErrorKind kind, std::string message, int http_status,
+                         std::string engine_text)
+    : Error(reason_of(kind), std::move(message)),
+      kind_(kind),
+      http_status_(http_status),
+      engine_text_(std::move(engine_text)) {}
+
+std::string describe(EngineCall call, std::string_view subject) {
+  std::string text(route_of(call).attempt);
+  if (!subject.empty()) text.append(" ").append(subject);
+  return text;
+}
+
+EngineError refusal(EngineCall call, std::string_view subject, int http_status,
+                    std::string_view body) {
+  std::string text = engine_text_of(body);
+  const std::string shown = text.empty() ? "HTTP status " + std::to_string(http_status) : text;
+  return {kind_of(call, http_status, text),
+          describe(call, subject) + ": Error response from daemon: " + shown, http_status,
+          std::move(text)};
+}
+
+bool is_version_mismatch(const EngineError& error) {
+  const std::string& text = error.engine_text();
+  return error.http_status() == 400 && text.starts_with("client version ") &&
+         (text.contains("is too new") || text.contains("is too old"));
+}
+
+}  // namespace agbox

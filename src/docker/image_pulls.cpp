@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "docker/image_pulls.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "async/cancellation.h"
+#include "base/check.h"
+
+namespace agbox {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+constexpr auto kNever = asio::steady_timer::time_point::max();
+
+}  // namespace
+
+// Shared by those who wait for it and by its own coroutine.
+struct ImagePulls::Pull {
+  Pull(std::string key_, const asio::any_io_executor& executor)
+      : key(std::move(key_)), done(executor, kNever), next_report(executor) {}
+
+  std::string key;
+  asio::steady_timer done;  // cancelled when there is an outcome
+  asio::steady_timer next_report;
+  asio::cancellation_signal give_up;
+  std::optional<EngineResult<>> outcome;
+  std::list<Listener> listeners;
+  std::size_t waiting = 0;
+
+  // At most one report per interval, and none in the first.
+  void report(const PullProgress& progress, std::chrono::milliseconds interval) {
+    if (next_report.expiry() > std::chrono::steady_clock::now()) return;
+    next_report.expires_after(interval);
+    for (const Listener& listener : std::list(listeners)) listener(progress);
+  }
+};
+
+ImagePulls::ImagePulls(EngineClient& client, const RegistryAuth& auth, Logger log, Options options)
+    : client_(client),
+      auth_(auth),
+      log_(std::move(log)),
+      options_(options),
+      all_ended_(client.executor(), kNever) {}
+
+ImagePulls::~ImagePulls() {
+  AGBOX_CHECK(running_ == 0, "await ImagePulls::stop() before destruction");
+}
+
+EngineAwaitable<ImageSeen> ImagePulls::ensure_image(std::string image, Listener listener,
+                                                    CallOptions options) {
+  const Result<ImageReference> reference = parse_image_reference(image);
+  if (!reference) co_return engine_fail(EngineErrorKind::Refused, reference.error().message());
+  EngineResult<ImageSeen> seen = co_await client_.inspect_image(image, options);
+  if (seen || seen.error().kind() != EngineErrorKind::NotFound) co_return seen;
+  if (is_image_id(image)) co_return seen;  // no registry knows it
+
+  if (EngineResult<> pulled = co_await join(*reference, listener, options); !pulled) {
+    co_return std::unexpected(std::move(pulled.error()));
+  }
+  co_return co_await client_.inspect_image(image, options);
+}
+
+EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listener& listener,
+                                   const CallOptions& options) {
+  if (has_stopped_) co_return engine_fail(EngineErrorKind::Cancelled, "no more pulls: stopping");
+  // Sandboxes that mean different engines do not share a pull.
+  const std::string key = options.expected_engine + " " + reference.canonical();
+  const auto found = pulls_.find(key);
+  const std::shared_ptr<Pull> pull =
+      found != pulls_.end() ? found->second : begin(reference, options);
+  const auto place = pull->listeners.insert(
+      pull->listeners.end(), listener ? listener : [](const PullProgress&) {});
+  ++pull->waiting;
+
+  while (!pull->outcome && !co_await is_cancelled()) {
+    co_await pull->done.async_wait(kAwait);
+  }
+  pull->listeners.erase(place);
+  --pull->waiting;
+  if (pull->outcome) co_return *pull->outcome;
+  if (pull->waiting == 0) {
+    // Whoever asks for the image from now on must not join a pull that is being given up.
+    pulls_.erase(pull->key);
+    pull->give_up.emit(asio::cancellation_type::terminal);
+  }
+  co_return engine_fail(EngineErrorKind::Cancelled,
+                        "pull image " + reference.canonical() + ": cancelled");
+}
+
+std::shared_ptr<ImagePulls::Pull> ImagePulls::begin(const ImageReference& reference,
+                                                    const CallOptions& options) {
+  auto pull = std::make_shared<Pull>(options.expected_engine + " " + reference.canonical(),
+                                     client_.executor());
+  pulls_[pull->key] = pull;
+  ++running_;
+  const auto finished = [this, pull](const std::exception_ptr& failure, EngineResult<> outcome) {
+    AGBOX_CHECK(!failure, "an exception left a pull");
+    ended(pull, std::move(outcome));
+  };
+  asio::co_spawn(client_.executor(), run(pull, reference, options),
+                 asio::bind_cancellation_slot(pull->give_up.slot(), finished));
+  return pull;
+}
+
+asio::awaitable<EngineResult<>> ImagePulls::run(std::shared_ptr<Pull> pull,
+                                                ImageReference reference, CallOptions options) {
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+  const std::string name = reference.canonical();
+  // A pull of others may have ended between the caller's look and this moment.
+  if (co_await client_.inspect_image(name, options)) co_return EngineResult<>{};
+  pull->next_report.expires_after(options_.report_interval);
+  const Result<std::string> credentials = co_await auth_.header_for(reference.credentials_key());
+  if (!credentials) {
+    log_.warn("registry credentials could not be read; pulling without",
+              {{"image", name}, {"error", credentials.error().message()}});
+  }
+  log_.info("pulling image", {{"image", name}});
+  EngineResult<> outcome = co_await client_.pull_image(
+      reference,
+      {.registry_auth = credentials.value_or(""),
+       .on_progress =
+           [this, &pull](const PullProgress& progress) {
+             pull->report(progress, options_.report_interval);
+           },
+       .longest_silence = options_.longest_silence},
+      {.deadline = std::nullopt, .expected_engine = options.expected_engine});
+  // A refusal without credentials is best explained by why there were none.
+  if (!outcome && !credentials && !outcome.error().is_open()) {
+    outcome =
+        std::unexpected(EngineError(outcome.error().kind(),
+                                    outcome.error().message() + " (pulled without credentials: " +
+                                        credentials.error().message() + ")",
+                                    outcome.error().http_status(), outcome.error().engine_text()));
+  }
+  co_return outcome;
+}
+
+void ImagePulls::ended(const std::shared_ptr<Pull>& pull, EngineResult<> outcome) {
+  if (const auto found = pulls_.find(pull->key); found != pulls_.end() && found->second == pull) {
+    pulls_.erase(found);
+  }
+  pull->outcome = std::move(outcome);
+  pull->done.cancel();
+  if (--running_ == 0) all_ended_.cancel();
+}
+
+asio::awaitable<void> ImagePulls::stop() {
+  has_stopped_ = true;
+  for (const auto& [key, pull] : std::map(pulls_)) {
+    pull->give_up.emit(asio::cancellation_type::terminal);
+  }
+  while (running_ > 0) co_await all_ended_.async_wait(kAwait);
+}
+
+}  // namespace agbox

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making and removing what is ours. Everything here may be done again: after a crash, or when the
+// engine did it and its answer was lost. What does not carry our labels is never touched.
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "async/cancellation.h"
+#include "docker/engine_client.h"
+
+namespace agbox {
+
+namespace asio = boost::asio;
+
+namespace {
+
+void add_labels(EngineLabels& labels, const ObjectOwner& owner) {
+  for (const auto& [key, value] : owner.labels()) labels[key] = value;
+}
+
+EngineError taken(std::string_view what, const std::string& name, const std::string& id) {
+  return {EngineErrorKind::Conflict, std::string(what) + " " + name + " exists already (id " +
+                                         id.substr(0, 12) +
+                                         ") and is not ours; remove or rename it"};
+}
+
+// Runs all of them side by side and waits for all; gives the first failure.
+EngineAwaitable<> all_of(asio::any_io_executor executor, std::vector<EngineAwaitable<>> tasks) {
+  if (tasks.empty()) co_return EngineResult<>{};
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+  using Operation =
+      decltype(asio::co_spawn(executor, std::declval<EngineAwaitable<>>(), asio::deferred));
+  std::vector<Operation> operations;
+  operations.reserve(tasks.size());
+  for (EngineAwaitable<>& task : tasks) {
+    operations.push_back(asio::co_spawn(executor, std::move(task), asio::deferred));
+  }
+  auto [order, exceptions, results] =
+      co_await asio::experimental::make_parallel_group(std::move(operations))
+          .async_wait(asio::experimental::wait_for_all(), asio::use_awaitable);
+  for (const std::exception_ptr& exception : exceptions) {
+    if (exception) std::rethrow_exception(exception);  // a bug; failures are values
+  }
+  for (EngineResult<>& result : results) {
+    if (!result) co_return std::unexpected(std::move(result.error()));
+  }
+  co_return EngineResult<>{};
+}
+
+}  // namespace
+
+EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, NetworkSpec spec,
+                                                          CallOptions options) {
+  add_labels(spec.labels, owner);
+  // Engines let two networks have one name, so ours is looked up first, by its labels.
+  const auto find_ours = [&]() -> EngineAwaitable<NetworkSeen> {
+    AGBOX_CO_TRY(networks, co_await list_networks(owner.labels(), options));
+    for (NetworkSeen& network : networks) {
+      if (network.name == spec.name && owner.owns(network.labels)) co_return std::move(network);
+    }
+    co_return engine_fail(EngineErrorKind::NotFound, "network " + spec.name + " does not exist");
+  };
+  EngineResult<NetworkSeen> found = co_await find_ours();
+  if (found || found.error().kind() != EngineErrorKind::NotFound) co_return found;
+
+  EngineResult<std::string> created = co_await create_network(spec, options);
+  if (created) co_return co_await inspect_network(*created, options);
+  if (created.error().kind() != EngineErrorKind::Conflict) {
+    co_return std::unexpected(std::move(created.error()));
+  }
+  found = co_await find_ours();  // a twin of this call may have been quicker
+  if (found || found.error().kind() != EngineErrorKind::NotFound) co_return found;
+  const EngineResult<NetworkSeen> foreign = co_await inspect_network(spec.name, options);
+  if (foreign && foreign->name == spec.name) {
+    co_return std::unexpected(taken("network", spec.name, foreign->id));
+  }
+  co_return std::unexpected(std::move(created.error()));  // the subnet or the bridge's name
+}
+
+EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, ContainerSpec spec,
+                                                            CallOptions options) {
+  add_labels(spec.labels, owner);
+  EngineResult<std::string> created = co_await create_container(spec, options);
+  if (created || created.error().kind() != EngineErrorKind::Conflict) co_return created;
+  // Container names are unique, so whoever holds it is the one that is in the way.
+  AGBOX_CO_TRY(holder, co_await inspect_container(spec.name, options));
+  if (holder.name != spec.name) co_return std::unexpected(std::move(created.error()));
+  if (!owner.owns(holder.labels)) {
+    co_return std::unexpected(taken("container", spec.name, holder.id));
+  }
+  co_return std::move(holder.id);
+}
+
+EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
+  EngineResult<> removed =
+      co_await remove_container(id, {.force = true, .with_volumes = true}, options);
+  if (removed || removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  if (removed.error().kind() != EngineErrorKind::Conflict) co_return removed;
+  // Somebody removes it already; it is gone when that has come to its end.
+  if (!options.deadline) options.deadline = route_of(EngineCall::ContainerRemove).deadline;
+  EngineResult<std::int64_t> gone = co_await wait_container(id, WaitFor::Removed, options);
+  if (gone || gone.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  co_return removed;
+}
+
+EngineAwaitable<> EngineClient::remove_owned_container(ObjectOwner owner, std::string id,
+                                                       CallOptions options) {
+  EngineResult<ContainerSeen> seen = co_await inspect_container(id, options);
+  if (!seen && seen.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  if (!seen) co_return std::unexpected(std::move(seen.error()));
+  if (!owner.owns(seen->labels)) {
+    co_return engine_fail(EngineErrorKind::Conflict,
+                          "container " + seen->name + " is not ours and stays");
+  }
+  co_return co_await force_remove(seen->id, options);
+}
+
+EngineAwaitable<> EngineClient::remove_containers_of(ObjectOwner owner, CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_containers(owner.labels(), options));
+  std::vector<EngineAwaitable<>> removals;
+  for (const ContainerListed& container : listed) {
+    // The engine's filter is not trusted with other people's containers.
+    if (owner.owns(container.labels)) removals.push_back(force_remove(container.id, options));
+  }
+  co_return co_await all_of(executor(), std::move(removals));
+}
+
+EngineAwaitable<> EngineClient::remove_if_there(std::string network_id, CallOptions options) {
+  EngineResult<> removed = co_await remove_network(std::move(network_id), options);
+  if (!removed && removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  co_return removed;
+}
+
+EngineAwaitable<> EngineClient::remove_networks_of(ObjectOwner owner, CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_networks(owner.labels(), options));
+  std::vector<EngineAwaitable<>> removals;
+  for (const NetworkSeen& network : listed) {
+    if (owner.owns(network.labels)) removals.push_back(remove_if_there(network.id, options));
+  }
+  co_return co_await all_of(executor(), std::move(removals));
+}
+
+}  // namespace agbox

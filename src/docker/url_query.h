@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the variable parts of a request's target; whatever goes in, no piece can leave its place.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace agbox {
+
+// Everything but letters, digits and -._~ becomes %XX. `kept` are characters that stay too.
+std::string percent_encode(std::string_view text, std::string_view kept = {});
+
+// "label" filters of list and event calls as their JSON: {"label":["a=b","c"]}. A label with an
+// empty value filters by its key alone.
+std::string label_filter(const std::map<std::string, std::string>& labels);
+
+class UrlQuery {
+ public:
+  UrlQuery& add(std::string_view key, std::string_view value) {
+    if (!text_.empty()) text_ += '&';
+    text_.append(key).append("=").append(percent_encode(value));
+    return *this;
+  }
+  UrlQuery& add_flag(std::string_view key, bool value) { return value ? add(key, "1") : *this; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest/image_file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+namespace agbox::guest {
+namespace {
+
+constexpr std::size_t kMaxFile = std::size_t{4} << 20;
+
+OpenedFile open_below(int root, std::string_view path, int flags, std::uint64_t resolve) {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  const std::string relative = path.empty() ? "." : std::string(path);
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
+  how.resolve = resolve;
+  const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
+  if (fd < 0) return {UniqueFd(), errno};
+  return {UniqueFd(static_cast<int>(fd)), 0};
+}
+
+Result<> write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return std::unexpected(errno_error("write", errno));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+OpenedFile open_inside(int root, std::string_view path, int flags) {
+  return open_below(
+      root, path, flags,
+      RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+OpenedFile open_across_mounts(int root, std::string_view path, int flags) {
+  return open_below(root, path, flags,
+                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+OpenedFile open_as_mounted(int root, std::string_view path, int flags) {
+  return open_below(root, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+Result<std::optional<std::string>> read_image_file(int root, std::string_view path) {
+  // Not blocking: an image may hold a FIFO there.
+  const OpenedFile file = open_inside(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file && file.problem == ENOENT) return std::nullopt;
+  if (!file) return std::unexpected(errno_error("opening " + std::string(path), file.problem));
+  struct stat status{};
+  if (::fstat(file.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return fail(Reason::InvalidArgument, std::string(path) + " is not a regular file");
+  }
+  std::string text;
+  std::array<char, 16384> chunk{};
+  while (true) {
+    const ssize_t got = ::read(file.fd.get(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::unexpected(errno_error("reading " + std::string(path), errno));
+    if (got == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+    if (text.size() > kMaxFile) {
+      return fail(Reason::ResourceExhausted, std::string(path) + " is larger than 4 MiB");
+    }
+  }
+}
+
+Result<> replace_image_file(int root, std::string_view folder, std::string_view name,
+                            std::string_view text, mode_t mode) {
+  const std::string path = std::string(folder) + "/" + std::string(name);
+  const auto problem = [&](std::string_view step, int number) {
+    return std::unexpected(errno_error(std::string(step) + " " + path, number));
+  };
+  const OpenedFile directory = open_inside(root, folder, O_PATH | O_DIRECTORY);
+  if (!directory) return problem("opening the folder of", directory.problem);
+  const int at = directory.fd.get();
+
+  uid_t uid = ::geteuid();
+  gid_t gid = ::getegid();
+  const OpenedFile old = open_inside(root, path, O_PATH | O_NOFOLLOW);
+  if (!old && old.problem != ENOENT) return problem("looking at", old.problem);
+  if (old) {
+    struct stat status{};
+    if (::fstat(old.fd.get(), &status) != 0) return problem("looking at", errno);
+    if (!S_ISREG(status.st_mode)) return problem("replacing", EINVAL);
+    uid = status.st_uid;
+    gid = status.st_gid;
+    mode = status.st_mode & 07777;
+  }
+
+  const std::string target(name);
+  const std::string draft = ".agbox-" + target;
+  ::unlinkat(at, draft.c_str(), 0);  // of a start that was cut off
+  const UniqueFd fd(
+      ::openat(at, draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd) return problem("writing", errno);
+  Result<> written = write_all(fd.get(), text);
+  if (written && old && ::fchown(fd.get(), uid, gid) != 0)
+    written = problem("keeping the owner of", errno);
+  if (written && ::fchmod(fd.get(), mode) != 0) written = problem("keeping the mode of", errno);
+  if (written && ::renameat(at, draft.c_str(), at, target.c_str()) != 0) {
+    written = problem("replacing", errno);
+  }
+  if (!written) ::unlinkat(at, draft.c_str(), 0);
+  return written;
+}
+
+}  // namespace agbox::guest

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest/init.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "guest/build_id.h"
+#include "guest/privilege.h"
+#include "guestwire/place.h"
+#include "guestwire/proof.h"
+
+namespace agbox::guest {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// How long the last output of an ending container may take to reach the engine's log.
+constexpr milliseconds kLogPatience{1000};
+
+bool has_ended(const UniqueFd& pidfd) {
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) > 0;
+}
+
+std::string_view engine_home() {
+  const char* home = ::getenv("HOME");
+  return home == nullptr ? "" : home;
+}
+
+}  // namespace
+
+int Init::run() {
+  stay_private();
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t ours;
+  ::sigemptyset(&ours);
+  ::sigaddset(&ours, SIGTERM);
+  ::sigaddset(&ours, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &ours, nullptr);
+  UniqueFd signals(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
+  AGBOX_CHECK(signals, "signalfd");
+  UniqueFd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  AGBOX_CHECK(root, "opening /");
+  Init init(std::move(root), std::move(signals));
+  return init.loop();
+}
+
+Init::Init(UniqueFd root, UniqueFd signals)
+    : root_(std::move(root)),
+      signals_(std::move(signals)),
+      out_(STDOUT_FILENO, tail_),
+      err_(STDERR_FILENO, tail_) {}
+
+int Init::loop() {
+  auto link = DaemonLink::open(
+      guestwire::kLinkFolderInside,
+      {.hello = [this] { return hello(); },
+       .on_message = [this](const v1::ToGuest& message) { return on_message(message); }});
+  if (!link) {
+    // In the container's log, where whoever looks for the reason will look.
+    const std::string line = "agbox-guest: " + link.error().message() + "\n";
+    return ::write(STDERR_FILENO, line.data(), line.size()) < 0 ? 2 : 1;
+  }
+  link_.emplace(std::move(*link));
+  while (!exit_code_) round();
+  out_.finish(kLogPatience);
+  err_.finish(kLogPatience);
+  return *exit_code_;
+}
+
+void Init::round() {
+  Watches watches;
+  watches.add(signals_.get(), POLLIN, [this] { on_signal(); });
+  link_->collect(watches);
+  out_.collect(watches);
+  err_.collect(watches);
+  if (phase_ == v1::PHASE_ENTRYPOINT) {
+    door_.collect(watches, main_, enter_reply_,
+                  [this](Entered entered) { on_entered(std::move(entered)); });
+    watches.wake(entrypoint_deadline_);
+  }
+
+  std::vector<pollfd> polled;
+  for (const Watch& watch : watches.watches) polled.push_back({watch.fd, watch.events, 0});
+  int timeout = -1;
+  if (watches.wake_at) {
+    const auto left = std::chrono::ceil<milliseconds>(*watches.wake_at - steady_clock::now());
+    timeout = static_cast<int>(std::max(left, milliseconds(0)).count());
+  }
+  if (::poll(polled.data(), polled.size(), timeout) < 0) {
+    AGBOX_CHECK(errno == EINTR, "poll");
+    return;
+  }
+  for (std::size_t i = 0; i < polled.size(); ++i) {
+    if (polled[i].revents != 0) watches.watches[i].ready();
+  }
+  if (phase_ == v1::PHASE_ENTRYPOINT && steady_clock::now() >= entrypoint_deadline_) {
+    on_entrypoint_late();
+  }
+}
+
+v1::Hello Init::hello() const {
+  v1::Hello hello;
+  hello.set_protocol_min(guestwire::kProtocolMin);
+  hello.set_protocol_max(guestwire::kProtocolMax);
+  hello.set_build_id(build_id());
+  hello.set_phase(phase_);
+  hello.set_has_secret(!secret_.empty());
+  if (phase_ == v1::PHASE_FAILED) *hello.mutable_failure() = failure_;
+  return hello;
+}
+
+bool Init::on_message(const v1::ToGuest& message) {
+  switch (message.body_case()) {
+    case v1::ToGuest::kChallenge:
+      return on_challenge(message.challenge());
+    case v1::ToGuest::kWelcome:
+      return on_welcome(message.welcome());
+    case v1::ToGuest::kGo:
+      return on_go(message.go());
+    case v1::ToGuest::kPing: {
+      v1::ToDaemon answer;
+      answer.mutable_pong()->set_id(message.ping().id());
+      link_->send(answer);
+      return true;
+    }
+    case v1::ToGuest::kStop:
+      on_stop();
+      return true;
+    case v1::ToGuest::BODY_NOT_SET:
+      break;
+  }
+  return false;  // of a protocol that was not agreed on
+}
+
+bool Init::on_challenge(const v1::Challenge& challenge) {
+  if (challenge.protocol() < guestwire::kProtocolMin ||
+      challenge.protocol() > guestwire::kProtocolMax ||
+      challenge.nonce().size() != guestwire::kNonceSize) {
+    return false;
+  }
+  v1::ToDaemon answer;
+  v1::Proof* proof = answer.mutable_proof();
+  if (!secret_.empty()) proof->set_mac(guestwire::prove(secret_, challenge.nonce()));
+  link_->send(answer);
+  return true;
+}
+
+bool Init::on_welcome(const v1::Welcome& welcome) {
+  link_->accepted();
+  if (phase_ == v1::PHASE_FRESH) {
+    preparation_ = prepare(root_.get(), welcome);
+    *enter_reply_.mutable_user() = preparation_.report.user();
+    if (const auto dropped = drop_capabilities(); !dropped) {
+      preparation_.report.set_failure(dropped.error().message());
+    }
+    phase_ = v1::PHASE_PREPARED;
+  }
+  v1::ToDaemon answer;
+  *answer.mutable_prepared() = preparation_.report;
+  link_->send(answer);
+  return true;
+}
+
+bool Init::on_go(const v1::Go& go) {
+  if (phase_ == v1::PHASE_FRESH || !preparation_.report.failure().empty() ||
+      go.secret().size() != guestwire::kSecretSize) {
+    return false;
+  }
+  if (phase_ != v1::PHASE_PREPARED) return true;  // said again after a lost connection
+  secret_ = go.secret();
+  go_ = go;
+  go_.clear_secret();
+  start();
+  return true;
+}
+
+void Init::start() {
+  if (!runtime_user_runs()) return;
+  if (go_.entrypoint_size() > 0) return start_entrypoint();
+  if (go_.command_size() > 0) return start_command();
+  pass();
+}
+
+// A program of ours as the runtime user: proves ids, limits and the mount of the guest itself.
+bool Init::runtime_user_runs() {
+  const auto probe = start_child({.arguments = {guestwire::kProgramInside, "true"},
+                                  .environment = {},
+                                  .identity = preparation_.runtime_user});
+  if (!probe) {
+    fail(v1::EntrypointFailed::CAUSE_USER_CANNOT_RUN, probe.error().code, probe.error().reason);
+    return false;
+  }
+  int status = 0;
+  while (::waitpid(*probe, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int code = exit_code_of(status);
+  if (code != 0) fail(v1::EntrypointFailed::CAUSE_USER_CANNOT_RUN, code, "");
+  return code == 0;
+}
+
+void Init::start_entrypoint() {
+  ChildProgram program{.arguments = {go_.entrypoint().begin(), go_.entrypoint().end()},
+                       .environment = environment_with({}),
+                       .working_directory = go_.working_directory(),
+                       .identity = preparation_.image_user};
+  program.arguments.insert(program.arguments.end(), {guestwire::kProgramInside, "enter"});
+  program.arguments.insert(program.arguments.end(), go_.command().begin(), go_.command().end());
+  // The engine chose HOME for root, whom it started. Where the image itself sets one, that stands.
+  if (program.identity.uid != 0 && engine_home() == preparation_.root_home) {
+    program.environment = environment_with({{"HOME", program.identity.home}});
+  }
+  if (const auto opened = door_.open(); !opened) {
+    return fail(v1::EntrypointFailed::CAUSE_NOT_STARTED, 0, opened.error().message());
+  }
+  const auto started = start_main(std::move(program));
+  if (!started) {
+    return fail(v1::EntrypointFailed::CAUSE_NOT_STARTED, started.error().code,
+                started.error().reason);
+  }
+  main_ = *started;
+  entrypoint_deadline_ = steady_clock::now() + milliseconds(go_.entrypoint_limit_ms());
+  phase_ = v1::PHASE_ENTRYPOINT;
+}
+
+void Init::start_command() {
+  const Identity& user = preparation_.runtime_user;
+  const auto started = start_main(
+      {.arguments = {go_.command().begin(), go_.command().end()},
+       .environment = environment_with({{"HOME", user.home}, {"USER", guestwire::kUserName}}),
+       .working_directory = go_.working_directory(),
+       .identity = user});
+  if (!started) {
+    return fail(v1::EntrypointFailed::CAUSE_NOT_STARTED, started.error().code,
+                started.error().reason);
+  }
+  main_ = *started;
+  pass();
+}
+
+// With pipes of its own, so that we see its last words.
+std::expected<pid_t, NotStarted> Init::start_main(ChildProgram program) {
+  std::array<int, 2> out{-1, -1};
+  std::array<int, 2> err{-1, -1};
+  {
+    // The pipes are its user's own: `>/dev/stdout` opens them once more.
+    const FileAccessAs user(program.identity.uid, program.identity.gid);
+    if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) {
+      const int problem = errno;
+      ::close(out[0]);
+      ::close(out[1]);
+      return std::unexpected(NotStarted{0, errno_error("cannot make pipes", problem).message()});
+    }
+  }
+  out_.start(UniqueFd(out[0]));
+  err_.start(UniqueFd(err[0]));
+  const UniqueFd out_end(out[1]);
+  const UniqueFd err_end(err[1]);
+  program.out = out_end.get();
+  program.err = err_end.get();
+  return start_child(program);
+}
+
+void Init::on_entered(Entered entered) {
+  entered_ = std::move(entered);
+  pass();
+}
+
+void Init::pass() {
+  phase_ = v1::PHASE_PASSED;
+  out_.forget_tail();
+  err_.forget_tail();
+  tail_.clear();
+  go_.clear_entrypoint();
+  v1::ToDaemon message;
+  message.mutable_entrypoint_passed();
+  link_->send(message);
+}
+
+void Init::on_entrypoint_late() {
+  fail(v1::EntrypointFailed::CAUSE_TOOK_TOO_LONG, 0, "");
+}
+
+// Nothing of it is left running; the guest stays to tell the daemon, however late that asks.
+void Init::fail(v1::EntrypointFailed::Cause cause, int code, std::string detail) {
+  ::kill(-1, SIGKILL);
+  out_.finish(milliseconds(0));
+  err_.finish(milliseconds(0));
+  door_.close();
+  failure_.set_cause(cause);
+  failure_.set_code(code);
+  failure_.set_detail(std::move(detail));
+  failure_.set_output_tail(tail_.text());
+  phase_ = v1::PHASE_FAILED;
+  v1::ToDaemon message;
+  *message.mutable_entrypoint_failed() = failure_;
+  link_->send(message);
+}
+
+void Init::on_signal() {
+  signalfd_siginfo signal{};
+  while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+    // The engine's SIGTERM comes from outside of this container, where nobody has a pid here.
+    if (signal.ssi_signo == SIGTERM && signal.ssi_pid == 0) on_stop();
+    if (signal.ssi_signo == SIGCHLD) reap();
+  }
+}
+
+void Init::on_stop() {
+  const bool command_runs = go_.command_size() > 0 && main_ != 0 &&
+                            (phase_ == v1::PHASE_ENTRYPOINT || phase_ == v1::PHASE_PASSED);
+  if (!command_runs) return end(0);
+  if (stopping_) return;
+  stopping_ = true;
+  ::kill(command_is_gone() ? main_ : entered_.pid, SIGTERM);
+}
+
+void Init::reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) on_exit(pid, status);
+}
+
+void Init::on_exit(pid_t pid, int status) {
+  const int code = exit_code_of(status);
+  if (pid == main_) main_code_ = code;
+  if (phase_ == v1::PHASE_ENTRYPOINT && pid == main_) {
+    if (stopping_) return end(code);
+    if (WIFSIGNALED(status)) {
+      return fail(v1::EntrypointFailed::CAUSE_SIGNALED, WTERMSIG(status), "");
+    }
+    return fail(v1::EntrypointFailed::CAUSE_EXITED, code, "");
+  }
+  if (phase_ != v1::PHASE_PASSED || go_.command_size() == 0) return;
+  if (pid == entered_.pid) return end(code);
+  // Below a shell or an init of the image, the command is not our child: its parent passes its
+  // code on. A parent that went first leaves the command to us.
+  if (main_code_ && command_is_gone()) end(*main_code_);
+}
+
+bool Init::command_is_gone() const {
+  return entered_.pid == 0 || has_ended(entered_.pidfd);
+}
+
+void Init::end(int code) {
+  if (!exit_code_) exit_code_ = code;
+}
+
+}  // namespace agbox::guest

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// PID 1 of a sandbox's primary container: prepares it, waits for the daemon's go, starts the
+// image's entrypoint, and stays until it is stopped or the caller's command ends.
+//
+//   Fresh --Welcome--> Prepared --Go--> Entrypoint --enter--> Passed
+//                                          |
+//                                          +-- ended first, or took too long --> Failed
+//
+// One thread, one loop, no exception leaves it. It never ends because the daemon is away.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "agbox/guest/v1/link.pb.h"
+#include "base/unique_fd.h"
+#include "guest/child.h"
+#include "guest/daemon_link.h"
+#include "guest/enter_door.h"
+#include "guest/output_relay.h"
+#include "guest/preparation.h"
+
+namespace agbox::guest {
+
+class Init {
+ public:
+  // Runs until the container is to end; returns its exit code.
+  static int run();
+
+ private:
+  explicit Init(UniqueFd root, UniqueFd signals);
+
+  int loop();
+  void round();
+
+  // What the daemon says.
+  v1::Hello hello() const;
+  bool on_message(const v1::ToGuest& message);
+  bool on_challenge(const v1::Challenge& challenge);
+  bool on_welcome(const v1::Welcome& welcome);
+  bool on_go(const v1::Go& go);
+  void on_stop();
+
+  // The image's entrypoint and the caller's command.
+  void start();
+  bool runtime_user_runs();
+  void start_entrypoint();
+  void start_command();
+  std::expected<pid_t, NotStarted> start_main(ChildProgram program);
+  void on_entered(Entered entered);
+  void on_entrypoint_late();
+  void pass();
+  void fail(v1::EntrypointFailed::Cause cause, int code, std::string detail);
+
+  // What the kernel says.
+  void on_signal();
+  void reap();
+  void on_exit(pid_t pid, int status);
+  bool command_is_gone() const;
+  void end(int code);
+
+  UniqueFd root_;
+  UniqueFd signals_;
+  std::optional<DaemonLink> link_;
+  std::string secret_;
+
+  v1::Phase phase_ = v1::PHASE_FRESH;
+  Preparation preparation_;
+  v1::Go go_;
+  v1::EnterReply enter_reply_;
+  v1::EntrypointFailed failure_;
+  Moment entrypoint_deadline_;
+
+  Tail tail_;
+  OutputRelay out_;
+  OutputRelay err_;
+  EnterDoor door_;
+  pid_t main_ = 0;  // the entrypoint, or the command where there is none; 0: not running
+  std::optional<int> main_code_;  // once it has ended
+  Entered entered_;
+  bool stopping_ = false;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace agbox::guest

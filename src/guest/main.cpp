@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox-guest: PID 1 of a sandbox's primary container, and the two small programs it needs there.
+#include <unistd.h>
+
+#include <string_view>
+
+#include "guest/enter.h"
+#include "guest/init.h"
+
+int main(int argc, char** argv) {
+  const std::string_view verb = argc > 1 ? argv[1] : "";
+  if (verb == "true") return 0;
+  if (verb == "enter") return agbox::guest::enter(argv + 2);
+  if (argc == 1 && ::getpid() == 1) return agbox::guest::Init::run();
+  constexpr std::string_view kUsage =
+      "agbox-guest is the first program of a sandbox's container and has no use elsewhere\n";
+  return ::write(STDERR_FILENO, kUsage.data(), kUsage.size()) < 0 ? 2 : 2;
+}

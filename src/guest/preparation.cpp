@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest/preparation.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "guest/image_file.h"
+#include "guestwire/place.h"
+
+namespace agbox::guest {
+namespace {
+
+using guestwire::kHome;
+using guestwire::kUserName;
+using guestwire::kWorkspace;
+
+// One preparation under way: the root folder and the report that it fills.
+class Preparing {
+ public:
+  Preparing(int root, const v1::Welcome& welcome) : root_(root), welcome_(welcome) {}
+
+  Preparation run() {
+    look_at_mounts();
+    make_user();
+    make_home();
+    give_workspace();
+    allow_sudo();
+    fill_user();
+    return std::move(done_);
+  }
+
+ private:
+  void note(std::string text) { done_.report.add_notes(std::move(text)); }
+  // The first failure is the one that is told.
+  void refuse(const Error& error) {
+    if (done_.report.failure().empty()) done_.report.set_failure(error.message());
+  }
+
+  void look_at_mounts() {
+    for (const v1::Mount& mount : welcome_.mounts()) {
+      v1::MountSeen* seen = done_.report.add_mounts();
+      seen->set_target(mount.target());
+      const OpenedFile target = open_as_mounted(root_, mount.target(), O_PATH);
+      struct stat status{};
+      if (!target || ::fstat(target.fd.get(), &status) != 0) {
+        seen->set_failure(std::strerror(target ? errno : target.problem));
+        continue;
+      }
+      seen->set_device(status.st_dev);
+      seen->set_inode(status.st_ino);
+    }
+  }
+
+  void make_user() {
+    const RuntimeUserPlan plan{.uid = welcome_.uid(),
+                               .gid = welcome_.gid(),
+                               .supplemental_gids = {welcome_.supplemental_gids().begin(),
+                                                     welcome_.supplemental_gids().end()},
+                               .shell = login_shell()};
+    const AccountFiles image = read_accounts();
+    done_.root_home = resolve_user("", image).value_or(Identity{}).home;
+    if (auto user = resolve_user(welcome_.image_user(), image)) {
+      done_.image_user = *user;
+    } else {
+      refuse(user.error());
+    }
+    const AccountFiles written = with_runtime_user(image, plan);
+    done_.runtime_user = runtime_identity(written, plan);
+    // Group first: a user whose group has no name yet is odder than a group without users.
+    write_account("group", image.group, written.group);
+    if (image.shadow) write_account("shadow", *image.shadow, *written.shadow);
+    write_account("passwd", image.passwd, written.passwd);
+  }
+
+  AccountFiles read_accounts() {
+    AccountFiles files;
+    files.passwd = read_account("/etc/passwd").value_or("");
+    files.group = read_account("/etc/group").value_or("");
+    files.shadow = read_account("/etc/shadow");
+    return files;
+  }
+
+  std::optional<std::string> read_account(std::string_view path) {
+    auto text = read_image_file(root_, path);
+    if (text) return *text;
+    note(text.error().message());
+    return std::nullopt;
+  }
+
+  void write_account(std::string_view name, const std::string& before, const std::string& after) {
+    if (before == after) return;
+    const auto written = replace_image_file(root_, "/etc", name, after, 0644);
+    if (!written) note("user " + std::string(kUserName) + ": " + written.error().message());
+  }
+
+  std::string login_shell() const {
+    for (const std::string_view shell :
+         {"/bin/bash", "/bin/zsh", "/usr/bin/bash", "/usr/bin/zsh"}) {
+      if (open_across_mounts(root_, shell, O_PATH)) return std::string(shell);
+    }
+    return "/bin/sh";
+  }
+
+  void make_home() {
+    make_folder("/home");
+    make_folder(kHome);
+    give(kHome);
+    // Tools that an image brought a configuration for would else not be able to write it.
+    for (const std::string_view name :
+         {".claude", ".codex", ".agents", ".cache", ".npm", ".config"}) {
+      give(std::string(kHome) + "/" + std::string(name));
+    }
+  }
+
+  void give_workspace() {
+    make_folder(kWorkspace);
+    give(kWorkspace);
+  }
+
+  void make_folder(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const OpenedFile parent = open_inside(root_, path.substr(0, slash), O_PATH | O_DIRECTORY);
+    const std::string name = path.substr(slash + 1);
+    const int problem = !parent                                               ? parent.problem
+                        : ::mkdirat(parent.fd.get(), name.c_str(), 0755) == 0 ? 0
+                                                                              : errno;
+    if (problem == 0 && ::fchmodat(parent.fd.get(), name.c_str(), 0755, 0) == 0) return;
+    if (problem == EEXIST || problem == EXDEV) return;  // there, or inside of a mount
+    note("making " + path + ": " + std::strerror(problem == 0 ? errno : problem));
+  }
+
+  bool is_anonymous_volume(std::string_view path) const {
+    return std::any_of(
+        welcome_.mounts().begin(), welcome_.mounts().end(),
+        [&](const v1::Mount& mount) { return mount.anonymous_volume() && mount.target() == path; });
+  }
+
+  // Makes a folder the runtime user's, but not what is in it. A mount is not ours to give, unless
+  // it is a volume that was made for this very container.
+  void give(const std::string& path) {
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
+    const OpenedFile folder = is_anonymous_volume(path) ? open_across_mounts(root_, path, flags)
+                                                        : open_inside(root_, path, flags);
+    if (!folder) {
+      if (folder.problem == ENOENT || folder.problem == EXDEV) return;
+      note("giving " + path + " to " + kUserName + ": " + std::strerror(folder.problem));
+      return;
+    }
+    struct stat status{};
+    if (::fstat(folder.fd.get(), &status) == 0 && status.st_uid == welcome_.uid() &&
+        status.st_gid == welcome_.gid()) {
+      return;
+    }
+    if (::fchown(folder.fd.get(), welcome_.uid(), welcome_.gid()) != 0) {
+      note("giving " + path + " to " + kUserName + ": " + std::strerror(errno));
+    }
+  }
+
+  void allow_sudo() {
+    if (!open_inside(root_, "/etc/sudoers.d", O_PATH | O_DIRECTORY)) return;
+    const std::string rule = std::string(kUserName) + " ALL=(ALL:ALL) NOPASSWD: ALL\n";
+    const auto there = read_image_file(root_, "/etc/sudoers.d/runtime-user");
+    if (there && *there == rule) return;
+    const auto written = replace_image_file(root_, "/etc/sudoers.d", "runtime-user", rule, 0440);
+    if (!written) note("sudo for " + std::string(kUserName) + ": " + written.error().message());
+  }
+
+  void fill_user() {
+    v1::RuntimeUser* user = done_.report.mutable_user();
+    user->set_uid(done_.runtime_user.uid);
+    user->set_gid(done_.runtime_user.gid);
+    for (const gid_t gid : done_.runtime_user.gids) user->add_gids(gid);
+    user->set_home(done_.runtime_user.home);
+  }
+
+  int root_;
+  const v1::Welcome& welcome_;
+  Preparation done_;
+};
+
+}  // namespace
+
+Preparation prepare(int root, const v1::Welcome& welcome) {
+  return Preparing(root, welcome).run();
+}
+
+}  // namespace agbox::guest

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection of a guest: frames in, frames out, everything bounded. What a frame means in which
+// moment is the link's business.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agbox/guest/v1/link.pb.h"
+#include "async/task_group.h"
+#include "guestlink/peer.h"
+#include "guestwire/frame.h"
+
+namespace agbox::guestlink {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::local::stream_protocol::socket;
+
+  Connection(Socket socket, Peer peer, TaskGroup& tasks)
+      : socket_(std::move(socket)), peer_(peer), tasks_(tasks), limit_(socket_.get_executor()) {}
+
+  const Peer& peer() const { return peer_; }
+
+  // The next message; nothing where the connection is over, `problem()` then says why.
+  boost::asio::awaitable<std::optional<guest::v1::ToDaemon>> read();
+  const std::string& problem() const { return problem_; }
+  // The guest said what no guest of ours says.
+  bool misbehaved() const { return misbehaved_; }
+
+  // False where the connection is over, or where the guest does not read and too much is waiting.
+  bool send(const guest::v1::ToGuest& message);
+
+  // Closes the connection unless it is lifted in time.
+  void limit_time(std::chrono::milliseconds time);
+  void lift_limits();
+
+  void violation(std::string what);
+  void close(std::string why);
+
+ private:
+  boost::asio::awaitable<void> write(std::shared_ptr<Connection> self);
+
+  Socket socket_;
+  Peer peer_;
+  TaskGroup& tasks_;
+  boost::asio::steady_timer limit_;
+  guestwire::FrameReader reader_{guestwire::kMaxUnprovenFrame};
+  std::string unsent_;
+  bool writing_ = false;
+  bool closed_ = false;
+  bool misbehaved_ = false;
+  std::string problem_;
+};
+
+}  // namespace agbox::guestlink

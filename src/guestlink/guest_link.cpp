@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/guest_link.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "async/cancellation.h"
+#include "guestwire/place.h"
+#include "guestwire/proof.h"
+
+namespace agbox::guestlink {
+namespace {
+
+namespace asio = boost::asio;
+namespace v1 = guest::v1;
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
+// Nobody waits for more pings at once; a guest that answers none must not make the list grow.
+constexpr std::size_t kMaxPings = 64;
+
+v1::ToGuest welcome_for(const Expectation& expectation) {
+  v1::ToGuest message;
+  v1::Welcome* welcome = message.mutable_welcome();
+  welcome->set_uid(expectation.uid);
+  welcome->set_gid(expectation.gid);
+  for (const std::uint32_t gid : expectation.supplemental_gids) welcome->add_supplemental_gids(gid);
+  welcome->set_image_user(expectation.image_user);
+  for (const MountExpected& mount : expectation.mounts) {
+    v1::Mount* entry = welcome->add_mounts();
+    entry->set_target(mount.target);
+    entry->set_anonymous_volume(mount.anonymous_volume);
+  }
+  return message;
+}
+
+v1::ToGuest go_for(const GoOrder& order) {
+  v1::ToGuest message;
+  v1::Go* go = message.mutable_go();
+  go->set_secret(order.secret);
+  for (const std::string& word : order.entrypoint) go->add_entrypoint(word);
+  for (const std::string& word : order.command) go->add_command(word);
+  go->set_working_directory(order.working_directory);
+  go->set_entrypoint_limit_ms(static_cast<std::uint32_t>(order.entrypoint_limit.count()));
+  return message;
+}
+
+std::unexpected<Error> given_up() {
+  return fail(Reason::Cancelled, "gave up waiting for the guest");
+}
+
+}  // namespace
+
+std::string new_secret() {
+  return guestwire::random_bytes(guestwire::kSecretSize);
+}
+
+GuestLink::GuestLink(asio::any_io_executor executor, LinkFolder folder, LinkLimits limits,
+                     LinkEvents events, TaskGroup& tasks, Logger log)
+    : executor_(executor),
+      folder_(std::move(folder)),
+      limits_(limits),
+      events_(std::move(events)),
+      tasks_(tasks),
+      log_(std::move(log)),
+      waiters_(executor),
+      acceptor_(executor) {}
+
+Result<> GuestLink::expect(Expectation expectation) {
+  ++epoch_;
+  stop_listening();
+  if (auto former = std::exchange(guest_, nullptr)) former->close("its container starts anew");
+  hello_.reset();
+  outcome_.reset();
+  pings_.clear();
+  gone_ = expectation.secret.has_value();
+  secret_ = expectation.secret;
+  process_ = expectation.process;
+  expectation_ = std::move(expectation);
+  last_problem_ = "it has not connected yet";
+  waiters_.notify();
+  return listen();
+}
+
+Result<> GuestLink::listen() {
+  AGBOX_TRY(fd, folder_.listen());
+  boost::system::error_code problem;
+  acceptor_.assign(asio::local::stream_protocol(), fd.get(), problem);
+  if (problem) {
+    folder_.stop_listening();
+    return fail(Reason::Internal, "listening for the guest: " + problem.message());
+  }
+  fd.release();
+  tasks_.spawn("guest link accept", accept(shared_from_this(), ++round_));
+  return {};
+}
+
+void GuestLink::stop_listening() {
+  if (listening()) {
+    boost::system::error_code ignored;  // the descriptor is gone either way
+    acceptor_.close(ignored);
+    folder_.stop_listening();
+  }
+  for (const auto& connection : std::exchange(unproven_, {})) {
+    connection->close("the guest is here already");
+  }
+}
+
+asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
+  while (round == round_ && listening()) {
+    Connection::Socket socket(executor_);
+    const auto [problem] = co_await acceptor_.async_accept(socket, kAsTuple);
+    if (round != round_ || !listening()) co_return;
+    if (!problem) {
+      admit(std::move(socket));
+      continue;
+    }
+    // Out of descriptors, most likely: somebody will close one.
+    log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
+    asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
+    co_await pause.async_wait(kAsTuple);
+  }
+}
+
+// What can be said about a connection before it has said anything.
+void GuestLink::admit(Connection::Socket socket) {
+  const auto peer = peer_of(socket.native_handle());
+  if (!peer) return;
+  if (peer->uid != limits_.guest_uid || !peer->process.may_be(process_)) {
+    log_.warn("refused a connection that is not the guest's",
+              {{"uid", peer->uid}, {"pid", peer->process.pid}});
+    return;
+  }
+  if (unproven_.size() >= limits_.unproven_connections) {
+    log_.warn("refused a connection: too many are not proven yet", {{"pid", peer->process.pid}});
+    return;
+  }
+  auto connection = std::make_shared<Connection>(std::move(socket), *peer, tasks_);
+  connection->limit_time(limits_.handshake);
+  unproven_.insert(connection);
+  tasks_.spawn("guest link", converse(shared_from_this(), connection, epoch_));
+}
+
+asio::awaitable<void> GuestLink::converse(Self self, std::shared_ptr<Connection> connection,
+                                          unsigned epoch) {
+  auto hello = co_await identify(connection);
+  unproven_.erase(connection);
+  if (!hello || epoch != epoch_ || guest_) {
+    connection->close("not taken in");
+    log_.warn("a connection did not prove to be the guest's",
+              {{"pid", connection->peer().process.pid}, {"problem", connection->problem()}});
+    co_return;
+  }
+  guest_ = connection;
+  stop_listening();
+  if (co_await greet(connection, std::move(*hello))) co_await serve(connection);
+  if (guest_ == connection) on_lost(*connection);
+}
+
+asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
+    std::shared_ptr<Connection> connection) {
+  const auto opening = co_await connection->read();
+  if (!opening) co_return std::nullopt;
+  if (!opening->has_hello()) {
+    connection->violation("something before its hello");
+    co_return std::nullopt;
+  }
+  const v1::Hello& said = opening->hello();
+  GuestHello hello;
+  hello.process = connection->peer().process;
+  hello.build_id = to_hex(std::string_view(said.build_id()).substr(0, 64));
+  hello.protocol = std::min(said.protocol_max(), guestwire::kProtocolMax);
+  const auto phase = to_phase(said.phase());
+  if (!phase) {
+    connection->violation("a hello without a phase");
+    co_return std::nullopt;
+  }
+  hello.phase = *phase;
+  if (hello.protocol < said.protocol_min() || hello.protocol < guestwire::kProtocolMin) {
+    last_problem_ = "it speaks protocol " + std::to_string(said.protocol_min()) + " to " +
+                    std::to_string(said.protocol_max()) + ", the daemon " +
+                    std::to_string(guestwire::kProtocolMin) + " to " +
+                    std::to_string(guestwire::kProtocolMax);
+    connection->close(last_problem_);
+    co_return std::nullopt;
+  }
+
+  const std::string nonce = guestwire::random_bytes(guestwire::kNonceSize);
+  v1::ToGuest challenge;
+  challenge.mutable_challenge()->set_protocol(hello.protocol);
+  challenge.mutable_challenge()->set_nonce(nonce);
+  if (!connection->send(challenge)) co_return std::nullopt;
+  const auto answer = co_await connection->read();
+  if (!answer) co_return std::nullopt;
+  if (!answer->has_proof() || !is_proven(said, answer->proof(), nonce)) {
+    connection->violation("no proof of this container start's secret");
+    co_return std::nullopt;
+  }
+  // Only what a proven guest says counts.
+  if (gone_ && !outcome_ && *phase == GuestPhase::Passed) outcome_ = EntrypointOutcome{};
+  if (gone_ && !outcome_ && *phase == GuestPhase::Failed) {
+    outcome_ = EntrypointOutcome{to_failure(said.failure()).value_or(EntrypointFailure{})};
+  }
+  co_return hello;
+}
+
+bool GuestLink::is_proven(const v1::Hello& said, const v1::Proof& proof,
+                          const std::string& nonce) const {
+  if (secret_) return guestwire::proves(proof.mac(), *secret_, nonce);
+  // Nothing was handed out yet, so a guest that says otherwise is of another start.
+  return !said.has_secret() && proof.mac().empty() &&
+         (said.phase() == v1::PHASE_FRESH || said.phase() == v1::PHASE_PREPARED);
+}
+
+// The slot is taken; now both learn what they need of each other.
+asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, GuestHello hello) {
+  connection->lift_limits();
+  connection->limit_time(limits_.preparation);
+  process_ = connection->peer().process;
+  if (!connection->send(welcome_for(expectation_))) co_return false;
+  const auto answer = co_await connection->read();
+  if (!answer || guest_ != connection) co_return false;
+  if (!answer->has_prepared()) {
+    connection->violation("something other than how it prepared its container");
+    co_return false;
+  }
+  fill(hello, answer->prepared());
+  if (hello.phase == GuestPhase::Fresh) hello.phase = GuestPhase::Prepared;
+  connection->lift_limits();
+  hello_ = hello;
+  log_.debug("the guest is connected", {{"pid", hello.process.pid}, {"build_id", hello.build_id}});
+  if (events_.connected) events_.connected(hello);
+  waiters_.notify();
+  co_return true;
+}
+
+asio::awaitable<void> GuestLink::serve(std::shared_ptr<Connection> connection) {
+  while (guest_ == connection) {
+    const auto message = co_await connection->read();
+    if (!message || guest_ != connection) co_return;
+    if (!on_message(*connection, *message)) co_return;
+  }
+}
+
+bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) {
+  switch (message.body_case()) {
+    case v1::ToDaemon::kPong:
+      if (pings_.erase(message.pong().id()) == 0) {
+        connection.violation("an answer to a ping that was not sent");
+        return false;
+      }
+      waiters_.notify();
+      return true;
+    case v1::ToDaemon::kEntrypointPassed:
+    case v1::ToDaemon::kEntrypointFailed: {
+      if (!gone_ || outcome_) {
+        connection.violation("the entrypoint's end at a moment when none can be");
+        return false;
+      }
+      EntrypointOutcome outcome;
+      if (message.has_entrypoint_failed()) {
+        outcome.failure = to_failure(message.entrypoint_failed());
+        if (!outcome.failure) {
+          connection.violation("a failure without a cause");
+          return false;
+        }
+      }
+      outcome_ = std::move(outcome);
+      waiters_.notify();
+      return true;
+    }
+    case v1::ToDaemon::kHello:
+    case v1::ToDaemon::kProof:
+    case v1::ToDaemon::kPrepared:
+    case v1::ToDaemon::BODY_NOT_SET:
+      break;
+  }
+  connection.violation("what has no place in this conversation");
+  return false;
+}
+
+void GuestLink::on_lost(const Connection& connection) {
+  guest_.reset();
+  hello_.reset();
+  pings_.clear();
+  last_problem_ = "its connection ended: " + connection.problem();
+  if (closed_) return;
+  log_.warn("the guest's connection ended", {{"problem", connection.problem()}});
+  const auto pause = connection.misbehaved() ? limits_.penalty : std::chrono::milliseconds(0);
+  tasks_.spawn("guest link listen again", listen_again(shared_from_this(), pause, epoch_));
+  if (events_.lost) events_.lost(connection.problem());
+  waiters_.notify();
+}
+
+asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::milliseconds pause,
+                                              unsigned epoch) {
+  while (epoch == epoch_) {
+    if (pause.count() > 0) {
+      asio::steady_timer timer(executor_, pause);
+      co_await timer.async_wait(kAsTuple);
+      if (epoch != epoch_) co_return;
+    }
+    const auto listening = listen();
+    if (listening) co_return;
+    log_.error("cannot listen for the guest", {{"problem", listening.error().message()}});
+    pause = limits_.penalty;
+  }
+}
+
+std::unexpected<Error> GuestLink::absent() const {
+  return fail(Reason::Internal, closed_ ? "the guest's link was closed"
+                                        : "the guest does not answer: " + last_problem_);
+}
+
+asio::awaitable<Result<GuestHello>> GuestLink::hello(Deadline deadline) {
+  const auto self = shared_from_this();
+  const unsigned epoch = epoch_;
+  const bool said = co_await waiters_.wait([&] { return hello_ || epoch != epoch_; }, deadline);
+  if (!said && co_await is_cancelled()) co_return given_up();
+  if (!said || epoch != epoch_) co_return absent();
+  co_return *hello_;
+}
+
+Result<> GuestLink::go(const GoOrder& order) {
+  if (!hello_) return absent();
+  if (!hello_->failure.empty()) {
+    return fail(Reason::Internal, "the guest could not prepare its container: " + hello_->failure);
+  }
+  if (order.secret.size() != guestwire::kSecretSize) {
+    return fail(Reason::Internal, "a guest's secret has 32 bytes");
+  }
+  if (gone_ && secret_ != order.secret) {
+    return fail(Reason::Internal, "go was said with another secret in this container start");
+  }
+  const v1::ToGuest message = go_for(order);
+  if (message.ByteSizeLong() > guestwire::kMaxFrame) {
+    return fail(Reason::InvalidArgument, "command: longer than 1 MiB together with the entrypoint");
+  }
+  secret_ = order.secret;
+  gone_ = true;
+  if (!guest_->send(message)) return absent();
+  return {};
+}
+
+asio::awaitable<Result<EntrypointOutcome>> GuestLink::entrypoint(Deadline deadline) {
+  const auto self = shared_from_this();
+  const unsigned epoch = epoch_;
+  const bool known = co_await waiters_.wait([&] { return outcome_ || epoch != epoch_; }, deadline);
+  if (!known && co_await is_cancelled()) co_return given_up();
+  if (!known || epoch != epoch_) co_return absent();
+  co_return *outcome_;
+}
+
+asio::awaitable<Result<>> GuestLink::ping(std::chrono::milliseconds limit) {
+  const auto self = shared_from_this();
+  if (!hello_ || pings_.size() >= kMaxPings) co_return absent();
+  const auto guest = guest_;
+  const std::uint64_t id = next_ping_++;
+  pings_.insert(id);
+  v1::ToGuest message;
+  message.mutable_ping()->set_id(id);
+  const auto over = [&] { return guest_ != guest || !pings_.contains(id); };
+  const bool answered = guest->send(message) &&
+                        co_await waiters_.wait(over, std::chrono::steady_clock::now() + limit) &&
+                        guest_ == guest;
+  if (answered) co_return Result<>{};
+  if (co_await is_cancelled()) co_return given_up();
+  if (guest_ != guest) co_return absent();
+  co_return fail(Reason::Internal,
+                 "the guest did not answer within " + std::to_string(limit.count()) + " ms");
+}
+
+Result<> GuestLink::stop() {
+  if (!guest_) return absent();
+  v1::ToGuest message;
+  message.mutable_stop();
+  if (!guest_->send(message)) return absent();
+  return {};
+}
+
+void GuestLink::close() {
+  closed_ = true;
+  ++epoch_;
+  stop_listening();
+  if (auto former = std::exchange(guest_, nullptr)) former->close("the link is closed");
+  hello_.reset();
+  waiters_.notify();
+}
+
+}  // namespace agbox::guestlink

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/guest_links.h"
+
+namespace agbox::guestlink {
+
+namespace asio = boost::asio;
+
+GuestLinks::GuestLinks(asio::any_io_executor executor, std::filesystem::path state_root,
+                       GuestLinksEvents events, Logger log, LinkLimits limits)
+    : executor_(executor),
+      state_root_(std::move(state_root)),
+      events_(std::move(events)),
+      log_(std::move(log)),
+      limits_(limits),
+      tasks_(executor) {}
+
+Result<LinkPlace> GuestLinks::make(const std::string& sandbox_id) {
+  AGBOX_TRY(folder, LinkFolder::make(state_root_, sandbox_id));
+  LinkPlace place{folder.path(), folder.identity()};
+  add(sandbox_id, std::move(folder));
+  return place;
+}
+
+Result<> GuestLinks::adopt(const std::string& sandbox_id, FolderIdentity stored) {
+  AGBOX_TRY(folder, LinkFolder::adopt(state_root_, sandbox_id, stored));
+  add(sandbox_id, std::move(folder));
+  return {};
+}
+
+void GuestLinks::add(const std::string& sandbox_id, LinkFolder folder) {
+  LinkEvents events{.connected =
+                        [this, sandbox_id](const GuestHello& hello) {
+                          if (events_.connected) events_.connected(sandbox_id, hello);
+                        },
+                    .lost =
+                        [this, sandbox_id](const std::string& why) {
+                          if (events_.lost) events_.lost(sandbox_id, why);
+                        }};
+  auto& link = links_[sandbox_id];
+  if (link) link->close();
+  link = std::make_shared<GuestLink>(executor_, std::move(folder), limits_, std::move(events),
+                                     tasks_, log_.with({"sandbox_id", sandbox_id}));
+}
+
+Result<std::shared_ptr<GuestLink>> GuestLinks::find(const std::string& sandbox_id) const {
+  const auto link = links_.find(sandbox_id);
+  if (link != links_.end()) return link->second;
+  return fail(Reason::Internal, "sandbox " + sandbox_id + " has no link to a guest");
+}
+
+Result<> GuestLinks::expect(const std::string& sandbox_id, Expectation expectation) {
+  AGBOX_TRY(link, find(sandbox_id));
+  return link->expect(std::move(expectation));
+}
+
+asio::awaitable<Result<GuestHello>> GuestLinks::hello(std::string sandbox_id, Deadline deadline) {
+  AGBOX_CO_TRY(link, find(sandbox_id));
+  co_return co_await link->hello(deadline);
+}
+
+Result<> GuestLinks::go(const std::string& sandbox_id, const GoOrder& order) {
+  AGBOX_TRY(link, find(sandbox_id));
+  return link->go(order);
+}
+
+asio::awaitable<Result<EntrypointOutcome>> GuestLinks::entrypoint(std::string sandbox_id,
+                                                                  Deadline deadline) {
+  AGBOX_CO_TRY(link, find(sandbox_id));
+  co_return co_await link->entrypoint(deadline);
+}
+
+asio::awaitable<Result<>> GuestLinks::ping(std::string sandbox_id,
+                                           std::chrono::milliseconds limit) {
+  AGBOX_CO_TRY(link, find(sandbox_id));
+  co_return co_await link->ping(limit);
+}
+
+Result<> GuestLinks::stop(const std::string& sandbox_id) {
+  AGBOX_TRY(link, find(sandbox_id));
+  return link->stop();
+}
+
+Result<> GuestLinks::forget(const std::string& sandbox_id) {
+  if (const auto link = links_.find(sandbox_id); link != links_.end()) {
+    link->second->close();
+    links_.erase(link);
+  }
+  return LinkFolder::remove(state_root_, sandbox_id);
+}
+
+asio::awaitable<void> GuestLinks::shutdown() {
+  for (const auto& [sandbox_id, link] : links_) link->close();
+  links_.clear();
+  co_await tasks_.join();
+}
+
+}  // namespace agbox::guestlink

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links to all guests, by sandbox. One per daemon; everything runs on the executor's thread.
+//
+// The life of a link: make() before the container is created, whose mounts need the folder's path;
+// expect() before each start of the container; hello(); go(); entrypoint(). After a restart of the
+// daemon: adopt() and expect() with the stored secret. forget() once the container is gone.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "async/task_group.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "guestlink/guest_link.h"
+#include "guestlink/guest_report.h"
+#include "guestlink/link_folder.h"
+
+namespace agbox::guestlink {
+
+struct GuestLinksEvents {
+  std::function<void(const std::string& sandbox_id, const GuestHello&)> connected;
+  std::function<void(const std::string& sandbox_id, const std::string& why)> lost;
+};
+
+struct LinkPlace {
+  std::filesystem::path folder;  // to be mounted read-only at guestwire::kLinkFolderInside
+  FolderIdentity identity;       // to be stored
+};
+
+class GuestLinks {
+ public:
+  using Deadline = GuestLink::Deadline;
+
+  GuestLinks(boost::asio::any_io_executor executor, std::filesystem::path state_root,
+             GuestLinksEvents events, Logger log, LinkLimits limits = {});
+
+  Result<LinkPlace> make(const std::string& sandbox_id);
+  Result<> adopt(const std::string& sandbox_id, FolderIdentity stored);
+
+  Result<> expect(const std::string& sandbox_id, Expectation expectation);
+  boost::asio::awaitable<Result<GuestHello>> hello(std::string sandbox_id, Deadline deadline);
+  Result<> go(const std::string& sandbox_id, const GoOrder& order);
+  boost::asio::awaitable<Result<EntrypointOutcome>> entrypoint(std::string sandbox_id,
+                                                               Deadline deadline);
+  boost::asio::awaitable<Result<>> ping(std::string sandbox_id, std::chrono::milliseconds limit);
+  Result<> stop(const std::string& sandbox_id);
+
+  // Last of all: the folder must outlive the container.
+  Result<> forget(const std::string& sandbox_id);
+
+  // Ends every conversation; guests stay and come back to the next daemon. Before destruction.
+  boost::asio::awaitable<void> shutdown();
+
+ private:
+  void add(const std::string& sandbox_id, LinkFolder folder);
+  Result<std::shared_ptr<GuestLink>> find(const std::string& sandbox_id) const;
+
+  boost::asio::any_io_executor executor_;
+  std::filesystem::path state_root_;
+  GuestLinksEvents events_;
+  Logger log_;
+  LinkLimits limits_;
+  std::map<std::string, std::shared_ptr<GuestLink>> links_;  // shared with their coroutines
+  TaskGroup tasks_;
+};
+
+}  // namespace agbox::guestlink

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/guest_program.h"
+
+#include <fcntl.h>
+#include <sodium/crypto_hash_sha256.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "base/uuid.h"
+
+namespace agbox::guestlink {
+namespace {
+
+constexpr char kName[] = "agbox-guest";
+// A guest has about 2 MB; anything of this size is something else.
+constexpr std::size_t kMaxProgram = std::size_t{64} << 20;
+
+Result<std::string> read_program(const std::filesystem::path& path) {
+  const auto problem = [&] {
+    return std::unexpected(errno_error("reading the guest program " + path.string(), errno));
+  };
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return problem();
+  std::string bytes;
+  std::array<char, 65536> chunk;
+  while (true) {
+    const ssize_t got = ::read(fd.get(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return problem();
+    if (got == 0) return bytes;
+    bytes.append(chunk.data(), static_cast<std::size_t>(got));
+    if (bytes.size() > kMaxProgram) {
+      return fail(Reason::Internal, path.string() + " is too large for a guest program");
+    }
+  }
+}
+
+std::string sha256_of(std::string_view bytes) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+  // libsodium speaks unsigned char.
+  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                     bytes.size());
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : hash) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 0x0F];
+  }
+  return text;
+}
+
+Result<> make_folder(const std::filesystem::path& path) {
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
+    return std::unexpected(errno_error("making " + path.string(), errno));
+  }
+  return {};
+}
+
+Result<> sync_folder(const std::filesystem::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) {
+    return std::unexpected(errno_error("syncing " + path.string(), errno));
+  }
+  return {};
+}
+
+// Everybody inside a container may run it, nobody may change it.
+Result<> write_program(const std::filesystem::path& path, std::string_view bytes) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
+  bool written = static_cast<bool>(fd);
+  while (written && !bytes.empty()) {
+    const ssize_t count = ::write(fd.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    written = count >= 0;
+    if (written) bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  if (written && ::fchmod(fd.get(), 0555) == 0 && ::fsync(fd.get()) == 0) return {};
+  return std::unexpected(errno_error("writing the guest program " + path.string(), errno));
+}
+
+}  // namespace
+
+Result<std::filesystem::path> find_guest_program(const std::filesystem::path& daemon_program) {
+  const auto folder = daemon_program.parent_path();
+  const auto installed = folder.parent_path() / "libexec" / "agents-sandbox" / kName;
+  const auto beside = folder / kName;
+  for (const auto& candidate : {installed, beside}) {
+    if (::access(candidate.c_str(), R_OK | X_OK) == 0) return candidate;
+  }
+  return fail(Reason::Internal, "the guest program is neither at " + installed.string() +
+                                    " nor at " + beside.string() +
+                                    ": install agents-sandbox as a whole");
+}
+
+Result<GuestProgram> install_guest_program(const std::filesystem::path& source,
+                                           const std::filesystem::path& state_root) {
+  AGBOX_TRY(bytes, read_program(source));
+  const std::string hash = sha256_of(bytes);
+  const auto guests = state_root / "guests";
+  const auto folder = guests / hash;
+  GuestProgram program{folder / kName, hash};
+
+  std::error_code missing;
+  if (std::filesystem::exists(program.path, missing)) {
+    AGBOX_TRY(there, read_program(program.path));
+    if (sha256_of(there) == hash) return program;
+  }
+  AGBOX_TRY_VOID(make_folder(guests));
+  AGBOX_TRY_VOID(make_folder(folder));
+  const auto draft = folder / (std::string(kName) + "." + random_uuid());
+  Result<> made = write_program(draft, bytes);
+  if (made && ::rename(draft.c_str(), program.path.c_str()) != 0) {
+    made =
+        std::unexpected(errno_error("placing the guest program " + program.path.string(), errno));
+  }
+  if (!made) ::unlink(draft.c_str());
+  AGBOX_TRY_VOID(made);
+  AGBOX_TRY_VOID(sync_folder(folder));
+  AGBOX_TRY_VOID(sync_folder(guests));
+  return program;
+}
+
+}  // namespace agbox::guestlink

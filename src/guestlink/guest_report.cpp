@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/guest_report.h"
+
+#include <algorithm>
+
+namespace agbox::guestlink {
+namespace {
+
+constexpr std::size_t kMaxSentence = 1024;
+constexpr std::size_t kMaxTail = 4096;
+constexpr int kMaxNotes = 32;
+constexpr int kMaxMounts = 1024;
+
+// Bytes of the UTF-8 sequence in front; 0 where there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t length = first < 0x80                     ? 1
+                             : first >= 0xC2 && first <= 0xDF ? 2
+                             : first >= 0xE0 && first <= 0xEF ? 3
+                             : first >= 0xF0 && first <= 0xF4 ? 4
+                                                              : 0;
+  if (length == 0 || text.size() < length) return 0;
+  std::uint32_t point = length == 1 ? first : first & (0xFFU >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    point = (point << 6) | (byte(i) & 0x3FU);
+  }
+  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  return overlong || surrogate || point > 0x10FFFF ? 0 : length;
+}
+
+}  // namespace
+
+std::string readable(std::string_view bytes, std::size_t limit) {
+  if (bytes.size() > limit) bytes.remove_prefix(bytes.size() - limit);
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t length = sequence_length(bytes);
+    const auto first = static_cast<unsigned char>(bytes[0]);
+    const bool control = length == 1 && (first < 0x20 || first == 0x7F);
+    if (length == 0 || (control && first != '\n' && first != '\t')) {
+      text += '?';
+    } else {
+      text += bytes.substr(0, length);
+    }
+    bytes.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return text;
+}
+
+std::string to_hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 0x0F];
+  }
+  return text;
+}
+
+std::string EntrypointFailure::sentence() const {
+  std::string text;
+  switch (cause) {
+    case Cause::Exited:
+      text = "the image's entrypoint ended with exit code " + std::to_string(code) +
+             " before it ran its arguments";
+      break;
+    case Cause::Signaled:
+      text = "the image's entrypoint was killed by signal " + std::to_string(code) +
+             " before it ran its arguments";
+      break;
+    case Cause::TookTooLong:
+      text = "the image's entrypoint did not come to run its arguments in time";
+      break;
+    case Cause::NotStarted:
+      text = "the container's first program could not be started";
+      break;
+    case Cause::UserCannotRun:
+      text = "the runtime user could not run a program in this container";
+      if (detail.empty()) text += " (exit code " + std::to_string(code) + ")";
+      break;
+  }
+  if (!detail.empty()) text += ": " + detail;
+  const std::size_t end = output_tail.find_last_not_of("\n\t ");
+  if (end != std::string::npos) text += "; its last output: " + output_tail.substr(0, end + 1);
+  const bool entrypoint =
+      cause == Cause::Exited || cause == Cause::Signaled || cause == Cause::TookTooLong;
+  if (entrypoint) text += "; create with bypass_entrypoint (--no-entrypoint) to go without it";
+  return text;
+}
+
+std::optional<GuestPhase> to_phase(guest::v1::Phase phase) {
+  switch (phase) {
+    case guest::v1::PHASE_FRESH:
+      return GuestPhase::Fresh;
+    case guest::v1::PHASE_PREPARED:
+      return GuestPhase::Prepared;
+    case guest::v1::PHASE_ENTRYPOINT:
+      return GuestPhase::Entrypoint;
+    case guest::v1::PHASE_PASSED:
+      return GuestPhase::Passed;
+    case guest::v1::PHASE_FAILED:
+      return GuestPhase::Failed;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<EntrypointFailure> to_failure(const guest::v1::EntrypointFailed& failed) {
+  using Wire = guest::v1::EntrypointFailed;
+  EntrypointFailure failure;
+  switch (failed.cause()) {
+    case Wire::CAUSE_EXITED:
+      failure.cause = EntrypointFailure::Cause::Exited;
+      break;
+    case Wire::CAUSE_SIGNALED:
+      failure.cause = EntrypointFailure::Cause::Signaled;
+      break;
+    case Wire::CAUSE_TOOK_TOO_LONG:
+      failure.cause = EntrypointFailure::Cause::TookTooLong;
+      break;
+    case Wire::CAUSE_NOT_STARTED:
+      failure.cause = EntrypointFailure::Cause::NotStarted;
+      break;
+    case Wire::CAUSE_USER_CANNOT_RUN:
+      failure.cause = EntrypointFailure::Cause::UserCannotRun;
+      break;
+    default:
+      return std::nullopt;
+  }
+  failure.code = std::clamp(failed.code(), 0, 255);
+  failure.detail = readable(failed.detail(), kMaxSentence);
+  failure.output_tail = readable(failed.output_tail(), kMaxTail);
+  return failure;
+}
+
+void fill(GuestHello& hello, const guest::v1::Prepared& prepared) {
+  hello.failure = readable(prepared.failure(), kMaxSentence);
+  for (int i = 0; i < std::min(prepared.notes_size(), kMaxNotes); ++i) {
+    hello.notes.push_back(readable(prepared.notes(i), kMaxSentence));
+  }
+  for (int i = 0; i < std::min(prepared.mounts_size(), kMaxMounts); ++i) {
+    const guest::v1::MountSeen& seen = prepared.mounts(i);
+    hello.mounts.push_back(
+        {seen.target(), seen.device(), seen.inode(), readable(seen.failure(), kMaxSentence)});
+  }
+}
+
+}  // namespace agbox::guestlink

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/link_folder.h"
+
+#include <fcntl.h>
+#include <sodium/crypto_hash_sha256.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "guestwire/place.h"
+
+namespace agbox::guestlink {
+namespace {
+
+constexpr char kDraftName[] = "guest.sock.new";
+
+std::string hash_of(std::string_view text) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+  // libsodium speaks unsigned char.
+  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string name;
+  for (std::size_t i = 0; i < 8; ++i) {
+    name += kDigits[hash[i] >> 4];
+    name += kDigits[hash[i] & 0x0F];
+  }
+  return name;
+}
+
+Result<> make_private_folder(const std::filesystem::path& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return std::unexpected(errno_error("making " + path.string(), errno));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::filesystem::path LinkFolder::path_of(const std::filesystem::path& state_root,
+                                          std::string_view sandbox_id) {
+  return state_root / "links" / hash_of(sandbox_id);
+}
+
+Result<LinkFolder> LinkFolder::open(const std::filesystem::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0) {
+    return std::unexpected(errno_error("opening the guest's folder " + path.string(), errno));
+  }
+  if (status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+    return fail(Reason::Internal, "the guest's folder " + path.string() +
+                                      " must belong to the daemon's user alone (mode 0700)");
+  }
+  return LinkFolder(path, std::move(fd), FolderIdentity{status.st_dev, status.st_ino});
+}
+
+Result<LinkFolder> LinkFolder::make(const std::filesystem::path& state_root,
+                                    std::string_view sandbox_id) {
+  const auto path = path_of(state_root, sandbox_id);
+  AGBOX_TRY_VOID(make_private_folder(path.parent_path()));
+  AGBOX_TRY_VOID(make_private_folder(path));
+  return open(path);
+}
+
+Result<LinkFolder> LinkFolder::adopt(const std::filesystem::path& state_root,
+                                     std::string_view sandbox_id, FolderIdentity expected) {
+  auto folder = open(path_of(state_root, sandbox_id));
+  if (folder && folder->identity() == expected) return folder;
+  const std::string what = folder ? "is not the one that its container has mounted"
+                                  : "cannot be used (" + folder.error().message() + ")";
+  return fail(Reason::Internal, "the folder of the guest of sandbox " + std::string(sandbox_id) +
+                                    " " + what + ": stop and resume the sandbox");
+}
+
+Result<> LinkFolder::remove(const std::filesystem::path& state_root, std::string_view sandbox_id) {
+  const auto path = path_of(state_root, sandbox_id);
+  std::error_code problem;
+  std::filesystem::remove_all(path, problem);
+  if (!problem) return {};
+  return fail(Reason::Internal,
+              "removing the guest's folder " + path.string() + ": " + problem.message());
+}
+
+Result<UniqueFd> LinkFolder::listen() const {
+  const auto problem = [&](std::string_view step) {
+    const int number = errno;
+    stop_listening();
+    return std::unexpected(errno_error(std::string(step) + " in " + path_.string(), number));
+  };
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return problem("making the guest's socket");
+  stop_listening();  // what a daemon left that was killed
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // Through the descriptor: the path has the same few bytes wherever state_root is.
+  const std::string path = "/proc/self/fd/" + std::to_string(fd_.get()) + "/" + kDraftName;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  // sockaddr is the C interface's base class.
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return problem("binding the guest's socket");
+  }
+  if (::fchmodat(fd_.get(), kDraftName, 0600, 0) != 0) return problem("closing the guest's socket");
+  if (::listen(fd.get(), 16) != 0) return problem("listening for the guest");
+  if (::renameat(fd_.get(), kDraftName, fd_.get(), guestwire::kSocketName) != 0) {
+    return problem("showing the guest's socket");
+  }
+  return fd;
+}
+
+void LinkFolder::stop_listening() const {
+  ::unlinkat(fd_.get(), kDraftName, 0);
+  ::unlinkat(fd_.get(), guestwire::kSocketName, 0);
+}
+
+}  // namespace agbox::guestlink

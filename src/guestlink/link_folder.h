@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder that holds one sandbox's socket and is mounted into its container. It lives as long as
+// the container: one that was removed and made again is another folder, and the container would
+// look into the old one for ever.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace agbox::guestlink {
+
+// What a folder is, whatever it is called; to be stored with the sandbox.
+struct FolderIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FolderIdentity&) const = default;
+};
+
+class LinkFolder {
+ public:
+  // <state_root>/links/<16 hex digits of a hash of the sandbox's id>: an id may have 200 bytes.
+  static std::filesystem::path path_of(const std::filesystem::path& state_root,
+                                       std::string_view sandbox_id);
+
+  // Makes it where it is not there yet; 0700.
+  static Result<LinkFolder> make(const std::filesystem::path& state_root,
+                                 std::string_view sandbox_id);
+  // The one that a running container has mounted; an error that says what to do where it is gone.
+  static Result<LinkFolder> adopt(const std::filesystem::path& state_root,
+                                  std::string_view sandbox_id, FolderIdentity expected);
+  // Nothing to do where it is not there.
+  static Result<> remove(const std::filesystem::path& state_root, std::string_view sandbox_id);
+
+  const std::filesystem::path& path() const { return path_; }
+  FolderIdentity identity() const { return identity_; }
+
+  // A listening socket under its final name. It appears there already listening, so that a guest
+  // that sees it can connect.
+  Result<UniqueFd> listen() const;
+  void stop_listening() const;
+
+ private:
+  LinkFolder(std::filesystem::path path, UniqueFd fd, FolderIdentity identity)
+      : path_(std::move(path)), fd_(std::move(fd)), identity_(identity) {}
+  static Result<LinkFolder> open(const std::filesystem::path& path);
+
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  FolderIdentity identity_;
+};
+
+}  // namespace agbox::guestlink

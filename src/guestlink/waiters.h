@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coroutines of one thread that wait until something has changed, each with a deadline of its own.
+#pragma once
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <vector>
+
+#include "async/cancellation.h"
+
+namespace agbox::guestlink {
+
+class Waiters {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  explicit Waiters(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+  // Wakes everybody; each looks for itself whether its wait is over.
+  void notify() {
+    for (boost::asio::steady_timer* timer : waiting_) timer->cancel();
+  }
+
+  // True once `done` is; false at the deadline, or when the caller was cancelled. `done` must live
+  // as long as the wait.
+  template <class Predicate>
+  boost::asio::awaitable<bool> wait(Predicate done, Deadline deadline) {
+    boost::asio::steady_timer timer(executor_, deadline);
+    while (!done()) {
+      if (std::chrono::steady_clock::now() >= deadline || co_await is_cancelled()) co_return false;
+      waiting_.push_back(&timer);
+      co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+      std::erase(waiting_, &timer);
+    }
+    co_return true;
+  }
+
+ private:
+  boost::asio::any_io_executor executor_;
+  std::vector<boost::asio::steady_timer*> waiting_;
+};
+
+}  // namespace agbox::guestlink

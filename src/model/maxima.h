@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of everything one daemon takes; beyond it the answer is RESOURCE_EXHAUSTED. Chosen far
+// above honest use and far below what would hurt the daemon.
+#pragma once
+
+#include <cstddef>
+
+namespace agbox::maxima {
+
+inline constexpr std::size_t kSandboxes = 4096;  // undeleted; a /16 holds as many /28
+inline constexpr std::size_t kSpecBytes = std::size_t{2} << 20;
+inline constexpr std::size_t kLabels = 64;
+inline constexpr std::size_t kLabelKeyBytes = 256;
+inline constexpr std::size_t kLabelValueBytes = 4096;
+inline constexpr std::size_t kEnvs = 4096;
+inline constexpr std::size_t kCommandTokens = 16384;
+inline constexpr std::size_t kImageBytes = 1024;
+
+}  // namespace agbox::maxima

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How our objects are called in the engine. Names are derived, never stored: a create that starts
+// over after a crash finds what it made before. Existing clients derive the same names.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace agbox {
+
+inline constexpr std::string_view kLabelNamespace = "io.github.1996fanrui.agents-sandbox";
+
+std::string network_name(std::string_view sandbox_id);
+std::string primary_container_name(std::string_view sandbox_id);
+std::string companion_container_name(std::string_view sandbox_id, std::string_view companion);
+
+// How the name of every sandbox's bridge begins, whichever instance it belongs to.
+inline constexpr std::string_view kBridgePrefix = "agbx";
+// agbx + 4 characters of the instance + 7 of the sandbox: 15, all that an interface name can hold.
+// The firewall knows our bridges by the first 8.
+std::string bridge_name(std::string_view instance_id, std::string_view sandbox_id);
+std::string bridge_prefix(std::string_view instance_id);
+
+using Labels = std::map<std::string, std::string>;
+
+// The label that says whose object it is, and the one that says of which sandbox.
+std::string instance_label();
+std::string sandbox_label();
+
+Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
+                      const Labels& user_labels);
+Labels primary_labels(std::string_view instance_id, std::string_view sandbox_id,
+                      const Labels& user_labels);
+Labels companion_labels(std::string_view instance_id, std::string_view sandbox_id,
+                        std::string_view companion, const Labels& user_labels);
+
+}  // namespace agbox

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sandbox_subnet.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace agbox {
+namespace {
+
+constexpr std::uint32_t kAddresses = 1U << (32U - kSandboxPrefixLength);
+
+}  // namespace
+
+std::optional<Ipv4Network> next_free_network(const Ipv4Network& pool,
+                                             std::optional<Ipv4Network> previous,
+                                             std::span<const Ipv4Network> taken) {
+  if (pool.prefix_length > kSandboxPrefixLength) return std::nullopt;
+  std::vector<Ipv4Network> obstacles;
+  std::ranges::copy_if(taken, std::back_inserter(obstacles),
+                       [&](const Ipv4Network& network) { return network.overlaps(pool); });
+  const std::uint32_t first = pool.address.value;
+  const std::uint64_t count = std::uint64_t{1} << (kSandboxPrefixLength - pool.prefix_length);
+  std::uint64_t start = 0;
+  if (previous && previous->overlaps(pool) && previous->address.value >= first) {
+    start = (previous->address.value - first) / kAddresses + 1U;
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto offset = static_cast<std::uint32_t>((start + i) % count * kAddresses);
+    const Ipv4Network candidate{.address = {first + offset}, .prefix_length = kSandboxPrefixLength};
+    const bool is_free = std::ranges::none_of(
+        obstacles, [&](const Ipv4Network& network) { return network.overlaps(candidate); });
+    if (is_free) return candidate;
+  }
+  return std::nullopt;
+}
+
+Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> host_routes) {
+  const auto obstacle = [&](const Ipv4Network& candidate) {
+    return std::ranges::find_if(
+        host_routes, [&](const Ipv4Network& route) { return route.overlaps(candidate); });
+  };
+  const auto in_the_way = obstacle(pool);
+  if (in_the_way == host_routes.end()) return {};
+  std::string message = "network.address_pool " + pool.text() + " overlaps this host's route to " +
+                        in_the_way->text();
+  // From 10.201.0.0/16 up to the end of 10.0.0.0/8.
+  for (std::uint32_t first = 0x0AC90000; first != 0x0B000000; first += 0x10000) {
+    const Ipv4Network candidate{.address = {first}, .prefix_length = 16};
+    if (obstacle(candidate) != host_routes.end()) continue;
+    message += "; " + candidate.text() + " is free: set it in config.toml";
+    break;
+  }
+  return fail(Reason::InvalidArgument, std::move(message));
+}
+
+}  // namespace agbox

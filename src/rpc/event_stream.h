@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One SubscribeSandboxEvents call. The control thread hands it a few events at a time; gRPC's
+// threads write them one after another and come back for more, so that neither an event nor its
+// reader costs the control thread a turn of its own. What goes out are the bytes that are on disk.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+
+#include "agbox/v1/service.grpc.pb.h"
+#include "control/control_loop.h"
+#include "control/directory.h"
+
+namespace agbox {
+
+class EventStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                          public std::enable_shared_from_this<EventStream> {
+ public:
+  // Lives until gRPC is done with it.
+  static EventStream* open(ControlLoop& loop, Directory& directory,
+                           const grpc::ByteBuffer& request);
+
+  // On gRPC's threads, OnCancel() possibly beside the others.
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  explicit EventStream(ControlLoop& loop) : loop_(loop) {}
+  // On the control thread.
+  void begin(Directory& directory, const v1::SubscribeSandboxEventsRequest& request);
+  void write_more();
+  void finish(const grpc::Status& status);
+  // On the thread that has the batch: the control thread until the first write, then gRPC's.
+  void write_front();
+
+  ControlLoop& loop_;
+  std::shared_ptr<EventSubscription> subscription_;
+  bool is_writing_ = false;  // the batch is not the control thread's
+  bool is_cancelled_ = false;
+  bool has_finished_ = false;
+  std::shared_ptr<EventStream> until_done_;
+
+  std::deque<EventSubscription::Item> batch_;
+  grpc::ByteBuffer message_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine client relies on, shown on FakeDocker and on real engines alike: every call with
+// its success, and with "not found" and "conflict" where the engine has them. A test is named
+// <call>_<outcome>; scripts/check-engine-contract compares these names with src/docker.
+//
+// FakeDocker always takes part. A real engine does where the environment names it:
+//   AGBOX_ENGINE_SOCKET      its Unix socket
+//   AGBOX_ENGINE_IMAGE       an image that it has, with sh, cat and sleep (agbox-contract:latest)
+//   AGBOX_ENGINE_PULL_IMAGE  an image that it can pull; without one the test of pulls is skipped
+//   AGBOX_ENGINE_SUBNET      three numbers of a /24 that is free on it (10.221.99)
+// An engine that product rules would refuse is tested all the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/this_coro.hpp>
+#include <cstdlib>
+#include <memory>
+
+#include "base/uuid.h"
+#include "docker/engine_client.h"
+#include "docker/event_watch.h"
+#include "docker/line_splitter.h"
+#include "support/fake_docker/fake_docker.h"
+#include "support/test_loop.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+
+std::string variable(const char* name, const char* otherwise = "") {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+// Which engines take part: the fake, and the socket of a real one.
+std::vector<std::string> engines() {
+  std::vector<std::string> all{"fake"};
+  if (const std::string socket = variable("AGBOX_ENGINE_SOCKET"); !socket.empty()) {
+    all.push_back(socket);
+  }
+  return all;
+}
+
+std::string engine_name(const testing::TestParamInfo<std::string>& engine) {
+  return engine.param == "fake" ? "Fake" : "Real";
+}
+
+// A file of `size` bytes "x" as a tar archive.
+std::string tar_of(const std::string& name, std::size_t size) {
+  std::string head(512, '\0');
+  const auto put = [&head](std::size_t at, std::string_view text) {
+    head.replace(at, text.size(), text);
+  };
+  std::array<char, 13> octal{};
+  put(0, name);
+  put(100, "0000644");
+  put(108, "0000000");
+  put(116, "0000000");
+  std::snprintf(octal.data(), octal.size(), "%011zo", size);
+  put(124, octal.data());
+  put(136, "00000000000");
+  put(148, "        ");
+  put(156, "0");
+  put(257, "ustar");
+  put(263, "00");
+  unsigned sum = 0;
+  for (const char c : head) sum += static_cast<unsigned char>(c);
+  std::snprintf(octal.data(), octal.size(), "%06o", sum);
+  put(148, octal.data());
+  head[154] = '\0';
+  std::string content(size, 'x');
+  content.resize((size + 511) / 512 * 512, '\0');
+  return head + content + std::string(1024, '\0');
+}
+
+BodySource source_of(std::string text, std::size_t piece) {
+  auto rest = std::make_shared<std::string>(std::move(text));
+  return [rest, piece]() -> boost::asio::awaitable<Result<std::string>> {
+    std::string next = rest->substr(0, piece);
+    rest->erase(0, next.size());
+    co_return next;
+  };
+}
+
+class EngineContract : public testing::TestWithParam<std::string> {
+ protected:
+  EngineContract() {
+    EngineOptions options{.socket_path = GetParam()};
+    options.judge = [](const EngineIdentity&) { return Result<>(); };
+    if (is_fake()) {
+      fake_ = std::make_unique<FakeDocker>(loop_.io());
+      fake_->engine().add_image(image_, {{"Cmd", {"/bin/sleep", "1000"}}});
+      fake_->engine().registry["docker.io/library/pullable:latest"] = {
+          .lines = {R"({"status":"Pulling from library/pullable","id":"latest"})",
+                    R"({"status":"Pull complete","progressDetail":{},"id":"0123456789ab"})"}};
+      fake_->engine().on_exec = [](fake::Container&, const std::vector<std::string>& command) {
+        if (command.front() != "sh") return fake::ExecOutcome{.exit_code = 126};
+        return fake::ExecOutcome{
+            .standard_output = "out\n", .standard_error = "err\n", .exit_code = 3};
+      };
+      fake_->engine().on_start = [this](fake::Container& container) {
+        container.standard_output = "out\n";
+        container.standard_error = "err\n";
+        const bool stays = fake::json::serialize(container.spec.at("Cmd")).contains("sleep");
+        if (!stays) fake_->engine().end_container(container, 0);
+      };
+      options.socket_path = fake_->socket_path();
+    }
+    client_ = std::make_unique<EngineClient>(loop_.executor(), options);
+  }
+
+  void TearDown() override {
+    EXPECT_TRUE(loop_.run(client_->remove_containers_of(owner_)));
+    EXPECT_TRUE(loop_.run(client_->remove_networks_of(owner_)));
+  }
+
+  bool is_fake() const { return GetParam() == "fake"; }
+
+  template <class T>
+  EngineResult<T> run(EngineAwaitable<T> call) {
+    return loop_.run(std::move(call));
+  }
+  template <class T>
+  T must(EngineAwaitable<T> call) {
+    EngineResult<T> result = loop_.run(std::move(call));
+    if (!result) throw std::runtime_error(result.error().message());
+    if constexpr (!std::is_void_v<T>) return std::move(*result);
+  }
+
+  template <class T>
+  static void expect_kind(const EngineResult<T>& result, EngineErrorKind kind,
+                          const std::string& words) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().kind(), kind) << result.error().message();
+    EXPECT_THAT(result.error().message(), HasSubstr("Error response from daemon: "));
+    EXPECT_THAT(result.error().message(), HasSubstr(words));
+  }
+
+  ContainerSpec spec(const std::string& what) {
+    return {
+        .name = name(what),
+        .image = image_,
+        .labels = owner_.labels(),
+        .command = std::vector<std::string>{"sh", "-c", "echo out; echo err >&2; exec sleep 1000"}};
+  }
+  NetworkSpec network_spec(const std::string& what, int part) {
+    return {.name = name(what),
+            .labels = owner_.labels(),
+            .bridge_name = "dkc" + owner_.instance.substr(0, 8) + what.substr(0, 3),
+            .subnet = subnet_ + "." + std::to_string(part * 16) + "/28"};
+  }
+  std::string name(const std::string& what) const {
+    return "dkc-" + owner_.instance.substr(0, 8) + "-" + what;
+  }
+  std::string running(const std::string& what) {
+    const std::string id = must(client_->create_container(spec(what)));
+    must(client_->start_container(id));
+    return id;
+  }
+
+  TestLoop loop_;
+  std::string image_ = variable("AGBOX_ENGINE_IMAGE", "agbox-contract:latest");
+  std::string subnet_ = variable("AGBOX_ENGINE_SUBNET", "10.221.99");
+  ObjectOwner owner_{.instance = random_uuid(), .sandbox_id = "contract"};
+  std::unique_ptr<FakeDocker> fake_;
+  std::unique_ptr<EngineClient> client_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, EngineContract, testing::ValuesIn(engines()), engine_name);
+
+TEST_P(EngineContract, Ping_Succeeds) {
+  EXPECT_TRUE(run(client_->ping()));
+}
+
+TEST_P(EngineContract, Version_Succeeds) {
+  const EngineIdentity engine = must(client_->identify());
+  EXPECT_THAT(engine.version, Not(IsEmpty()));
+  EXPECT_GE(engine.api, kOldestApi);
+  EXPECT_LE(engine.api, kNewestApi);
+}
+
+TEST_P(EngineContract, Info_Succeeds) {
+  const EngineIdentity first = must(client_->identify());
+  const EngineIdentity second = must(client_->engine());
+  EXPECT_THAT(first.id, Not(IsEmpty()));
+  EXPECT_EQ(first.id, second.id);
+  EXPECT_EQ(first.os_type, "linux");
+  EXPECT_TRUE(first.has_seccomp);
+}
+
+TEST_P(EngineContract, ImageInspect_Succeeds) {
+  const ImageSeen image = must(client_->inspect_image(image_));
+  EXPECT_THAT(image.id, HasSubstr("sha256:"));
+  EXPECT_EQ(image.os, "linux");
+  EXPECT_THAT(image.command, ElementsAre("/bin/sleep", "1000"));
+  EXPECT_EQ(must(client_->inspect_image(image.id)).id, image.id);
+}
+
+TEST_P(EngineContract, ImageInspect_NotFound) {
+  expect_kind(run(client_->inspect_image("agbox-none:1")), EngineErrorKind::NotFound,
+              "agbox-none:1");
+}
+
+TEST_P(EngineContract, ImagePull_Succeeds) {
+  const std::string name = is_fake() ? "pullable" : variable("AGBOX_ENGINE_PULL_IMAGE");
+  if (name.empty()) GTEST_SKIP() << "AGBOX_ENGINE_PULL_IMAGE is not set";
+  const ImageReference image = *parse_image_reference(name);
+  must(client_->pull_image(image, {}));
+  EXPECT_THAT(must(client_->inspect_image(name)).id, HasSubstr("sha256:"));
+}
+
+TEST_P(EngineContract, ImagePull_NotFound) {
+  const std::string known = is_fake() ? "pullable" : variable("AGBOX_ENGINE_PULL_IMAGE");
+  if (known.empty()) GTEST_SKIP() << "AGBOX_ENGINE_PULL_IMAGE is not set";
+  ImageReference image = *parse_image_reference(known);
+  image.repository += "-none";
+  expect_kind(run(client_->pull_image(image, {})), EngineErrorKind::NotFound, "");
+}
+
+TEST_P(EngineContract, NetworkCreate_Succeeds) {
+  const NetworkSpec asked = network_spec("net", 0);
+  const std::string id = must(client_->create_network(asked));
+  const NetworkSeen network = must(client_->inspect_network(id));
+  EXPECT_EQ(network.id, id);
+  EXPECT_EQ(network.name, asked.name);
+  EXPECT_EQ(network.driver, "bridge");
+  EXPECT_EQ(network.bridge_name, asked.bridge_name);
+  EXPECT_THAT(network.subnets, ElementsAre(asked.subnet));
+  EXPECT_EQ(network.labels, asked.labels);
+  EXPECT_FALSE(network.has_ipv6);
+}
+
+TEST_P(EngineContract, NetworkCreate_Conflict) {
+  const NetworkSpec first = network_spec("net", 0);
+  must(client_->create_network(first));
+  NetworkSpec same_name = network_spec("two", 1);
+  same_name.name = first.name;
+  expect_kind(run(client_->create_network(same_name)), EngineErrorKind::Conflict, "already exists");
+  NetworkSpec same_subnet = network_spec("two", 0);
+  expect_kind(run(client_->create_network(same_subnet)), EngineErrorKind::Conflict, "overlap");
+  NetworkSpec same_bridge = network_spec("two", 1);
+  same_bridge.bridge_name = first.bridge_name;
+  expect_kind(run(client_->create_network(same_bridge)), EngineErrorKind::Conflict,
+              "networks have same bridge name");
+}
+
+TEST_P(EngineContract, NetworkInspect_Succeeds) {
+  const NetworkSpec asked = network_spec("net", 0);
+  const std::string id = must(client_->create_network(asked));
+  ContainerSpec member = spec("member");
+  member.network = asked.name;
+  member.network_aliases = {"db"};
+  const std::string container = must(client_->create_container(member));
+  must(client_->start_container(container));
+  EXPECT_THAT(must(client_->inspect_network(asked.name)).container_ids, ElementsAre(container));
+  const ContainerSeen seen = must(client_->inspect_container(container));
+  ASSERT_TRUE(seen.networks.contains(asked.name));
+  EXPECT_EQ(seen.networks.at(asked.name).network_id, id);
+  EXPECT_EQ(seen.networks.at(asked.name).ipv4_address, subnet_ + ".2");
+  EXPECT_THAT(seen.networks.at(asked.name).aliases, Contains("db"));
+}
+
+TEST_P(EngineContract, NetworkInspect_NotFound) {
+  expect_kind(run(client_->inspect_network("agbox-none")), EngineErrorKind::NotFound,
+              "network agbox-none not found");
+}
+
+TEST_P(EngineContract, NetworkList_Succeeds) {
+  const std::string id = must(client_->create_network(network_spec("net", 0)));
+  NetworkSpec other = network_spec("two", 1);
+  other.labels[kSandboxIdLabel] = "another";
+  must(client_->create_network(other));
+  const auto found = must(client_->list_networks(owner_.labels()));
+  EXPECT_THAT(found, ElementsAre(Field(&NetworkSeen::id, id)));
+  EXPECT_EQ(must(client_->list_networks({{kInstanceLabel, owner_.instance}})).size(), 2U);
+  must(client_->remove_networks_of({.instance = owner_.instance}));
+}
+
+TEST_P(EngineContract, NetworkRemove_Succeeds) {
+  const std::string id = must(client_->create_network(network_spec("net", 0)));
+  must(client_->remove_network(id));
+  EXPECT_EQ(run(client_->inspect_network(id)).error().kind(), EngineErrorKind::NotFound);
+}
+
+TEST_P(EngineContract, NetworkRemove_NotFound) {
+  expect_kind(run(client_->remove_network("agbox-none")), EngineErrorKind::NotFound,
+              "network agbox-none not found");
+}
+
+TEST_P(EngineContract, NetworkRemove_Conflict) {
+  const NetworkSpec asked = network_spec("net", 0);
+  const std::string id = must(client_->create_network(asked));
+  ContainerSpec member = spec("member");
+  member.network = asked.name;
+  must(client_->start_container(must(client_->create_container(member))));
+  expect_kind(run(client_->remove_network(id)), EngineErrorKind::Conflict, "has active endpoints");
+}
+
+TEST_P(EngineContract, ContainerCreate_Succeeds) {
+  ContainerSpec asked = spec("all");
+  asked.env = {"A=1", "B=two words"};
+  asked.user = "0:0";
+  asked.working_dir = "/tmp";
+  asked.health = HealthProbe{.test = {"NONE"}};
+  asked.stop_signal = "SIGTERM";
+  asked.mounts = {{.source = "/tmp", .target = "/mnt/ro"},
+                  {.source = "/tmp", .target = "/mnt/rw", .is_writable = true}};
+  asked.tmpfs = {{"/scratch", "size=1m"}};
+  asked.network = "none";
+  asked.capabilities_dropped = {"ALL"};
+  asked.capabilities_added = {"CHOWN", "KILL"};
+  asked.seccomp_profile = R"({"defaultAction":"SCMP_ACT_ALLOW"})";
+  asked.sysctls = {{"net.ipv6.conf.all.disable_ipv6", "1"}};
+  asked.ipc_mode = "private";
+  asked.nano_cpus = 500'000'000;
+  asked.memory_bytes = 64 << 20;
+  asked.pids_limit = 128;
+  asked.ulimits = {{.name = "core", .soft = 0, .hard = 0}};
+  asked.log_driver = "local";
+  asked.log_options = {{"max-size", "10m"}, {"max-file", "3"}};
+  asked.extra_hosts = {"one:10.1.2.3"};
+  asked.dns = {"192.0.2.53"};
+  const std::string id = must(client_->create_container(asked));
+  must(client_->start_container(id));
+  const ContainerSeen seen = must(client_->inspect_container(asked.name));
+  EXPECT_EQ(seen.id, id);
+  EXPECT_TRUE(seen.is_up());
+  EXPECT_EQ(seen.labels, asked.labels);
+  ASSERT_EQ(seen.mounts.size(), 2U);
+  for (const MountSeen& mount : seen.mounts) {
+    EXPECT_EQ(mount.type, "bind");
+    EXPECT_EQ(mount.is_writable, mount.target == "/mnt/rw");
+  }
+}
+
+TEST_P(EngineContract, ContainerCreate_NotFound) {
+  ContainerSpec asked = spec("one");
+  asked.image = "agbox-none:1";
+  expect_kind(run(client_->create_container(asked)), EngineErrorKind::NotFound, "agbox-none:1");
+}
+
+TEST_P(EngineContract, ContainerCreate_Conflict) {
+  const std::string id = must(client_->create_container(spec("one")));
+  expect_kind(run(client_->create_container(spec("one"))), EngineErrorKind::Conflict, id);
+}
+
+TEST_P(EngineContract, ContainerCreate_Refused) {
+  ContainerSpec asked = spec("one");
+  asked.mounts = {{.source = "/nonexistent-agbox", .target = "/mnt"}};
+  expect_kind(run(client_->create_container(asked)), EngineErrorKind::Refused,
+              "bind source path does not exist: /nonexistent-agbox");
+}
+
+TEST_P(EngineContract, ContainerInspect_Succeeds) {
+  const std::string id = must(client_->create_container(spec("one")));
+  ContainerSeen seen = must(client_->inspect_container(id));
+  EXPECT_EQ(seen.name, name("one"));
+  EXPECT_EQ(seen.image, image_);
+  EXPECT_EQ(seen.status, "created");
+  EXPECT_FALSE(seen.is_running);
+  EXPECT_TRUE(seen.created_at);
+  EXPECT_FALSE(seen.started_at);
+  must(client_->start_container(id));
+  seen = must(client_->inspect_container(id.substr(0, 12)));
+  EXPECT_EQ(seen.status, "running");
+  EXPECT_TRUE(seen.is_up());
+  EXPECT_GT(seen.pid, 0);
+  EXPECT_TRUE(seen.started_at);
+  EXPECT_FALSE(seen.finished_at);
+  EXPECT_FALSE(seen.health);
+}
+
+TEST_P(EngineContract, ContainerInspect_NotFound) {
+  expect_kind(run(client_->inspect_container("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerList_Succeeds) {
+  const std::string id = must(client_->create_container(spec("one")));
+  ContainerSpec other = spec("two");
+  other.labels[kSandboxIdLabel] = "another";
+  must(client_->create_container(other));
+  const auto found = must(client_->list_containers(owner_.labels()));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].id, id);
+  EXPECT_EQ(found[0].name, name("one"));
+  EXPECT_EQ(found[0].status, "created");
+  EXPECT_EQ(found[0].labels, owner_.labels());
+  must(client_->remove_containers_of({.instance = owner_.instance}));
+}
+
+TEST_P(EngineContract, ContainerStart_Succeeds) {
+  const std::string id = running("one");
+  EXPECT_TRUE(run(client_->start_container(id))) << "a second time is no error";
+}
+
+TEST_P(EngineContract, ContainerStart_NotFound) {
+  expect_kind(run(client_->start_container("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerStop_Succeeds) {
+  const std::string id = running("one");
+  must(client_->stop_container(id, 0s));
+  const ContainerSeen seen = must(client_->inspect_container(id));
+  EXPECT_EQ(seen.status, "exited");
+  EXPECT_FALSE(seen.is_running);
+  EXPECT_EQ(seen.exit_code, 137);
+  EXPECT_TRUE(seen.finished_at);
+  EXPECT_TRUE(run(client_->stop_container(id, 0s))) << "a second time is no error";
+}
+
+TEST_P(EngineContract, ContainerStop_NotFound) {
+  expect_kind(run(client_->stop_container("agbox-none", 0s)), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerKill_Succeeds) {
+  const std::string id = running("one");
+  must(client_->kill_container(id, "SIGKILL"));
+  EXPECT_EQ(must(client_->wait_container(id, WaitFor::NotRunning)), 137);
+}
+
+TEST_P(EngineContract, ContainerKill_NotFound) {
+  expect_kind(run(client_->kill_container("agbox-none", "SIGKILL")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerKill_Conflict) {
+  const std::string id = must(client_->create_container(spec("one")));
+  expect_kind(run(client_->kill_container(id, "SIGKILL")), EngineErrorKind::Conflict,
+              "is not running");
+}
+
+TEST_P(EngineContract, ContainerWait_Succeeds) {
+  const std::string id = running("one");
+  auto exit = loop_.spawn(client_->wait_container(id, WaitFor::NextExit));
+  auto removal = loop_.spawn(client_->wait_container(id, WaitFor::Removed));
+  must(client_->ping());
+  EXPECT_FALSE(exit.is_done());
+  must(client_->kill_container(id, "SIGKILL"));
+  loop_.run_until([&] { return exit.is_done(); });
+  EXPECT_EQ(exit.result(), 137);
+  EXPECT_FALSE(removal.is_done());
+  must(client_->remove_container(id, {}));
+  loop_.run_until([&] { return removal.is_done(); });
+  EXPECT_TRUE(removal.result());
+}
+
+TEST_P(EngineContract, ContainerWait_NotFound) {
+  expect_kind(run(client_->wait_container("agbox-none", WaitFor::NotRunning)),
+              EngineErrorKind::NotFound, "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerRemove_Succeeds) {
+  const std::string id = running("one");
+  must(client_->remove_container(id, {.force = true, .with_volumes = true}));
+  EXPECT_EQ(run(client_->inspect_container(id)).error().kind(), EngineErrorKind::NotFound);
+}
+
+TEST_P(EngineContract, ContainerRemove_NotFound) {
+  expect_kind(run(client_->remove_container("agbox-none", {})), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerRemove_Conflict) {
+  const std::string id = running("one");
+  expect_kind(run(client_->remove_container(id, {})), EngineErrorKind::Conflict, id);
+}
+
+TEST_P(EngineContract, ContainerLogs_Succeeds) {
+  ContainerSpec asked = spec("one");
+  asked.command = {"sh", "-c", "echo out; echo err >&2"};
+  const std::string id = must(client_->create_container(asked));
+  must(client_->start_container(id));
+  EXPECT_EQ(must(client_->wait_container(id, WaitFor::NotRunning)), 0);
+  ContainerOutput output = must(client_->read_logs(id, {}));
+  EXPECT_EQ(output.standard_output, "out\n");
+  EXPECT_EQ(output.standard_error, "err\n");
+  EXPECT_FALSE(output.was_cut);
+  output = must(client_->read_logs(id, {.last_lines = 10, .kept_per_stream = 3}));
+  EXPECT_EQ(output.standard_output, "ut\n");
+  EXPECT_EQ(output.standard_error, "rr\n");
+  EXPECT_TRUE(output.was_cut);
+}
+
+TEST_P(EngineContract, ContainerLogs_NotFound) {
+  expect_kind(run(client_->read_logs("agbox-none", {})), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ArchivePut_Succeeds) {
+  const std::string id = running("one");
+  const std::string tar = tar_of("put", 300'000);
+  must(client_->put_archive(id, "/tmp", source_of(tar, 10'000)));
+  if (is_fake()) {
+    EXPECT_EQ(fake_->engine().find_container(id)->archives.at("/tmp"), tar);
+    return;
+  }
+  const std::string exec = must(client_->create_exec(id, {.command = {"cat", "/tmp/put"}}));
+  const ContainerOutput output = must(client_->start_exec(exec, 1 << 20));
+  EXPECT_EQ(output.standard_output, std::string(300'000, 'x'));
+}
+
+TEST_P(EngineContract, ArchivePut_NotFound) {
+  const std::string id = running("one");
+  expect_kind(run(client_->put_archive(id, "/none", source_of(tar_of("put", 10), 100))),
+              EngineErrorKind::NotFound, "Could not find the file /none");
+  expect_kind(run(client_->put_archive("agbox-none", "/", source_of(tar_of("put", 10), 100))),
+              EngineErrorKind::NotFound, "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ExecCreate_Succeeds) {
+  const std::string id = running("one");
+  EXPECT_THAT(must(client_->create_exec(id, {.command = {"sh", "-c", "true"}})), Not(IsEmpty()));
+}
+
+TEST_P(EngineContract, ExecCreate_NotFound) {
+  expect_kind(run(client_->create_exec("agbox-none", {.command = {"sh"}})),
+              EngineErrorKind::NotFound, "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ExecCreate_Conflict) {
+  const std::string id = must(client_->create_container(spec("one")));
+  expect_kind(run(client_->create_exec(id, {.command = {"sh"}})), EngineErrorKind::Conflict,
+              "is not running");
+}
+
+TEST_P(EngineContract, ExecStart_Succeeds) {
+  const std::string id = running("one");
+  const std::string exec =
+      must(client_->create_exec(id, {.command = {"sh", "-c", "echo out; echo err >&2; exit 3"},
+                                     .user = "0",
+                                     .working_dir = "/tmp",
+                                     .env = {"A=1"}}));
+  const ContainerOutput output = must(client_->start_exec(exec, 1024));
+  EXPECT_EQ(output.standard_output, "out\n");
+  EXPECT_EQ(output.standard_error, "err\n");
+  EXPECT_FALSE(output.was_cut);
+  EXPECT_EQ(must(client_->inspect_exec(exec)).exit_code, 3);
+}
+
+TEST_P(EngineContract, ExecStart_NotFound) {
+  expect_kind(run(client_->start_exec("agbox-none", 1024)), EngineErrorKind::NotFound,
+              "No such exec instance: agbox-none");
+}
+
+TEST_P(EngineContract, ExecInspect_Succeeds) {
+  const std::string id = running("one");
+  const std::string exec = must(client_->create_exec(id, {.command = {"sh", "-c", "true"}}));
+  const ExecSeen seen = must(client_->inspect_exec(exec));
+  EXPECT_EQ(seen.id, exec);
+  EXPECT_EQ(seen.container_id, id);
+  EXPECT_FALSE(seen.is_running);
+  EXPECT_EQ(seen.exit_code, std::nullopt);
+}
+
+TEST_P(EngineContract, ExecInspect_NotFound) {
+  expect_kind(run(client_->inspect_exec("agbox-none")), EngineErrorKind::NotFound,
+              "No such exec instance: agbox-none");
+}
+
+TEST_P(EngineContract, Events_Succeeds) {
+  EngineStream stream = must(
+      client_->open_events({.labels = {{kInstanceLabel, owner_.instance}, {kSandboxIdLabel, ""}},
+                            .types = {"container"},
+                            .actions = {"die", "start"}}));
+  ContainerSpec foreign = spec("foreign");
+  foreign.labels = {{kInstanceLabel, "another"}, {kSandboxIdLabel, "contract"}};
+  const std::string foreign_id = must(client_->create_container(foreign));
+  must(client_->start_container(foreign_id));
+  const std::string id = running("one");
+  must(client_->kill_container(id, "SIGKILL"));
+  must(client_->remove_container(foreign_id, {.force = true}));
+
+  LineSplitter lines;
+  std::vector<EngineEvent> events;
+  while (events.size() < 2) {
+    const EngineResult<std::string> piece = run(stream.read_some());
+    ASSERT_TRUE(piece && !piece->empty());
+    for (const std::string& line : *lines.feed(*piece)) events.push_back(*read_event(line));
+  }
+  EXPECT_EQ(events[0].action, "start");
+  EXPECT_EQ(events[0].object_id, id);
+  EXPECT_EQ(events[1].action, "die");
+  EXPECT_EQ(events[1].type, "container");
+  EXPECT_THAT(events[1].attributes, Contains(Pair("exitCode", "137")));
+  EXPECT_THAT(events[1].attributes, Contains(Pair("name", name("one"))));
+  EXPECT_THAT(events[1].attributes, Contains(Pair(kSandboxIdLabel, "contract")));
+  EXPECT_TRUE(events[1].occurred_at);
+}
+
+// What is built of these calls, on the same engines.
+class OwnedObjects : public EngineContract {};
+INSTANTIATE_TEST_SUITE_P(Engines, OwnedObjects, testing::ValuesIn(engines()), engine_name);
+
+TEST_P(OwnedObjects, EnsuringTwiceGivesTheSame) {
+  NetworkSpec network = network_spec("net", 0);
+  network.labels.clear();
+  const NetworkSeen first = must(client_->ensure_network(owner_, network));
+  EXPECT_EQ(first.subnets, std::vector{network.subnet});
+  EXPECT_EQ(must(client_->ensure_network(owner_, network)).id, first.id);
+  ContainerSpec container = spec("one");
+  container.labels.clear();
+  const std::string id = must(client_->ensure_container(owner_, container));
+  EXPECT_EQ(must(client_->ensure_container(owner_, container)), id);
+  EXPECT_EQ(must(client_->inspect_container(id)).labels, owner_.labels());
+}
+
+TEST_P(OwnedObjects, ANameThatIsNotOursIsNamedAndLeftAlone) {
+  const ObjectOwner stranger{.instance = "stranger-" + owner_.instance, .sandbox_id = "contract"};
+  ContainerSpec theirs = spec("one");
+  theirs.labels = stranger.labels();
+  const std::string id = must(client_->create_container(theirs));
+  NetworkSpec their_network = network_spec("net", 0);
+  their_network.labels = stranger.labels();
+  const std::string network_id = must(client_->create_network(their_network));
+
+  const auto container = run(client_->ensure_container(owner_, spec("one")));
+  ASSERT_FALSE(container);
+  EXPECT_EQ(container.error().kind(), EngineErrorKind::Conflict);
+  EXPECT_THAT(container.error().message(),
+              HasSubstr("container " + name("one") + " exists already"));
+  const auto network = run(client_->ensure_network(owner_, network_spec("net", 0)));
+  ASSERT_FALSE(network);
+  EXPECT_THAT(network.error().message(), HasSubstr("network " + name("net") + " exists already"));
+  EXPECT_FALSE(run(client_->remove_owned_container(owner_, id)));
+  must(client_->remove_containers_of(owner_));
+  must(client_->remove_networks_of(owner_));
+
+  EXPECT_EQ(must(client_->inspect_container(id)).labels, theirs.labels);
+  EXPECT_EQ(must(client_->inspect_network(network_id)).labels, their_network.labels);
+  must(client_->remove_owned_container(stranger, id));
+  must(client_->remove_networks_of(stranger));
+}
+
+TEST_P(OwnedObjects, RemovalTakesAllOfOneSandboxAndNothingElse) {
+  for (int i = 0; i < 3; ++i) running("one" + std::to_string(i));
+  ContainerSpec other = spec("other");
+  other.labels[kSandboxIdLabel] = "another";
+  const std::string kept = must(client_->create_container(other));
+  must(client_->remove_containers_of(owner_));
+  EXPECT_THAT(must(client_->list_containers(owner_.labels())), IsEmpty());
+  must(client_->remove_containers_of(owner_));  // nothing left is no error
+  EXPECT_TRUE(run(client_->inspect_container(kept)));
+  must(client_->remove_owned_container(owner_ = {.instance = owner_.instance}, kept));
+  must(client_->remove_owned_container(owner_, kept));  // gone already is no error
+}
+
+}  // namespace
+}  // namespace agbox

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many sandboxes at once, beside things in the engine that are none of ours."""
+
+import json
+import random
+import threading
+
+import pytest
+from support.images import make_image
+from support.sandboxes import (
+    CONFIG,
+    FAILED,
+    LABEL,
+    assert_one_history,
+    connected,
+    left_over,
+    network,
+    primary,
+    started,
+)
+
+
+@pytest.fixture
+def daemon(make_daemon, test_user, engine):
+    return started(make_daemon(user=test_user, engine=engine, config=CONFIG))
+
+
+@pytest.fixture
+def image(engine):
+    return make_image(engine.api, "crowd:1")
+
+
+class Strangers:
+    """Containers and networks of somebody else, with names and labels much like ours."""
+
+    def __init__(self, engine, image):
+        self.engine, self.image = engine, image
+        self.containers, self.networks = [], []
+
+    def add_container(self, name, labels):
+        body = {"Image": self.image, "Cmd": ["sleep", "100000"], "Labels": labels}
+        made = self.engine.api.call(
+            "POST", "/containers/create", query={"name": name}, json_body=body
+        )
+        self.containers.append(made.json()["Id"])
+        return self.containers[-1]
+
+    def add_network(self, name, labels):
+        body = {"Name": name, "Labels": labels}
+        made = self.engine.api.call("POST", "/networks/create", json_body=body)
+        self.networks.append(made.json()["Id"])
+        return self.networks[-1]
+
+    def look(self):
+        """All that the engine says about them, byte by byte."""
+        paths = [f"/containers/{name}/json" for name in self.containers]
+        paths += [f"/networks/{name}" for name in self.networks]
+        return {path: self.engine.api.call("GET", path).body for path in paths}
+
+    def remove(self):
+        for name in self.containers:
+            self.engine.api.call("DELETE", f"/containers/{name}", query={"force": "true"})
+        for name in self.networks:
+            self.engine.api.call("DELETE", f"/networks/{name}")
+
+
+@pytest.fixture
+def strangers(engine, image):
+    made = Strangers(engine, image)
+    yield made
+    made.remove()
+
+
+@pytest.mark.engines("28")
+def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
+    daemon, engine, contract, image, strangers
+):
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    names = [f"crowd-{number}" for number in range(50)]
+    # Another instance's sandbox, one without an instance, and one with our kind of name.
+    theirs = {f"{LABEL}.instance": "someone", f"{LABEL}.sandbox-id": "crowd-1"}
+    running = strangers.add_container("agbox-primary-crowd-0x", theirs)
+    engine.api.call("POST", f"/containers/{running}/start")
+    strangers.add_container("agbox-primary-crowd", {f"{LABEL}.sandbox-id": "crowd-2"})
+    strangers.add_container("not-agbox-primary-crowd-3", {})
+    strangers.add_network("agbox-net-crowd", theirs)
+    strangers.add_network("agbox-net-crowd-50", {f"{LABEL}.sandbox-id": "crowd-3"})
+    before = strangers.look()
+
+    with connected(daemon, contract) as sandboxes:
+        timers = [threading.Timer(moments.uniform(0, 2), sandboxes.delete, [n]) for n in names]
+        for name, timer in zip(names, timers, strict=True):
+            sandboxes.create(name, image)
+            timer.start()
+        for timer in timers:
+            timer.join()
+        for name in names:
+            assert_one_history(sandboxes.delete_wait(name))
+        assert list(sandboxes.page().sandboxes) == []
+        assert len(sandboxes.page(include_deleted=True).sandboxes) == len(names)
+    assert strangers.look() == before
+    strangers.remove()
+    strangers.containers, strangers.networks = [], []
+    assert left_over(engine) == []
+    assert daemon.stop() == 0
+    links = daemon.folder / "data" / "agents-sandbox" / "state" / "links"
+    assert list(links.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["container", "network"])
+def test_a_stranger_that_holds_our_name_fails_the_create_and_is_named(
+    daemon, engine, contract, image, strangers, what
+):
+    name = primary("taken") if what == "container" else network("taken")
+    labels = {f"{LABEL}.sandbox-id": "taken", f"{LABEL}.instance": "someone"}
+    add = strangers.add_container if what == "container" else strangers.add_network
+    holder = add(name, labels)
+    before = strangers.look()
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create("taken", image)
+        phase = sandboxes.follow("taken", lambda e: e.sandbox_state == FAILED)[-1].sandbox_phase
+        assert phase.error_code == "SANDBOX_CREATE_FAILED"
+        assert f"{what} {name} exists already (id {holder[:12]})" in phase.error_message
+        sandboxes.delete_wait("taken")
+    assert strangers.look() == before
+    mine = json.dumps({"name": ["taken"]})
+    query = {"filters": mine, "all": "true"}
+    assert len(engine.api.call("GET", "/containers/json", query=query).json()) <= 1
+    assert len(engine.api.call("GET", "/networks", query=query).json()) <= 1

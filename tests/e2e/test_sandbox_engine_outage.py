@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine that hangs or crashes in the middle of a create: the daemon answers, the create goes on."""
+
+import time
+
+import pytest
+from support.images import make_image
+from support.sandboxes import CONFIG, READY, assert_one_history, connected, left_over, started
+
+pytestmark = pytest.mark.engines("28")
+
+
+@pytest.fixture
+def own_engine(make_engine, engine_name):
+    return make_engine(engine_name)
+
+
+@pytest.fixture
+def daemon(make_daemon, test_user, own_engine):
+    return started(make_daemon(user=test_user, engine=own_engine, config=CONFIG))
+
+
+def slowest_answer(sandboxes, contract, sandbox_id):
+    """Seconds, of 50 rounds of the calls that do not need the engine."""
+    slowest = 0.0
+    for _ in range(50):
+        before = time.monotonic()
+        sandboxes.get(sandbox_id)
+        sandboxes.page()
+        sandboxes.stub.Ping(contract.service.PingRequest(), timeout=10)
+        slowest = max(slowest, time.monotonic() - before)
+    return slowest
+
+
+def test_an_engine_that_hangs_in_a_create_holds_up_nobody_else(
+    daemon, own_engine, contract
+):
+    image = make_image(own_engine.api, "outage:1")
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("before", image)
+        usual = slowest_answer(sandboxes, contract, "before")
+        own_engine.freeze()
+        sandboxes.create("hanging", image)
+        meanwhile = slowest_answer(sandboxes, contract, "hanging")
+        # A daemon that waited for the engine would need seconds; the machine's own noise is less.
+        assert meanwhile < max(10 * usual, 0.5), (usual, meanwhile)
+        assert sandboxes.get("hanging").state != READY
+        own_engine.thaw()
+        sandboxes.wait("hanging", READY)
+        for name in ("before", "hanging"):
+            assert_one_history(sandboxes.delete_wait(name))
+    assert left_over(own_engine) == []
+
+
+def test_a_create_and_a_delete_go_on_when_a_crashed_engine_is_back(
+    daemon, own_engine, contract
+):
+    image = make_image(own_engine.api, "outage:2")
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("leaving", image)
+        own_engine.freeze()
+        sandboxes.create("coming", image)
+        sandboxes.delete("leaving")
+        own_engine.thaw()  # a stopped process would not notice its end
+        own_engine.kill9()
+        daemon.wait_for_message("operation waits for the engine")
+        sandboxes.page()
+        own_engine.start()
+        sandboxes.wait("coming", READY)
+        for name in ("leaving", "coming"):
+            assert_one_history(sandboxes.delete_wait(name))
+    # An engine that is killed while it makes a network forgets that network's bridge.
+    assert [item for item in left_over(own_engine) if not item.startswith("link ")] == []

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the guest's tests in real containers: images, a link daemon, sandboxes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.engine import PrivateEngine
+from support.images import make_image
+from support.leaks import LeakCheck
+from support.odd_images import odd_image
+from support.run_folder import RunFolder
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from link import LinkDaemon, new_state_root  # noqa: E402
+from sandbox import Sandbox  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def guest_bin_dir(bin_dir: Path) -> Path:
+    for program in (bin_dir / "agbox-guest", bin_dir.parent / "tests" / "guest_link_daemon"):
+        if not program.exists():
+            pytest.fail(
+                f"there is no {program}; build it with `cmake --preset release && cmake --build "
+                "--preset release`, or set AGBOX_BIN_DIR",
+                pytrace=False,
+            )
+    return bin_dir
+
+
+@pytest.fixture(scope="session")
+def guest_folder(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[Path]:
+    # Readable for the users that the link daemons run as; what is in it is closed by itself.
+    folder = run_folder.new_folder("l")
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def image(engine: PrivateEngine) -> Callable[[str], str]:
+    """image("busybox"): the tag of one of the odd images, made when first asked for."""
+    made: dict[str, str] = {}
+
+    def get(name: str) -> str:
+        if name not in made:
+            made[name] = make_image(engine.api, f"guest-test/{name}:1", odd_image(name))
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def link_program(guest_bin_dir: Path, guest_folder: Path) -> Path:
+    """A copy that every user may run."""
+    copy = guest_folder / "guest_link_daemon"
+    shutil.copy2(guest_bin_dir.parent / "tests" / "guest_link_daemon", copy)
+    shutil.copy2(guest_bin_dir / "agbox-guest", guest_folder / "agbox-guest")
+    return copy
+
+
+@pytest.fixture
+def start_daemon(link_program: Path, guest_folder: Path) -> Iterator[Callable[[int], LinkDaemon]]:
+    started: list[LinkDaemon] = []
+
+    def start(uid: int) -> LinkDaemon:
+        daemon = LinkDaemon(link_program, new_state_root(guest_folder, uid), uid)
+        started.append(daemon)
+        return daemon
+
+    yield start
+    for daemon in started:
+        daemon.end()
+
+
+@pytest.fixture(params=[0, 1000], ids=["root", "uid1000"])
+def uid(request: pytest.FixtureRequest) -> int:
+    """The daemon's user, and with it HOST_UID."""
+    return request.param
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def sandbox(
+    engine: PrivateEngine,
+    image: Callable[[str], str],
+    start_daemon: Callable[[int], LinkDaemon],
+    guest_folder: Path,
+) -> Iterator[Callable[..., Sandbox]]:
+    """sandbox("busybox", uid=1000): a container that was created, but not started."""
+    made: list[Sandbox] = []
+
+    def make(name: str, uid: int = 1000, **options) -> Sandbox:
+        box = Sandbox(
+            engine=engine,
+            daemon=start_daemon(uid),
+            name=f"guest-test-{os.getpid()}-{next(_numbers)}",
+            image=image(name),
+            image_user=odd_image(name).user,
+            image_entrypoint=list(odd_image(name).entrypoint),
+            program=guest_folder / "agbox-guest",
+            **options,
+        )
+        made.append(box)
+        return box
+
+    yield make
+    for box in made:
+        box.remove()

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon that is nothing but guest links, for the tests of the guest in real containers: takes
+// one JSON object per line from stdin, answers with one per line on stdout, in any order, by "id".
+// Events (a guest came, a guest is lost) are lines with "event". It ends when stdin does.
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/streambuf.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <istream>
+#include <string>
+
+#include "base/check.h"
+#include "guestlink/guest_links.h"
+#include "guestlink/guest_program.h"
+
+namespace agbox::guestlink {
+namespace {
+
+namespace asio = boost::asio;
+namespace json = boost::json;
+using std::chrono::milliseconds;
+
+void print(const json::object& line) {
+  const std::string text = json::serialize(line) + "\n";
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+std::string text_of(const json::object& request, const char* key) {
+  const json::value* value = request.if_contains(key);
+  return value == nullptr ? "" : std::string(value->as_string());
+}
+
+std::int64_t number_of(const json::object& request, const char* key, std::int64_t otherwise) {
+  const json::value* value = request.if_contains(key);
+  return value == nullptr ? otherwise : value->as_int64();
+}
+
+std::vector<std::string> texts_of(const json::object& request, const char* key) {
+  std::vector<std::string> texts;
+  if (const json::value* value = request.if_contains(key)) {
+    for (const json::value& text : value->as_array()) texts.emplace_back(text.as_string());
+  }
+  return texts;
+}
+
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+json::object describe(const GuestHello& hello) {
+  json::array mounts;
+  for (const MountSeen& mount : hello.mounts) {
+    mounts.push_back(json::object{{"target", mount.target},
+                                  {"device", mount.device},
+                                  {"inode", mount.inode},
+                                  {"failure", mount.failure}});
+  }
+  json::array notes;
+  for (const std::string& note : hello.notes) notes.emplace_back(note);
+  return {{"protocol", hello.protocol},
+          {"build_id", hello.build_id},
+          {"phase", static_cast<int>(hello.phase)},
+          {"pid", hello.process.pid},
+          {"start_time", hello.process.start_time},
+          {"failure", hello.failure},
+          {"notes", notes},
+          {"mounts", mounts}};
+}
+
+Expectation expectation_in(const json::object& request) {
+  Expectation expectation;
+  if (request.contains("secret")) expectation.secret = from_hex(text_of(request, "secret"));
+  expectation.process.pid = static_cast<pid_t>(number_of(request, "pid", 0));
+  expectation.process.start_time = static_cast<std::uint64_t>(number_of(request, "start_time", 0));
+  expectation.uid = static_cast<std::uint32_t>(number_of(request, "uid", ::getuid()));
+  expectation.gid = static_cast<std::uint32_t>(number_of(request, "gid", ::getgid()));
+  if (const json::value* gids = request.if_contains("supplemental_gids")) {
+    for (const json::value& gid : gids->as_array()) {
+      expectation.supplemental_gids.push_back(static_cast<std::uint32_t>(gid.as_int64()));
+    }
+  }
+  expectation.image_user = text_of(request, "image_user");
+  for (const std::string& target : texts_of(request, "mounts")) {
+    expectation.mounts.push_back({target, false});
+  }
+  for (const std::string& target : texts_of(request, "volumes")) {
+    expectation.mounts.push_back({target, true});
+  }
+  return expectation;
+}
+
+class LinkDaemon {
+ public:
+  LinkDaemon(asio::io_context& io, const std::string& state_root)
+      : input_(io, ::dup(STDIN_FILENO)),
+        state_root_(state_root),
+        links_(io.get_executor(), state_root,
+               {.connected =
+                    [](const std::string& sandbox, const GuestHello& hello) {
+                      json::object line = describe(hello);
+                      line["event"] = "connected";
+                      line["sandbox"] = sandbox;
+                      print(line);
+                    },
+                .lost =
+                    [](const std::string& sandbox, const std::string& why) {
+                      print({{"event", "lost"}, {"sandbox", sandbox}, {"why", why}});
+                    }},
+               Logger()),
+        requests_(io.get_executor()) {}
+
+  asio::awaitable<void> run() {
+    asio::streambuf buffer;
+    while (true) {
+      const auto [problem, size] = co_await asio::async_read_until(
+          input_, buffer, '\n', asio::as_tuple(asio::use_awaitable));
+      if (problem) break;
+      std::string line;
+      std::istream stream(&buffer);
+      std::getline(stream, line);
+      requests_.spawn("request", serve(json::parse(line).as_object()));
+    }
+    co_await links_.shutdown();
+    co_await requests_.join();
+  }
+
+ private:
+  asio::awaitable<void> serve(json::object request) {
+    auto answer = co_await answer_to(request);
+    json::object line = answer ? *answer : json::object{{"error", answer.error().message()}};
+    line["id"] = number_of(request, "id", 0);
+    print(line);
+  }
+
+  asio::awaitable<Result<json::object>> answer_to(json::object request) {
+    const std::string verb = text_of(request, "do");
+    const std::string sandbox = text_of(request, "sandbox");
+    const milliseconds limit(number_of(request, "limit_ms", 20000));
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    if (verb == "install") {
+      AGBOX_CO_TRY(program, install_guest_program(text_of(request, "source"), state_root_));
+      co_return json::object{{"path", program.path.string()}, {"sha256", program.sha256}};
+    }
+    if (verb == "make") {
+      AGBOX_CO_TRY(place, links_.make(sandbox));
+      co_return json::object{{"folder", place.folder.string()},
+                             {"device", place.identity.device},
+                             {"inode", place.identity.inode}};
+    }
+    if (verb == "hello") {
+      AGBOX_CO_TRY(hello, co_await links_.hello(sandbox, deadline));
+      co_return describe(hello);
+    }
+    if (verb == "entrypoint") {
+      AGBOX_CO_TRY(outcome, co_await links_.entrypoint(sandbox, deadline));
+      if (!outcome.failure) co_return json::object{{"passed", true}};
+      co_return json::object{{"passed", false},
+                             {"code", outcome.failure->code},
+                             {"tail", outcome.failure->output_tail},
+                             {"sentence", outcome.failure->sentence()}};
+    }
+    if (verb == "ping") {
+      const auto before = std::chrono::steady_clock::now();
+      AGBOX_CO_TRY(answered, co_await void_result(links_.ping(sandbox, limit)));
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - before;
+      co_return json::object{{"ms", took.count()}};
+    }
+    AGBOX_CO_TRY(done, command(verb, sandbox, request));
+    co_return done;
+  }
+
+  // AGBOX_CO_TRY binds a value, which a ping has not.
+  static asio::awaitable<Result<bool>> void_result(asio::awaitable<Result<>> call) {
+    auto result = co_await std::move(call);
+    if (!result) co_return std::unexpected(result.error());
+    co_return true;
+  }
+
+  Result<json::object> command(const std::string& verb, const std::string& sandbox,
+                               const json::object& request) {
+    if (verb == "adopt") {
+      AGBOX_TRY_VOID(
+          links_.adopt(sandbox, {static_cast<std::uint64_t>(number_of(request, "device", 0)),
+                                 static_cast<std::uint64_t>(number_of(request, "inode", 0))}));
+    } else if (verb == "expect") {
+      AGBOX_TRY_VOID(links_.expect(sandbox, expectation_in(request)));
+    } else if (verb == "go") {
+      GoOrder order{.secret = new_secret(),
+                    .entrypoint = texts_of(request, "entrypoint"),
+                    .command = texts_of(request, "command"),
+                    .entrypoint_limit = milliseconds(number_of(request, "limit_ms", 20000))};
+      AGBOX_TRY_VOID(links_.go(sandbox, order));
+      return json::object{{"secret", to_hex(order.secret)}};
+    } else if (verb == "stop") {
+      AGBOX_TRY_VOID(links_.stop(sandbox));
+    } else if (verb == "forget") {
+      AGBOX_TRY_VOID(links_.forget(sandbox));
+    } else {
+      return fail(Reason::InvalidArgument, "unknown request '" + verb + "'");
+    }
+    return json::object{};
+  }
+
+  asio::posix::stream_descriptor input_;
+  std::filesystem::path state_root_;
+  GuestLinks links_;
+  TaskGroup requests_;
+};
+
+}  // namespace
+}  // namespace agbox::guestlink
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: guest_link_daemon <state_root>\n", stderr);
+    return 2;
+  }
+  boost::asio::io_context io(1);
+  agbox::guestlink::LinkDaemon daemon(io, argv[1]);
+  boost::asio::co_spawn(io, daemon.run(), [](std::exception_ptr failure) {
+    if (failure) agbox::die("an exception left the link daemon");
+  });
+  io.run();
+  return 0;
+}

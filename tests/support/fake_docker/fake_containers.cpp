@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fake_docker/fake_json.h"
+
+namespace agbox::fake {
+
+Container* Engine::find_container(std::string_view id_or_name) {
+  if (id_or_name.starts_with('/')) id_or_name.remove_prefix(1);
+  if (const auto named = container_ids_.find(id_or_name); named != container_ids_.end()) {
+    return &containers.at(named->second);
+  }
+  // Ids may be cut short, as long as only one begins like that.
+  const auto first = containers.lower_bound(std::string(id_or_name));
+  if (first == containers.end() || !first->first.starts_with(id_or_name)) return nullptr;
+  const auto second = std::next(first);
+  if (first->first != id_or_name && second != containers.end() &&
+      second->first.starts_with(id_or_name)) {
+    return nullptr;
+  }
+  return &first->second;
+}
+
+Reply Engine::answer_container(const Request& request, const std::string& object,
+                               std::string_view action) {
+  Container* container = find_container(object);
+  if (container == nullptr) return refuse(404, "No such container: " + object);
+  const std::string call = request.method + " " + std::string(action);
+  if (call == "GET /json") return inspect(*container);
+  if (call == "POST /start") return start(*container);
+  if (call == "DELETE ") return remove(*container, request);
+  if (call == "POST /exec") return create_exec(*container, request);
+  if (call == "POST /stop") {
+    if (!container->is_running()) return {.status = 304};
+    end_container(*container, 137);
+    emit("stop", *container);
+    return {.status = 204};
+  }
+  if (call == "POST /kill") {
+    if (!container->is_running()) {
+      return refuse(409, "Cannot kill container: " + object + ": Container " + container->id +
+                             " is not running");
+    }
+    const std::string signal = query(request, "signal");
+    emit("kill", *container, {{"signal", signal}});
+    if (signal.empty() || signal == "KILL" || signal == "SIGKILL") end_container(*container, 137);
+    return {.status = 204};
+  }
+  if (call == "PUT /archive") {
+    const std::string folder = query(request, "path");
+    if (folder != "/" && folder != "/tmp" && folder != "/workspace") {
+      return refuse(404, "Could not find the file " + folder + " in container " + object);
+    }
+    container->archives[folder] = request.body;
+    return {};
+  }
+  return refuse(404, "page not found");
+}
+
+Reply Engine::create_container(const Request& request) {
+  const json::object spec = parse_body(request.body);
+  std::string name = query(request, "name");
+  const std::string reference = text_at(spec, "Image");
+  const Image* image = find_image(reference);
+  if (image == nullptr) return refuse(404, "No such image: " + familiar(reference));
+  if (const auto taken = container_ids_.find(name); taken != container_ids_.end()) {
+    return refuse(409, "Conflict. The container name \"/" + name +
+                           "\" is already in use by container \"" + taken->second +
+                           "\". You have to remove (or rename) that container to be able to reuse "
+                           "that name.");
+  }
+  const json::object host = object_at(spec, "HostConfig");
+  for (const json::value& mount : array_at(host, "Mounts")) {
+    const std::string source = text_at(mount.as_object(), "Source");
+    if (source.starts_with("/nonexistent")) {
+      return refuse(
+          400,
+          "invalid mount config for type \"bind\": bind source path does not exist: " + source);
+    }
+  }
+  Container container;
+  container.id = new_id();
+  container.name = name.empty() ? "fake_" + container.id.substr(0, 8) : name;
+  container.spec = spec;
+  container.labels = labels_of(image->config);
+  for (auto& [key, value] : labels_of(spec)) container.labels[key] = value;
+  container.image_id = image->id;
+  container.created_at = now_text();
+  container.network = text_at(host, "NetworkMode");
+  const std::string made_id = container.id;
+  container_ids_[container.name] = made_id;
+  const Container& made = containers[made_id] = std::move(container);
+  emit("create", made);
+  return ok(json::object{{"Id", made_id}, {"Warnings", json::array()}}, 201);
+}
+
+Reply Engine::start(Container& container) {
+  if (container.is_running()) return {.status = 304};
+  if (container.network != "none" && container.network != "default" &&
+      container.network != "host" && container.network != "bridge" && !container.network.empty()) {
+    Network* network = find_network(container.network);
+    if (network == nullptr) return refuse(404, "network " + container.network + " not found");
+    container.ipv4_address = address_in(network->subnet, network->next_host++);
+  }
+  container.status = "running";
+  container.pid = ++pids_;
+  container.exit_code = 0;
+  container.was_oom_killed = false;
+  container.started_at = now_text();
+  container.finished_at = "0001-01-01T00:00:00Z";
+  const json::object probe = object_at(container.spec, "Healthcheck");
+  const json::array test = array_at(probe, "Test");
+  if (!test.empty() && test[0] != "NONE") container.health = "starting";
+  emit("start", container);
+  if (on_start) on_start(container);
+  return {.status = 204};
+}
+
+void Engine::end_container(Container& container, int exit_code, bool oom_killed) {
+  if (!container.is_running()) return;
+  container.status = "exited";
+  container.exit_code = exit_code;
+  container.was_oom_killed = oom_killed;
+  container.pid = 0;
+  container.finished_at = now_text();
+  container.ipv4_address.clear();
+  ++container.exits;
+  std::erase_if(execs, [&](const auto& exec) { return exec.second.container_id == container.id; });
+  if (oom_killed) emit("oom", container);
+  emit("die", container, {{"exitCode", std::to_string(exit_code)}});
+  if (on_change) on_change();
+}
+
+void Engine::set_health(Container& container, std::string_view health) {
+  container.health = health;
+  emit("health_status: " + std::string(health), container);
+}
+
+Reply Engine::remove(Container& container, const Request& request) {
+  if (container.is_running() && !has_flag(request, "force")) {
+    return refuse(409, "You cannot remove a running container " + container.id +
+                           ". Stop the container before attempting removal or force remove");
+  }
+  end_container(container, 137);
+  emit("destroy", container);
+  container_ids_.erase(container.name);
+  const std::string removed = container.id;
+  containers.erase(removed);
+  if (on_change) on_change();
+  return {.status = 204};
+}
+
+Reply Engine::inspect(const Container& container) const {
+  json::object state{{"Status", container.status},
+                     {"Running", container.is_running()},
+                     {"Paused", container.is_paused},
+                     {"Restarting", container.status == "restarting"},
+                     {"OOMKilled", container.was_oom_killed},
+                     {"Dead", false},
+                     {"Pid", container.pid},
+                     {"ExitCode", container.exit_code},
+                     {"Error", container.error},
+                     {"StartedAt", container.started_at},
+                     {"FinishedAt", container.finished_at}};
+  if (!container.health.empty()) {
+    state["Health"] =
+        json::object{{"Status", container.health}, {"FailingStreak", 0}, {"Log", json::array()}};
+  }
+  const json::object host = object_at(container.spec, "HostConfig");
+  json::array mounts;
+  for (const json::value& mount : array_at(host, "Mounts")) {
+    const json::object& asked = mount.as_object();
+    const json::value* read_only = asked.if_contains("ReadOnly");
+    mounts.push_back({{"Type", text_at(asked, "Type")},
+                      {"Source", text_at(asked, "Source")},
+                      {"Destination", text_at(asked, "Target")},
+                      {"RW", read_only == nullptr || !read_only->as_bool()}});
+  }
+  json::object attachments;
+  if (!container.network.empty()) {
+    json::object endpoint{{"IPAddress", container.ipv4_address}, {"NetworkID", ""}};
+    const json::object asked =
+        object_at(object_at(object_at(container.spec, "NetworkingConfig"), "EndpointsConfig"),
+                  container.network);
+    endpoint["Aliases"] = array_at(asked, "Aliases");
+    for (const auto& [network_id, network] : networks) {
+      if (network.name == container.network || network_id == container.network) {
+        endpoint["NetworkID"] = network_id;
+        endpoint["Gateway"] = address_in(network.subnet, 1);
+      }
+    }
+    attachments[container.network] = std::move(endpoint);
+  }
+  json::object config = container.spec;
+  config.erase("HostConfig");
+  config.erase("NetworkingConfig");
+  config["Labels"] = fake::show(container.labels);
+  return ok(json::object{{"Id", container.id},
+                         {"Name", "/" + container.name},
+                         {"Created", container.created_at},
+                         {"Image", container.image_id},
+                         {"State", std::move(state)},
+                         {"Config", std::move(config)},
+                         {"HostConfig", host},
+                         {"Mounts", std::move(mounts)},
+                         {"NetworkSettings", json::object{{"Networks", std::move(attachments)}}}});
+}
+
+Reply Engine::list_containers(const Request& request) const {
+  const json::object filters = parse_filters(request);
+  const bool all = has_flag(request, "all");
+  json::array rows;
+  for (const auto& [container_id, container] : containers) {
+    if (!all && !container.is_running()) continue;
+    if (!matches_label_filter(container.labels, filters)) continue;
+    rows.push_back({{"Id", container_id},
+                    {"Names", json::array{"/" + container.name}},
+                    {"Image", text_at(container.spec, "Image")},
+                    {"ImageID", container.image_id},
+                    {"State", container.status},
+                    {"Labels", fake::show(container.labels)}});
+  }
+  return ok(rows);
+}
+
+Reply Engine::create_exec(Container& container, const Request& request) {
+  if (!container.is_running()) {
+    return refuse(409, "Container " + container.id + " is not running");
+  }
+  const json::object spec = parse_body(request.body);
+  Exec exec{.id = new_id(), .container_id = container.id};
+  for (const json::value& word : array_at(spec, "Cmd")) exec.command.emplace_back(word.as_string());
+  if (exec.command.empty()) return refuse(400, "No exec command specified");
+  const std::string made = exec.id;
+  execs[made] = std::move(exec);
+  return ok(json::object{{"Id", made}}, 201);
+}
+
+std::optional<ExecOutcome> Engine::run_exec(std::string_view exec_id, Reply& problem) {
+  const auto found = execs.find(std::string(exec_id));
+  if (found == execs.end()) {
+    problem = refuse(404, "No such exec instance: " + std::string(exec_id));
+    return std::nullopt;
+  }
+  Exec& exec = found->second;
+  if (exec.exit_code) {
+    // Too late for a status: the engine says it in the output.
+    return ExecOutcome{.standard_output =
+                           "Error: Exec command " + exec.id + " has already run\r\n"};
+  }
+  Container& container = containers.at(exec.container_id);
+  const ExecOutcome outcome = on_exec ? on_exec(container, exec.command) : ExecOutcome{};
+  exec.exit_code = outcome.exit_code;
+  return outcome;
+}
+
+Reply Engine::inspect_exec(const std::string& exec_id) const {
+  const auto found = execs.find(exec_id);
+  if (found == execs.end()) return refuse(404, "No such exec instance: " + exec_id);
+  const Exec& exec = found->second;
+  json::object body{{"ID", exec.id},
+                    {"Running", exec.is_running},
+                    {"ExitCode", nullptr},
+                    {"ContainerID", exec.container_id},
+                    {"Pid", 0}};
+  if (exec.exit_code) body["ExitCode"] = *exec.exit_code;
+  return ok(body);
+}
+
+}  // namespace agbox::fake

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a container engine knows and answers, without any network: containers, networks, images and
+// execs that behave like Docker's as far as a client can tell, with its status codes and its texts.
+// FakeDocker puts it behind a socket. Containers run nothing: tests say when they end.
+#pragma once
+
+#include <boost/json.hpp>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace agbox::fake {
+
+namespace json = boost::json;
+
+struct Container {
+  std::string id;
+  std::string name;
+  json::object spec;  // the body of its create
+  std::map<std::string, std::string> labels;
+  std::string image_id;
+  std::string status = "created";
+  bool is_paused = false;
+  bool was_oom_killed = false;
+  int exit_code = 0;
+  int pid = 0;
+  int exits = 0;
+  std::string error;
+  std::string created_at;
+  std::string started_at = "0001-01-01T00:00:00Z";
+  std::string finished_at = "0001-01-01T00:00:00Z";
+  std::string health;  // empty, starting, healthy, unhealthy
+  std::string network;
+  std::string ipv4_address;
+  std::string standard_output;
+  std::string standard_error;
+  std::map<std::string, std::string> archives;  // folder -> the last tar that was put there
+
+  bool is_running() const { return status == "running" || status == "restarting"; }
+};
+
+struct Network {
+  std::string id;
+  std::string name;
+  json::object spec;
+  std::map<std::string, std::string> labels;
+  std::string subnet;
+  std::string bridge_name;
+  unsigned next_host = 2;
+};
+
+struct Image {
+  std::string id;
+  std::vector<std::string> names;  // canonical: docker.io/library/busybox:latest
+  json::object config;
+};
+
+struct Exec {
+  std::string id;
+  std::string container_id;
+  std::vector<std::string> command{};
+  bool is_running = false;
+  std::optional<int> exit_code{};
+};
+
+struct ExecOutcome {
+  std::string standard_output{};
+  std::string standard_error{};
+  int exit_code = 0;
+};
+
+// What the registry answers to a pull: the lines of the progress stream, and the image that is
+// there afterwards.
+struct PullPlan {
+  std::vector<std::string> lines{};
+  json::object image_config{};
+  bool succeeds = true;
+  std::string required_auth{};  // X-Registry-Auth without which it is refused
+};
+
+struct Request {
+  std::string method;
+  std::string path;  // without the version
+  std::map<std::string, std::string> query;
+  std::string body;
+  std::string registry_auth;
+};
+
+struct Reply {
+  int status = 200;
+  std::string body{};
+  std::string content_type = "application/json";
+};
+
+class Engine {
+ public:
+  // A call that is answered at once. Waits, pulls, exec starts and events are FakeDocker's.
+  Reply answer(const Request& request);
+
+  Container* find_container(std::string_view id_or_name);
+  Network* find_network(std::string_view id_or_name);
+  Image* find_image(std::string_view reference);
+
+  Image& add_image(std::string_view reference, json::object config = {});
+  void end_container(Container& container, int exit_code, bool oom_killed = false);
+  void set_health(Container& container, std::string_view health);
+  // Runs an exec that was created; 404 and 409 as `problem`.
+  std::optional<ExecOutcome> run_exec(std::string_view id, Reply& problem);
+  // "POST /containers/<id>/start" with the object's name in the place of its id.
+  std::string named(const Request& request);
+
+  std::map<std::string, Container> containers;
+  std::map<std::string, Network> networks;
+  std::map<std::string, Image> images;
+  std::map<std::string, Exec> execs;
+  std::map<std::string, PullPlan> registry;  // by canonical reference
+
+  std::string id = "FAKE:ENGINE:0001";
+  std::string version = "20.10.24";
+  std::string newest_api = "1.41";
+  std::string oldest_api = "1.12";
+  json::object info_overrides;
+
+  std::function<void(Container&)> on_start;
+  std::function<ExecOutcome(Container&, const std::vector<std::string>&)> on_exec;
+  // Told of every event, and of every change that a wait may be waiting for.
+  std::function<void(const json::object& event)> on_event;
+  std::function<void()> on_change;
+
+ private:
+  Reply answer_container(const Request& request, const std::string& id, std::string_view action);
+  Reply create_container(const Request& request);
+  Reply start(Container& container);
+  Reply remove(Container& container, const Request& request);
+  Reply inspect(const Container& container) const;
+  Reply list_containers(const Request& request) const;
+  Reply create_network(const Request& request);
+  Reply remove_network(Network& network);
+  json::object show(const Network& network) const;
+  Reply list_networks(const Request& request) const;
+  Reply inspect_image(const std::string& reference);
+  Reply create_exec(Container& container, const Request& request);
+  Reply inspect_exec(const std::string& id) const;
+  Reply version_reply() const;
+  Reply info_reply() const;
+  void emit(std::string_view type, std::string_view action, const std::string& id,
+            std::map<std::string, std::string> attributes);
+  void emit(std::string_view action, const Container& container,
+            std::map<std::string, std::string> more = {});
+  std::string new_id();
+
+  std::map<std::string, std::string, std::less<>> container_ids_;  // by name
+  std::uint64_t ids_ = 0;
+  int pids_ = 1000;
+};
+
+Reply refuse(int status, std::string_view message);
+// Whether labels hold all of the "label" filters of a list or event call.
+bool matches_label_filter(const std::map<std::string, std::string>& labels,
+                          const json::object& filters);
+json::object parse_filters(const Request& request);
+// The values of one filter, which clients may write as a list or as a map.
+std::vector<std::string> filter_values(const json::object& filters, std::string_view key);
+// `*` stands for any text.
+bool matches_glob(std::string_view pattern, std::string_view text);
+
+}  // namespace agbox::fake

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fake_docker/fake_json.h"
+
+namespace agbox::fake {
+
+Network* Engine::find_network(std::string_view id_or_name) {
+  if (const auto found = networks.find(std::string(id_or_name)); found != networks.end()) {
+    return &found->second;
+  }
+  for (auto& [network_id, network] : networks) {
+    if (network.name == id_or_name) return &network;
+  }
+  const auto first = networks.lower_bound(std::string(id_or_name));
+  if (first == networks.end() || !first->first.starts_with(id_or_name)) return nullptr;
+  return &first->second;
+}
+
+Reply Engine::create_network(const Request& request) {
+  Network network;
+  network.spec = parse_body(request.body);
+  network.name = text_at(network.spec, "Name");
+  network.labels = labels_of(network.spec);
+  network.bridge_name =
+      text_at(object_at(network.spec, "Options"), "com.docker.network.bridge.name");
+  const json::array pools = array_at(object_at(network.spec, "IPAM"), "Config");
+  if (!pools.empty()) network.subnet = text_at(pools[0].as_object(), "Subnet");
+  network.id = new_id();
+  for (const auto& [other_id, other] : networks) {
+    if (other.name == network.name) {
+      return refuse(409, "network with name " + network.name + " already exists");
+    }
+    if (!network.subnet.empty() && other.subnet == network.subnet) {
+      return refuse(403, "Pool overlaps with other one on this address space");
+    }
+    if (!network.bridge_name.empty() && other.bridge_name == network.bridge_name) {
+      return refuse(403, "cannot create network " + network.id + " (" + network.bridge_name +
+                             "): conflicts with network " + other_id + " (" + other.bridge_name +
+                             "): networks have same bridge name");
+    }
+  }
+  const std::string made = network.id;
+  emit("network", "create", made, {{"name", network.name}, {"type", "bridge"}});
+  networks[made] = std::move(network);
+  return ok(json::object{{"Id", made}, {"Warning", ""}}, 201);
+}
+
+Reply Engine::remove_network(Network& network) {
+  for (const auto& [container_id, container] : containers) {
+    const bool is_member = container.network == network.name || container.network == network.id;
+    if (is_member && container.is_running()) {
+      return refuse(403, "error while removing network: network " + network.name + " id " +
+                             network.id + " has active endpoints");
+    }
+  }
+  emit("network", "destroy", network.id, {{"name", network.name}, {"type", "bridge"}});
+  const std::string removed = network.id;
+  networks.erase(removed);
+  return {.status = 204};
+}
+
+json::object Engine::show(const Network& network) const {
+  json::object members;
+  for (const auto& [container_id, container] : containers) {
+    const bool is_member = container.network == network.name || container.network == network.id;
+    if (!is_member || !container.is_running()) continue;
+    members[container_id] =
+        json::object{{"Name", container.name}, {"IPv4Address", container.ipv4_address}};
+  }
+  json::array pools;
+  if (!network.subnet.empty()) {
+    pools.push_back({{"Subnet", network.subnet}, {"Gateway", address_in(network.subnet, 1)}});
+  }
+  return {{"Id", network.id},
+          {"Name", network.name},
+          {"Driver", "bridge"},
+          {"EnableIPv6", false},
+          {"Internal", false},
+          {"IPAM", json::object{{"Driver", "default"}, {"Config", std::move(pools)}}},
+          {"Options", object_at(network.spec, "Options")},
+          {"Labels", fake::show(network.labels)},
+          {"Containers", std::move(members)}};
+}
+
+Reply Engine::list_networks(const Request& request) const {
+  const json::object filters = parse_filters(request);
+  json::array rows;
+  for (const auto& [network_id, network] : networks) {
+    if (matches_label_filter(network.labels, filters)) rows.push_back(show(network));
+  }
+  return ok(rows);
+}
+
+}  // namespace agbox::fake

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client does with sandboxes, in the steps that tests are made of, and what the engine then
+has of them."""
+
+import contextlib
+import json
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import grpc
+
+from support.contract import Contract
+from support.daemon import PrivateDaemon
+from support.engine import PrivateEngine
+
+# A private engine's host has no resolver that a container could use.
+CONFIG = '[runtime]\nlog_level = "debug"\n[network]\ndns = ["192.0.2.53"]\n'
+DOMAIN = "agents-sandbox"
+LABEL = "io.github.1996fanrui.agents-sandbox"
+PENDING, READY, FAILED, STOPPED, DELETING, DELETED = 1, 2, 3, 4, 5, 6
+PREPARING = 2  # the event
+
+# In the order of their passage; the names are those of control/materialize.cpp and teardown.cpp.
+CREATE_STEPS = ("image", "network", "container", "start", "isolation", "entrypoint")
+DELETE_STEPS = ("containers", "networks", "forget")
+CREATE_FAILPOINTS = [f"create.{s}.{side}" for s in CREATE_STEPS for side in ("before", "after")]
+DELETE_FAILPOINTS = [f"delete.{s}.{side}" for s in DELETE_STEPS for side in ("before", "after")]
+
+_PATIENCE = 90  # of a stream, in seconds; a create takes about one
+
+# Whatever is open when the daemon goes or the test ends.
+_STREAM_ENDS = (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class Sandboxes:
+    """A client of one daemon: `with connected(daemon, contract) as sandboxes`."""
+
+    def __init__(self, contract: Contract, channel: grpc.Channel):
+        self.service, self.spec = contract.service, contract.spec
+        self.contract = contract
+        self.stub = contract.stub(channel)
+
+    def create(self, sandbox_id: str, image: str, **spec) -> Any:
+        request = self.service.CreateSandboxRequest(
+            create_spec=self.spec.CreateSpec(image=image, **spec), sandbox_id=sandbox_id
+        )
+        return self.stub.CreateSandbox(request, timeout=30).sandbox
+
+    def create_ready(self, sandbox_id: str, image: str, **spec) -> list[Any]:
+        """Creates it and waits; its events so far."""
+        self.create(sandbox_id, image, **spec)
+        return self.wait(sandbox_id, READY)
+
+    def get(self, sandbox_id: str) -> Any:
+        request = self.service.GetSandboxRequest(sandbox_id=sandbox_id)
+        return self.stub.GetSandbox(request, timeout=30).sandbox
+
+    def page(self, **request) -> Any:
+        return self.stub.ListSandboxes(self.service.ListSandboxesRequest(**request), timeout=30)
+
+    def delete(self, sandbox_id: str) -> None:
+        request = self.service.DeleteSandboxRequest(sandbox_id=sandbox_id)
+        assert self.stub.DeleteSandbox(request, timeout=30).accepted
+
+    def delete_wait(self, sandbox_id: str) -> list[Any]:
+        """Deletes it and waits; all its events."""
+        self.delete(sandbox_id)
+        return self.wait(sandbox_id, DELETED)
+
+    def subscribe(self, sandbox_id: str, timeout: float = _PATIENCE, **request) -> Any:
+        message = self.service.SubscribeSandboxEventsRequest(sandbox_id=sandbox_id, **request)
+        return self.stub.SubscribeSandboxEvents(message, timeout=timeout)
+
+    def follow(self, sandbox_id: str, until: Callable[[Any], bool], **request) -> list[Any]:
+        """Every event up to the first that is meant."""
+        events = []
+        stream = self.subscribe(sandbox_id, **request)
+        try:
+            for event in stream:
+                events.append(event)
+                if until(event):
+                    return events
+        except grpc.RpcError as error:
+            if error.code() not in _STREAM_ENDS:
+                raise
+        finally:
+            stream.cancel()
+        raise AssertionError(f"what was waited for did not come; there was:\n{events}")
+
+    def wait(self, sandbox_id: str, state: int) -> list[Any]:
+        """Every event up to the first with that state; a failure instead of it is one."""
+        events = self.follow(sandbox_id, lambda e: e.sandbox_state in {state, FAILED, DELETED})
+        # A sandbox may well have failed before it is deleted.
+        if events[-1].sandbox_state == FAILED and state == DELETED:
+            events = self.follow(sandbox_id, lambda e: e.sandbox_state == DELETED)
+        assert events[-1].sandbox_state == state, events[-1]
+        return events
+
+    def history(self, sandbox_id: str) -> list[Any]:
+        """Every event that there is now."""
+        newest = self.get(sandbox_id).last_event_sequence
+        return self.follow(sandbox_id, lambda event: event.sequence == newest)
+
+
+@contextlib.contextmanager
+def connected(daemon: PrivateDaemon, contract: Contract) -> Iterator[Sandboxes]:
+    with daemon.channel() as channel:
+        yield Sandboxes(contract, channel)
+
+
+def started(daemon: PrivateDaemon) -> PrivateDaemon:
+    """Runs the daemon and returns when it has met its engine too."""
+    daemon.start()
+    daemon.wait_for_message("engine answers")
+    return daemon
+
+
+def restarted(daemon: PrivateDaemon, failpoints: str = "") -> PrivateDaemon:
+    """Runs it again after its end, with other failpoints."""
+    daemon.environment["AGBOX_FAILPOINTS"] = failpoints
+    return started(daemon)
+
+
+def primary(sandbox_id: str) -> str:
+    return f"agbox-primary-{sandbox_id}"
+
+
+def network(sandbox_id: str) -> str:
+    return f"agbox-net-{sandbox_id}"
+
+
+def inspect(engine: PrivateEngine, name: str) -> dict[str, Any]:
+    return engine.api.call("GET", f"/containers/{name}/json").json()
+
+
+def inside(engine: PrivateEngine, sandbox_id: str, *command: str, user: str = "agbox") -> str:
+    """What a command in the sandbox says, through the engine's own exec."""
+    return engine.docker("exec", "-u", user, primary(sandbox_id), *command).stdout.strip()
+
+
+def left_over(engine: PrivateEngine) -> list[str]:
+    """What the engine and its world still have of anybody's sandboxes."""
+    found = [f"container {item['Names']} {item['State']}" for item in _marked(engine, "containers")]
+    found += [f"network {item['Name']}" for item in _marked(engine, "networks")]
+    for line in engine.world.run("ip", "-o", "link").stdout.splitlines():
+        name = line.split(":")[1].strip()
+        if name.startswith("agbx"):
+            found.append(f"link {name}")
+    return found
+
+
+def remove_left_overs(engine: PrivateEngine) -> None:
+    for item in _marked(engine, "containers"):
+        query = {"force": "true", "v": "true"}
+        engine.api.call("DELETE", f"/containers/{item['Id']}", query=query)
+    for item in _marked(engine, "networks"):
+        engine.api.call("DELETE", f"/networks/{item['Id']}")
+
+
+def _marked(engine: PrivateEngine, kind: str) -> list[dict[str, Any]]:
+    query = {"filters": json.dumps({"label": [f"{LABEL}.sandbox-id"]}), "all": "true"}
+    path = "/containers/json" if kind == "containers" else "/networks"
+    return engine.api.call("GET", path, query=query).json()
+
+
+def assert_one_history(events: Collection[Any]) -> None:
+    """Sequences 1 to n, times that never go back, and nothing after the end."""
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    times = [event.occurred_at.ToNanoseconds() for event in events]
+    assert times == sorted(times) and times[0] > 0
+    states = [event.sandbox_state for event in events]
+    assert DELETED not in states[:-1]

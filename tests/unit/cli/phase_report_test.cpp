@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/phase_report.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/cli/captured_console.h"
+
+namespace agbox::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+v1::SandboxEvent preparing(const std::string& phase) {
+  v1::SandboxEvent event;
+  event.set_event_type(v1::SANDBOX_PREPARING);
+  event.mutable_sandbox_phase()->set_phase(phase);
+  return event;
+}
+
+TEST(PhaseReport, ALinePerNewPhaseAndAtMostOnePerSecond) {
+  CapturedConsole captured;
+  ManualClock clock;
+  PhaseReport report(captured.console(), clock);
+  report.show(preparing("pulling: 10 %"));
+  clock.advance(999ms);
+  report.show(preparing("pulling: 20 %"));
+  clock.advance(1ms);
+  report.show(preparing("pulling: 30 %"));
+  clock.advance(5s);
+  report.show(preparing("pulling: 30 %"));
+  report.show(preparing("pulling:\n\x1b[2J"));
+  EXPECT_EQ(captured.error(), "  pulling: 10 %\n  pulling: 30 %\n  pulling: \\x1b[2J\n");
+}
+
+TEST(PhaseReport, WhatEveryCreateHasIsNoNews) {
+  CapturedConsole captured;
+  const ManualClock clock;
+  PhaseReport report(captured.console(), clock);
+  report.show(preparing("materialize"));
+  report.show(preparing(""));
+  v1::SandboxEvent failed = preparing("x");
+  failed.set_event_type(v1::SANDBOX_FAILED);
+  report.show(failed);
+  EXPECT_EQ(captured.error(), "");
+}
+
+}  // namespace
+}  // namespace agbox::cli

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "unit/cli/commands_fixture.h"
+
+namespace agbox::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+v1::SandboxHandle handle(const std::string& id, v1::SandboxState state) {
+  v1::SandboxHandle sandbox;
+  sandbox.set_sandbox_id(id);
+  sandbox.set_state(state);
+  sandbox.set_last_event_sequence(4);
+  return sandbox;
+}
+
+v1::SandboxEvent event(v1::EventType type, v1::SandboxState state) {
+  v1::SandboxEvent out;
+  out.set_sequence(5);
+  out.set_event_type(type);
+  out.set_sandbox_state(state);
+  return out;
+}
+
+class SandboxDelete : public Commands {
+ protected:
+  static void prepare(test::ScriptedDaemon& daemon) {
+    daemon.sandbox = handle("box-1", v1::SANDBOX_STATE_DELETING);
+    daemon.events = {event(v1::SANDBOX_DELETED, v1::SANDBOX_STATE_DELETED)};
+    daemon.keep_streams_open = true;
+  }
+};
+
+TEST_F(SandboxDelete, WaitsUntilItIsGone) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  EXPECT_EQ(run({"sandbox", "delete", "box-1"}), 0);
+  EXPECT_EQ(out_, "");
+  EXPECT_THAT(error_, MatchesRegex("Waiting for sandbox box-1 to be deleted\\.\\.\\.\n"
+                                   "Sandbox deleted in [0-9]+\\.[0-9]s\\.\n"));
+  EXPECT_THAT(daemon.calls(),
+              ElementsAre("DeleteSandbox sandbox_id: \"box-1\"", "GetSandbox sandbox_id: \"box-1\"",
+                          "SubscribeSandboxEvents sandbox_id: \"box-1\" from_sequence: 4"));
+}
+
+TEST_F(SandboxDelete, ADeleteThatEndsFailedDoesNotWaitForEver) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  auto failed = event(v1::SANDBOX_FAILED, v1::SANDBOX_STATE_FAILED);
+  failed.mutable_sandbox_phase()->set_error_message("the engine refused");
+  daemon.events = {failed};
+  EXPECT_EQ(run({"sandbox", "delete", "box-1"}), 1);
+  EXPECT_EQ(error_,
+            "Waiting for sandbox box-1 to be deleted...\n"
+            "sandbox box-1 failed: the engine refused\n"
+            "  Try again:          agbox sandbox delete box-1\n");
+}
+
+TEST_F(SandboxDelete, AnUnknownSandboxIsNamed) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.status = test::ErrorInfoBytes{.code = grpc::NOT_FOUND,
+                                       .message = "sandbox nope was not found",
+                                       .reason = "SANDBOX_NOT_FOUND",
+                                       .metadata = {{"sandbox_id", "nope"}}}
+                      .status();
+  EXPECT_EQ(run({"sandbox", "delete", "nope"}), 1);
+  EXPECT_EQ(error_, "delete sandbox: Sandbox nope not found.\n");
+  EXPECT_EQ(run({"sandbox", "delete", "--label", "a=b"}), 1);
+  EXPECT_THAT(error_, StartsWith("delete sandboxes: "));
+}
+
+TEST_F(SandboxDelete, EitherAnIdOrLabels) {
+  EXPECT_EQ(run({"sandbox", "delete"}), 2);
+  EXPECT_EQ(error_, "sandbox delete requires <sandbox_id> or at least one --label\n");
+  EXPECT_EQ(run({"sandbox", "delete", "box-1", "--label", "a=b"}), 2);
+  EXPECT_EQ(error_, "sandbox delete <sandbox_id> and --label are mutually exclusive\n");
+  EXPECT_EQ(run({"sandbox", "delete", "--label", "ab"}), 2);
+  EXPECT_EQ(error_, "--label must be in key=value form\n");
+  EXPECT_EQ(run({"sandbox", "delete", "a", "b"}), 2);
+  EXPECT_THAT(error_, StartsWith("Error: accepts at most 1 arg(s), received 2\n\nUsage:\n"
+                                 "  agbox sandbox delete [<sandbox_id>] [flags]\n"));
+}
+
+TEST_F(SandboxDelete, ByLabelWaitsForAll) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  daemon.deleted.emplace();
+  daemon.deleted->add_deleted_sandbox_ids("box-1");
+  daemon.deleted->add_deleted_sandbox_ids("box-2");
+  daemon.deleted->set_deleted_count(2);
+  EXPECT_EQ(run({"sandbox", "delete", "--label", "a=b"}), 0);
+  EXPECT_THAT(error_, MatchesRegex("Waiting for 2 sandbox\\(es\\) to be deleted\\.\\.\\.\n"
+                                   "2 sandbox\\(es\\) deleted in [0-9]+\\.[0-9]s\\.\n"));
+  EXPECT_EQ(daemon.calls().front(), "DeleteSandboxes label_selector { key: \"a\" value: \"b\" }");
+}
+
+TEST_F(SandboxDelete, ByLabelOneFailureDoesNotHideTheOthers) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  daemon.sandboxes["box-1"] = handle("box-1", v1::SANDBOX_STATE_FAILED);
+  daemon.sandboxes["box-1"].set_error_message("the engine refused");
+  daemon.deleted.emplace();
+  daemon.deleted->add_deleted_sandbox_ids("box-1");
+  daemon.deleted->add_deleted_sandbox_ids("box-2");
+  EXPECT_EQ(run({"sandbox", "delete", "--label", "a=b"}), 1);
+  EXPECT_THAT(error_, HasSubstr("sandbox box-1 failed: the engine refused\n"));
+  EXPECT_THAT(error_, HasSubstr("\n1 of 2 sandbox(es) deleted in "));
+}
+
+TEST_F(SandboxDelete, ByLabelNoMatchIsNoError) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.deleted.emplace();
+  EXPECT_EQ(run({"sandbox", "delete", "--label", "a=b"}), 0);
+  EXPECT_EQ(error_, "No sandboxes matched the label selector.\n");
+}
+
+TEST_F(SandboxDelete, CtrlCEndsTheWaitAndNotTheDeletion) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  daemon.events.clear();
+  std::thread person([&] {
+    EXPECT_TRUE(daemon.wait_for_call("SubscribeSandboxEvents"));
+    ::kill(::getpid(), SIGINT);
+  });
+  EXPECT_EQ(run({"sandbox", "delete", "box-1"}), 130);
+  person.join();
+  EXPECT_THAT(error_, HasSubstr("\nStopped waiting; the deletion goes on without us.\n"));
+}
+
+}  // namespace
+}  // namespace agbox::cli

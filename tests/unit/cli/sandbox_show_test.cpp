@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox sandbox list and get.
+#include <gmock/gmock.h>
+
+#include "base/clock.h"
+#include "unit/cli/commands_fixture.h"
+
+namespace agbox::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class SandboxShow : public Commands {
+ protected:
+  SandboxShow() {
+    sandbox_.set_sandbox_id("box-1");
+    sandbox_.set_state(v1::SANDBOX_STATE_READY);
+    sandbox_.set_image("busybox:1");
+    sandbox_.mutable_created_at()->set_seconds(1'700'000'000);
+    sandbox_.mutable_created_at()->set_nanos(5);
+    (*sandbox_.mutable_labels())["b"] = "x y";
+    (*sandbox_.mutable_labels())["a"] = "1";
+  }
+
+  static google::protobuf::Timestamp ago(std::chrono::seconds time) {
+    google::protobuf::Timestamp out;
+    const auto now = std::chrono::floor<std::chrono::seconds>(SystemClock().wall_now());
+    out.set_seconds((now - time).time_since_epoch().count());
+    return out;
+  }
+
+  v1::SandboxHandle sandbox_;
+};
+
+TEST_F(SandboxShow, GetPrintsALinePerFact) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_EQ(out_,
+            "sandbox_id=box-1\nstate=Ready\nimage=busybox:1\ncreated_at=2023-11-14T22:13:20Z\n"
+            "labels={\"a\":\"1\",\"b\":\"x y\"}\n");
+  EXPECT_EQ(error_, "");
+  EXPECT_THAT(daemon.calls(), ElementsAre("GetSandbox sandbox_id: \"box-1\""));
+}
+
+TEST_F(SandboxShow, GetShowsAnErrorAndNoLabelsWhereThereAreNone) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  daemon.sandbox.clear_labels();
+  daemon.sandbox.set_state(v1::SANDBOX_STATE_FAILED);
+  daemon.sandbox.set_error_code("SANDBOX_CREATE_FAILED");
+  daemon.sandbox.set_error_message("no\nstate=Ready\x1b[2J");
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_EQ(out_,
+            "sandbox_id=box-1\nstate=Failed\nimage=busybox:1\ncreated_at=2023-11-14T22:13:20Z\n"
+            "error_code=SANDBOX_CREATE_FAILED\nerror_message=no state=Ready\\x1b[2J\n");
+}
+
+TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  EXPECT_EQ(run({"sandbox", "get", "--json", "box-1"}), 0);
+  EXPECT_EQ(out_, R"({
+  "sandbox": {
+    "sandbox_id": "box-1",
+    "state": "SANDBOX_STATE_READY",
+    "last_event_sequence": "0",
+    "companion_containers": [],
+    "labels": {
+      "a": "1",
+      "b": "x y"
+    },
+    "created_at": "2023-11-14T22:13:20.000000005Z",
+    "image": "busybox:1",
+    "error_code": "",
+    "error_message": "",
+    "state_changed_at": null
+  }
+}
+)");
+}
+
+TEST_F(SandboxShow, GetNeedsOneIdThatTheDaemonKnows) {
+  EXPECT_EQ(run({"sandbox", "get"}), 2);
+  EXPECT_THAT(error_, StartsWith("Error: accepts 1 arg(s), received 0\n\nUsage:\n"
+                                 "  agbox sandbox get <sandbox_id> [flags]\n"));
+  EXPECT_EQ(run({"sandbox", "get", "a", "b"}), 2);
+  EXPECT_THAT(error_, StartsWith("Error: accepts 1 arg(s), received 2\n\nUsage:"));
+  test::ScriptedDaemon daemon(socket());
+  daemon.status = test::ErrorInfoBytes{.code = grpc::NOT_FOUND,
+                                       .message = "sandbox nope was not found",
+                                       .reason = "SANDBOX_NOT_FOUND",
+                                       .metadata = {{"sandbox_id", "nope"}}}
+                      .status();
+  EXPECT_EQ(run({"sandbox", "get", "nope"}), 1);
+  EXPECT_EQ(error_, "get sandbox: Sandbox nope not found.\n");
+}
+
+TEST_F(SandboxShow, ListIsATable) {
+  test::ScriptedDaemon daemon(socket());
+  v1::ListSandboxesResponse& page = daemon.pages.emplace_back();
+  v1::SandboxHandle& first = *page.add_sandboxes();
+  first = sandbox_;
+  first.mutable_labels()->insert({"name", "Grüße"});
+  *first.mutable_created_at() = ago(3h + 30min);
+  *first.mutable_state_changed_at() = ago(2min + 30s);
+  v1::SandboxHandle& second = *page.add_sandboxes();
+  second.set_sandbox_id("a-much-longer-id");
+  second.set_state(v1::SANDBOX_STATE_FAILED);
+  *second.mutable_created_at() = ago(50h);
+  *second.mutable_state_changed_at() = ago(49h);
+  second.set_error_message("no such image\nx\x1b[2J");
+  EXPECT_EQ(run({"sandbox", "list"}), 0);
+  EXPECT_EQ(
+      out_,
+      "SANDBOX ID        CREATED  STATUS     LABELS                ERROR\n"
+      "box-1             3h ago   Ready 2m   a=1,b=x y,name=Grüße  \n"
+      "a-much-longer-id  2d ago   Failed 2d                        no such image x\\x1b[2J\n");
+  EXPECT_EQ(error_, "");
+}
+
+TEST_F(SandboxShow, AnEmptyListIsItsHeader) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.pages.emplace_back();
+  EXPECT_EQ(run({"sandbox", "list"}), 0);
+  EXPECT_EQ(out_, "SANDBOX ID  CREATED  STATUS  LABELS  ERROR\n");
+  EXPECT_EQ(run({"sandbox", "list", "--json"}), 0);
+  EXPECT_THAT(out_, StartsWith("{\n  \"sandboxes\": []"));
+}
+
+TEST_F(SandboxShow, ListFiltersAndTurnsPages) {
+  test::ScriptedDaemon daemon(socket());
+  for (const char* id : {"box-1", "box-2", "box-3"}) {
+    daemon.pages.emplace_back().add_sandboxes()->set_sandbox_id(id);
+  }
+  EXPECT_EQ(run({"sandbox", "list", "--include-deleted", "--label", "a=1", "--json"}), 0);
+  for (const char* id : {"box-1", "box-2", "box-3"}) EXPECT_THAT(out_, HasSubstr(id));
+  const std::string asked =
+      "ListSandboxes include_deleted: true label_selector { key: \"a\" value: \"1\" }";
+  EXPECT_THAT(daemon.calls(),
+              ElementsAre(asked, asked + " page_token: \"1\"", asked + " page_token: \"2\""));
+}
+
+TEST_F(SandboxShow, ListSaysWhatIsWrong) {
+  EXPECT_EQ(run({"sandbox", "list", "--label", "a"}), 2);
+  EXPECT_EQ(error_, "--label must be in key=value form\n");
+  EXPECT_EQ(run({"sandbox", "list", "x"}), 2);
+  EXPECT_THAT(error_, StartsWith("Error: accepts 0 arg(s), received 1\n"));
+  EXPECT_EQ(run({"sandbox", "list"}), 1);
+  EXPECT_THAT(error_, StartsWith("list sandboxes: agboxd is not running: "));
+}
+
+TEST_F(SandboxShow, APageThatNamesItselfIsRefused) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.pages.resize(2);
+  daemon.pages[1].set_next_page_token("1");
+  EXPECT_EQ(run({"sandbox", "list"}), 1);
+  EXPECT_THAT(error_, StartsWith("list sandboxes: agboxd repeats the page \"1\""));
+}
+
+TEST_F(SandboxShow, SandboxAloneNamesItsCommands) {
+  EXPECT_EQ(run({"sandbox"}), 2);
+  EXPECT_EQ(error_,
+            "sandbox command requires a subcommand\n"
+            "available subcommands: create, list, get, delete\n");
+  EXPECT_EQ(run({"sandbox", "x"}), 2);
+  EXPECT_EQ(error_, "Error: unknown command \"x\" for \"agbox sandbox\"\n");
+}
+
+}  // namespace
+}  // namespace agbox::cli

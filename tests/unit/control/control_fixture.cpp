@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/control/control_fixture.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "base/failpoint.h"
+#include "model/object_names.h"
+
+namespace agbox {
+
+namespace fs = std::filesystem;
+using testing::IsEmpty;
+
+namespace {
+
+constexpr std::chrono::seconds kGuard{30};
+
+}  // namespace
+
+ControlTest::ControlTest() : docker_(loop_.io()), guests_(loop_.io().get_executor(), docker_) {
+  set_log_level(LogLevel::Error);
+  disarm();
+  std::ofstream(folder_.path() / "agbox-guest") << "a guest program";
+  fs::create_directories(folder_.path() / "state");
+  engine().add_image("busybox");
+}
+
+ControlTest::~ControlTest() {
+  disarm();
+  if (is_running()) stop();
+  guests_.end_all();
+  run_until([&] { return guests_.alive() == 0; });
+  set_log_level(LogLevel::Info);
+}
+
+StoreOptions ControlTest::store_options() {
+  auto post = [this, alive = std::weak_ptr(is_alive_)](std::function<void()> callback) {
+    loop_.post([alive, callback = std::move(callback)] {
+      if (!alive.expired()) callback();
+    });
+  };
+  return {.path = folder_.path() / "data" / "ids.db",
+          .post = std::move(post),
+          .clock = clock_,
+          .log = {},
+          .ballast_bytes = ballast_bytes_};
+}
+
+void ControlTest::start() {
+  is_alive_ = std::make_shared<bool>(true);
+  auto store = Store::open(store_options());
+  ASSERT_TRUE(store.has_value()) << store.error().message();
+  store_ = std::move(*store);
+  ControlOptions options{.environment = {},
+                         .engine_socket = docker_.socket_path(),
+                         .state_root = folder_.path() / "state",
+                         .guest_program = folder_.path() / "agbox-guest",
+                         .address_pool = parse_ipv4_network(address_pool_).value(),
+                         .created_with = {}};
+  options.guest_limits.guest_uid = ::geteuid();
+  options.created_with.set_state_root(options.state_root.string());
+  options.created_with.set_exec_output_root((folder_.path() / "execs").string());
+  options.created_with.add_dns("192.0.2.53");
+  options.created_with.set_host_uid(1234);
+  options.created_with.set_host_gid(5678);
+  auto plane = ControlPlane::start(loop_, *store_, clock_, std::move(options), Logger());
+  ASSERT_TRUE(plane.has_value()) << plane.error().message();
+  plane_ = std::move(*plane);
+}
+
+void ControlTest::stop() {
+  bool has_ended = false;
+  plane_->shut_down([&] { has_ended = true; });
+  run_until([&] { return has_ended; });
+  is_alive_.reset();
+  plane_.reset();
+  store_.reset();
+}
+
+void ControlTest::run_until(const std::function<bool()>& holds) {
+  const auto give_up = std::chrono::steady_clock::now() + kGuard;
+  while (!holds()) {
+    if (loop_.io().run_one_until(give_up) == 0) throw std::runtime_error("waited in vain");
+  }
+}
+
+void ControlTest::run_until_idle() {
+  while (loop_.io().poll() > 0) {
+  }
+}
+
+void ControlTest::settle() {
+  bool is_stored = false;
+  store_->append({}, [&](const Result<Committed>&) { is_stored = true; });
+  run_until([&] { return is_stored; });
+}
+
+SandboxSpec ControlTest::spec(const LabelMap& labels, const std::string& image) {
+  v1::CreateSpec wanted;
+  wanted.set_image(image);
+  for (const auto& [key, value] : labels) (*wanted.mutable_labels())[key] = value;
+  return parse_create_spec(std::move(wanted)).value();
+}
+
+Result<v1::SandboxHandle> ControlTest::create(const std::string& id, SandboxSpec wanted) {
+  run_until([&] { return plane_->engine().has_value(); });
+  std::optional<Result<v1::SandboxHandle>> reply;
+  directory().create(std::move(wanted), id, [&](auto result) { reply = std::move(result); });
+  run_until([&] { return reply.has_value(); });
+  return *reply;
+}
+
+void ControlTest::create_ready(const std::string& id, SandboxSpec wanted) {
+  const auto created = create(id, std::move(wanted));
+  ASSERT_TRUE(created.has_value()) << created.error().message();
+  wait_for_state(id, v1::SANDBOX_STATE_READY);
+}
+
+Result<> ControlTest::remove(const std::string& id) {
+  std::optional<Result<>> reply;
+  directory().remove(id, [&](auto result) { reply = std::move(result); });
+  run_until([&] { return reply.has_value(); });
+  return *reply;
+}
+
+void ControlTest::wait_for_state(const std::string& id, v1::SandboxState wanted) {
+  run_until([&] { return state(id) == wanted; });
+}
+
+std::vector<std::string> ControlTest::listed(const v1::ListSandboxesRequest& request) {
+  std::vector<std::string> ids;
+  for (const auto& sandbox : directory().list(request).value().sandboxes()) {
+    ids.push_back(sandbox.sandbox_id());
+  }
+  return ids;
+}
+
+std::vector<ControlTest::Seen> ControlTest::events(const std::string& id, std::uint64_t from,
+                                                   bool with_snapshot) {
+  v1::SubscribeSandboxEventsRequest request;
+  request.set_sandbox_id(id);
+  request.set_from_sequence(from);
+  request.set_include_current_snapshot(with_snapshot);
+  const std::uint64_t newest = handle(id).last_event_sequence();
+  // With a snapshot the newest comes first, and comes even where the anchor is the newest.
+  std::size_t expected = newest - from;
+  if (with_snapshot && from == newest) expected = 1;
+  auto subscription = directory().subscribe(request, [] {}).value();
+  std::vector<Seen> seen;
+  run_until([&] {
+    while (true) {
+      const auto next = subscription->next();
+      const auto* item = std::get_if<EventSubscription::Item>(&next);
+      if (item == nullptr) return seen.size() >= expected;
+      seen.push_back({.event = item->event->event,
+                      .bytes = item->event->bytes,
+                      .is_replay = item->is_replay,
+                      .is_snapshot = item->is_snapshot});
+    }
+  });
+  return seen;
+}
+
+std::vector<v1::EventType> ControlTest::event_types(const std::string& id) {
+  std::vector<v1::EventType> types;
+  for (const Seen& seen : events(id)) types.push_back(seen.event.event_type());
+  return types;
+}
+
+void ControlTest::wait_held_at(const std::string& failpoint) {
+  run_until([&] { return failpoint::passages(failpoint) > 0; });
+  settle();
+}
+
+void ControlTest::create_held_at(const std::string& id, const std::string& failpoint) {
+  ASSERT_TRUE(failpoint::arm(failpoint + "=hold"));
+  const auto created = create(id);
+  ASSERT_TRUE(created.has_value()) << created.error().message();
+  wait_held_at(failpoint);
+}
+
+void ControlTest::remove_held_at(const std::string& id, const std::string& failpoint) {
+  ASSERT_TRUE(failpoint::arm(failpoint + "=hold"));
+  ASSERT_TRUE(remove(id).has_value());
+  wait_held_at(failpoint);
+}
+
+void ControlTest::disarm() {
+  failpoint::arm("");
+}
+
+std::vector<std::string> ControlTest::failpoints_of_a_life(std::string_view prefix) {
+  failpoint::record_passages(true);
+  create_ready("life-of-one");
+  EXPECT_TRUE(remove("life-of-one").has_value());
+  wait_for_state("life-of-one", v1::SANDBOX_STATE_DELETED);
+  failpoint::record_passages(false);
+  std::vector<std::string> names;
+  for (const std::string& name : failpoint::recorded_passages()) {
+    if (name.starts_with(prefix)) names.push_back(name);
+  }
+  EXPECT_FALSE(names.empty());
+  return names;
+}
+
+std::vector<std::string> ControlTest::link_folders() const {
+  std::vector<std::string> names;
+  const fs::path links = folder_.path() / "state" / "links";
+  if (!fs::exists(links)) return names;
+  for (const auto& entry : fs::directory_iterator(links)) names.push_back(entry.path().filename());
+  return names;
+}
+
+void ControlTest::expect_nothing_left() {
+  EXPECT_THAT(docker_.container_names(), IsEmpty());
+  EXPECT_THAT(docker_.network_names(), IsEmpty());
+  EXPECT_THAT(link_folders(), IsEmpty());
+}
+
+const fake::Container& ControlTest::primary(const std::string& id) {
+  return *engine().find_container(primary_container_name(id));
+}
+
+}  // namespace agbox

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole control plane as the daemon puts it together, on a real store and against FakeDocker
+// with living guests, driven by the test's own thread. It can be stopped and started again on the
+// same store; a plane that is stopped at a failpoint leaves store, engine and link folders exactly
+// as a crash there would.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "control/control_plane.h"
+#include "store/store.h"
+#include "support/fake_docker/fake_docker.h"
+#include "unit/control/living_guests.h"
+#include "unit/temp_folder.h"
+
+namespace agbox {
+
+class ControlTest : public testing::Test {
+ protected:
+  using LabelMap = std::map<std::string, std::string>;
+
+  ControlTest();
+  ~ControlTest() override;
+
+  // --- the daemon's life ---
+  void start();
+  void stop();
+  void restart() {
+    stop();
+    start();
+  }
+  bool is_running() const { return plane_ != nullptr; }
+  Directory& directory() { return plane_->directory(); }
+  Store& store() { return *store_; }
+
+  // Runs the loop until it holds; a test that waits in vain fails.
+  void run_until(const std::function<bool()>& holds);
+  // Everything that can be done without waiting for time or for another thread.
+  void run_until_idle();
+  // Until all that was told to the store so far is on disk and shown.
+  void settle();
+
+  // --- what clients ask for ---
+  static SandboxSpec spec(const LabelMap& labels = {}, const std::string& image = "busybox");
+  Result<v1::SandboxHandle> create(const std::string& id, SandboxSpec wanted = spec());
+  void create_ready(const std::string& id, SandboxSpec wanted = spec());
+  Result<> remove(const std::string& id);
+  v1::SandboxHandle handle(const std::string& id) { return directory().get(id).value(); }
+  v1::SandboxState state(const std::string& id) { return handle(id).state(); }
+  void wait_for_state(const std::string& id, v1::SandboxState state);
+  std::vector<std::string> listed(const v1::ListSandboxesRequest& request = {});
+
+  struct Seen {
+    v1::SandboxEvent event;
+    std::string bytes;
+    bool is_replay;
+    bool is_snapshot;
+  };
+  // Everything a new subscription has to say by now.
+  std::vector<Seen> events(const std::string& id, std::uint64_t from = 0,
+                           bool with_snapshot = false);
+  std::vector<v1::EventType> event_types(const std::string& id);
+
+  // --- failpoints ---
+  // A create, or delete, that waits at the failpoint.
+  void create_held_at(const std::string& id, const std::string& failpoint);
+  void remove_held_at(const std::string& id, const std::string& failpoint);
+  void wait_held_at(const std::string& failpoint);
+  static void disarm();
+  // The failpoints that a whole life passes, whose names begin like this.
+  std::vector<std::string> failpoints_of_a_life(std::string_view prefix);
+
+  // --- what is left ---
+  std::vector<std::string> link_folders() const;
+  void expect_nothing_left();
+
+  FakeDocker& docker() { return docker_; }
+  fake::Engine& engine() { return docker_.engine(); }
+  const fake::Container& primary(const std::string& id);
+
+  ControlLoop loop_;
+  ManualClock clock_;
+  TempFolder folder_;
+  FakeDocker docker_;
+  LivingGuests guests_;
+  StoreOptions store_options();
+  std::uint64_t ballast_bytes_ = 4096;
+  std::string address_pool_ = "10.99.0.0/24";
+
+ private:
+  std::shared_ptr<bool> is_alive_;  // callbacks of a daemon that has ended run nowhere
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<ControlPlane> plane_;
+};
+
+}  // namespace agbox

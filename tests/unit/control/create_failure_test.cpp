@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// A create that the engine, the registry or the image refuses: FAILED with their words, and nothing
+// left behind.
+#include <fstream>
+
+#include "model/object_names.h"
+#include "unit/control/control_fixture.h"
+
+namespace agbox {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CreateFailureTest : public ControlTest {
+ protected:
+  CreateFailureTest() { start(); }
+
+  v1::SandboxHandle failed(const std::string& id, SandboxSpec wanted = spec()) {
+    EXPECT_TRUE(create(id, std::move(wanted)).has_value());
+    wait_for_state(id, v1::SANDBOX_STATE_FAILED);
+    const auto handle = this->handle(id);
+    EXPECT_EQ(handle.error_code(), "SANDBOX_CREATE_FAILED");
+    const auto last = events(id).back().event;
+    EXPECT_EQ(last.event_type(), v1::SANDBOX_FAILED);
+    EXPECT_EQ(last.sandbox_phase().error_message(), handle.error_message());
+    return handle;
+  }
+};
+
+struct Refusal {
+  const char* name;
+  const char* call;
+  int status;
+  const char* image = "busybox";
+};
+
+class EveryStepRefusedTest : public CreateFailureTest,
+                             public testing::WithParamInterface<Refusal> {};
+
+TEST_P(EveryStepRefusedTest, FailsWithTheEnginesWordsAndLeavesNothing) {
+  docker().reply(GetParam().call, GetParam().status, R"({"message":"no space left on device"})");
+  const auto handle = failed("refused-1", spec({}, GetParam().image));
+  EXPECT_THAT(handle.error_message(), HasSubstr("no space left on device"));
+  expect_nothing_left();
+  docker().clear_faults();
+  create_ready("after-it");  // its subnet and its place at the start gate are free again
+  EXPECT_EQ(engine().find_network("agbox-net-after-it")->subnet.substr(0, 8), "10.99.0.");
+}
+
+INSTANTIATE_TEST_SUITE_P(Create, EveryStepRefusedTest,
+                         testing::Values(Refusal{"image_500", "GET /images/*/json", 500},
+                                         Refusal{"pull_404", "POST /images/create", 404, "missing"},
+                                         Refusal{"networks_500", "GET /networks", 500},
+                                         Refusal{"network_500", "POST /networks/create", 500},
+                                         Refusal{"network_409", "POST /networks/create", 409},
+                                         Refusal{"network_inspect_404", "GET /networks/*", 404},
+                                         Refusal{"container_500", "POST /containers/create", 500},
+                                         Refusal{"container_404", "POST /containers/create", 404},
+                                         Refusal{"start_500", "POST /containers/*/start", 500},
+                                         Refusal{"start_404", "POST /containers/*/start", 404}),
+                         [](const auto& refusal) { return refusal.param.name; });
+
+// L25: what is not ours is named and stays.
+TEST_F(CreateFailureTest, AForeignContainerOfOurNameIsNamedAndNotTouched) {
+  engine().answer({.method = "POST",
+                   .path = "/containers/create",
+                   .query = {{"name", "agbox-primary-taken-1"}},
+                   .body = R"({"Image":"busybox","HostConfig":{"NetworkMode":"none"}})",
+                   .registry_auth = {}});
+  const std::string foreign = primary("taken-1").id;
+  const auto handle = failed("taken-1");
+  EXPECT_THAT(handle.error_message(), HasSubstr("agbox-primary-taken-1"));
+  EXPECT_THAT(handle.error_message(), HasSubstr("not ours"));
+  ASSERT_TRUE(remove("taken-1").has_value());
+  wait_for_state("taken-1", v1::SANDBOX_STATE_DELETED);
+  EXPECT_THAT(docker().container_names(), ElementsAre("agbox-primary-taken-1"));
+  EXPECT_EQ(primary("taken-1").id, foreign);
+  EXPECT_THAT(docker().network_names(), IsEmpty());
+}
+
+TEST_F(CreateFailureTest, AForeignNetworkOfOurNameIsNamedAndNotTouched) {
+  engine().answer({.method = "POST",
+                   .path = "/networks/create",
+                   .query = {},
+                   .body = R"({"Name":"agbox-net-taken-2","CheckDuplicate":true,"Labels":{}})",
+                   .registry_auth = {}});
+  ASSERT_THAT(docker().network_names(), ElementsAre("agbox-net-taken-2"));
+  const auto handle = failed("taken-2");
+  EXPECT_THAT(handle.error_message(), HasSubstr("agbox-net-taken-2"));
+  EXPECT_THAT(handle.error_message(), HasSubstr("not ours"));
+  EXPECT_THAT(docker().network_names(), ElementsAre("agbox-net-taken-2"));
+}
+
+// L23: what the registry says inside the progress stream is the failure.
+TEST_F(CreateFailureTest, APullErrorInsideTheProgressStreamIsTheSandboxsError) {
+  auto& plan = engine().registry["docker.io/library/alpine:latest"];
+  plan.lines = {R"({"status":"Pulling from library/alpine"})",
+                R"({"errorDetail":{"message":"denied: quota"},"error":"denied: quota"})"};
+  plan.succeeds = false;
+  EXPECT_THAT(failed("denied-1", spec({}, "alpine")).error_message(), HasSubstr("denied: quota"));
+  expect_nothing_left();
+}
+
+TEST_F(CreateFailureTest, AGuestThatCannotPrepareItsContainerIsTheSandboxsError) {
+  guests_.script.preparation_failure = "/etc/passwd is a folder";
+  EXPECT_THAT(failed("unprepared-1").error_message(), HasSubstr("/etc/passwd is a folder"));
+  expect_nothing_left();
+}
+
+TEST_F(CreateFailureTest, AnEntrypointThatEndsIsTheSandboxsError) {
+  guests_.script.entrypoint_failure = "no licence";
+  const auto handle = failed("ended-1");
+  EXPECT_THAT(handle.error_message(), HasSubstr("exit code 3"));
+  EXPECT_THAT(handle.error_message(), HasSubstr("no licence"));
+  EXPECT_THAT(handle.error_message(), HasSubstr("bypass_entrypoint"));
+  expect_nothing_left();
+}
+
+TEST_F(CreateFailureTest, AnExecLogFolderThatCannotBeMadeIsTheSandboxsError) {
+  std::ofstream(folder_.path() / "execs") << "in the way";
+  EXPECT_THAT(failed("logless-1").error_message(), HasSubstr("create exec log directory"));
+  expect_nothing_left();
+}
+
+TEST_F(CreateFailureTest, AnEmptyPoolIsTheSandboxsError) {
+  stop();
+  address_pool_ = "10.99.0.0/28";
+  start();
+  create_ready("only-one");
+  EXPECT_THAT(failed("one-more").error_message(), HasSubstr("network.address_pool 10.99.0.0/28"));
+  ASSERT_TRUE(remove("only-one").has_value());
+  wait_for_state("only-one", v1::SANDBOX_STATE_DELETED);
+  create_ready("in-its-place");
+}
+
+// L17: a clean-up that fails does not strand the sandbox, nor what is left of it.
+TEST_F(CreateFailureTest, ACleanUpThatFailsIsTriedAgainUntilItIsDone) {
+  docker().reply("POST /containers/*/start", 500, R"({"message":"no space left"})");
+  docker().reply("DELETE /networks/*", 500, R"({"message":"busy"})", 3);
+  EXPECT_THAT(failed("unclean-1").error_message(), HasSubstr("no space left"));
+  EXPECT_THAT(docker().network_names(), ElementsAre("agbox-net-unclean-1"));
+  run_until([&] { return docker().network_names().empty() && link_folders().empty(); });
+  settle();
+  expect_nothing_left();
+  EXPECT_THAT(event_types("unclean-1"),
+              ElementsAre(v1::SANDBOX_ACCEPTED, v1::SANDBOX_PREPARING, v1::SANDBOX_FAILED));
+}
+
+TEST_F(CreateFailureTest, AnUnfinishedCleanUpGoesOnAfterARestart) {
+  docker().reply("POST /containers/*/start", 500, R"({"message":"no space left"})");
+  docker().reply("DELETE /networks/*", 500, R"({"message":"busy"})");
+  failed("unclean-2");
+  stop();
+  docker().clear_faults();
+  start();
+  run_until([&] { return docker().network_names().empty(); });
+  EXPECT_EQ(state("unclean-2"), v1::SANDBOX_STATE_FAILED);
+  restart();
+  run_until_idle();
+  EXPECT_EQ(handle("unclean-2").last_event_sequence(), 3U);
+}
+
+TEST_F(CreateFailureTest, AFailedSandboxCanBeDeletedWhileItsCleanUpIsTriedAgain) {
+  docker().reply("POST /containers/*/start", 500, R"({"message":"no space left"})");
+  docker().reply("DELETE /networks/*", 500, R"({"message":"busy"})");
+  failed("unclean-3");
+  docker().clear_faults();
+  ASSERT_TRUE(remove("unclean-3").has_value());
+  wait_for_state("unclean-3", v1::SANDBOX_STATE_DELETED);
+  EXPECT_EQ(handle("unclean-3").error_code(), "");
+  expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace agbox

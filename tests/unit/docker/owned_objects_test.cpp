@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making and removing what is ours when answers are lost and others are in the way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "docker/engine_client.h"
+#include "support/fake_docker/fake_docker.h"
+#include "support/test_loop.h"
+
+namespace agbox {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class OwnedObjectsTest : public testing::Test {
+ protected:
+  OwnedObjectsTest() { docker_.engine().add_image("busybox"); }
+
+  TestLoop loop_;
+  FakeDocker docker_{loop_.io()};
+  EngineClient client_{loop_.executor(), {.socket_path = docker_.socket_path()}};
+  ObjectOwner owner_{.instance = "i1", .sandbox_id = "s1"};
+  ContainerSpec container_{.name = "agbox-primary-s1", .image = "busybox"};
+  NetworkSpec network_{.name = "agbox-net-s1", .bridge_name = "agbx1", .subnet = "10.9.0.0/28"};
+};
+
+TEST_F(OwnedObjectsTest, ALostAnswerOfACreateIsMadeGoodByAskingAgain) {
+  docker_.lose_answer("POST /containers/create", 1);
+  docker_.lose_answer("POST /networks/create", 1);
+  EXPECT_TRUE(loop_.run(client_.ensure_container(owner_, container_)).error().is_open());
+  EXPECT_TRUE(loop_.run(client_.ensure_network(owner_, network_)).error().is_open());
+  const auto container = loop_.run(client_.ensure_container(owner_, container_));
+  ASSERT_TRUE(container);
+  EXPECT_EQ(*container, docker_.engine().find_container(container_.name)->id);
+  ASSERT_TRUE(loop_.run(client_.ensure_network(owner_, network_)));
+  EXPECT_EQ(docker_.engine().networks.size(), 1U);
+  EXPECT_EQ(docker_.engine().containers.size(), 1U);
+}
+
+TEST_F(OwnedObjectsTest, ALostAnswerOfARemovalIsMadeGoodByAskingAgain) {
+  ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, container_)));
+  ASSERT_TRUE(loop_.run(client_.ensure_network(owner_, network_)));
+  docker_.lose_answer("DELETE *", 2);
+  EXPECT_TRUE(loop_.run(client_.remove_containers_of(owner_)).error().is_open());
+  EXPECT_TRUE(loop_.run(client_.remove_networks_of(owner_)).error().is_open());
+  EXPECT_TRUE(loop_.run(client_.remove_containers_of(owner_)));
+  EXPECT_TRUE(loop_.run(client_.remove_networks_of(owner_)));
+  EXPECT_THAT(docker_.container_names(), IsEmpty());
+  EXPECT_THAT(docker_.network_names(), IsEmpty());
+}
+
+TEST_F(OwnedObjectsTest, AForeignContainerUnderOurNameIsNeverRemoved) {
+  ContainerSpec foreign = container_;
+  foreign.labels = {{kInstanceLabel, "i2"}, {kSandboxIdLabel, "s1"}};
+  ASSERT_TRUE(loop_.run(client_.create_container(foreign)));
+  const auto created = loop_.run(client_.ensure_container(owner_, container_));
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().kind(), EngineErrorKind::Conflict);
+  EXPECT_THAT(created.error().message(), HasSubstr("container agbox-primary-s1 exists already"));
+  EXPECT_TRUE(loop_.run(client_.remove_containers_of(owner_)));
+  EXPECT_EQ(docker_.calls("DELETE *"), 0);
+  EXPECT_THAT(docker_.container_names(), ElementsAre("agbox-primary-s1"));
+}
+
+// An engine whose filters do not filter (or a hostile one) cannot make us remove other people's.
+TEST_F(OwnedObjectsTest, LabelsAreCheckedAgainAfterTheEnginesFilter) {
+  docker_.reply("GET /containers/json", 200,
+                R"([{"Id":"theirs","Names":["/theirs"],"Labels":{"x":"y"}},
+                    {"Id":"old","Names":["/old"],"Labels":null}])");
+  docker_.reply("GET /networks", 200, R"([{"Id":"theirs","Name":"bridge","Labels":{}}])");
+  EXPECT_TRUE(loop_.run(client_.remove_containers_of(owner_)));
+  EXPECT_TRUE(loop_.run(client_.remove_networks_of(owner_)));
+  EXPECT_EQ(docker_.calls("DELETE *"), 0);
+}
+
+TEST_F(OwnedObjectsTest, NoInstanceOwnsNothing) {
+  EXPECT_FALSE(ObjectOwner{.instance = ""}.owns({}));
+  EXPECT_FALSE(ObjectOwner{.instance = ""}.owns({{kInstanceLabel, ""}}));
+  EXPECT_FALSE(owner_.owns({{kInstanceLabel, "i1"}}));
+  EXPECT_TRUE(owner_.owns({{kInstanceLabel, "i1"}, {kSandboxIdLabel, "s1"}}));
+  EXPECT_TRUE(ObjectOwner{.instance = "i1"}.owns({{kInstanceLabel, "i1"}}));
+}
+
+TEST_F(OwnedObjectsTest, RemovalsGoOnSideBySideAndOneFailureDoesNotStopTheOthers) {
+  for (const std::string name : {"a", "b", "c"}) {
+    ContainerSpec spec = container_;
+    spec.name = name;
+    ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, spec)));
+  }
+  docker_.hold("DELETE /containers/*");
+  auto removal = loop_.spawn(client_.remove_containers_of(owner_));
+  loop_.run_until([&] { return docker_.held("DELETE *") == 3; });
+  docker_.release("DELETE /containers/*");
+  docker_.clear_faults();
+  loop_.run_until([&] { return removal.is_done(); });
+  EXPECT_TRUE(removal.result());
+
+  for (const std::string name : {"a", "b", "c"}) {
+    ContainerSpec spec = container_;
+    spec.name = name;
+    ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, spec)));
+  }
+  docker_.reply("DELETE /containers/b", 500, R"({"message":"device busy"})");
+  const auto second = loop_.run(client_.remove_containers_of(owner_));
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message(), HasSubstr("device busy"));
+  EXPECT_THAT(docker_.container_names(), ElementsAre("b"));
+}
+
+TEST_F(OwnedObjectsTest, ARemovalThatIsUnderWayIsWaitedFor) {
+  ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, container_)));
+  docker_.reply("DELETE /containers/*", 409,
+                R"({"message":"removal of container x is already in progress"})", 1);
+  auto removal = loop_.spawn(client_.remove_containers_of(owner_));
+  loop_.run_until([&] { return docker_.calls("POST /containers/*/wait") == 1; });
+  EXPECT_FALSE(removal.is_done());
+  ASSERT_TRUE(loop_.run(client_.remove_container(container_.name, {.force = true})));
+  loop_.run_until([&] { return removal.is_done(); });
+  EXPECT_TRUE(removal.result());
+}
+
+TEST_F(OwnedObjectsTest, ASubnetThatIsTakenIsTheEnginesConflict) {
+  ASSERT_TRUE(loop_.run(
+      client_.create_network({.name = "theirs", .bridge_name = "br9", .subnet = network_.subnet})));
+  const auto network = loop_.run(client_.ensure_network(owner_, network_));
+  ASSERT_FALSE(network);
+  EXPECT_EQ(network.error().kind(), EngineErrorKind::Conflict);
+  EXPECT_EQ(network.error().http_status(), 403);
+  EXPECT_THAT(network.error().message(), HasSubstr("Pool overlaps"));
+}
+
+TEST_F(OwnedObjectsTest, ACancelledRemovalEndsAllItsParts) {
+  for (const std::string name : {"a", "b"}) {
+    ContainerSpec spec = container_;
+    spec.name = name;
+    ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, spec)));
+  }
+  docker_.hang("DELETE *");
+  auto removal = loop_.spawn(client_.remove_containers_of(owner_));
+  loop_.run_until([&] { return docker_.held("DELETE *") == 2; });
+  removal.cancel();
+  loop_.run_until([&] { return removal.is_done(); });
+  EXPECT_EQ(removal.result().error().kind(), EngineErrorKind::Cancelled);
+  loop_.run_until([&] { return docker_.abandoned("DELETE *") == 2; });
+}
+
+}  // namespace
+}  // namespace agbox

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's end of the link against guests that behave, lie, hang and flood.
+#include "guestlink/guest_links.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+
+#include "base/uuid.h"
+#include "unit/guestlink/scripted_guest.h"
+
+namespace agbox::guestlink {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+GuestLinks::Deadline within(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+class GuestLinksTest : public testing::Test {
+ protected:
+  GuestLinksTest() : guest_(io_.get_executor()) {
+    state_root_ = fs::temp_directory_path() / ("agbox-links-" + random_uuid());
+    fs::create_directories(state_root_);
+    set_log_level(LogLevel::Error);
+    start_daemon();
+  }
+  ~GuestLinksTest() override {
+    stop_daemon();
+    fs::remove_all(state_root_);
+  }
+
+  void start_daemon() {
+    LinkLimits limits;
+    limits.guest_uid = ::geteuid();
+    limits.handshake = handshake_limit_;
+    limits.penalty = 10ms;
+    GuestLinksEvents events{
+        .connected = [this](const std::string& id, const GuestHello&) { ++connected_[id]; },
+        .lost = [this](const std::string& id, const std::string&) { ++lost_[id]; }};
+    links_.emplace(io_.get_executor(), state_root_, events, Logger(), limits);
+  }
+  void stop_daemon() {
+    if (!links_) return;
+    run(links_->shutdown());
+    links_.reset();
+  }
+
+  // Runs until the story is told; a story that hangs fails.
+  void run(awaitable<void> story) {
+    bool told = false;
+    asio::co_spawn(io_, std::move(story), [&](std::exception_ptr failure) {
+      told = true;
+      if (failure) std::rethrow_exception(failure);
+    });
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    io_.restart();
+    while (!told && std::chrono::steady_clock::now() < end) io_.run_one_for(100ms);
+    ASSERT_TRUE(told) << "the story hangs";
+  }
+
+  fs::path make(const std::string& id) { return links_->make(id).value().folder; }
+  static Expectation someone() {
+    Expectation expectation;
+    expectation.uid = 1000;
+    expectation.gid = 1000;
+    return expectation;
+  }
+  static Expectation with_secret(const std::string& secret) {
+    Expectation expectation = someone();
+    expectation.secret = secret;
+    return expectation;
+  }
+  static GoOrder order(const std::string& secret) {
+    GoOrder order;
+    order.secret = secret;
+    return order;
+  }
+
+  asio::io_context io_{1};
+  fs::path state_root_;
+  std::chrono::milliseconds handshake_limit_{2000};
+  std::map<std::string, int> connected_;
+  std::map<std::string, int> lost_;
+  std::optional<GuestLinks> links_;
+  ScriptedGuest guest_;
+};
+
+TEST_F(GuestLinksTest, AWholeLife) {
+  const fs::path folder = make("s1");
+  Expectation expectation = someone();
+  expectation.image_user = "node";
+  expectation.mounts = {{"/workspace", true}};
+  ASSERT_TRUE(links_->expect("s1", expectation));
+  const std::string secret = new_secret();
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    const auto welcome = co_await guest_.shake_hands(v1::PHASE_FRESH);
+    if (!welcome) co_return ADD_FAILURE() << "no welcome";
+    EXPECT_EQ(welcome->welcome().uid(), 1000U);
+    EXPECT_EQ(welcome->welcome().image_user(), "node");
+    EXPECT_TRUE(welcome->welcome().mounts(0).anonymous_volume());
+    v1::ToDaemon prepared;
+    prepared.mutable_prepared()->add_notes("a note");
+    v1::MountSeen* seen = prepared.mutable_prepared()->add_mounts();
+    seen->set_target("/workspace");
+    seen->set_inode(42);
+    co_await guest_.send(prepared);
+
+    const auto hello = co_await links_->hello("s1", within(5s));
+    if (!hello) co_return ADD_FAILURE() << hello.error().message();
+    EXPECT_EQ(hello->build_id, "01ab");
+    EXPECT_EQ(hello->phase, GuestPhase::Prepared);
+    EXPECT_EQ(hello->process.pid, ::getpid());
+    EXPECT_EQ(hello->process.start_time, start_time_of(::getpid()));
+    EXPECT_THAT(hello->notes, testing::ElementsAre("a note"));
+    EXPECT_EQ(hello->mounts.at(0).inode, 42U);
+
+    GoOrder go = order(secret);
+    go.entrypoint = {"/entry"};
+    go.command = {"run", ""};
+    EXPECT_TRUE(links_->go("s1", go));
+    const auto told = co_await guest_.receive();
+    if (!told) co_return ADD_FAILURE() << "no go";
+    EXPECT_EQ(told->go().secret(), secret);
+    EXPECT_THAT(told->go().command(), testing::ElementsAre("run", ""));
+    v1::ToDaemon passed;
+    passed.mutable_entrypoint_passed();
+    co_await guest_.send(passed);
+    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    EXPECT_TRUE(outcome && !outcome->failure);
+
+    EXPECT_TRUE(links_->stop("s1"));
+    EXPECT_TRUE((co_await guest_.receive())->has_stop());
+  }());
+  EXPECT_EQ(connected_["s1"], 1);
+  EXPECT_TRUE(links_->forget("s1"));
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(GuestLinksTest, ListensOnlyWhileNobodyIsConnected) {
+  const fs::path folder = make("s1");
+  EXPECT_FALSE(fs::exists(folder / "guest.sock"));
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  EXPECT_TRUE(fs::exists(folder / "guest.sock"));
+  EXPECT_FALSE(fs::exists(folder / "guest.sock.new"));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+  }());
+  EXPECT_FALSE(fs::exists(folder / "guest.sock"));
+}
+
+TEST_F(GuestLinksTest, TheFolderAndTheSocketAreTheUsersAlone) {
+  const fs::path folder = make(std::string(200, 'x'));
+  ASSERT_TRUE(links_->expect(std::string(200, 'x'), someone()));
+  struct stat status{};
+  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0700U);
+  ASSERT_EQ(::stat((folder / "guest.sock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600U);
+  EXPECT_EQ(folder.filename().string().size(), 16U);
+}
+
+TEST_F(GuestLinksTest, AfterGoAReconnectMustProveTheSecret) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  const std::string secret = new_secret();
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(links_->go("s1", order(secret)));
+    EXPECT_TRUE(co_await guest_.receive());
+    guest_.close();
+    while (lost_["s1"] == 0) co_await asio::post(io_, asio::use_awaitable);
+    EXPECT_FALSE(co_await links_->hello("s1", within(20ms)));
+
+    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "without a proof";
+    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED, new_secret())) << "wrong proof";
+    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_PASSED, secret));
+    const auto back = co_await links_->hello("s1", within(5s));
+    EXPECT_TRUE(back && back->phase == GuestPhase::Passed);
+    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    EXPECT_TRUE(outcome && !outcome->failure) << "the hello told it";
+  }());
+  EXPECT_EQ(connected_["s1"], 2);
+}
+
+TEST_F(GuestLinksTest, AFirstConnectionMustBeOfAFreshGuest) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "of another start";
+    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_FRESH, new_secret())) << "has a secret";
+    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_FRESH));
+  }());
+}
+
+TEST_F(GuestLinksTest, ARestartedDaemonAdoptsWhatItStored) {
+  const LinkPlace place = links_->make("s1").value();
+  const std::string secret = new_secret();
+  stop_daemon();
+  start_daemon();
+  ASSERT_TRUE(links_->adopt("s1", place.identity));
+  ASSERT_TRUE(links_->expect("s1", with_secret(secret)));
+  run([&]() -> awaitable<void> {
+    EXPECT_FALSE(co_await guest_.arrive(place.folder)) << "a fresh guest is not the one we know";
+    EXPECT_TRUE(co_await guest_.arrive(place.folder, v1::PHASE_FAILED, secret));
+    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    EXPECT_TRUE(outcome && outcome->failure);
+  }());
+}
+
+TEST_F(GuestLinksTest, AnotherFolderIsNotAdopted) {
+  const LinkPlace place = links_->make("s1").value();
+  const auto other = links_->adopt("s1", {place.identity.device, place.identity.inode + 1});
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message(), HasSubstr("stop and resume the sandbox"));
+  EXPECT_FALSE(links_->adopt("never made", place.identity));
+}
+
+TEST_F(GuestLinksTest, AnotherProcessIsRefused) {
+  const fs::path folder = make("s1");
+  Expectation expectation = someone();
+  expectation.process = {::getpid(), start_time_of(::getpid()) + 1};
+  ASSERT_TRUE(links_->expect("s1", expectation));
+  run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
+  expectation.process.start_time -= 1;
+  ASSERT_TRUE(links_->expect("s1", expectation));
+  run([&]() -> awaitable<void> { EXPECT_TRUE(co_await guest_.arrive(folder)); }());
+}
+
+TEST_F(GuestLinksTest, AnotherUserIsRefused) {
+  stop_daemon();
+  LinkLimits limits;
+  limits.guest_uid = ::geteuid() + 1;
+  links_.emplace(io_.get_executor(), state_root_, GuestLinksEvents{}, Logger(), limits);
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
+}
+
+TEST_F(GuestLinksTest, AnotherProtocolIsRefusedAndNamed) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    v1::ToDaemon hello = ScriptedGuest::hello(v1::PHASE_FRESH, false);
+    hello.mutable_hello()->set_protocol_min(7);
+    hello.mutable_hello()->set_protocol_max(9);
+    co_await guest_.send(hello);
+    EXPECT_FALSE(co_await guest_.receive());
+    const auto absent = co_await links_->hello("s1", within(20ms));
+    EXPECT_THAT(absent.error().message(), HasSubstr("protocol 7 to 9"));
+  }());
+}
+
+// What a hostile process may say before it has proven anything.
+TEST_F(GuestLinksTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  v1::ToDaemon pong;
+  pong.mutable_pong()->set_id(1);
+  v1::ToDaemon no_phase = ScriptedGuest::hello(v1::PHASE_UNSPECIFIED, false);
+  const std::string long_frame =
+      guestwire::frame(std::string(guestwire::kMaxUnprovenFrame + 1, 'x'));
+  const std::vector<std::string> openings = {std::string(4, '\0'),
+                                             std::string(4, '\xFF'),
+                                             guestwire::frame(std::string_view("\xFF\xFF")),
+                                             guestwire::frame(pong),
+                                             guestwire::frame(no_phase),
+                                             long_frame,
+                                             guestwire::frame(std::string_view("\x82\x02\x00", 3))};
+  run([&]() -> awaitable<void> {
+    for (std::size_t i = 0; i < openings.size(); ++i) {
+      EXPECT_TRUE(co_await guest_.connect(folder));
+      co_await guest_.send_bytes(openings[i]);
+      EXPECT_FALSE(co_await guest_.receive()) << "opening " << i;
+    }
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+  }());
+}
+
+TEST_F(GuestLinksTest, ASilentConnectionIsCutOffAndHoldsNobodyUp) {
+  stop_daemon();
+  handshake_limit_ = 50ms;
+  start_daemon();
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    ScriptedGuest silent(io_.get_executor());
+    EXPECT_TRUE(co_await silent.connect(folder));
+    EXPECT_FALSE(co_await silent.receive());
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+  }());
+}
+
+TEST_F(GuestLinksTest, UnprovenConnectionsAreFewAndEndWhenTheGuestIsThere) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    std::vector<std::unique_ptr<ScriptedGuest>> crowd;
+    for (int i = 0; i < 7; ++i) {
+      crowd.push_back(std::make_unique<ScriptedGuest>(io_.get_executor()));
+      EXPECT_TRUE(co_await crowd.back()->connect(folder));
+    }
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    for (const auto& one : crowd) EXPECT_FALSE(co_await one->receive());
+  }());
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    std::vector<std::unique_ptr<ScriptedGuest>> crowd;
+    for (int i = 0; i < 8; ++i) {
+      crowd.push_back(std::make_unique<ScriptedGuest>(io_.get_executor()));
+      EXPECT_TRUE(co_await crowd.back()->connect(folder));
+    }
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_FALSE(co_await guest_.receive()) << "the ninth";
+  }());
+}
+
+// What a guest that was taken in may not say, whenever it says it.
+TEST_F(GuestLinksTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  v1::ToDaemon pong;
+  pong.mutable_pong()->set_id(99);
+  v1::ToDaemon passed;
+  passed.mutable_entrypoint_passed();
+  v1::ToDaemon failed;
+  failed.mutable_entrypoint_failed()->set_cause(v1::EntrypointFailed::CAUSE_EXITED);
+  v1::ToDaemon prepared;
+  prepared.mutable_prepared();
+  v1::ToDaemon proof;
+  proof.mutable_proof();
+  const std::vector<v1::ToDaemon> lies = {
+      pong, passed, failed, prepared, proof, ScriptedGuest::hello(v1::PHASE_FRESH, false)};
+  run([&]() -> awaitable<void> {
+    for (std::size_t i = 0; i < lies.size(); ++i) {
+      bool in = false;
+      while (!in) in = co_await guest_.arrive(folder);  // listening again takes its penalty
+      EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+      co_await guest_.send(lies[i]);
+      EXPECT_FALSE(co_await guest_.receive()) << "lie " << i;
+    }
+  }());
+  EXPECT_EQ(lost_["s1"], static_cast<int>(lies.size()));
+}
+
+TEST_F(GuestLinksTest, TheEntrypointsEndIsToldOnce) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(links_->go("s1", order(new_secret())));
+    EXPECT_TRUE(co_await guest_.receive());
+    v1::ToDaemon failed;
+    v1::EntrypointFailed* failure = failed.mutable_entrypoint_failed();
+    failure->set_cause(v1::EntrypointFailed::CAUSE_EXITED);
+    failure->set_code(7);
+    failure->set_output_tail("bad \xFF\x1B[31m config\n");
+    co_await guest_.send(failed);
+    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    if (!outcome || !outcome->failure) co_return ADD_FAILURE();
+    EXPECT_EQ(outcome->failure->sentence(),
+              "the image's entrypoint ended with exit code 7 before it ran its arguments; its last "
+              "output: bad ??[31m config; create with bypass_entrypoint (--no-entrypoint) to go "
+              "without it");
+    co_await guest_.send(failed);
+    EXPECT_FALSE(co_await guest_.receive());
+  }());
+}
+
+TEST_F(GuestLinksTest, APingHasATimeLimit) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_FALSE(co_await links_->ping("s1", 1s)) << "nobody is there";
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    const auto late = co_await links_->ping("s1", 20ms);
+    EXPECT_FALSE(late);
+    EXPECT_THAT(late.error().message(), HasSubstr("within 20 ms"));
+    const auto answer = [&]() -> awaitable<void> {
+      for (int i = 0; i < 2; ++i) {  // the late one is answered too, and that is no offence
+        const auto ping = co_await guest_.receive();
+        v1::ToDaemon pong;
+        pong.mutable_pong()->set_id(ping->ping().id());
+        co_await guest_.send(pong);
+      }
+    };
+    TaskGroup tasks(io_.get_executor());
+    tasks.spawn("answer", answer());
+    EXPECT_TRUE(co_await links_->ping("s1", 5s));
+    co_await tasks.join();
+  }());
+}
+
+TEST_F(GuestLinksTest, AGuestThatFailedToPrepareTakesNoGo) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_FRESH));
+    v1::ToDaemon prepared;
+    prepared.mutable_prepared()->set_failure("no such user");
+    co_await guest_.send(prepared);
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+  }());
+  const auto refused = links_->go("s1", order(new_secret()));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("no such user"));
+}
+
+TEST_F(GuestLinksTest, AnOversizedCommandIsRefusedBeforeItIsSent) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+  }());
+  GoOrder go = order(new_secret());
+  go.command = {std::string(guestwire::kMaxFrame, 'x')};
+  EXPECT_THAT(links_->go("s1", go).error().message(), HasSubstr("1 MiB"));
+}
+
+TEST_F(GuestLinksTest, ANewContainerStartForgetsTheLastOne) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", with_secret(new_secret())));
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+  }());
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_FALSE(co_await guest_.receive());
+    EXPECT_FALSE(co_await links_->hello("s1", within(20ms)));
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+  }());
+}
+
+TEST_F(GuestLinksTest, WhoeverWaitsForAForgottenSandboxIsTold) {
+  make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    TaskGroup tasks(io_.get_executor());
+    int told = 0;
+    const auto wait_for_hello = [&]() -> awaitable<void> {
+      told += !co_await links_->hello("s1", within(20s));
+    };
+    const auto wait_for_entrypoint = [&]() -> awaitable<void> {
+      told += !co_await links_->entrypoint("s1", within(20s));
+    };
+    tasks.spawn("hello", wait_for_hello());
+    tasks.spawn("entrypoint", wait_for_entrypoint());
+    co_await asio::post(io_, asio::use_awaitable);
+    EXPECT_TRUE(links_->forget("s1"));
+    co_await tasks.join();
+    EXPECT_EQ(told, 2);
+  }());
+  EXPECT_FALSE(links_->stop("s1"));
+}
+
+TEST_F(GuestLinksTest, AForgottenLinkThatJustBeganToListenDoesNoHarm) {
+  make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(links_->forget("s1"));
+  ASSERT_TRUE(links_->forget("s1"));
+}
+
+TEST_F(GuestLinksTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    GoOrder go = order(new_secret());
+    go.command = {std::string(1000000, 'x')};
+    int sent = 0;
+    while (links_->go("s1", go) && sent < 100) ++sent;
+    EXPECT_LT(sent, 20);
+  }());
+}
+
+}  // namespace
+}  // namespace agbox::guestlink

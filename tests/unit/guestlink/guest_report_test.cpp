@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/guest_report.h"
+
+#include <gtest/gtest.h>
+
+#include "guestlink/peer.h"
+
+namespace agbox::guestlink {
+namespace {
+
+TEST(Readable, KeepsTextAndReplacesTheRest) {
+  EXPECT_EQ(readable("a\tb\n", 100), "a\tb\n");
+  EXPECT_EQ(readable("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x90\x99", 100),
+            "gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x90\x99");
+  EXPECT_EQ(readable(std::string_view("\0\x1B\x7F\r", 4), 100), "????");
+  EXPECT_EQ(readable("\xC3", 100), "?");
+  EXPECT_EQ(readable("\xC0\x80", 100), "??");            // overlong
+  EXPECT_EQ(readable("\xED\xA0\x80", 100), "???");       // a surrogate
+  EXPECT_EQ(readable("\xF4\x90\x80\x80", 100), "????");  // above the last code point
+  EXPECT_EQ(readable("\xE2\x82", 100), "??");
+}
+
+TEST(Readable, KeepsTheLastOfALongText) {
+  EXPECT_EQ(readable("0123456789", 4), "6789");
+  EXPECT_EQ(readable("x\xE2\x82\xAC", 2), "??");  // cut inside a character
+}
+
+TEST(EntrypointFailure, SaysWhatHappenedInEveryCase) {
+  using Cause = EntrypointFailure::Cause;
+  EXPECT_EQ(
+      (EntrypointFailure{Cause::Signaled, 9, "", ""}.sentence()),
+      "the image's entrypoint was killed by signal 9 before it ran its arguments; create with "
+      "bypass_entrypoint (--no-entrypoint) to go without it");
+  EXPECT_EQ(
+      (EntrypointFailure{Cause::NotStarted, 127, "cannot run 'x': No such file", ""}.sentence()),
+      "the container's first program could not be started: cannot run 'x': No such file");
+  EXPECT_EQ((EntrypointFailure{Cause::UserCannotRun, 126, "", ""}.sentence()),
+            "the runtime user could not run a program in this container (exit code 126)");
+}
+
+TEST(EntrypointFailure, OfAnUnknownCauseIsNone) {
+  guest::v1::EntrypointFailed failed;
+  EXPECT_EQ(to_failure(failed), std::nullopt);
+  failed.set_cause(static_cast<guest::v1::EntrypointFailed::Cause>(77));
+  EXPECT_EQ(to_failure(failed), std::nullopt);
+}
+
+TEST(Fill, BoundsWhatAGuestMaySay) {
+  guest::v1::Prepared prepared;
+  for (int i = 0; i < 1000; ++i) prepared.add_notes(std::string(10000, 'x'));
+  for (int i = 0; i < 2000; ++i) prepared.add_mounts();
+  GuestHello hello;
+  fill(hello, prepared);
+  EXPECT_EQ(hello.notes.size(), 32U);
+  EXPECT_EQ(hello.notes[0].size(), 1024U);
+  EXPECT_EQ(hello.mounts.size(), 1024U);
+}
+
+TEST(PeerProcess, UnknownContradictsNothing) {
+  const PeerProcess known{7, 100};
+  EXPECT_TRUE(known.may_be({7, 100}));
+  EXPECT_TRUE(known.may_be({0, 0}));
+  EXPECT_TRUE(known.may_be({7, 0}));
+  EXPECT_FALSE(known.may_be({8, 100}));
+  EXPECT_FALSE(known.may_be({7, 101}));
+}
+
+TEST(StartTime, IsTheTwentySecondFieldWhateverTheName) {
+  EXPECT_EQ(start_time_in_stat("7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20"),
+            4711U);
+  EXPECT_EQ(start_time_in_stat("7 (x) S 1 2"), 0U);
+  EXPECT_EQ(start_time_in_stat(""), 0U);
+}
+
+}  // namespace
+}  // namespace agbox::guestlink

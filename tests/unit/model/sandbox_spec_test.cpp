@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sandbox_spec.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "model/maxima.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+v1::CreateSpec spec(const std::string& text) {
+  v1::CreateSpec message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+TEST(SandboxSpec, HoldsWhatWasParsed) {
+  const auto parsed = parse_create_spec(
+      spec(R"(image: "busybox" idle_ttl { seconds: 90 } cpu_limit: "0.5" memory_limit: "64m"
+              command: "sleep" command: "1" labels { key: "a" value: "b" } envs { key: "X" })"));
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+  EXPECT_EQ(parsed->idle_ttl, 90s);
+  EXPECT_EQ(parsed->cpu_limit->millicores(), 500);
+  EXPECT_EQ(parsed->memory_limit->bytes(), 64 << 20);
+}
+
+TEST(SandboxSpec, AnAbsentIdleTtlIsNotZero) {
+  EXPECT_EQ(parse_create_spec(spec("image: 'x'"))->idle_ttl, std::nullopt);
+  EXPECT_EQ(parse_create_spec(spec("image: 'x' idle_ttl {}"))->idle_ttl, 0ns);
+}
+
+TEST(SandboxSpec, TheFirstProblemIsNamed) {
+  struct Row {
+    std::string spec;
+    Reason reason;
+    std::string message;
+  };
+  const Row rows[] = {
+      {"", Reason::InvalidArgument, "create_spec.image is required"},
+      {"image: 'x' idle_ttl { seconds: -1 }", Reason::InvalidArgument,
+       "idle_ttl must not be negative"},
+      {"image: 'x' idle_ttl { nanos: -1 }", Reason::InvalidArgument,
+       "idle_ttl must not be negative"},
+      {"image: 'x' idle_ttl { seconds: 9223372036854775807 }", Reason::InvalidArgument,
+       "idle_ttl must be at most 876000h; 0 switches the idle stop off"},
+      {"image: 'x' envs { key: 'AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS' }", Reason::InvalidArgument,
+       "envs.AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS is reserved for internal runtime setup and must "
+       "not "
+       "be set by CreateSpec.Envs"},
+      {"image: 'x' envs { key: 'HOST_UID' value: '0' }", Reason::InvalidArgument,
+       "envs.HOST_UID is reserved for internal runtime setup and must not be set by "
+       "CreateSpec.Envs"},
+      {"image: 'x' envs { key: '' }", Reason::InvalidArgument, "envs: a name must not be empty"},
+      {"image: 'x' envs { key: 'a=b' }", Reason::InvalidArgument,
+       "envs: the name \"a=b\" must not contain '=' or a NUL byte"},
+      {"image: 'x' envs { key: 'a' value: '\\0' }", Reason::InvalidArgument,
+       "envs.a: the value contains a NUL byte"},
+      {"image: 'x' labels { key: '' }", Reason::InvalidArgument, "labels: a key must not be empty"},
+      {"image: 'x' labels { key: '\\n' }", Reason::InvalidArgument,
+       "labels: a key must not contain control characters"},
+      {"image: 'x' command: 'a' command: ''", Reason::InvalidArgument,
+       "command[1]: empty string entry is not allowed"},
+      {"image: 'x' cpu_limit: '0'", Reason::InvalidArgument,
+       "cpu_limit: cpu_limit \"0\": must be > 0"},
+      {"image: 'x' memory_limit: '1x'", Reason::InvalidArgument,
+       "memory_limit: memory_limit \"1x\": invalid suffix: 'x'"},
+      {"image: 'x' idle_ttl { seconds: -1 } cpu_limit: '0'", Reason::InvalidArgument,
+       "idle_ttl must not be negative"},
+  };
+  for (const Row& row : rows) {
+    const auto parsed = parse_create_spec(spec(row.spec));
+    ASSERT_FALSE(parsed.has_value()) << row.spec;
+    EXPECT_EQ(parsed.error().reason(), row.reason) << row.spec;
+    EXPECT_EQ(parsed.error().message(), row.message) << row.spec;
+  }
+}
+
+TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
+  const std::pair<std::string, std::string> rows[] = {
+      {"mounts {}", "mounts"},
+      {"copies {}", "copies"},
+      {"builtin_tools: 'git'", "builtin_tools"},
+      {"companion_containers {}", "companion_containers"},
+      {"required_services {}", "required_services"},
+      {"optional_services {}", "optional_services"},
+      {"ports {}", "ports"},
+      {"disk_limit: '1g'", "disk_limit"},
+      {"gpus: 'all'", "gpus"},
+  };
+  for (const auto& [field, name] : rows) {
+    const auto parsed = parse_create_spec(spec("image: 'x' " + field));
+    ASSERT_FALSE(parsed.has_value()) << field;
+    EXPECT_EQ(parsed.error().reason(), Reason::Unimplemented);
+    EXPECT_THAT(parsed.error().message(), HasSubstr("create_spec." + name + " is not supported"));
+  }
+  v1::CreateSandboxRequest request;
+  request.set_config_yaml("image: x");
+  EXPECT_EQ(parse_create_request(request).error().reason(), Reason::Unimplemented);
+}
+
+TEST(SandboxSpec, ARequestWithoutASpecIsRefused) {
+  EXPECT_EQ(parse_create_request({}).error().message(), "create_spec is required");
+}
+
+TEST(SandboxSpec, MoreThanTheMaximaIsResourceExhausted) {
+  v1::CreateSpec many_labels = spec("image: 'x'");
+  for (std::size_t i = 0; i <= maxima::kLabels; ++i) {
+    (*many_labels.mutable_labels())["k" + std::to_string(i)] = "";
+  }
+  v1::CreateSpec long_value = spec("image: 'x'");
+  (*long_value.mutable_labels())["k"] = std::string(maxima::kLabelValueBytes + 1, 'v');
+  v1::CreateSpec too_large = spec("image: 'x'");
+  (*too_large.mutable_envs())["k"] = std::string(maxima::kSpecBytes, 'v');
+  for (const v1::CreateSpec& excessive : {many_labels, long_value, too_large}) {
+    const auto parsed = parse_create_spec(excessive);
+    ASSERT_FALSE(parsed.has_value());
+    EXPECT_EQ(parsed.error().reason(), Reason::ResourceExhausted);
+  }
+}
+
+}  // namespace
+}  // namespace agbox

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sandbox_subnet.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace agbox {
+namespace {
+
+Ipv4Network network(std::string_view text) {
+  return parse_ipv4_network(text).value();
+}
+
+TEST(NextFreeNetwork, StepsOverWhatIsTaken) {
+  const Ipv4Network pool = network("10.201.0.0/16");
+  EXPECT_EQ(next_free_network(pool, {}, {}), network("10.201.0.0/28"));
+  const std::vector taken = {network("10.201.0.0/27"), network("10.201.0.40/29"),
+                             network("192.168.0.0/16")};
+  EXPECT_EQ(next_free_network(pool, {}, taken), network("10.201.0.48/28"));
+}
+
+TEST(NextFreeNetwork, LetsANetworkRestBeforeItIsUsedAgain) {
+  const Ipv4Network pool = network("10.201.0.0/26");
+  EXPECT_EQ(next_free_network(pool, network("10.201.0.16/28"), {}), network("10.201.0.32/28"));
+  EXPECT_EQ(next_free_network(pool, network("10.201.0.48/28"), {}), network("10.201.0.0/28"));
+  EXPECT_EQ(next_free_network(pool, network("10.99.0.0/28"), {}), network("10.201.0.0/28"));
+}
+
+TEST(NextFreeNetwork, SaysWhenThePoolIsFull) {
+  EXPECT_EQ(next_free_network(network("10.201.0.0/27"), {},
+                              std::vector{network("10.201.0.0/28"), network("10.201.0.16/28")}),
+            std::nullopt);
+  EXPECT_EQ(next_free_network(network("10.201.0.0/16"), {}, std::vector{network("10.0.0.0/8")}),
+            std::nullopt);
+  EXPECT_EQ(next_free_network(network("10.201.0.0/30"), {}, {}), std::nullopt);
+  EXPECT_EQ(next_free_network(network("10.201.0.0/28"), {}, {}), network("10.201.0.0/28"));
+}
+
+}  // namespace
+}  // namespace agbox
