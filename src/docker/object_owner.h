@@ -12,11 +12,6 @@ using EngineLabels = std::map<std::string, std::string>;
 
 inline constexpr const char* kInstanceLabel = "io.github.1996fanrui.agents-sandbox.instance";
 inline constexpr const char* kSandboxIdLabel = "io.github.1996fanrui.agents-sandbox.sandbox-id";
-inline constexpr const char* kComponentLabel = "io.github.1996fanrui.agents-sandbox.component";
-inline constexpr const char* kProfileLabel = "io.github.1996fanrui.agents-sandbox.profile";
-inline constexpr const char* kCompanionNameLabel =
-    "io.github.1996fanrui.agents-sandbox.companion-container-name";
-inline constexpr const char* kUserLabelPrefix = "io.github.1996fanrui.agents-sandbox.user.";
 
 struct ObjectOwner {
   std::string instance;         // the daemon's own UUID
