@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -61,17 +62,25 @@ void OutputRelay::write_some() {
 }
 
 void OutputRelay::finish(std::chrono::milliseconds patience) {
+  read_what_is_there();
   const Moment until = std::chrono::steady_clock::now() + patience;
   while (true) {
-    const bool more = from_ && pending_.empty() && read_some();
     write_some();
-    if (pending_.empty() && !more) return;
-    if (pending_.empty()) continue;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
+    if (pending_.empty()) return;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     if (left.count() <= 0) return;
     pollfd log{to_, POLLOUT, 0};
     ::poll(&log, 1, static_cast<int>(left.count()));
+  }
+}
+
+// As much as the pipe holds now: a child that goes on writing has no end.
+void OutputRelay::read_what_is_there() {
+  int waiting = 0;
+  if (!from_ || ::ioctl(from_.get(), FIONREAD, &waiting) != 0) return;
+  const std::size_t whole = pending_.size() + static_cast<std::size_t>(waiting);
+  while (pending_.size() < whole && read_some()) {
   }
 }
 

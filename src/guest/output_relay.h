@@ -41,6 +41,7 @@ class OutputRelay {
  private:
   bool read_some();  // whether there may be more
   void write_some();
+  void read_what_is_there();
 
   int to_;
   Tail& tail_;

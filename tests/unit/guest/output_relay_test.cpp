@@ -118,6 +118,23 @@ TEST(OutputRelay, FinishTakesWhatWasWrittenAndDoesNotWaitForAStuckLog) {
   EXPECT_EQ(tail.text().substr(tail.text().size() - 4), "lost");
 }
 
+TEST(OutputRelay, FinishTakesTheRestAlsoWhileTheLogIsBehind) {
+  Pipe source;
+  Pipe log;
+  Tail tail;
+  OutputRelay relay(log.writing.get(), tail);
+  relay.start(std::move(source.reading));
+  const std::string filling(4096, 'f');
+  while (::write(log.writing.get(), filling.data(), filling.size()) > 0) {
+  }
+  write_to(source.writing, std::string(20000, 'x'));
+  while (round(relay)) {  // the first of it waits for the log, the rest in the pipe
+  }
+  read_all(log.reading);
+  relay.finish(std::chrono::milliseconds(0));
+  EXPECT_EQ(read_all(log.reading), std::string(20000, 'x'));
+}
+
 TEST(OutputRelay, EndsWithItsSource) {
   Pipe source;
   Pipe log;
