@@ -2,9 +2,8 @@
 #include "control/start_gate.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 
 namespace agbox {
@@ -24,7 +23,7 @@ asio::awaitable<Result<StartGate::Pass>> StartGate::enter() {
   if (co_await is_cancelled()) co_return given_up();
   const auto self = std::make_shared<Waiting>(io_);
   queue_.push_back(self);
-  co_await self->timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_await self->timer.async_wait(kAwait);
   if (self->has_place) co_return Pass(this);
   std::erase(queue_, self);
   co_return given_up();

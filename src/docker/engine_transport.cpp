@@ -2,9 +2,8 @@
 #include "docker/engine_transport.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 #include "docker/url_query.h"
 
@@ -143,7 +142,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
     if (is_beginning_) {
       asio::steady_timer turn(executor_, *introduction);
       waiting_for_session_.push_back(&turn);
-      const auto [ended] = co_await turn.async_wait(asio::as_tuple(asio::use_awaitable));
+      const auto [ended] = co_await turn.async_wait(kAwait);
       std::erase(waiting_for_session_, &turn);
       if (!ended) {
         co_return engine_fail(EngineErrorKind::Unavailable, "the engine does not answer");

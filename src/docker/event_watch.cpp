@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "docker/event_watch.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 #include "docker/line_splitter.h"
 
@@ -43,7 +42,7 @@ asio::awaitable<EngineError> follow(EngineClient& client, const EventConsumer& c
 
 asio::awaitable<void> pause_with_timer(std::chrono::milliseconds wait) {
   asio::steady_timer timer(co_await asio::this_coro::executor, wait);
-  co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_await timer.async_wait(kAwait);
 }
 
 }  // namespace

@@ -5,15 +5,14 @@
 #include <sys/un.h>
 
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 
 namespace agbox {
@@ -24,7 +23,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint32_t kLongestHead = 64 * 1024;
 constexpr std::size_t kPiece = 16 * 1024;
 

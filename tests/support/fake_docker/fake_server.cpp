@@ -17,8 +17,6 @@
 namespace agbox::fake {
 namespace {
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
-
 std::string percent_decode(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -3,12 +3,10 @@
 // Everything happens on its loop.
 #pragma once
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -20,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "async/await.h"
 #include "support/fake_docker/fake_engine.h"
 
 namespace agbox::fake {
@@ -33,7 +32,7 @@ class Bell {
  public:
   explicit Bell(asio::io_context& io) : timer_(io, asio::steady_timer::time_point::max()) {}
   void ring() { timer_.cancel(); }
-  asio::awaitable<void> wait() { co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable)); }
+  asio::awaitable<void> wait() { co_await timer_.async_wait(kAwait); }
 
  private:
   asio::steady_timer timer_;
