@@ -217,7 +217,7 @@ WallTime SandboxActor::next_event_time() {
   return newest_event_at_;
 }
 
-void SandboxActor::record(std::vector<LifecycleEvent> events, std::vector<Mutation> also,
+void SandboxActor::record(const std::vector<LifecycleEvent>& events, std::vector<Mutation> also,
                           Urgency urgency, Reply reply) {
   const bool is_new = status_.state == v1::SANDBOX_STATE_UNSPECIFIED;
   std::vector<Mutation> mutations;
@@ -277,7 +277,7 @@ void SandboxActor::forget_spec() {
 void SandboxActor::decide_and_record(const LifecycleCommand& command, std::vector<Mutation> also) {
   auto decision = decide(id(), life_, command);
   AGBOX_CHECK(decision.has_value(), "an operation reports only while it is the current one");
-  record(std::move(*decision), std::move(also), Urgency::GoesOn, {});
+  record(*decision, std::move(also), Urgency::GoesOn, {});
 }
 
 std::optional<OperationKind> SandboxActor::wanted_operation() const {

@@ -71,8 +71,8 @@ class SandboxActor {
   };
 
   // Stores the events with the state they lead to and `also`, then shows them; then `reply`.
-  void record(std::vector<LifecycleEvent> events, std::vector<Mutation> also, Urgency urgency,
-              Reply reply);
+  void record(const std::vector<LifecycleEvent>& events, std::vector<Mutation> also,
+              Urgency urgency, Reply reply);
   void publish(const SandboxStatus& status, Committed committed);
   void forget_spec();
   // Starts what the state asks for, or ends what it no longer asks for. Safe to call at any time.

@@ -14,6 +14,8 @@ int find(dl_phdr_info* info, std::size_t, void* found) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& header = info->dlpi_phdr[i];
     if (header.p_type != PT_NOTE) continue;
+    // The loader tells where the program lies as a number, never as a pointer.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     const char* at = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
     const char* end = at + header.p_memsz;
     while (at + sizeof(ElfW(Nhdr)) <= end) {

@@ -19,6 +19,7 @@ namespace {
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
+  list.reserve(texts.size() + 1);
   // execve takes char* for the sake of old C and changes nothing.
   for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
   list.push_back(nullptr);

@@ -20,7 +20,8 @@ namespace {
 int complain(const std::string& sentence, int code) {
   const std::string line = "agbox-guest: " + sentence + "\n";
   // Where even this cannot be written, the exit code has to do.
-  return ::write(STDERR_FILENO, line.data(), line.size()) < 0 ? code : code;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  return code;
 }
 
 // Else `>/dev/stdout`, which opens the pipe anew, is refused to the new user.

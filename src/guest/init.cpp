@@ -92,6 +92,7 @@ void Init::round() {
   }
 
   std::vector<pollfd> polled;
+  polled.reserve(watches.watches.size());
   for (const Watch& watch : watches.watches) polled.push_back({watch.fd, watch.events, 0});
   int timeout = -1;
   if (watches.wake_at) {

@@ -14,5 +14,6 @@ int main(int argc, char** argv) {
   if (argc == 1 && ::getpid() == 1) return agbox::guest::Init::run();
   constexpr std::string_view kUsage =
       "agbox-guest is the first program of a sandbox's container and has no use elsewhere\n";
-  return ::write(STDERR_FILENO, kUsage.data(), kUsage.size()) < 0 ? 2 : 2;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kUsage.data(), kUsage.size());
+  return 2;
 }

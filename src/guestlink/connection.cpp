@@ -2,16 +2,15 @@
 #include "guestlink/connection.h"
 
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+
+#include "async/await.h"
 
 namespace agbox::guestlink {
 namespace {
 
 namespace asio = boost::asio;
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 // A guest reads at once; this much waiting means that it does not read at all.
 constexpr std::size_t kMaxUnsent = 4 * guestwire::kMaxFrame;
 
@@ -31,7 +30,7 @@ asio::awaitable<std::optional<guest::v1::ToDaemon>> Connection::read() {
       break;
     }
     std::array<char, 16384> chunk;
-    const auto [problem, got] = co_await socket_.async_read_some(asio::buffer(chunk), kAsTuple);
+    const auto [problem, got] = co_await socket_.async_read_some(asio::buffer(chunk), kAwait);
     if (problem) {
       close(problem == asio::error::eof ? "the guest closed it" : problem.message());
       break;
@@ -58,7 +57,7 @@ bool Connection::send(const guest::v1::ToGuest& message) {
 asio::awaitable<void> Connection::write(std::shared_ptr<Connection> self) {
   while (!closed_ && !unsent_.empty()) {
     const std::string bytes = std::exchange(unsent_, {});
-    const auto [problem, sent] = co_await asio::async_write(socket_, asio::buffer(bytes), kAsTuple);
+    const auto [problem, sent] = co_await asio::async_write(socket_, asio::buffer(bytes), kAwait);
     if (problem) close(problem.message());
   }
   writing_ = false;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guestlink/guest_link.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 #include "guestwire/place.h"
 #include "guestwire/proof.h"
@@ -14,7 +13,6 @@ namespace {
 
 namespace asio = boost::asio;
 namespace v1 = guest::v1;
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 // Nobody waits for more pings at once; a guest that answers none must not make the list grow.
 constexpr std::size_t kMaxPings = 64;
 
@@ -56,14 +54,14 @@ std::string new_secret() {
 
 GuestLink::GuestLink(asio::any_io_executor executor, LinkFolder folder, LinkLimits limits,
                      LinkEvents events, TaskGroup& tasks, Logger log)
-    : executor_(executor),
+    : executor_(std::move(executor)),
       folder_(std::move(folder)),
       limits_(limits),
       events_(std::move(events)),
       tasks_(tasks),
       log_(std::move(log)),
-      waiters_(executor),
-      acceptor_(executor) {}
+      waiters_(executor_),
+      acceptor_(executor_) {}
 
 Result<> GuestLink::expect(Expectation expectation) {
   ++epoch_;
@@ -108,7 +106,7 @@ void GuestLink::stop_listening() {
 asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
   while (round == round_ && listening()) {
     Connection::Socket socket(executor_);
-    const auto [problem] = co_await acceptor_.async_accept(socket, kAsTuple);
+    const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
     if (round != round_ || !listening()) co_return;
     if (!problem) {
       admit(std::move(socket));
@@ -117,7 +115,7 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
     // Out of descriptors, most likely: somebody will close one.
     log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
     asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
-    co_await pause.async_wait(kAsTuple);
+    co_await pause.async_wait(kAwait);
   }
 }
 
@@ -296,7 +294,7 @@ asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::millisecon
   while (epoch == epoch_) {
     if (pause.count() > 0) {
       asio::steady_timer timer(executor_, pause);
-      co_await timer.async_wait(kAsTuple);
+      co_await timer.async_wait(kAwait);
       if (epoch != epoch_) co_return;
     }
     const auto listening = listen();

@@ -7,12 +7,12 @@ namespace asio = boost::asio;
 
 GuestLinks::GuestLinks(asio::any_io_executor executor, std::filesystem::path state_root,
                        GuestLinksEvents events, Logger log, LinkLimits limits)
-    : executor_(executor),
+    : executor_(std::move(executor)),
       state_root_(std::move(state_root)),
       events_(std::move(events)),
       log_(std::move(log)),
       limits_(limits),
-      tasks_(executor) {}
+      tasks_(executor_) {}
 
 Result<LinkPlace> GuestLinks::make(const std::string& sandbox_id) {
   AGBOX_TRY(folder, LinkFolder::make(state_root_, sandbox_id));

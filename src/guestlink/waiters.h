@@ -3,13 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <vector>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 
 namespace agbox::guestlink {
@@ -33,7 +32,7 @@ class Waiters {
     while (!done()) {
       if (std::chrono::steady_clock::now() >= deadline || co_await is_cancelled()) co_return false;
       waiting_.push_back(&timer);
-      co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+      co_await timer.async_wait(kAwait);
       std::erase(waiting_, &timer);
     }
     co_return true;
