@@ -20,6 +20,7 @@ std::vector<std::string> environment(const SandboxFacts& facts) {
   variables["HOST_UID"] = std::to_string(facts.created_with.host_uid());
   variables["HOST_GID"] = std::to_string(facts.created_with.host_gid());
   std::vector<std::string> lines;
+  lines.reserve(variables.size());
   for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
   return lines;
 }

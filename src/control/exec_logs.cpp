@@ -11,7 +11,7 @@ namespace agbox {
 Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith& created_with,
                                                    const std::string& sandbox_id) {
   const std::filesystem::path root(created_with.exec_output_root());
-  const std::filesystem::path folder = root / sandbox_id;
+  std::filesystem::path folder = root / sandbox_id;
   std::error_code problem;
   std::filesystem::create_directories(root, problem);
   if (problem) {

@@ -11,15 +11,14 @@
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <memory>
 #include <optional>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 #include "base/unique_fd.h"
 
@@ -28,8 +27,6 @@ namespace agbox {
 namespace asio = boost::asio;
 
 namespace {
-
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 std::optional<std::string> find_program(const std::string& name, const Environment& environment) {
   const auto path = environment.find("PATH");
@@ -96,6 +93,7 @@ Result<pid_t> spawn(const std::string& path, const HelperRun& run, int input, in
   for (const auto& [name, value] : run.environment) variables.push_back(name + "=" + value);
   const auto pointers = [](std::vector<std::string>& from) {
     std::vector<char*> all_of_them;
+    all_of_them.reserve(from.size() + 1);
     for (std::string& text : from) all_of_them.push_back(text.data());
     all_of_them.push_back(nullptr);
     return all_of_them;

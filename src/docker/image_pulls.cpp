@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "docker/image_pulls.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 #include "base/check.h"
 
@@ -16,15 +15,14 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr auto kNever = asio::steady_timer::time_point::max();
 
 }  // namespace
 
 // Shared by those who wait for it and by its own coroutine.
 struct ImagePulls::Pull {
-  Pull(std::string key_, const asio::any_io_executor& executor)
-      : key(std::move(key_)), done(executor, kNever), next_report(executor) {}
+  Pull(std::string its_key, const asio::any_io_executor& executor)
+      : key(std::move(its_key)), done(executor, kNever), next_report(executor) {}
 
   std::string key;
   asio::steady_timer done;  // cancelled when there is an outcome
