@@ -46,4 +46,14 @@ Error errno_error(std::string_view what, int error_number) {
           std::string(what) + ": " + std::generic_category().message(error_number)};
 }
 
+Error sandbox_not_found(const std::string& sandbox_id) {
+  return {Reason::SandboxNotFound,
+          "sandbox " + sandbox_id + " was not found",
+          {{"sandbox_id", sandbox_id}}};
+}
+
+Error exec_not_found(const std::string& exec_id) {
+  return {Reason::ExecNotFound, "exec " + exec_id + " was not found", {{"exec_id", exec_id}}};
+}
+
 }  // namespace agbox

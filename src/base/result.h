@@ -69,6 +69,9 @@ inline std::unexpected<Error> fail(Reason reason, std::string message,
 // "<what>: <text of errno>", for the doors to the operating system.
 Error errno_error(std::string_view what, int error_number);
 
+Error sandbox_not_found(const std::string& sandbox_id);
+Error exec_not_found(const std::string& exec_id);
+
 }  // namespace agbox
 
 // Continues with `name` bound to the value, or ends the function with the error.

@@ -29,12 +29,6 @@ bool comes_before(const v1::SandboxHandle* left, const v1::SandboxHandle* right)
   return PageToken::of(*left) < PageToken::of(*right);
 }
 
-Error not_found(const std::string& sandbox_id) {
-  return {Reason::SandboxNotFound,
-          "sandbox " + sandbox_id + " was not found",
-          {{"sandbox_id", sandbox_id}}};
-}
-
 }  // namespace
 
 Directory::Directory(Services& services)
@@ -130,7 +124,7 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
 
 Result<SandboxActor*> Directory::find(const std::string& sandbox_id) const {
   const auto found = actors_.find(sandbox_id);
-  if (found == actors_.end()) return std::unexpected(not_found(sandbox_id));
+  if (found == actors_.end()) return std::unexpected(sandbox_not_found(sandbox_id));
   return found->second.get();
 }
 

@@ -24,7 +24,7 @@ constexpr std::array<Unit, 8> kUnits = {{{"ns", 1},
                                          {"m", 60'000'000'000},
                                          {"h", 3'600'000'000'000}}};
 
-std::unexpected<Error> invalid(std::string_view text) {
+std::unexpected<Error> not_a_duration(std::string_view text) {
   return fail(Reason::InvalidArgument, "invalid duration \"" + std::string(text) +
                                            "\"; write for example 30m, 1h30m or 250ms");
 }
@@ -101,11 +101,11 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
     rest.remove_prefix(1);
   }
   if (rest == "0") return std::chrono::nanoseconds(0);
-  if (rest.empty()) return invalid(text);
+  if (rest.empty()) return not_a_duration(text);
   std::int64_t total = 0;
   while (!rest.empty()) {
     const auto term = take_term(rest);
-    if (!term || __builtin_add_overflow(total, *term, &total)) return invalid(text);
+    if (!term || __builtin_add_overflow(total, *term, &total)) return not_a_duration(text);
   }
   return std::chrono::nanoseconds(negative ? -total : total);
 }

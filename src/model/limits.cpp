@@ -9,7 +9,7 @@
 namespace agbox {
 namespace {
 
-std::unexpected<Error> invalid(std::string why) {
+std::unexpected<Error> not_a_limit(std::string why) {
   return fail(Reason::InvalidArgument, std::move(why));
 }
 
@@ -79,31 +79,32 @@ std::optional<int> unit_shift(const std::string& unit) {
 
 Result<CpuLimit> CpuLimit::parse(std::string_view text) {
   const auto value = parse_float(text);
-  if (!value) return invalid("not a number of CPUs; write for example 2 or 0.5");
-  if (!std::isfinite(*value)) return invalid("must be a finite number");
-  if (*value <= 0) return invalid("must be > 0");
+  if (!value) return not_a_limit("not a number of CPUs; write for example 2 or 0.5");
+  if (!std::isfinite(*value)) return not_a_limit("must be a finite number");
+  if (*value <= 0) return not_a_limit("must be > 0");
   const double millicores = std::floor(*value * 1000);
-  if (millicores < 1) return invalid("must resolve to at least 1 millicore (0.001)");
-  if (millicores > 1e12) return invalid("must be at most 1000000000 CPUs");
+  if (millicores < 1) return not_a_limit("must resolve to at least 1 millicore (0.001)");
+  if (millicores > 1e12) return not_a_limit("must be at most 1000000000 CPUs");
   return CpuLimit(static_cast<std::int64_t>(millicores));
 }
 
 Result<ByteLimit> ByteLimit::parse(std::string_view text) {
   const std::size_t last = text.find_last_of("0123456789. ");
-  if (last == std::string_view::npos) return invalid("invalid size: '" + std::string(text) + "'");
+  if (last == std::string_view::npos)
+    return not_a_limit("invalid size: '" + std::string(text) + "'");
   const bool spaced = text[last] == ' ';
   const std::string_view number = text.substr(0, spaced ? last : last + 1);
   const std::string_view unit = text.substr(last + 1);
   const auto value = parse_float(number);
   if (!value || !std::isfinite(*value)) {
-    return invalid("invalid size: '" + std::string(text) + "'; write for example 512m or 4g");
+    return not_a_limit("invalid size: '" + std::string(text) + "'; write for example 512m or 4g");
   }
-  if (*value < 0) return invalid("invalid size: '" + std::string(text) + "'");
+  if (*value < 0) return not_a_limit("invalid size: '" + std::string(text) + "'");
   const auto shift = unit_shift(lower_case(unit));
-  if (!shift) return invalid("invalid suffix: '" + std::string(unit) + "'");
+  if (!shift) return not_a_limit("invalid suffix: '" + std::string(unit) + "'");
   const double bytes = std::ldexp(*value, *shift);
-  if (bytes >= 9223372036854775808.0) return invalid("must be below 8 EiB");
-  if (bytes < 1) return invalid("must be > 0");
+  if (bytes >= 9223372036854775808.0) return not_a_limit("must be below 8 EiB");
+  if (bytes < 1) return not_a_limit("must be > 0");
   return ByteLimit(static_cast<std::int64_t>(bytes));
 }
 

@@ -21,10 +21,6 @@ Result<std::string> serialize(const Message& message) {
                                     " that cannot be read back: it has text that is not UTF-8");
 }
 
-Error sandbox_not_found(const std::string& id) {
-  return {Reason::SandboxNotFound, "sandbox " + id + " was not found", {{"sandbox_id", id}}};
-}
-
 }  // namespace
 
 SqlResult<ChangeWriter> ChangeWriter::prepare(sqlite::Connection& connection, const Clock& clock) {
@@ -226,10 +222,7 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::UpdateExec& update, C
   AGBOX_TRY(record, serialize(update.record));
   AGBOX_TRY_VOID(
       sql_.update_exec.run(std::int64_t{update.state}, ended_at, Blob{record}, update.exec_id));
-  if (connection_.rows_changed() == 0) {
-    return std::unexpected(Error(Reason::ExecNotFound, "exec " + update.exec_id + " was not found",
-                                 {{"exec_id", update.exec_id}}));
-  }
+  if (connection_.rows_changed() == 0) return std::unexpected(exec_not_found(update.exec_id));
   return {};
 }
 

@@ -30,10 +30,6 @@ ExecRow exec_row(const Rows& rows) {
           .record = rows.bytes(4)};
 }
 
-Error sandbox_not_found(const std::string& id) {
-  return {Reason::SandboxNotFound, "sandbox " + id + " was not found", {{"sandbox_id", id}}};
-}
-
 }  // namespace
 
 SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection connection,
@@ -167,9 +163,7 @@ Result<EventPage> StoreReader::event_page(const std::string& sandbox_id, std::ui
 Result<ExecRecord> StoreReader::exec(const std::string& exec_id) {
   Rows rows = exec_.query(exec_id);
   AGBOX_TRY(found, reading(rows.next()));
-  if (!found) {
-    return fail(Reason::ExecNotFound, "exec " + exec_id + " was not found", {{"exec_id", exec_id}});
-  }
+  if (!found) return std::unexpected(exec_not_found(exec_id));
   return decode_exec(exec_row(rows));
 }
 
