@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -21,6 +20,7 @@
 #include "base/check.h"
 #include "store/sqlite.h"
 #include "store/store.h"
+#include "support/callback_thread.h"
 
 namespace agbox {
 namespace {
@@ -83,42 +83,6 @@ Metrics measure(int writers, int appends_each, const AppendDurably& append) {
           {"p50_us", percentile(0.50)},
           {"p99_us", percentile(0.99)}};
 }
-
-// The thread that gets the store's callbacks, as the daemon's control thread does.
-class CallbackThread {
- public:
-  CallbackThread() : thread_([this] { run(); }) {}
-  ~CallbackThread() {
-    post({});
-    thread_.join();
-  }
-  void post(std::function<void()> function) {
-    {
-      const std::scoped_lock lock(mutex_);
-      functions_.push_back(std::move(function));
-    }
-    arrived_.notify_one();
-  }
-
- private:
-  void run() {
-    while (true) {
-      std::function<void()> function;
-      {
-        std::unique_lock lock(mutex_);
-        arrived_.wait(lock, [&] { return !functions_.empty(); });
-        function = std::move(functions_.front());
-        functions_.pop_front();
-      }
-      if (!function) return;
-      function();
-    }
-  }
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<std::function<void()>> functions_;
-  std::thread thread_;
-};
 
 // What one writer waits on for its own change.
 class Answer {

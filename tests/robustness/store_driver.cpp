@@ -19,14 +19,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <fstream>
 #include <future>
 #include <map>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -37,6 +34,7 @@
 #include "robustness/forgetful_vfs.h"
 #include "store/schema.h"
 #include "store/store.h"
+#include "support/callback_thread.h"
 
 namespace agbox {
 namespace {
@@ -49,38 +47,6 @@ void say(const std::string& line) {
   AGBOX_CHECK(::write(STDOUT_FILENO, text.data(), text.size()) == static_cast<ssize_t>(text.size()),
               "write to stdout");
 }
-
-// The thread on which the store's callbacks run.
-class CallbackThread {
- public:
-  CallbackThread() : thread_([this] { run(); }) {}
-  ~CallbackThread() {
-    post({});
-    thread_.join();
-  }
-  void post(std::function<void()> function) {
-    const std::scoped_lock lock(mutex_);
-    functions_.push_back(std::move(function));
-    arrived_.notify_one();
-  }
-
- private:
-  void run() {
-    while (true) {
-      std::unique_lock lock(mutex_);
-      arrived_.wait(lock, [&] { return !functions_.empty(); });
-      auto function = std::move(functions_.front());
-      functions_.pop_front();
-      lock.unlock();
-      if (!function) return;
-      function();
-    }
-  }
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<std::function<void()>> functions_;
-  std::thread thread_;
-};
 
 struct Settings {
   std::string path;
