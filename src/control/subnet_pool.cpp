@@ -9,15 +9,19 @@
 
 namespace agbox {
 
+std::vector<Ipv4Network> host_routes(std::string_view our_bridges) {
+  std::ifstream file("/proc/net/route");
+  const std::string routes{std::istreambuf_iterator<char>(file), {}};
+  return read_host_routes(routes, our_bridges);
+}
+
 Result<Ipv4Network> SubnetPool::choose(const std::vector<std::string>& engine_subnets) {
   std::vector<Ipv4Network> occupied(taken_.begin(), taken_.end());
   for (const std::string& text : engine_subnets) {
     if (const auto network = parse_ipv4_network(text)) occupied.push_back(*network);
   }
-  // Read each time: routes come and go with VPNs. Without the file there is nothing to avoid.
-  std::ifstream file("/proc/net/route");
-  const std::string routes{std::istreambuf_iterator<char>(file), {}};
-  for (const Ipv4Network& route : read_host_routes(routes, our_bridges_)) occupied.push_back(route);
+  // Read each time: routes come and go with VPNs.
+  for (const Ipv4Network& route : host_routes(our_bridges_)) occupied.push_back(route);
 
   const auto chosen = next_free_network(pool_, previous_, occupied);
   if (!chosen) {

@@ -6,12 +6,17 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "model/ipv4.h"
 
 namespace agbox {
+
+// As they are now, without default routes and without those over interfaces whose name begins with
+// `our_bridges`. Where the kernel does not show them there is nothing to avoid.
+std::vector<Ipv4Network> host_routes(std::string_view our_bridges);
 
 class SubnetPool {
  public:

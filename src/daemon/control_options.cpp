@@ -8,9 +8,9 @@
 #include <iterator>
 #include <system_error>
 
+#include "control/subnet_pool.h"
 #include "docker/engine_endpoint.h"
 #include "guestlink/guest_program.h"
-#include "model/host_routes.h"
 #include "model/object_names.h"
 #include "model/resolv_conf.h"
 #include "model/sandbox_subnet.h"
@@ -59,8 +59,7 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
 Result<ControlOptions> control_options(const Configuration& configuration,
                                        const Environment& environment) {
   // Other daemons' sandboxes may live in the same pool: each takes what is free there.
-  const auto routes = read_host_routes(read_file("/proc/net/route"), kBridgePrefix);
-  AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, routes));
+  AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, host_routes(kBridgePrefix)));
   AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
   AGBOX_TRY_VOID(make_folder(configuration.state_root));
   std::error_code problem;
