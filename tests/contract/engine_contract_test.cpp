@@ -276,11 +276,11 @@ TEST_P(EngineContract, NetworkInspect_NotFound) {
 TEST_P(EngineContract, NetworkList_Succeeds) {
   const std::string id = must(client_->create_network(network_spec("net", 0)));
   NetworkSpec other = network_spec("two", 1);
-  other.labels[kSandboxIdLabel] = "another";
+  other.labels[sandbox_label()] = "another";
   must(client_->create_network(other));
   const auto found = must(client_->list_networks(owner_.labels()));
   EXPECT_THAT(found, ElementsAre(Field(&NetworkSeen::id, id)));
-  EXPECT_EQ(must(client_->list_networks({{kInstanceLabel, owner_.instance}})).size(), 2U);
+  EXPECT_EQ(must(client_->list_networks({{instance_label(), owner_.instance}})).size(), 2U);
   must(client_->remove_networks_of({.instance = owner_.instance}));
 }
 
@@ -386,7 +386,7 @@ TEST_P(EngineContract, ContainerInspect_NotFound) {
 TEST_P(EngineContract, ContainerList_Succeeds) {
   const std::string id = must(client_->create_container(spec("one")));
   ContainerSpec other = spec("two");
-  other.labels[kSandboxIdLabel] = "another";
+  other.labels[sandbox_label()] = "another";
   must(client_->create_container(other));
   const auto found = must(client_->list_containers(owner_.labels()));
   ASSERT_EQ(found.size(), 1U);
@@ -570,11 +570,11 @@ TEST_P(EngineContract, ExecInspect_NotFound) {
 
 TEST_P(EngineContract, Events_Succeeds) {
   EngineStream stream = must(
-      client_->open_events({.labels = {{kInstanceLabel, owner_.instance}, {kSandboxIdLabel, ""}},
+      client_->open_events({.labels = {{instance_label(), owner_.instance}, {sandbox_label(), ""}},
                             .types = {"container"},
                             .actions = {"die", "start"}}));
   ContainerSpec foreign = spec("foreign");
-  foreign.labels = {{kInstanceLabel, "another"}, {kSandboxIdLabel, "contract"}};
+  foreign.labels = {{instance_label(), "another"}, {sandbox_label(), "contract"}};
   const std::string foreign_id = must(client_->create_container(foreign));
   must(client_->start_container(foreign_id));
   const std::string id = running("one");
@@ -594,7 +594,7 @@ TEST_P(EngineContract, Events_Succeeds) {
   EXPECT_EQ(events[1].type, "container");
   EXPECT_THAT(events[1].attributes, Contains(Pair("exitCode", "137")));
   EXPECT_THAT(events[1].attributes, Contains(Pair("name", name("one"))));
-  EXPECT_THAT(events[1].attributes, Contains(Pair(kSandboxIdLabel, "contract")));
+  EXPECT_THAT(events[1].attributes, Contains(Pair(sandbox_label(), "contract")));
   EXPECT_TRUE(events[1].occurred_at);
 }
 
@@ -645,7 +645,7 @@ TEST_P(OwnedObjects, ANameThatIsNotOursIsNamedAndLeftAlone) {
 TEST_P(OwnedObjects, RemovalTakesAllOfOneSandboxAndNothingElse) {
   for (int i = 0; i < 3; ++i) running("one" + std::to_string(i));
   ContainerSpec other = spec("other");
-  other.labels[kSandboxIdLabel] = "another";
+  other.labels[sandbox_label()] = "another";
   const std::string kept = must(client_->create_container(other));
   must(client_->remove_containers_of(owner_));
   EXPECT_THAT(must(client_->list_containers(owner_.labels())), IsEmpty());

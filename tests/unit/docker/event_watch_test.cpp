@@ -42,7 +42,7 @@ class EventWatchTest : public testing::Test {
         .reconcile_due = [this] { ++reconciles_; },
         .event = [this](const EngineEvent& event) { events_.push_back(event); },
         .lost = [this](const EngineError& error) { losses_.push_back(error.message()); }};
-    EventWatchOptions options{.filter = {.labels = {{kInstanceLabel, "i1"}},
+    EventWatchOptions options{.filter = {.labels = {{instance_label(), "i1"}},
                                          .types = {"container"},
                                          .actions = {"die", "oom"}},
                               .first_wait = first_wait};
@@ -56,7 +56,7 @@ class EventWatchTest : public testing::Test {
   }
 
   void die(const std::string& name, const std::string& instance) {
-    ContainerSpec spec{.name = name, .image = "busybox", .labels = {{kInstanceLabel, instance}}};
+    ContainerSpec spec{.name = name, .image = "busybox", .labels = {{instance_label(), instance}}};
     const auto id = loop_.run(client_.create_container(spec));
     ASSERT_TRUE(id);
     ASSERT_TRUE(loop_.run(client_.start_container(*id)));

@@ -53,7 +53,7 @@ TEST_F(OwnedObjectsTest, ALostAnswerOfARemovalIsMadeGoodByAskingAgain) {
 
 TEST_F(OwnedObjectsTest, AForeignContainerUnderOurNameIsNeverRemoved) {
   ContainerSpec foreign = container_;
-  foreign.labels = {{kInstanceLabel, "i2"}, {kSandboxIdLabel, "s1"}};
+  foreign.labels = {{instance_label(), "i2"}, {sandbox_label(), "s1"}};
   ASSERT_TRUE(loop_.run(client_.create_container(foreign)));
   const auto created = loop_.run(client_.ensure_container(owner_, container_));
   ASSERT_FALSE(created);
@@ -77,10 +77,10 @@ TEST_F(OwnedObjectsTest, LabelsAreCheckedAgainAfterTheEnginesFilter) {
 
 TEST_F(OwnedObjectsTest, NoInstanceOwnsNothing) {
   EXPECT_FALSE(ObjectOwner{.instance = ""}.owns({}));
-  EXPECT_FALSE(ObjectOwner{.instance = ""}.owns({{kInstanceLabel, ""}}));
-  EXPECT_FALSE(owner_.owns({{kInstanceLabel, "i1"}}));
-  EXPECT_TRUE(owner_.owns({{kInstanceLabel, "i1"}, {kSandboxIdLabel, "s1"}}));
-  EXPECT_TRUE(ObjectOwner{.instance = "i1"}.owns({{kInstanceLabel, "i1"}}));
+  EXPECT_FALSE(ObjectOwner{.instance = ""}.owns({{instance_label(), ""}}));
+  EXPECT_FALSE(owner_.owns({{instance_label(), "i1"}}));
+  EXPECT_TRUE(owner_.owns({{instance_label(), "i1"}, {sandbox_label(), "s1"}}));
+  EXPECT_TRUE(ObjectOwner{.instance = "i1"}.owns({{instance_label(), "i1"}}));
 }
 
 TEST_F(OwnedObjectsTest, RemovalsGoOnSideBySideAndOneFailureDoesNotStopTheOthers) {
