@@ -20,7 +20,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const CallOptions kSoon{.deadline = 40ms};
+// Long enough for the call to reach the engine on a busy machine.
+const CallOptions kSoon{.deadline = 400ms};
 
 class EngineTransportTest : public testing::Test {
  protected:
