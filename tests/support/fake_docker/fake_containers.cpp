@@ -247,7 +247,7 @@ std::optional<ExecOutcome> Engine::run_exec(std::string_view exec_id, Reply& pro
                            "Error: Exec command " + exec.id + " has already run\r\n"};
   }
   Container& container = containers.at(exec.container_id);
-  const ExecOutcome outcome = on_exec ? on_exec(container, exec.command) : ExecOutcome{};
+  ExecOutcome outcome = on_exec ? on_exec(container, exec.command) : ExecOutcome{};
   exec.exit_code = outcome.exit_code;
   return outcome;
 }

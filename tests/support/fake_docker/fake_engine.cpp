@@ -69,7 +69,8 @@ Image* Engine::find_image(std::string_view reference) {
 }
 
 Image& Engine::add_image(std::string_view reference, json::object config) {
-  Image image{.id = "sha256:" + new_id(), .names = {canonical(reference)}, .config = config};
+  Image image{
+      .id = "sha256:" + new_id(), .names = {canonical(reference)}, .config = std::move(config)};
   return images[image.id] = std::move(image);
 }
 
@@ -172,7 +173,7 @@ Reply Engine::info_reply() const {
 }
 
 void Engine::emit(std::string_view type, std::string_view action, const std::string& object_id,
-                  std::map<std::string, std::string> attributes) {
+                  const std::map<std::string, std::string>& attributes) {
   if (!on_event) return;
   on_event({{"Type", type},
             {"Action", action},
@@ -185,7 +186,7 @@ void Engine::emit(std::string_view action, const Container& container,
   more.insert(container.labels.begin(), container.labels.end());
   more["name"] = container.name;
   more["image"] = text_at(container.spec, "Image");
-  emit("container", action, container.id, std::move(more));
+  emit("container", action, container.id, more);
 }
 
 }  // namespace agbox::fake

@@ -147,7 +147,7 @@ class Engine {
   Reply version_reply() const;
   Reply info_reply() const;
   void emit(std::string_view type, std::string_view action, const std::string& id,
-            std::map<std::string, std::string> attributes);
+            const std::map<std::string, std::string>& attributes);
   void emit(std::string_view action, const Container& container,
             std::map<std::string, std::string> more = {});
   std::string new_id();

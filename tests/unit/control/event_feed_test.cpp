@@ -130,9 +130,9 @@ TEST_F(EventFeedTest, AStalledFollowerSlowsNobodyAndCostsAFewEvents) {
   make_history(1);
   const auto stalled = follow(0);
   const auto quick = follow(0);
-  for (int i = 0; i < 20; ++i) {
+  for (std::size_t round = 1; round <= 20; ++round) {
     publish(50);
-    take_until(*quick, static_cast<std::size_t>(1 + 50 * (i + 1)));
+    take_until(*quick, 1 + 50 * round);
   }
   std::size_t kept = 0;
   for (std::uint64_t sequence = 1; sequence <= feed_->newest(); ++sequence) {

@@ -57,7 +57,7 @@ class GuestLinksTest : public testing::Test {
   // Runs until the story is told; a story that hangs fails.
   void run(awaitable<void> story) {
     bool told = false;
-    asio::co_spawn(io_, std::move(story), [&](std::exception_ptr failure) {
+    asio::co_spawn(io_, std::move(story), [&](const std::exception_ptr& failure) {
       told = true;
       if (failure) std::rethrow_exception(failure);
     });

@@ -27,7 +27,7 @@ using awaitable = asio::awaitable<T>;
 
 class ScriptedGuest {
  public:
-  explicit ScriptedGuest(asio::any_io_executor executor) : socket_(executor) {}
+  explicit ScriptedGuest(const asio::any_io_executor& executor) : socket_(executor) {}
 
   awaitable<bool> connect(std::filesystem::path folder) {
     reader_ = guestwire::FrameReader(guestwire::kMaxFrame);

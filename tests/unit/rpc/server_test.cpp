@@ -113,7 +113,7 @@ void expect_unimplemented(const grpc::Status& status, const std::string& method)
 }
 
 TEST_F(ServerTest, WhatIsNotBuiltYetSaysSo) {
-  const auto call = [&](auto method, auto request, auto response, const std::string& name) {
+  const auto call = [&](auto method, const auto& request, auto response, const std::string& name) {
     grpc::ClientContext context;
     expect_unimplemented((stub_.get()->*method)(&context, request, &response), name);
   };
