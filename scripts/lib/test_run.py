@@ -2,7 +2,8 @@
 """The run behind scripts/test: steps in a fixed order, one tally, one closing line.
 
 Checks come first because they are cheap, builds that several steps need come before those steps,
-fuzzing comes last because it needs a build of its own. A step that fails never hides the next.
+fuzzing comes late because it needs a build of its own, clang-tidy last because it looks at what the
+builds compile. A step that fails never hides the next.
 """
 import argparse
 import os
@@ -112,10 +113,12 @@ class Run:
         self.step("pytest", work)
 
     def tidy(self) -> None:
-        if not self.build("asan"):
-            return
-        # Ten minutes of two cores: too much for every run. scripts/check looks at what was changed.
-        self.check("clang-tidy", ["scripts/tidy", "--build", "build/asan"])
+        # asan has nearly every file, release the benchmarks, fuzz its targets.
+        builds = [preset for preset in ("asan", "release", "fuzz") if self.built.get(preset)]
+        if builds:
+            command = ["scripts/tidy", *(f"--build=build/{preset}" for preset in builds)]
+            command += ["--costly"] if self.arguments.long else []
+            self.check("clang-tidy", command)
 
     def fuzz(self, seconds: int) -> None:
         if call(["cmake", "--preset", "fuzz"], quiet=True) != 0:
@@ -226,13 +229,13 @@ def main() -> int:
         run.check("seccomp profile", ["scripts/make-seccomp-profile", "--check"])
         run.check("documents", ["scripts/check-docs"])
     run.ctest("asan")
-    if arguments.long and not arguments.k:
-        run.tidy()
     if not arguments.fast:
         run.ctest("tsan", only=THREADED)
     run.pytest()
     if not arguments.fast and not arguments.k:
         run.fuzz(FUZZ_SECONDS_FULL if arguments.long else FUZZ_SECONDS_SHORT)
+    if not arguments.k:
+        run.tidy()
     return run.finish()
 
 
