@@ -226,6 +226,7 @@ def main() -> int:
         if (ROOT / "scripts" / "check-contract").exists():
             run.check("contract", ["scripts/check-contract"])
         run.check("engine calls", ["scripts/check-engine-contract"])
+        run.check("failpoints", ["scripts/check-failpoints"])
         run.check("seccomp profile", ["scripts/make-seccomp-profile", "--check"])
         run.check("documents", ["scripts/check-docs"])
     run.ctest("asan")

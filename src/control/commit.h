@@ -16,7 +16,7 @@ namespace agbox {
 namespace asio = boost::asio;
 
 inline asio::awaitable<Result<Committed>> commit(Store& store, Change change) {
-  auto start = [&store, &change](auto handler) {
+  auto start = [&store, change = std::move(change)](auto handler) mutable {
     // std::function wants something to copy, and a coroutine's handler can only be moved.
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
     store.append(std::move(change),

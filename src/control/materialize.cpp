@@ -45,13 +45,15 @@ asio::awaitable<Result<ImageSeen>> ensure_image(Services& services, const Sandbo
                                                 const Progress& progress) {
   const std::string image = facts.spec.create_spec.image();
   auto pulling = [&progress, image](const PullProgress& pull) { progress(describe(image, pull)); };
-  co_return co_await services.pulls.ensure_image(image, pulling, on_its_engine(facts));
+  co_return co_await step("create.image",
+                          services.pulls.ensure_image(image, pulling, on_its_engine(facts)));
 }
 
 // A subnet that nothing else uses; a create that is tried again keeps it.
 asio::awaitable<Result<>> ensure_subnet(Services& services, SandboxFacts& facts) {
   if (facts.subnet) co_return Result<>{};
-  AGBOX_CO_TRY(networks, co_await services.engine.list_networks({}, on_its_engine(facts)));
+  AGBOX_CO_TRY(networks, co_await step("create.subnet",
+                                       services.engine.list_networks({}, on_its_engine(facts))));
   std::vector<std::string> engine_subnets;
   for (const NetworkSeen& network : networks) {
     engine_subnets.insert(engine_subnets.end(), network.subnets.begin(), network.subnets.end());
@@ -64,10 +66,9 @@ asio::awaitable<Result<>> ensure_subnet(Services& services, SandboxFacts& facts)
 asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await ensure_subnet(services, facts));
   const std::string& instance = services.store.instance_id();
-  co_return co_await unbroken(
-      services.calls,
-      services.engine.ensure_network(owner_of(services, facts), network_settings(instance, facts),
-                                     on_its_engine(facts)));
+  auto call = services.engine.ensure_network(
+      owner_of(services, facts), network_settings(instance, facts), on_its_engine(facts));
+  co_return co_await step("create.network", unbroken(services.calls, std::move(call)));
 }
 
 asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxFacts& facts) {
@@ -77,11 +78,10 @@ asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxF
                             .link_folder = place.folder,
                             .exec_logs = exec_logs};
   const std::string& instance = services.store.instance_id();
-  AGBOX_CO_TRY(id, co_await unbroken(services.calls, services.engine.ensure_container(
-                                                         owner_of(services, facts),
-                                                         primary_settings(instance, facts, folders,
-                                                                          seccomp_profile()),
-                                                         on_its_engine(facts))));
+  auto call = services.engine.ensure_container(
+      owner_of(services, facts), primary_settings(instance, facts, folders, seccomp_profile()),
+      on_its_engine(facts));
+  AGBOX_CO_TRY(id, co_await step("create.container", unbroken(services.calls, std::move(call))));
   store::v1::Container& primary = facts.containers[""];
   primary.set_container_id(id);
   primary.set_guest_folder_device(place.identity.device);
@@ -105,10 +105,12 @@ asio::awaitable<Result<guestlink::GuestHello>> start_primary(Services& services,
                                                              SandboxFacts& facts,
                                                              const ImageSeen& image) {
   AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, image)));
-  AGBOX_CO_TRY_VOID(co_await services.engine.start_container(facts.containers[""].container_id(),
-                                                             on_its_engine(facts)));
-  AGBOX_CO_TRY(hello, co_await services.guests.hello(
-                          facts.sandbox_id, std::chrono::steady_clock::now() + kHelloLimit));
+  const std::string container_id = facts.containers[""].container_id();
+  AGBOX_CO_TRY_VOID(co_await step(
+      "create.start", services.engine.start_container(container_id, on_its_engine(facts))));
+  const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
+  AGBOX_CO_TRY(hello,
+               co_await step("create.hello", services.guests.hello(facts.sandbox_id, limit)));
   if (!hello.failure.empty()) {
     co_return fail(Reason::Internal, "the sandbox could not be prepared: " + hello.failure);
   }
@@ -118,10 +120,10 @@ asio::awaitable<Result<guestlink::GuestHello>> start_primary(Services& services,
 // What loads the engine, a few sandboxes at a time.
 asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
                                               const ImageSeen& image) {
-  AGBOX_CO_TRY(turn, co_await services.starts.enter());
-  AGBOX_STEP(network, "create.network", co_await ensure_network(services, facts));
-  AGBOX_STEP(container, "create.container", co_await ensure_primary(services, facts));
-  AGBOX_STEP(guest, "create.start", co_await start_primary(services, facts, image));
+  AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.enter()));
+  AGBOX_CO_TRY(network, co_await ensure_network(services, facts));
+  AGBOX_CO_TRY(container, co_await ensure_primary(services, facts));
+  AGBOX_CO_TRY(guest, co_await start_primary(services, facts, image));
   co_return network;
 }
 
@@ -132,10 +134,9 @@ asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const 
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(guestlink::new_secret());
   primary.set_start_count(primary.start_count() + 1);
-  AGBOX_CO_TRY(stored, co_await commit(
-                           services.store,
-                           {.mutations = {change::SetSubnet{facts.sandbox_id, facts.subnet},
-                                          change::PutContainer{facts.sandbox_id, "", primary}}}));
+  Change started{.mutations = {change::SetSubnet{facts.sandbox_id, facts.subnet},
+                               change::PutContainer{facts.sandbox_id, "", primary}}};
+  AGBOX_CO_TRY(stored, co_await step("create.store", commit(services.store, std::move(started))));
   const v1::CreateSpec& spec = facts.spec.create_spec;
   guestlink::GoOrder order{.secret = primary.secret(),
                            .entrypoint = {},
@@ -144,9 +145,9 @@ asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const 
                            .entrypoint_limit = kEntrypointLimit};
   if (!spec.bypass_entrypoint()) order.entrypoint = image.entrypoint;
   AGBOX_CO_TRY_VOID(services.guests.go(facts.sandbox_id, order));
-  AGBOX_CO_TRY(outcome, co_await services.guests.entrypoint(
-                            facts.sandbox_id, std::chrono::steady_clock::now() + kEntrypointLimit +
-                                                  kEntrypointSlack));
+  const auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
+  AGBOX_CO_TRY(outcome, co_await step("create.entrypoint",
+                                      services.guests.entrypoint(facts.sandbox_id, limit)));
   if (outcome.failure) co_return fail(Reason::Internal, outcome.failure->sentence());
   co_return Result<>{};
 }
@@ -154,11 +155,11 @@ asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const 
 }  // namespace
 
 asio::awaitable<Result<>> materialize(Services& services, SandboxFacts& facts, Progress progress) {
-  AGBOX_STEP(image, "create.image", co_await ensure_image(services, facts, progress));
+  AGBOX_CO_TRY(image, co_await ensure_image(services, facts, progress));
   AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));
-  AGBOX_STEP_VOID("create.isolation", co_await services.isolation.prove(network.bridge_name));
-  AGBOX_STEP_VOID("create.entrypoint", co_await let_go(services, facts, image));
-  co_return Result<>{};
+  AGBOX_CO_TRY_VOID(
+      co_await step("create.isolation", services.isolation.prove(network.bridge_name)));
+  co_return co_await let_go(services, facts, image);
 }
 
 }  // namespace agbox

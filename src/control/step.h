@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of an operation: awaits it, with a failpoint on both sides, and ends the operation with
-// its error. An operation that was given up ends at the next of these sides. `hold` at a failpoint
-// (see base/failpoint.h) waits until the operation is cancelled.
+// One await of an operation, with a failpoint on both sides. An operation that was given up ends at
+// the next of these sides. `hold` at a failpoint (see base/failpoint.h) waits until the operation
+// is cancelled. scripts/check-failpoints sees to it that materialize() and teardown() await nothing
+// of others without a step.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <expected>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
-#include "base/failpoint.h"
 #include "base/result.h"
 
 namespace agbox {
 
-// The failpoint as something to await. CANCELLED where the operation was given up, before or while
-// it held.
-boost::asio::awaitable<Result<>> pass_failpoint(std::string_view name);
+// The failpoint `step` + `side`. CANCELLED where the operation was given up, before or while it
+// held.
+boost::asio::awaitable<Result<>> pass_failpoint(std::string_view step, std::string_view side);
+
+// `work`, between the failpoints `name`.before and `name`.after.
+template <class T, class Failure>
+boost::asio::awaitable<Result<T>> step(std::string_view name,
+                                       boost::asio::awaitable<std::expected<T, Failure>> work) {
+  AGBOX_CO_TRY_VOID(co_await pass_failpoint(name, ".before"));
+  std::expected<T, Failure> done = co_await std::move(work);
+  if (!done) co_return std::unexpected<Error>(std::move(done.error()));
+  AGBOX_CO_TRY_VOID(co_await pass_failpoint(name, ".after"));
+  if constexpr (std::is_void_v<T>) {
+    co_return Result<T>{};
+  } else {
+    co_return std::move(*done);
+  }
+}
 
 }  // namespace agbox
-
-#define AGBOX_STEP(name, point, expression)                             \
-  AGBOX_CO_TRY_VOID(co_await ::agbox::pass_failpoint(point ".before")); \
-  AGBOX_CO_TRY(name, expression);                                       \
-  AGBOX_CO_TRY_VOID(co_await ::agbox::pass_failpoint(point ".after"))
-
-// The same where the step gives nothing.
-#define AGBOX_STEP_VOID(point, expression)                              \
-  AGBOX_CO_TRY_VOID(co_await ::agbox::pass_failpoint(point ".before")); \
-  AGBOX_CO_TRY_VOID(expression);                                        \
-  AGBOX_CO_TRY_VOID(co_await ::agbox::pass_failpoint(point ".after"))

@@ -14,16 +14,16 @@ namespace agbox {
 asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
   const ObjectOwner owner{.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
   const CallOptions options{.deadline = {}, .expected_engine = facts.created_with.engine_id()};
-  AGBOX_STEP_VOID("delete.containers",
-                  co_await services.engine.remove_containers_of(owner, options));
-  AGBOX_STEP_VOID("delete.networks", co_await services.engine.remove_networks_of(owner, options));
+  AGBOX_CO_TRY_VOID(
+      co_await step("delete.containers", services.engine.remove_containers_of(owner, options)));
+  AGBOX_CO_TRY_VOID(
+      co_await step("delete.networks", services.engine.remove_networks_of(owner, options)));
   // Last of all: the folder must outlive the container that has it mounted.
   AGBOX_CO_TRY_VOID(services.guests.forget(facts.sandbox_id));
 
-  AGBOX_STEP(stored, "delete.forget",
-             co_await commit(services.store,
-                             {.mutations = {change::ForgetContainers{facts.sandbox_id},
-                                            change::SetSubnet{facts.sandbox_id, std::nullopt}}}));
+  Change gone{.mutations = {change::ForgetContainers{facts.sandbox_id},
+                            change::SetSubnet{facts.sandbox_id, std::nullopt}}};
+  AGBOX_CO_TRY(stored, co_await step("delete.forget", commit(services.store, std::move(gone))));
   facts.containers.clear();
   if (facts.subnet) services.subnets.give_back(*facts.subnet);
   facts.subnet.reset();

@@ -4,7 +4,10 @@ has of them."""
 
 import contextlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -20,11 +23,13 @@ LABEL = "io.github.1996fanrui.agents-sandbox"
 PENDING, READY, FAILED, STOPPED, DELETING, DELETED = 1, 2, 3, 4, 5, 6
 PREPARING = 2  # the event
 
-# In the order of their passage; the names are those of control/materialize.cpp and teardown.cpp.
-CREATE_STEPS = ("image", "network", "container", "start", "isolation", "entrypoint")
-DELETE_STEPS = ("containers", "networks", "forget")
-CREATE_FAILPOINTS = [f"create.{s}.{side}" for s in CREATE_STEPS for side in ("before", "after")]
-DELETE_FAILPOINTS = [f"delete.{s}.{side}" for s in DELETE_STEPS for side in ("before", "after")]
+_ROOT = Path(__file__).resolve().parents[2]
+# Every failpoint of control/materialize.cpp and teardown.cpp.
+_FAILPOINTS = subprocess.run(
+    [sys.executable, str(_ROOT / "scripts" / "check-failpoints"), "--list"],
+    check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout.split()
+CREATE_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("create.")]
+DELETE_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("delete.")]
 
 _PATIENCE = 90  # of a stream, in seconds; a create takes about one
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <regex>
 
 #include "base/failpoint.h"
 #include "model/object_names.h"
@@ -192,6 +193,29 @@ void ControlTest::disarm() {
   failpoint::arm("");
 }
 
+namespace {
+
+// Of the steps that are written step("name", ...) in materialize() and teardown().
+std::vector<std::string> failpoints_in_the_source(std::string_view prefix) {
+  const std::regex pattern(R"re(\bstep\(\s*"([a-z_.]+)",)re");
+  std::vector<std::string> names;
+  for (const char* file : {"materialize.cpp", "teardown.cpp"}) {
+    std::ifstream in(fs::path(AGBOX_CONTROL_SOURCES) / file);
+    const std::string source{std::istreambuf_iterator<char>(in), {}};
+    for (std::sregex_iterator found(source.begin(), source.end(), pattern), end; found != end;
+         ++found) {
+      const std::string step = (*found)[1];
+      if (!step.starts_with(prefix)) continue;
+      names.push_back(step + ".before");
+      names.push_back(step + ".after");
+    }
+  }
+  EXPECT_FALSE(names.empty()) << "no step is found in " << AGBOX_CONTROL_SOURCES;
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::string> ControlTest::failpoints_of_a_life(std::string_view prefix) {
   failpoint::record_passages(true);
   create_ready("life-of-one");
@@ -202,7 +226,7 @@ std::vector<std::string> ControlTest::failpoints_of_a_life(std::string_view pref
   for (const std::string& name : failpoint::recorded_passages()) {
     if (name.starts_with(prefix)) names.push_back(name);
   }
-  EXPECT_FALSE(names.empty());
+  EXPECT_THAT(names, testing::UnorderedElementsAreArray(failpoints_in_the_source(prefix)));
   return names;
 }
 

@@ -75,7 +75,7 @@ class ControlTest : public testing::Test {
   void remove_held_at(const std::string& id, const std::string& failpoint);
   void wait_held_at(const std::string& failpoint);
   static void disarm();
-  // The failpoints that a whole life passes, whose names begin like this.
+  // The failpoints that a whole life passes, whose names begin like this. All that the source has.
   std::vector<std::string> failpoints_of_a_life(std::string_view prefix);
 
   // --- what is left ---

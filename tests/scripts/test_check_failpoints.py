@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each kind of fault is planted in a small tree, and scripts/check-failpoints names it."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "check-failpoints"
+MATERIALIZE = """
+asio::awaitable<Result<int>> ensure(Services& services) {
+  // A comment may say co_await engine.make() as it likes.
+  AGBOX_CO_TRY(made,
+               co_await step(
+                   "create.thing", services.engine.make()));
+  co_return made;
+}
+
+asio::awaitable<Result<>> materialize(Services& services) {
+  co_return co_await ensure(services);
+}
+"""
+TEARDOWN = """
+asio::awaitable<Result<>> teardown(Services& services) {
+  co_return co_await step("delete.thing", services.engine.remove());
+}
+
+asio::awaitable<Result<>> teardown_within(Services& services, int limit) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, limit);
+  co_return co_await (teardown(services) || timer.async_wait());
+}
+"""
+
+
+def check(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, str(SCRIPT), "--root", str(root), *arguments], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+
+
+def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) -> Path:
+    folder = root / "src" / "control"
+    folder.mkdir(parents=True)
+    (folder / "materialize.cpp").write_text(materialize)
+    (folder / "teardown.cpp").write_text(teardown)
+    return root
+
+
+def test_a_step_has_a_failpoint_on_both_sides(tmp_path):
+    listed = check(plant(tmp_path), "--list")
+    assert listed.returncode == 0
+    assert listed.stdout.split() == ["create.thing.before", "create.thing.after",
+                                     "delete.thing.before", "delete.thing.after"]
+
+
+@pytest.mark.parametrize("awaited", ["services.engine.make()", "make(services)",
+                                     "unbroken(services.calls, step(\"create.x\", make()))"])
+def test_an_await_without_a_step_is_named_with_its_line(tmp_path, awaited):
+    bare = MATERIALIZE.replace("co_await ensure(services)", f"co_await {awaited}")
+    result = check(plant(tmp_path, bare))
+    assert result.returncode == 1
+    assert "src/control/materialize.cpp:11: co_await " + awaited in result.stdout
+
+
+def test_a_name_is_used_once(tmp_path):
+    result = check(plant(tmp_path, teardown=TEARDOWN.replace("delete.thing", "create.thing")))
+    assert result.returncode == 1
+    assert "src/control/teardown.cpp:3: the name create.thing is used twice" in result.stdout
+
+
+def test_a_file_without_steps_is_a_fault(tmp_path):
+    result = check(plant(tmp_path, teardown="// nothing\n"))
+    assert result.returncode == 1
+    assert "src/control/teardown.cpp: no step was found" in result.stdout
+
+
+def test_the_tree_passes():
+    result = check(ROOT)
+    assert result.returncode == 0, result.stdout
