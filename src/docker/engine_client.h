@@ -34,7 +34,7 @@ struct RemoveOptions {
 
 struct LogOptions {
   int last_lines = 1000;
-  std::size_t kept_per_stream = 64 * 1024;
+  std::size_t kept_per_stream = 64UL * 1024;
 };
 
 struct PullOptions {
