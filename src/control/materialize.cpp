@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/materialize.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "control/step.h"
 #include "control/unbroken_call.h"
 #include "isolation/seccomp_profile.h"
+#include "model/ipv4.h"
 #include "model/object_names.h"
 
 namespace agbox {
@@ -49,26 +51,47 @@ asio::awaitable<Result<ImageSeen>> ensure_image(Services& services, const Sandbo
                           services.pulls.ensure_image(image, pulling, on_its_engine(facts)));
 }
 
-// A subnet that nothing else uses; a create that is tried again keeps it.
-asio::awaitable<Result<>> ensure_subnet(Services& services, SandboxFacts& facts) {
-  if (facts.subnet) co_return Result<>{};
-  AGBOX_CO_TRY(networks, co_await step("create.subnet",
-                                       services.engine.list_networks({}, on_its_engine(facts))));
-  std::vector<std::string> engine_subnets;
+// The subnets of all networks that are not this sandbox's own.
+std::vector<std::string> subnets_of_others(const std::vector<NetworkSeen>& networks,
+                                           const ObjectOwner& owner) {
+  std::vector<std::string> subnets;
   for (const NetworkSeen& network : networks) {
-    engine_subnets.insert(engine_subnets.end(), network.subnets.begin(), network.subnets.end());
+    if (owner.owns(network.labels)) continue;
+    subnets.insert(subnets.end(), network.subnets.begin(), network.subnets.end());
   }
-  AGBOX_CO_TRY(subnet, services.subnets.choose(engine_subnets));
-  facts.subnet = subnet.text();
-  co_return Result<>{};
+  return subnets;
 }
 
+bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others) {
+  const auto ours = parse_ipv4_network(subnet);
+  return ours && std::ranges::any_of(others, [&ours](const std::string& text) {
+           const auto other = parse_ipv4_network(text);
+           return other && ours->overlaps(*other);
+         });
+}
+
+// A create that is tried again keeps its subnet. Which subnets the engine has given to others, with
+// no route on this host, is asked only when it refuses ours.
 asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxFacts& facts) {
-  AGBOX_CO_TRY_VOID(co_await ensure_subnet(services, facts));
-  const std::string& instance = services.store.instance_id();
-  auto call = services.engine.ensure_network(
-      owner_of(services, facts), network_settings(instance, facts), on_its_engine(facts));
-  co_return co_await step("create.network", unbroken(services.calls, std::move(call)));
+  const ObjectOwner owner = owner_of(services, facts);
+  std::vector<std::string> occupied;
+  while (true) {
+    if (!facts.subnet) {
+      AGBOX_CO_TRY(subnet, services.subnets.choose(occupied));
+      facts.subnet = subnet.text();
+    }
+    auto settings = network_settings(services.store.instance_id(), facts);
+    auto call = services.engine.ensure_network(owner, std::move(settings), on_its_engine(facts));
+    auto made = co_await step("create.network", unbroken(services.calls, std::move(call)));
+    if (made || made.error().reason() != Reason::Internal) co_return made;
+
+    AGBOX_CO_TRY(networks, co_await step("create.subnet",
+                                         services.engine.list_networks({}, on_its_engine(facts))));
+    occupied = subnets_of_others(networks, owner);
+    if (!overlaps_any(*facts.subnet, occupied)) co_return made;  // refused for another reason
+    services.subnets.give_back(*facts.subnet);
+    facts.subnet.reset();
+  }
 }
 
 asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxFacts& facts) {

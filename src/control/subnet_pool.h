@@ -23,9 +23,9 @@ class SubnetPool {
   SubnetPool(Ipv4Network pool, std::string our_bridges)
       : pool_(pool), our_bridges_(std::move(our_bridges)) {}
 
-  // Takes it. `engine_subnets` are the engine's own words; an IPv6 one is nothing that we could
-  // meet.
-  Result<Ipv4Network> choose(const std::vector<std::string>& engine_subnets);
+  // Takes it. `engine_subnets` are the engine's own words, where it was asked; an IPv6 one is
+  // nothing that we could meet.
+  Result<Ipv4Network> choose(const std::vector<std::string>& engine_subnets = {});
   void take(const std::string& subnet);
   void give_back(const std::string& subnet);
 

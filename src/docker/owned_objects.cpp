@@ -54,24 +54,16 @@ EngineAwaitable<> all_of(asio::any_io_executor executor, std::vector<EngineAwait
 EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, NetworkSpec spec,
                                                           CallOptions options) {
   add_labels(spec.labels, owner);
-  // Engines let two networks have one name, so ours is looked up first, by its labels.
-  const auto find_ours = [&]() -> EngineAwaitable<NetworkSeen> {
-    AGBOX_CO_TRY(networks, co_await list_networks(owner.labels(), options));
-    for (NetworkSeen& network : networks) {
-      if (network.name == spec.name && owner.owns(network.labels)) co_return std::move(network);
-    }
-    co_return engine_fail(EngineErrorKind::NotFound, "network " + spec.name + " does not exist");
-  };
-  EngineResult<NetworkSeen> found = co_await find_ours();
-  if (found || found.error().kind() != EngineErrorKind::NotFound) co_return found;
-
+  // An engine that would let two networks have one name still refuses the second one its subnet.
   EngineResult<std::string> created = co_await create_network(spec, options);
   if (created) co_return co_await inspect_network(*created, options);
   if (created.error().kind() != EngineErrorKind::Conflict) {
     co_return std::unexpected(std::move(created.error()));
   }
-  found = co_await find_ours();  // a twin of this call may have been quicker
-  if (found || found.error().kind() != EngineErrorKind::NotFound) co_return found;
+  AGBOX_CO_TRY(ours, co_await list_networks(owner.labels(), options));
+  for (NetworkSeen& network : ours) {
+    if (network.name == spec.name && owner.owns(network.labels)) co_return std::move(network);
+  }
   const EngineResult<NetworkSeen> foreign = co_await inspect_network(spec.name, options);
   if (foreign && foreign->name == spec.name) {
     co_return std::unexpected(taken("network", spec.name, foreign->id));

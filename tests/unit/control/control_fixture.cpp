@@ -18,6 +18,7 @@ using testing::IsEmpty;
 namespace {
 
 constexpr std::chrono::seconds kGuard{30};
+const std::string kForeign = "foreign-";
 
 }  // namespace
 
@@ -217,6 +218,7 @@ std::vector<std::string> failpoints_in_the_source(std::string_view prefix) {
 }  // namespace
 
 std::vector<std::string> ControlTest::failpoints_of_a_life(std::string_view prefix) {
+  occupy_all_subnets_but_the_last();
   failpoint::record_passages(true);
   create_ready("life-of-one");
   EXPECT_TRUE(remove("life-of-one").has_value());
@@ -238,9 +240,28 @@ std::vector<std::string> ControlTest::link_folders() const {
   return names;
 }
 
+void ControlTest::occupy_all_subnets_but_the_last() {
+  for (int i = 0; i < 15; ++i) {
+    const std::string name = kForeign + std::to_string(i);
+    const std::string subnet = "10.99.0." + std::to_string(16 * i) + "/28";
+    engine().answer(
+        {.method = "POST",
+         .path = "/networks/create",
+         .query = {},
+         .body = R"({"Name":")" + name + R"(","IPAM":{"Config":[{"Subnet":")" + subnet + R"("}]}})",
+         .registry_auth = {}});
+  }
+}
+
+std::vector<std::string> ControlTest::network_names() {
+  std::vector<std::string> names = docker_.network_names();
+  std::erase_if(names, [](const std::string& name) { return name.starts_with(kForeign); });
+  return names;
+}
+
 void ControlTest::expect_nothing_left() {
   EXPECT_THAT(docker_.container_names(), IsEmpty());
-  EXPECT_THAT(docker_.network_names(), IsEmpty());
+  EXPECT_THAT(network_names(), IsEmpty());
   EXPECT_THAT(link_folders(), IsEmpty());
 }
 

@@ -75,16 +75,22 @@ class ControlTest : public testing::Test {
   void remove_held_at(const std::string& id, const std::string& failpoint);
   void wait_held_at(const std::string& failpoint);
   static void disarm();
-  // The failpoints that a whole life passes, whose names begin like this. All that the source has.
+  // The failpoints that a whole life passes, whose names begin like this. All that the source has:
+  // from then on all subnets but one are somebody else's, so that a create comes by those too that
+  // are for a refused one.
   std::vector<std::string> failpoints_of_a_life(std::string_view prefix);
 
   // --- what is left ---
   std::vector<std::string> link_folders() const;
+  std::vector<std::string> network_names();  // without those of occupy_all_subnets_but_the_last()
   void expect_nothing_left();
 
   FakeDocker& docker() { return docker_; }
   fake::Engine& engine() { return docker_.engine(); }
   const fake::Container& primary(const std::string& id);
+  // With networks of the engine that no route of this host shows. So whatever is tried first is
+  // refused.
+  void occupy_all_subnets_but_the_last();
 
   ControlLoop loop_;
   ManualClock clock_;

@@ -52,7 +52,6 @@ TEST_P(EveryStepRefusedTest, FailsWithTheEnginesWordsAndLeavesNothing) {
 INSTANTIATE_TEST_SUITE_P(Create, EveryStepRefusedTest,
                          testing::Values(Refusal{"image_500", "GET /images/*/json", 500},
                                          Refusal{"pull_404", "POST /images/create", 404, "missing"},
-                                         Refusal{"networks_500", "GET /networks", 500},
                                          Refusal{"network_500", "POST /networks/create", 500},
                                          Refusal{"network_409", "POST /networks/create", 409},
                                          Refusal{"network_inspect_404", "GET /networks/*", 404},
@@ -122,6 +121,29 @@ TEST_F(CreateFailureTest, AnExecLogFolderThatCannotBeMadeIsTheSandboxsError) {
   std::ofstream(folder_.path() / "execs") << "in the way";
   EXPECT_THAT(failed("logless-1").error_message(), HasSubstr("create exec log directory"));
   expect_nothing_left();
+}
+
+TEST_F(CreateFailureTest, ASubnetThatTheEngineHasGivenToOthersIsNotTakenAndNotAFailure) {
+  occupy_all_subnets_but_the_last();
+  create_ready("beside-1");
+  EXPECT_EQ(engine().find_network("agbox-net-beside-1")->subnet, "10.99.0.240/28");
+  EXPECT_THAT(failed("beside-2").error_message(), HasSubstr("network.address_pool 10.99.0.0/24"));
+  EXPECT_EQ(network_names().size(), 1U);
+}
+
+TEST_F(CreateFailureTest, ANetworkIsRefusedForGoodWhereItsSubnetIsFree) {
+  docker().reply("POST /networks/create", 403, R"({"message":"networks have same bridge name"})");
+  const auto handle = failed("bridge-1");
+  EXPECT_THAT(handle.error_message(), HasSubstr("networks have same bridge name"));
+  EXPECT_EQ(docker().calls("POST /networks/create"), 1);
+}
+
+TEST_F(CreateFailureTest, AnEngineThatDoesNotSayWhichSubnetsItHasIsTheSandboxsError) {
+  occupy_all_subnets_but_the_last();
+  docker().reply("GET /networks", 500, R"({"message":"no space left on device"})", 2);
+  const auto handle = failed("unlisted-1");
+  EXPECT_THAT(handle.error_message(), HasSubstr("no space left on device"));
+  run_until([&] { return network_names().empty(); });
 }
 
 TEST_F(CreateFailureTest, AnEmptyPoolIsTheSandboxsError) {

@@ -10,8 +10,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // In the order of a create and a delete; the name of the calls that a fault is set for.
-constexpr const char* kCreateCalls[] = {"GET /images/*/json",      "GET /networks",
-                                        "POST /networks/create",   "GET /networks/*",
+constexpr const char* kCreateCalls[] = {"GET /images/*/json",      "POST /networks/create",
+                                        "GET /networks",           "GET /networks/*",
                                         "POST /containers/create", "POST /containers/*/start"};
 constexpr const char* kDeleteCalls[] = {"GET /containers/json", "DELETE /containers/*",
                                         "GET /networks", "DELETE /networks/*"};
@@ -28,6 +28,7 @@ class EngineAbsenceTest : public ControlTest {
   }
   // Each call of a life once, with the fault that `set` sets for it.
   void live_with_faults(const std::function<void(const char*)>& set) {
+    occupy_all_subnets_but_the_last();  // so that the engine is asked for its networks too
     int number = 0;
     for (const char* call : kCreateCalls) {
       SCOPED_TRACE(call);
@@ -65,6 +66,7 @@ TEST_F(EngineAbsenceTest, AnAnswerThatIsNonsenseAtAnyCallIsNoFailure) {
 }
 
 TEST_F(EngineAbsenceTest, AnEngineThatHangsAndDiesInTheMiddleIsWaitedFor) {
+  occupy_all_subnets_but_the_last();
   int number = 0;
   for (const char* call : kCreateCalls) {
     SCOPED_TRACE(call);
@@ -83,6 +85,8 @@ TEST_F(EngineAbsenceTest, AnEngineThatHangsAndDiesInTheMiddleIsWaitedFor) {
     EXPECT_EQ(state(id), v1::SANDBOX_STATE_PENDING);
     docker().listen();
     wait_for_state(id, v1::SANDBOX_STATE_READY);
+    ASSERT_TRUE(remove(id).has_value());  // it has the only subnet
+    wait_for_state(id, v1::SANDBOX_STATE_DELETED);
   }
 }
 

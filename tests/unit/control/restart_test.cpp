@@ -32,7 +32,7 @@ TEST_F(RestartTest, ACreateThatWasInterruptedAnywhereStartsOver) {
     EXPECT_THAT(event_types(id), ElementsAre(v1::SANDBOX_ACCEPTED, v1::SANDBOX_PREPARING,
                                              v1::SANDBOX_PREPARING, v1::SANDBOX_READY));
     EXPECT_EQ(docker().container_names().size(), 1U);
-    EXPECT_EQ(docker().network_names().size(), 1U);
+    EXPECT_EQ(network_names().size(), 1U);
     ASSERT_TRUE(remove(id).has_value());
     wait_for_state(id, v1::SANDBOX_STATE_DELETED);
     expect_nothing_left();

@@ -156,9 +156,9 @@ TEST_F(SandboxLifeTest, ACreateAsksTheEngineForNothingTwice) {
   docker().forget_calls();
   create_ready("frugal-1");
   EXPECT_THAT(docker().call_log(),
-              ElementsAre("GET /images/busybox/json", "GET /networks", "GET /networks",
-                          "POST /networks/create", testing::StartsWith("GET /networks/"),
-                          "POST /containers/create", testing::EndsWith("/start")));
+              ElementsAre("GET /images/busybox/json", "POST /networks/create",
+                          testing::StartsWith("GET /networks/"), "POST /containers/create",
+                          testing::EndsWith("/start")));
 }
 
 // P2: a subscriber of a quiet sandbox costs nothing.
