@@ -117,7 +117,11 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
     if (!accepted) return reply(std::unexpected(accepted.error()));
     SandboxActor& created = **actor;
     actors_.emplace(created.id(), std::move(*actor));
-    reply(created.handle());
+    // As it was accepted, though it was told in the same change that it is being prepared: whoever
+    // subscribes from here hears all that came after.
+    v1::SandboxHandle handle = created.handle();
+    handle.set_last_event_sequence(1);
+    reply(std::move(handle));
     created.begin();
   });
 }

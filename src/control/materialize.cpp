@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "control/commit.h"
 #include "control/container_settings.h"
 #include "control/exec_logs.h"
 #include "control/step.h"
@@ -150,16 +149,11 @@ asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& 
   co_return network;
 }
 
-// Stores what a later daemon needs to know of this start, its secret above all, then lets the
-// image's entrypoint and the caller's command run. Nothing is stored earlier: a create that is
-// interrupted starts over, and what it made is found by its labels.
+// Lets the image's entrypoint and the caller's command run.
 asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const ImageSeen& image) {
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(guestlink::new_secret());
   primary.set_start_count(primary.start_count() + 1);
-  Change started{.mutations = {change::SetSubnet{facts.sandbox_id, facts.subnet},
-                               change::PutContainer{facts.sandbox_id, "", primary}}};
-  AGBOX_CO_TRY(stored, co_await step("create.store", commit(services.store, std::move(started))));
   const v1::CreateSpec& spec = facts.spec.create_spec;
   guestlink::GoOrder order{.secret = primary.secret(),
                            .entrypoint = {},

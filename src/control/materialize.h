@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings a sandbox from accepted to ready. Safe to run again from the top: each step finds what an
-// earlier run has made. `facts` is kept true whatever happens, and what it says was stored before
-// it was used.
+// earlier run has made. `facts` is kept true whatever happens.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

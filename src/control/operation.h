@@ -18,7 +18,8 @@ enum class OperationKind {
   Delete,
 };
 
-// Everything that is known of a sandbox's objects. What changes here is stored before it is used.
+// Everything that is known of a sandbox's objects. It is stored together with how the operation
+// ended: one that is interrupted starts over, and finds what it made by its labels.
 struct SandboxFacts {
   std::string sandbox_id;
   SandboxSpec spec;

@@ -24,6 +24,7 @@ constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
 // A create that takes the daemon down with it is not tried for ever.
 constexpr std::uint32_t kMostAttempts = 3;
 constexpr auto kCleanUpLimit = 30s;
+constexpr const char* kMaterialize = "materialize";  // the phase
 
 google::protobuf::Timestamp to_timestamp(WallTime time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(time.time_since_epoch().count());
@@ -93,6 +94,16 @@ const char* failure_code(Lifecycle state) {
       break;
   }
   return "SANDBOX_CREATE_FAILED";
+}
+
+// What a later daemon needs to know of the sandbox's objects, as the store keeps it.
+std::vector<Mutation> stored(const SandboxFacts& facts) {
+  std::vector<Mutation> mutations{change::SetSubnet{facts.sandbox_id, facts.subnet},
+                                  change::ForgetContainers{facts.sandbox_id}};
+  for (const auto& [name, container] : facts.containers) {
+    mutations.emplace_back(change::PutContainer{facts.sandbox_id, name, container});
+  }
+  return mutations;
 }
 
 // Whether the engine said no, as against not having been reached.
@@ -168,7 +179,10 @@ SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, SandboxReco
 
 void SandboxActor::accept(Reply reply) {
   log_.info("sandbox create accepted", {{"operation", "create"}});
-  record({event::Accepted{}}, {}, Urgency::NewWork, std::move(reply));
+  // It begins as soon as it is accepted, so both are one change.
+  has_prepared_ = true;
+  record({event::Accepted{}, event::Preparing{kMaterialize}}, {}, Urgency::NewWork,
+         std::move(reply));
 }
 
 void SandboxActor::recover() {
@@ -275,7 +289,7 @@ void SandboxActor::forget_spec() {
 }
 
 void SandboxActor::decide_and_record(const LifecycleCommand& command, std::vector<Mutation> also) {
-  auto decision = decide(id(), life_, command);
+  const auto decision = decide(id(), life_, command);
   AGBOX_CHECK(decision.has_value(), "an operation reports only while it is the current one");
   record(*decision, std::move(also), Urgency::GoesOn, {});
 }
@@ -311,7 +325,7 @@ void SandboxActor::work() {
   running_.emplace(Running{.kind = *wanted});
   if (*wanted == OperationKind::Create && !has_prepared_) {
     has_prepared_ = true;
-    decide_and_record(command::Prepare{"materialize"});
+    decide_and_record(command::Prepare{kMaterialize});
   }
   running_->cancel = services_.tasks.spawn("sandbox " + id(), run(*wanted));
 }
@@ -362,16 +376,19 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
 
 void SandboxActor::succeeded(OperationKind kind) {
   back_off_.reset();
+  std::vector<Mutation> facts = stored(facts_);
   switch (kind) {
     case OperationKind::Create:
       log_.info("sandbox ready", {{"operation", "create"}});
-      return decide_and_record(command::Succeed{});
+      return decide_and_record(command::Succeed{}, std::move(facts));
     case OperationKind::Delete:
       log_.info("sandbox deleted", {{"operation", "delete"}});
-      return decide_and_record(command::Succeed{}, {change::MarkDeleted{id(), next_event_time()}});
+      facts.emplace_back(change::MarkDeleted{id(), next_event_time()});
+      return decide_and_record(command::Succeed{}, std::move(facts));
     case OperationKind::CleanUp:
       cleans_up_ = false;
-      return record({}, {change::SetOperation{id(), {}}}, Urgency::GoesOn, {});
+      facts.emplace_back(change::SetOperation{id(), {}});
+      return record({}, std::move(facts), Urgency::GoesOn, {});
   }
 }
 
@@ -383,7 +400,8 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
   log_.warn("sandbox failed", {{"error", error.message()}});
   cleans_up_ = kind == OperationKind::Create && !has_cleaned_up;
   decide_and_record(
-      command::Refuse{{.code = failure_code(life_.state), .message = error.message()}});
+      command::Refuse{{.code = failure_code(life_.state), .message = error.message()}},
+      stored(facts_));
   work();
 }
 

@@ -6,7 +6,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "control/commit.h"
 #include "control/step.h"
 
 namespace agbox {
@@ -20,10 +19,6 @@ asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
       co_await step("delete.networks", services.engine.remove_networks_of(owner, options)));
   // Last of all: the folder must outlive the container that has it mounted.
   AGBOX_CO_TRY_VOID(services.guests.forget(facts.sandbox_id));
-
-  Change gone{.mutations = {change::ForgetContainers{facts.sandbox_id},
-                            change::SetSubnet{facts.sandbox_id, std::nullopt}}};
-  AGBOX_CO_TRY(stored, co_await step("delete.forget", commit(services.store, std::move(gone))));
   facts.containers.clear();
   if (facts.subnet) services.subnets.give_back(*facts.subnet);
   facts.subnet.reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole life of a sandbox: what clients see of it, what the engine is told, what is left.
 #include <boost/json.hpp>
+#include <fstream>
 
 #include "control/container_settings.h"
 #include "model/object_names.h"
@@ -18,6 +19,26 @@ namespace json = boost::json;
 class SandboxLifeTest : public ControlTest {
  protected:
   SandboxLifeTest() { start(); }
+
+  // How many transactions the store has written: those frames of SQLite's log that end one.
+  int commits() {
+    std::ifstream in(store_options().path.string() + "-wal", std::ios::binary);
+    const std::string log{std::istreambuf_iterator<char>(in), {}};
+    const auto number_at = [&log](std::size_t at) {
+      std::uint32_t number = 0;
+      for (std::size_t i = at; i < at + 4; ++i) {
+        number = number << 8U | static_cast<unsigned char>(log.at(i));
+      }
+      return number;
+    };
+    constexpr std::size_t log_header = 32;
+    constexpr std::size_t frame_header = 24;
+    int ended = 0;
+    for (std::size_t at = log_header; at < log.size(); at += frame_header + number_at(8)) {
+      if (number_at(at + 4) != 0) ++ended;
+    }
+    return ended;
+  }
 };
 
 TEST_F(SandboxLifeTest, EventsAreNumberedAndSayTheStateThatTheHandleHas) {
@@ -178,7 +199,23 @@ TEST_F(SandboxLifeTest, NothingPollsWhileNothingHappens) {
   EXPECT_THAT(docker().call_log(), IsEmpty());
 }
 
-// P5: a create writes a handful of changes, and its acceptance is one of them.
+// P5: two commits for a create and two for a delete, each with all that belongs to it.
+TEST_F(SandboxLifeTest, AnOperationIsTwoCommits) {
+  run_until([&] { return docker().event_streams() == 1; });
+  const auto commits_of = [&](const std::function<void()>& operation) {
+    const int before = commits();
+    operation();
+    settle();
+    return commits() - before;
+  };
+  EXPECT_EQ(commits_of([&] { create_ready("frugal-2"); }), 2);
+  EXPECT_EQ(commits_of([&] {
+              ASSERT_TRUE(remove("frugal-2").has_value());
+              wait_for_state("frugal-2", v1::SANDBOX_STATE_DELETED);
+            }),
+            2);
+}
+
 TEST_F(SandboxLifeTest, AnAcceptedCreateIsOneChangeOnDisk) {
   create_held_at("accepted-1", "create.image.before");
   const auto stored = events("accepted-1");
