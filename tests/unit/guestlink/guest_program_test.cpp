@@ -59,6 +59,18 @@ TEST_F(GuestProgramTest, IsCopiedUnderItsHashAndOutlivesItsSource) {
   EXPECT_EQ(status.st_mode & 07777, 0555U);
 }
 
+TEST_F(GuestProgramTest, AnotherVersionOfTheSameSizeIsAnotherCopy) {
+  const auto first = install_guest_program(write("bin/agbox-guest", "abc"), root_ / "state");
+  const auto second = install_guest_program(write("bin/agbox-guest", "abd"), root_ / "state");
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->path, second->path);
+  EXPECT_EQ(read(first->path), "abc");
+  EXPECT_EQ(read(second->path), "abd");
+  const auto again = install_guest_program(write("bin/agbox-guest", "abc"), root_ / "state");
+  EXPECT_EQ(again->path, first->path);
+  EXPECT_EQ(again->sha256, first->sha256);
+}
+
 TEST_F(GuestProgramTest, IsLeftAloneWhereItIsWholeAndRepairedWhereItIsNot) {
   const fs::path source = write("bin/agbox-guest", "abc");
   const fs::path path = install_guest_program(source, root_ / "state").value().path;
