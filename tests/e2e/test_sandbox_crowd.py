@@ -3,7 +3,8 @@
 
 import json
 import random
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.images import make_image
@@ -11,6 +12,7 @@ from support.sandboxes import (
     CONFIG,
     FAILED,
     LABEL,
+    READY,
     assert_one_history,
     connected,
     left_over,
@@ -18,6 +20,8 @@ from support.sandboxes import (
     primary,
     started,
 )
+
+DELETE_REQUESTED = 7  # the event
 
 
 @pytest.fixture
@@ -90,14 +94,21 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
     before = strangers.look()
 
     with connected(daemon, contract) as sandboxes:
-        timers = [threading.Timer(moments.uniform(0, 2), sandboxes.delete, [n]) for n in names]
-        for name, timer in zip(names, timers, strict=True):
+        delays = {name: moments.uniform(0, 2) for name in names}
+
+        def live(name):
             sandboxes.create(name, image)
-            timer.start()
-        for timer in timers:
-            timer.join()
-        for name in names:
-            assert_one_history(sandboxes.delete_wait(name))
+            time.sleep(delays[name])  # the moment of its delete, not a wait for anything
+            return sandboxes.delete_wait(name)
+
+        with ThreadPoolExecutor(len(names)) as pool:
+            histories = list(pool.map(live, names))
+        for events in histories:
+            assert_one_history(events)
+            assert [event.event_type for event in events].count(DELETE_REQUESTED) == 1
+        # Otherwise the deletes came before anything was made, or after everything was.
+        ready = [READY in {event.sandbox_state for event in events} for events in histories]
+        assert 0 < ready.count(True) < len(names), f"{ready.count(True)} came to be ready"
         assert list(sandboxes.page().sandboxes) == []
         assert len(sandboxes.page(include_deleted=True).sandboxes) == len(names)
     assert strangers.look() == before

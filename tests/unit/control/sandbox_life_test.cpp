@@ -254,8 +254,16 @@ TEST_F(SandboxLifeTest, APullTellsItsProgressAndItsEnd) {
   auto& plan = engine().registry["docker.io/library/alpine:latest"];
   plan.lines = {R"({"status":"Pulling fs layer","id":"a"})",
                 R"({"status":"Pull complete","id":"a"})"};
-  create_ready("pulled-1", spec({}, "alpine"));
+  docker().hold("POST /images/create");
+  ASSERT_TRUE(create("pulled-1", spec({}, "alpine")).has_value());
+  run_until([&] { return docker().held("POST /images/create") == 1; });
+  loop_.io().run_for(1s);  // a shorter pull is not worth a word
+  docker().release("POST /images/create");
+  wait_for_state("pulled-1", v1::SANDBOX_STATE_READY);
   EXPECT_EQ(docker().calls("POST /images/create"), 1);
+  EXPECT_THAT(event_types("pulled-1"), ElementsAre(v1::SANDBOX_ACCEPTED, v1::SANDBOX_PREPARING,
+                                                   v1::SANDBOX_PREPARING, v1::SANDBOX_READY));
+  EXPECT_EQ(events("pulled-1")[2].event.sandbox_phase().phase(), "pulling alpine: 0 of 1 layers");
 }
 
 // P7, P8: those who wait for the same image wait for one pull.
