@@ -90,7 +90,9 @@ void ControlPlane::engine_watched() {
 
 void ControlPlane::engine_lost(const EngineError& error) {
   services_.engine_now.reset();
-  services_.engine_problem = error.message();
+  services_.engine_problem = error.kind() == EngineErrorKind::Unfit
+                                 ? error.message()
+                                 : "the Docker Engine does not answer: " + error.message();
   directory_.engine_was_asked();
 }
 

@@ -98,8 +98,7 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
     return;
   }
   if (!services_.engine_now) {
-    return reply(fail(Reason::EngineUnavailable,
-                      "the Docker Engine does not answer: " + services_.engine_problem));
+    return reply(fail(Reason::EngineUnavailable, services_.engine_problem));
   }
   if (services_.created_with.dns().empty()) {
     return reply(fail(Reason::Internal,

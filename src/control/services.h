@@ -39,7 +39,7 @@ struct Services {
   store::v1::CreatedWith created_with;
   bool was_engine_asked = false;               // whether the first try to reach it has ended
   std::optional<EngineIdentity> engine_now{};  // nothing while no engine answers
-  std::string engine_problem = "it has not answered yet";
+  std::string engine_problem = "the Docker Engine has not answered yet";  // while it is nothing
   bool is_shutting_down = false;
 };
 

@@ -14,6 +14,7 @@ constexpr std::size_t kLongestEngineText = 4096;
 Reason reason_of(EngineErrorKind kind) {
   switch (kind) {
     case EngineErrorKind::Unavailable:
+    case EngineErrorKind::Unfit:
     case EngineErrorKind::Garbled:
       return Reason::EngineUnavailable;
     case EngineErrorKind::NotFound:

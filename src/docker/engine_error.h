@@ -14,7 +14,8 @@
 namespace agbox {
 
 enum class EngineErrorKind {
-  Unavailable,  // no answer: not reachable, broke off, too slow, unfit. Perhaps it was done. Retry
+  Unavailable,  // no answer: not reachable, broke off, too slow. Perhaps it was done. Retry
+  Unfit,        // it cannot run sandboxes and was asked for nothing. Another may come. Retry
   Garbled,      // an answer that cannot be read. Perhaps it was done. Retry
   NotFound,     // the object does not exist
   Conflict,     // it clashes with something that exists, or with the object's state
@@ -35,10 +36,12 @@ class [[nodiscard]] EngineError : public Error {
 
   // Whether the engine may have done it nevertheless, and asking again may help.
   bool is_open() const {
-    return kind_ == EngineErrorKind::Unavailable || kind_ == EngineErrorKind::Garbled;
+    return kind_ == EngineErrorKind::Unavailable || kind_ == EngineErrorKind::Unfit ||
+           kind_ == EngineErrorKind::Garbled;
   }
 
   EngineError within(std::string_view context) const {
+    if (kind_ == EngineErrorKind::Unfit) return *this;  // whatever was about to be asked
     return {kind_, std::string(context) + ": " + message(), http_status_, engine_text_};
   }
 

@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr std::size_t kLargestRefusal = 256 * 1024;
+constexpr std::size_t kLargestRefusal = 256UL * 1024;
 
 EngineDeadline deadline_of(EngineCall call, const CallOptions& options) {
   const auto& limit = options.deadline ? options.deadline : route_of(call).deadline;
@@ -87,7 +87,7 @@ asio::awaitable<EngineResult<EngineTransport::Acquaintance>> EngineTransport::ge
                                           std::string(route_of(EngineCall::Version).path)));
   AGBOX_CO_TRY(version, read_engine_version(version_body));
   const Result<ApiVersion> api = negotiate(version);
-  if (!api) co_return engine_fail(EngineErrorKind::Unavailable, api.error().message());
+  if (!api) co_return engine_fail(EngineErrorKind::Unfit, api.error().message());
   const std::string target = "/v" + api->text() + std::string(route_of(EngineCall::Info).path);
   AGBOX_CO_TRY(info_body, co_await ask(*connection, EngineCall::Info, target));
   AGBOX_CO_TRY(engine, read_engine_identity(info_body, version, *api));
@@ -97,7 +97,7 @@ asio::awaitable<EngineResult<EngineTransport::Acquaintance>> EngineTransport::ge
 asio::awaitable<EngineResult<>> EngineTransport::begin_session(EngineDeadline deadline) {
   AGBOX_CO_TRY(found, co_await get_acquainted(deadline));
   if (const Result<> verdict = options_.judge(found.engine); !verdict) {
-    co_return engine_fail(EngineErrorKind::Unavailable, verdict.error().message());
+    co_return engine_fail(EngineErrorKind::Unfit, verdict.error().message());
   }
   session_ = std::make_shared<EngineSession>();
   session_->engine = std::move(found.engine);

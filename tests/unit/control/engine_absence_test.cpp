@@ -130,6 +130,20 @@ TEST_F(EngineAbsenceTest, WithoutAnEngineACreateIsRefusedAndReservesNothing) {
   create_ready("again-1");
 }
 
+TEST_F(EngineAbsenceTest, AnEngineThatCannotRunSandboxesIsToldAsSuch) {
+  stop();
+  engine().info_overrides = {
+      {"SecurityOptions", {"name=seccomp,profile=default", "name=rootless"}}};
+  start();
+  std::optional<Result<v1::SandboxHandle>> reply;
+  directory().create(spec(), "unfit-1", [&](auto result) { reply = std::move(result); });
+  run_until([&] { return reply.has_value(); });
+  ASSERT_FALSE(reply->has_value());
+  EXPECT_EQ(reply->error().reason(), Reason::EngineUnavailable);
+  EXPECT_THAT(reply->error().message(), testing::StartsWith("Docker "));
+  EXPECT_THAT(reply->error().message(), HasSubstr("cannot run sandboxes: it is rootless"));
+}
+
 // L31: the stream comes back by itself, and with it everything that waits for it.
 TEST_F(EngineAbsenceTest, CreatesAreAcceptedAgainAfterTheEventStreamAloneWasLost) {
   run_until([&] { return docker().event_streams() == 1; });

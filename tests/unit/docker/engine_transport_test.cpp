@@ -202,18 +202,20 @@ TEST_F(EngineTransportTest, AnEngineThatRefusesTheVersionIsGotToKnowAgain) {
   EXPECT_TRUE(loop_.run(client_.ping()));
 }
 
-TEST_F(EngineTransportTest, AnUnfitEngineIsUnavailableWithTheReason) {
+TEST_F(EngineTransportTest, AnUnfitEngineIsToldByItsReasonAlone) {
   docker_.engine().info_overrides = {
       {"SecurityOptions", {"name=seccomp,profile=default", "name=rootless"}}};
   const EngineError error = error_of(client_.ping());
-  EXPECT_EQ(error.kind(), EngineErrorKind::Unavailable);
-  EXPECT_THAT(error.message(), HasSubstr("it is rootless"));
+  EXPECT_EQ(error.kind(), EngineErrorKind::Unfit);
+  EXPECT_TRUE(error.is_open());
+  EXPECT_THAT(error.message(), testing::StartsWith("Docker "));
+  EXPECT_THAT(error.message(), HasSubstr("cannot run sandboxes: it is rootless"));
   EXPECT_TRUE(loop_.run(client_.identify())->is_rootless) << "it can still be looked at";
   docker_.engine().info_overrides.clear();
   EXPECT_TRUE(loop_.run(client_.ping())) << "a repaired engine is taken";
 }
 
-TEST_F(EngineTransportTest, ATooOldEngineIsUnavailableWithTheReason) {
+TEST_F(EngineTransportTest, ATooOldEngineIsToldByItsReasonAlone) {
   docker_.engine().newest_api = "1.40";
   EXPECT_THAT(error_of(client_.ping()).message(), HasSubstr("is too old"));
 }
