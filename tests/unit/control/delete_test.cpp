@@ -81,15 +81,15 @@ TEST_F(DeleteTest, ADeleteDoesNotWaitForAnEntrypointThatNeverPasses) {
 
 TEST_F(DeleteTest, ADeleteDoesNotWaitForItsTurnAtTheStartGate) {
   guests_.script.connects = false;  // each start keeps its place
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(create("gate-" + std::to_string(i)).has_value());
-  run_until([&] { return docker().calls("POST /containers/*/start") == 4; });
-  ASSERT_TRUE(create("gate-4").has_value());
-  run_until([&] { return docker().calls("GET /images/*/json") == 5; });
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(create("gate-" + std::to_string(i)).has_value());
+  run_until([&] { return docker().calls("POST /containers/*/start") == 6; });
+  ASSERT_TRUE(create("gate-6").has_value());
+  run_until([&] { return docker().calls("GET /images/*/json") == 7; });
   settle();
   run_until_idle();
-  ASSERT_TRUE(remove("gate-4").has_value());
-  wait_for_state("gate-4", v1::SANDBOX_STATE_DELETED);
-  EXPECT_EQ(docker().calls("POST /containers/*/start"), 4);
+  ASSERT_TRUE(remove("gate-6").has_value());
+  wait_for_state("gate-6", v1::SANDBOX_STATE_DELETED);
+  EXPECT_EQ(docker().calls("POST /containers/*/start"), 6);
 }
 
 TEST_F(DeleteTest, ADeleteDuringTheCleanUpOfAFailedCreateIsItsEnd) {
