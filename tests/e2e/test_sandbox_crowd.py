@@ -98,6 +98,8 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
 
         def live(name):
             sandboxes.create(name, image)
+            if name in names[:5]:  # however slow the machine is, some are deleted after they were ready
+                sandboxes.wait(name, READY)
             time.sleep(delays[name])  # the moment of its delete, not a wait for anything
             return sandboxes.delete_wait(name)
 
@@ -106,9 +108,8 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
         for events in histories:
             assert_one_history(events)
             assert [event.event_type for event in events].count(DELETE_REQUESTED) == 1
-        # Otherwise the deletes came before anything was made, or after everything was.
-        ready = [READY in {event.sandbox_state for event in events} for events in histories]
-        assert 0 < ready.count(True) < len(names), f"{ready.count(True)} came to be ready"
+        # Otherwise the deletes would not have met creates that were under way.
+        assert any(READY not in {event.sandbox_state for event in events} for events in histories)
         assert list(sandboxes.page().sandboxes) == []
         assert len(sandboxes.page(include_deleted=True).sandboxes) == len(names)
     assert strangers.look() == before
