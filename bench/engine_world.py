@@ -51,12 +51,11 @@ class Sandboxes:
             sandbox_id=f"bench-{self.folder.name}-{next(self._names)}")
         began = time.monotonic()
         name = self._stub.CreateSandbox(request, timeout=PATIENCE).sandbox.sandbox_id
-        accepted = time.monotonic()
         last = self._follow(name, 0, (READY, FAILED))
         ended = time.monotonic()
         if last.sandbox_state != (READY if image == IMAGE else FAILED):
             raise RuntimeError(f"sandbox {name}: {last.sandbox_phase.error_message or last}")
-        return Created(name, (ended - began) * 1000, (accepted - began) * 1000, last.sequence)
+        return Created(name, (ended - began) * 1000, last.sequence)
 
     def delete(self, created: "Created") -> float:
         request = self._contract.service.DeleteSandboxRequest(sandbox_id=created.name)
@@ -86,7 +85,6 @@ class Sandboxes:
 class Created:
     name: str
     ms: float
-    accepted_ms: float = 0.0
     sequence: int = 0  # of its newest event
 
 

@@ -2,7 +2,8 @@
 // Subscribers, one or a thousand, of agboxd and of the bare echo (echo_server.cpp).
 //
 //   event_bench latency ROUNDS DAEMON_SOCKET ECHO_SOCKET IMAGE
-//       from the moment that an event carries to its arrival. IMAGE cannot be pulled: the sandbox
+//       from CreateSandbox to its answer, and from the moment that an event carries to its arrival.
+//       IMAGE cannot be pulled: the sandbox
 //       fails at once, and deleting it is a change of state that costs the engine nothing
 //   event_bench flood ROUNDS DAEMON_SOCKET ECHO_SOCKET SANDBOX SUBSCRIBERS EVENTS
 //       deliveries per second, when every subscriber takes EVENTS events
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -143,13 +145,18 @@ double milliseconds_since(const v1::SandboxEvent& event) {
   return age.count();
 }
 
+using Measured = std::map<std::string, double>;
+
 // Deletes a sandbox that has failed, and follows it.
-double daemon_latency(Stub& stub, const std::string& image) {
+Measured daemon_latency(Stub& stub, const std::string& image) {
   v1::CreateSandboxRequest create;
   create.mutable_create_spec()->set_image(image);
   v1::CreateSandboxResponse created;
   grpc::ClientContext create_context;
+  const auto sent = std::chrono::steady_clock::now();
   must(stub.CreateSandbox(&create_context, create, &created), "create");
+  const std::chrono::duration<double, std::milli> accepting =
+      std::chrono::steady_clock::now() - sent;
 
   v1::SubscribeSandboxEventsRequest subscribe;
   subscribe.set_sandbox_id(created.sandbox().sandbox_id());
@@ -182,7 +189,7 @@ double daemon_latency(Stub& stub, const std::string& image) {
   must(answer, "delete");
   context.TryCancel();
   stream->Finish();
-  return taken;
+  return {{"accepted_ms", accepting.count()}, {"ms", taken}};
 }
 
 double echo_latency(Stub& stub) {
@@ -220,10 +227,18 @@ double deliveries_per_second(const std::string& socket, const std::string& sandb
 
 struct Arm {
   std::string name;
-  std::function<double()> measure;
+  std::function<Measured()> measure;
 };
 
-void run(const std::string& metric, int rounds, std::array<Arm, 2> arms) {
+void print(const Measured& measured) {
+  std::string separator;
+  for (const auto& [metric, value] : measured) {
+    std::cout << separator << '"' << metric << R"(": )" << value;
+    separator = ", ";
+  }
+}
+
+void run(int rounds, std::array<Arm, 2> arms) {
   std::mt19937 random(std::random_device{}());
   for (const Arm& arm : arms) arm.measure();  // once unmeasured
   std::cout << R"({"benchmark": "events", "rounds": [)";
@@ -232,8 +247,9 @@ void run(const std::string& metric, int rounds, std::array<Arm, 2> arms) {
     std::cout << (round == 0 ? "\n{" : ",\n{");
     std::string separator;
     for (const Arm& arm : arms) {
-      std::cout << separator << '"' << arm.name << R"(": {")" << metric << R"(": )" << arm.measure()
-                << "}";
+      std::cout << separator << '"' << arm.name << R"(": {)";
+      print(arm.measure());
+      std::cout << "}";
       separator = ", ";
     }
     std::cout << "}";
@@ -248,20 +264,20 @@ int main(int argc, char** argv) {
   if (words.size() == 5 && words[0] == "latency") {
     const auto daemon = connect(words[2]);
     const auto echo = connect(words[3]);
-    run("ms", std::stoi(words[1]),
-        {Arm{"agboxd", [&] { return daemon_latency(*daemon, words[4]); }},
-         Arm{"echo", [&] { return echo_latency(*echo); }}});
+    run(std::stoi(words[1]), {Arm{"agboxd", [&] { return daemon_latency(*daemon, words[4]); }},
+                              Arm{"echo", [&] { return Measured{{"ms", echo_latency(*echo)}}; }}});
     return 0;
   }
   if (words.size() == 7 && words[0] == "flood") {
     const std::size_t subscribers = std::stoul(words[5]);
     const std::uint64_t events = std::stoull(words[6]);
-    run("per_second", std::stoi(words[1]),
-        {Arm{"agboxd",
-             [&] { return deliveries_per_second(words[2], words[4], 0, subscribers, events); }},
-         Arm{"echo", [&] {
-               return deliveries_per_second(words[3], "flood", events, subscribers, events);
-             }}});
+    const auto flood = [&](const std::string& socket, const std::string& sandbox,
+                           std::uint64_t from) {
+      return Measured{
+          {"per_second", deliveries_per_second(socket, sandbox, from, subscribers, events)}};
+    };
+    run(std::stoi(words[1]), {Arm{"agboxd", [&] { return flood(words[2], words[4], 0); }},
+                              Arm{"echo", [&] { return flood(words[3], "flood", events); }}});
     return 0;
   }
   if (words.size() == 4 && words[0] == "hold") {

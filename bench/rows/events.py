@@ -80,12 +80,14 @@ def deliveries(arm: str, count: int) -> str:
 
 LATENCY = Row(
     name="event",
-    title="from a change of state to its arrival at a subscriber, beside a log file and a bare stream",
+    title="from a create to its acceptance, and from a change of state to its arrival at a subscriber, "
+          "beside a log file and a bare stream",
     default_rounds=300,
     measure=measure_latency,
     # Both are on disk before anybody sees them: ours in SQLite, the echo's appended to a plain file.
     goals=(Goal("ms", OURS, ECHO, at_most=2.5),),
-    targets=(Target("ms", OURS, 0.5, at_most=0.5), Target("ms", OURS, 0.99, at_most=3)),
+    targets=(Target("accepted_ms", OURS, 0.5, at_most=0.8),
+             Target("ms", OURS, 0.5, at_most=0.5), Target("ms", OURS, 0.99, at_most=3)),
 )
 
 DELIVERIES = Row(
