@@ -17,7 +17,8 @@ struct ChildProgram {
   std::vector<std::string> environment;  // NAME=value
   std::string working_directory = "/";
   Identity identity;
-  int out = -1;  // -1: as ours
+  int in = -1;  // -1: as ours
+  int out = -1;
   int err = -1;
 };
 
@@ -30,13 +31,15 @@ struct NotStarted {
   std::string reason;  // one sentence
 };
 
-// Returns when the program really runs, or did not come to it.
+// Returns when the program really runs, or did not come to it. It is found in the PATH of its own
+// environment, and begins with a session of its own and signals as they are by default. Every
+// descriptor of ours but the three is closed on exec where it was opened.
 std::expected<pid_t, NotStarted> start_child(const ChildProgram& program);
 
 // 0 to 255, and 128 + N for signal N.
 int exit_code_of(int wait_status);
 
-// A copy of this process's environment with some of it replaced.
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>&);
+// This process's environment with `added` (NAME=value) on top. The last of a name counts.
+std::vector<std::string> environment_with(const std::vector<std::string>& added);
 
 }  // namespace agbox::guest

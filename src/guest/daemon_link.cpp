@@ -58,10 +58,13 @@ DaemonLink::DaemonLink(UniqueFd folder, uid_t owner, gid_t group, Talk talk)
       next_try_(steady_clock::now()) {}
 
 void DaemonLink::collect(Watches& watches) {
+  if (socket_ && socket_->is_broken()) lost();
   if (!socket_ && steady_clock::now() >= next_try_) seek();
   if (socket_) {
-    watches.add(socket_.get(), POLLIN, [this] { read_some(); });
-    if (!unsent_.empty()) watches.add(socket_.get(), POLLOUT, [this] { write_some(); });
+    watches.add(socket_->fd(), POLLIN, [this] { socket_->read_some(talk_.on_message); });
+    if (socket_->has_unsent()) {
+      watches.add(socket_->fd(), POLLOUT, [this] { socket_->write_some(); });
+    }
     return;
   }
   watches.wake(next_try_);
@@ -77,14 +80,13 @@ void DaemonLink::seek() {
   } else {
     watch_folder();  // before the try: a socket that appears in between is seen by one of the two
   }
-  socket_ = connect();
-  if (!socket_) {
+  UniqueFd connected = connect();
+  if (!connected) {
     next_try_ = steady_clock::now() + (inotify_ ? kSlowPoll : kPollWithoutInotify);
     return;
   }
   inotify_.reset();
-  reader_ = guestwire::FrameReader(guestwire::kMaxFrame);
-  unsent_.clear();
+  socket_.emplace(std::move(connected));
   ++refusals_;
   v1::ToDaemon opening;
   *opening.mutable_hello() = talk_.hello();
@@ -117,41 +119,15 @@ void DaemonLink::watch_folder() {
 }
 
 void DaemonLink::send(const v1::ToDaemon& message) {
-  if (!socket_) return;
-  unsent_ += guestwire::frame(message);
-  write_some();
+  if (socket_) socket_->send(message);
 }
 
-void DaemonLink::write_some() {
-  while (socket_ && !unsent_.empty()) {
-    const ssize_t sent = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) return lost();
-    unsent_.erase(0, static_cast<std::size_t>(sent));
-  }
-  unsent_ = {};
-}
-
-void DaemonLink::read_some() {
-  if (!socket_) return;
-  std::array<char, 8192> chunk;
-  const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (got <= 0) return lost();
-  reader_.feed({chunk.data(), static_cast<std::size_t>(got)});
-  while (socket_) {
-    const auto bytes = reader_.next();
-    if (!bytes) break;
-    v1::ToGuest message;
-    if (!message.ParseFromString(*bytes) || !talk_.on_message(message)) return lost();
-  }
-  if (reader_.broken()) lost();
+std::optional<MessageSocket::DescriptorPair> DaemonLink::take_descriptors() {
+  return socket_ ? socket_->take_descriptors() : std::nullopt;
 }
 
 void DaemonLink::lost() {
   socket_.reset();
-  unsent_ = {};
   // A daemon that turns us away again and again is not asked a thousand times a second.
   const int doublings = std::min(refusals_, 7);
   next_try_ =

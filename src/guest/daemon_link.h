@@ -5,21 +5,21 @@
 #pragma once
 
 #include <functional>
-#include <string>
+#include <optional>
 
 #include "agbox/guest/v1/link.pb.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "guest/message_socket.h"
 #include "guest/watch.h"
-#include "guestwire/frame.h"
 
 namespace agbox::guest {
 
 class DaemonLink {
  public:
   struct Talk {
-    std::function<v1::Hello()> hello;                    // what to open a conversation with
-    std::function<bool(const v1::ToGuest&)> on_message;  // false ends this connection
+    std::function<v1::Hello()> hello;              // what to open a conversation with
+    std::function<bool(v1::ToGuest&)> on_message;  // false ends this connection
   };
 
   // Holds the folder from before anything of the user's runs, so that nothing inside can slip
@@ -31,6 +31,8 @@ class DaemonLink {
   void send(const v1::ToDaemon& message);
   // The daemon took us in: the next loss is not a refusal, so come back at once.
   void accepted() { refusals_ = 0; }
+  // See MessageSocket.
+  std::optional<MessageSocket::DescriptorPair> take_descriptors();
 
  private:
   DaemonLink(UniqueFd folder, uid_t owner, gid_t group, Talk talk);
@@ -39,17 +41,13 @@ class DaemonLink {
   UniqueFd connect() const;
   void watch_folder();
   void lost();
-  void read_some();
-  void write_some();
 
   UniqueFd folder_;
   uid_t owner_;  // of the folder: the daemon's user, and the only one who may enter it
   gid_t group_;
   Talk talk_;
 
-  UniqueFd socket_;
-  guestwire::FrameReader reader_{guestwire::kMaxFrame};
-  std::string unsent_;
+  std::optional<MessageSocket> socket_;
 
   UniqueFd inotify_;  // only while disconnected: a user has few of them
   Moment next_try_;

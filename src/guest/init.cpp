@@ -2,8 +2,10 @@
 #include "guest/init.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,10 +29,20 @@ using std::chrono::steady_clock;
 
 // How long the last output of an ending container may take to reach the engine's log.
 constexpr milliseconds kLogPatience{1000};
+// How long execs may take to end by SIGTERM when the container is stopped. The engine waits longer.
+constexpr milliseconds kStopGrace{2000};
 
 bool has_ended(const UniqueFd& pidfd) {
   pollfd ended{pidfd.get(), POLLIN, 0};
   return ::poll(&ended, 1, 0) > 0;
+}
+
+// A frame of megabytes goes back to the kernel when it has been served, and the runner of an exec
+// begins as a copy of what we have in memory.
+void stay_small() {
+  constexpr int kThreshold = 64 << 10;
+  ::mallopt(M_MMAP_THRESHOLD, kThreshold);
+  ::mallopt(M_TRIM_THRESHOLD, kThreshold);
 }
 
 std::string_view engine_home() {
@@ -42,6 +54,7 @@ std::string_view engine_home() {
 
 int Init::run() {
   stay_private();
+  stay_small();
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t ours;
   ::sigemptyset(&ours);
@@ -52,21 +65,36 @@ int Init::run() {
   AGBOX_CHECK(signals, "signalfd");
   UniqueFd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   AGBOX_CHECK(root, "opening /");
-  Init init(std::move(root), std::move(signals));
+  // Now: later root inside may have put something else there, a FIFO that never opens for instance.
+  UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  AGBOX_CHECK(null, "opening /dev/null");
+  Init init(std::move(root), std::move(null), std::move(signals));
   return init.loop();
 }
 
-Init::Init(UniqueFd root, UniqueFd signals)
+Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
     : root_(std::move(root)),
+      null_(std::move(null)),
       signals_(std::move(signals)),
       out_(STDOUT_FILENO, tail_),
-      err_(STDERR_FILENO, tail_) {}
+      err_(STDERR_FILENO, tail_),
+      execs_({.null = null_.get(),
+              .tell =
+                  [this](const v1::ToDaemon& message) {
+                    if (greeted_) link_->send(message);
+                  },
+              .in_runner = [this] { ::explicit_bzero(secret_.data(), secret_.size()); },
+              .is_foreign = [this](const Process& process) { return is_of_main(process); }}) {}
 
 int Init::loop() {
   auto link = DaemonLink::open(
       guestwire::kLinkFolderInside,
-      {.hello = [this] { return hello(); },
-       .on_message = [this](const v1::ToGuest& message) { return on_message(message); }});
+      {.hello =
+           [this] {
+             greeted_ = false;
+             return hello();
+           },
+       .on_message = [this](v1::ToGuest& message) { return on_message(message); }});
   if (!link) {
     // In the container's log, where whoever looks for the reason will look.
     const std::string line = "agbox-guest: " + link.error().message() + "\n";
@@ -90,24 +118,18 @@ void Init::round() {
                   [this](Entered entered) { on_entered(std::move(entered)); });
     watches.wake(entrypoint_deadline_);
   }
+  execs_.collect(watches);
+  if (stopped_at_ && !command_runs()) watches.wake(*stopped_at_ + kStopGrace);
 
-  std::vector<pollfd> polled;
-  polled.reserve(watches.watches.size());
-  for (const Watch& watch : watches.watches) polled.push_back({watch.fd, watch.events, 0});
-  int timeout = -1;
-  if (watches.wake_at) {
-    const auto left = std::chrono::ceil<milliseconds>(*watches.wake_at - steady_clock::now());
-    timeout = static_cast<int>(std::max(left, milliseconds(0)).count());
-  }
-  if (::poll(polled.data(), polled.size(), timeout) < 0) {
-    AGBOX_CHECK(errno == EINTR, "poll");
-    return;
-  }
-  for (std::size_t i = 0; i < polled.size(); ++i) {
-    if (polled[i].revents != 0) watches.watches[i].ready();
-  }
+  wait_and_serve(watches);
   if (phase_ == v1::PHASE_ENTRYPOINT && steady_clock::now() >= entrypoint_deadline_) {
     on_entrypoint_late();
+  }
+  execs_.work();
+  // A command that runs ends the container itself.
+  if (stopped_at_ && !command_runs() &&
+      (!execs_.any_runs() || steady_clock::now() >= *stopped_at_ + kStopGrace)) {
+    end(0);
   }
 }
 
@@ -122,7 +144,7 @@ v1::Hello Init::hello() const {
   return hello;
 }
 
-bool Init::on_message(const v1::ToGuest& message) {
+bool Init::on_message(v1::ToGuest& message) {
   switch (message.body_case()) {
     case v1::ToGuest::kChallenge:
       return on_challenge(message.challenge());
@@ -138,6 +160,15 @@ bool Init::on_message(const v1::ToGuest& message) {
     }
     case v1::ToGuest::kStop:
       on_stop();
+      return true;
+    case v1::ToGuest::kStartExec:
+      return on_start_exec(std::move(*message.mutable_start_exec()));
+    case v1::ToGuest::kCancelExec:
+      execs_.cancel(message.cancel_exec().exec_id(),
+                    milliseconds(message.cancel_exec().grace_ms()));
+      return true;
+    case v1::ToGuest::kForgetExec:
+      execs_.forget(message.forget_exec().exec_id());
       return true;
     case v1::ToGuest::BODY_NOT_SET:
       break;
@@ -171,6 +202,8 @@ bool Init::on_welcome(const v1::Welcome& welcome) {
   v1::ToDaemon answer;
   *answer.mutable_prepared() = preparation_.report;
   link_->send(answer);
+  greeted_ = true;
+  execs_.tell_all();
   return true;
 }
 
@@ -184,6 +217,15 @@ bool Init::on_go(const v1::Go& go) {
   go_ = go;
   go_.clear_secret();
   start();
+  return true;
+}
+
+bool Init::on_start_exec(v1::StartExec message) {
+  auto files = link_->take_descriptors();
+  if (!files || phase_ != v1::PHASE_PASSED) return false;
+  const std::string id = message.exec_id();
+  execs_.start(id, exec_order_of(std::move(message), preparation_.runtime_user,
+                                 {std::move(files->first), std::move(files->second)}));
   return true;
 }
 
@@ -220,7 +262,7 @@ void Init::start_entrypoint() {
   program.arguments.insert(program.arguments.end(), go_.command().begin(), go_.command().end());
   // The engine chose HOME for root, whom it started. Where the image itself sets one, that stands.
   if (program.identity.uid != 0 && engine_home() == preparation_.root_home) {
-    program.environment = environment_with({{"HOME", program.identity.home}});
+    program.environment = environment_with({"HOME=" + program.identity.home});
   }
   if (const auto opened = door_.open(); !opened) {
     return fail(v1::EntrypointFailed::CAUSE_NOT_STARTED, 0, opened.error().message());
@@ -237,11 +279,10 @@ void Init::start_entrypoint() {
 
 void Init::start_command() {
   const Identity& user = preparation_.runtime_user;
-  const auto started = start_main(
-      {.arguments = {go_.command().begin(), go_.command().end()},
-       .environment = environment_with({{"HOME", user.home}, {"USER", guestwire::kUserName}}),
-       .working_directory = go_.working_directory(),
-       .identity = user});
+  const auto started = start_main({.arguments = {go_.command().begin(), go_.command().end()},
+                                   .environment = environment_with(environment_of(user)),
+                                   .working_directory = go_.working_directory(),
+                                   .identity = user});
   if (!started) {
     return fail(v1::EntrypointFailed::CAUSE_NOT_STARTED, started.error().code,
                 started.error().reason);
@@ -319,12 +360,10 @@ void Init::on_signal() {
 }
 
 void Init::on_stop() {
-  const bool command_runs = go_.command_size() > 0 && main_ != 0 &&
-                            (phase_ == v1::PHASE_ENTRYPOINT || phase_ == v1::PHASE_PASSED);
-  if (!command_runs) return end(0);
-  if (stopping_) return;
-  stopping_ = true;
-  ::kill(command_is_gone() ? main_ : entered_.pid, SIGTERM);
+  if (stopped_at_) return;
+  stopped_at_ = steady_clock::now();
+  execs_.terminate_all();
+  if (command_runs()) ::kill(command_is_gone() ? main_ : entered_.pid, SIGTERM);
 }
 
 void Init::reap() {
@@ -335,9 +374,10 @@ void Init::reap() {
 
 void Init::on_exit(pid_t pid, int status) {
   const int code = exit_code_of(status);
+  execs_.on_exit(pid, status);
   if (pid == main_) main_code_ = code;
   if (phase_ == v1::PHASE_ENTRYPOINT && pid == main_) {
-    if (stopping_) return end(code);
+    if (stopped_at_) return end(code);
     if (WIFSIGNALED(status)) {
       return fail(v1::EntrypointFailed::CAUSE_SIGNALED, WTERMSIG(status), "");
     }
@@ -352,6 +392,16 @@ void Init::on_exit(pid_t pid, int status) {
 
 bool Init::command_is_gone() const {
   return entered_.pid == 0 || has_ended(entered_.pidfd);
+}
+
+bool Init::command_runs() const {
+  return go_.command_size() > 0 && main_ != 0 &&
+         (phase_ == v1::PHASE_ENTRYPOINT || phase_ == v1::PHASE_PASSED);
+}
+
+bool Init::is_of_main(const Process& process) const {
+  return main_ != 0 && (process.session == main_ ||
+                        (entered_.pid != 0 && process.session == ::getsid(entered_.pid)));
 }
 
 void Init::end(int code) {

@@ -19,6 +19,7 @@
 #include "guest/child.h"
 #include "guest/daemon_link.h"
 #include "guest/enter_door.h"
+#include "guest/execs.h"
 #include "guest/output_relay.h"
 #include "guest/preparation.h"
 
@@ -30,17 +31,18 @@ class Init {
   static int run();
 
  private:
-  explicit Init(UniqueFd root, UniqueFd signals);
+  Init(UniqueFd root, UniqueFd null, UniqueFd signals);
 
   int loop();
   void round();
 
   // What the daemon says.
   v1::Hello hello() const;
-  bool on_message(const v1::ToGuest& message);
+  bool on_message(v1::ToGuest& message);
   bool on_challenge(const v1::Challenge& challenge);
   bool on_welcome(const v1::Welcome& welcome);
   bool on_go(const v1::Go& go);
+  bool on_start_exec(v1::StartExec order);
   void on_stop();
 
   // The image's entrypoint and the caller's command.
@@ -59,9 +61,12 @@ class Init {
   void reap();
   void on_exit(pid_t pid, int status);
   bool command_is_gone() const;
+  bool command_runs() const;
+  bool is_of_main(const Process& process) const;
   void end(int code);
 
   UniqueFd root_;
+  UniqueFd null_;
   UniqueFd signals_;
   std::optional<DaemonLink> link_;
   std::string secret_;
@@ -80,7 +85,9 @@ class Init {
   pid_t main_ = 0;  // the entrypoint, or the command where there is none; 0: not running
   std::optional<int> main_code_;  // once it has ended
   Entered entered_;
-  bool stopping_ = false;
+  Execs execs_;
+  bool greeted_ = false;              // the daemon knows which execs we know
+  std::optional<Moment> stopped_at_;  // when we were asked to end
   std::optional<int> exit_code_;
 };
 

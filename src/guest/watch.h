@@ -32,4 +32,7 @@ struct Watches {
   }
 };
 
+// One round: waits for any of it, and calls what is ready.
+void wait_and_serve(const Watches& watches);
+
 }  // namespace agbox::guest

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guestlink/connection.h"
 
+#include <sys/socket.h>
+
 #include <array>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+#include "base/check.h"
 
 #include "async/await.h"
 
@@ -11,8 +18,39 @@ namespace agbox::guestlink {
 namespace {
 
 namespace asio = boost::asio;
-// A guest reads at once; this much waiting means that it does not read at all.
-constexpr std::size_t kMaxUnsent = 4 * guestwire::kMaxFrame;
+// A guest reads at once: this much waiting means that it does not read at all, or that it is given
+// orders faster than a stopped or starved container can take them.
+constexpr std::size_t kMaxUnsentForOrders = std::size_t{16} << 20;
+constexpr std::size_t kMaxUnsentFrames = 1024;  // each order holds two descriptors of the daemon's
+// Behind them there is always room for the small words about execs and for a last order.
+constexpr std::size_t kMaxUnsent = 2 * kMaxUnsentForOrders;
+
+// Gives the kernel the bytes with the descriptors on the first of them; how many it took, or -1.
+ssize_t send_some(int socket, std::string_view bytes, const std::vector<UniqueFd>& descriptors) {
+  // sendmsg() takes what it only reads as if it could write there.
+  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(Connection::kMaxDescriptors * sizeof(int))>
+      control{};
+  if (!descriptors.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    for (std::size_t i = 0; i < descriptors.size(); ++i) {
+      const int fd = descriptors[i].get();
+      std::memcpy(CMSG_DATA(header) + i * sizeof fd, &fd, sizeof fd);
+    }
+  }
+  while (true) {
+    const ssize_t sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0 || errno != EINTR) return sent;
+  }
+}
 
 }  // namespace
 
@@ -40,25 +78,57 @@ asio::awaitable<std::optional<guest::v1::ToDaemon>> Connection::read() {
   co_return std::nullopt;
 }
 
-bool Connection::send(const guest::v1::ToGuest& message) {
+bool Connection::has_room_for_orders() const {
+  return unsent_bytes_ <= kMaxUnsentForOrders && unsent_.size() < kMaxUnsentFrames;
+}
+
+bool Connection::send(const guest::v1::ToGuest& message, std::vector<UniqueFd> descriptors) {
+  AGBOX_CHECK(descriptors.size() <= kMaxDescriptors, "few descriptors in one message");
   if (closed_) return false;
-  unsent_ += guestwire::frame(message);
-  if (unsent_.size() > kMaxUnsent) {
+  unsent_.push_back({guestwire::frame(message), 0, std::move(descriptors)});
+  unsent_bytes_ += unsent_.back().bytes.size();
+  if (unsent_bytes_ > kMaxUnsent) {
     close("the guest does not read");
     return false;
   }
-  if (!writing_) {
+  if (writing_) return true;
+  if (flush() != Flush::Done) {
     writing_ = true;
     tasks_.spawn("guest link write", write(shared_from_this()));
   }
-  return true;
+  return !closed_;
+}
+
+Connection::Flush Connection::flush() {
+  while (!unsent_.empty()) {
+    Outgoing& first = unsent_.front();
+    const std::string_view rest = std::string_view(first.bytes).substr(first.sent);
+    const ssize_t sent = send_some(socket_.native_handle(), rest, first.descriptors);
+    if (sent < 0) {
+      if (errno == EAGAIN) return Flush::GuestMustRead;
+      // Too many descriptors of this user are on their way to all guests together, or no memory.
+      if (errno == ETOOMANYREFS || errno == ENOBUFS || errno == ENOMEM) return Flush::KernelIsFull;
+      close(std::generic_category().message(errno));
+      return Flush::Done;
+    }
+    first.descriptors.clear();
+    first.sent += static_cast<std::size_t>(sent);
+    unsent_bytes_ -= static_cast<std::size_t>(sent);
+    if (first.sent == first.bytes.size()) unsent_.pop_front();
+  }
+  return Flush::Done;
 }
 
 asio::awaitable<void> Connection::write(std::shared_ptr<Connection> self) {
-  while (!closed_ && !unsent_.empty()) {
-    const std::string bytes = std::exchange(unsent_, {});
-    const auto [problem, sent] = co_await asio::async_write(socket_, asio::buffer(bytes), kAwait);
-    if (problem) close(problem.message());
+  while (!closed_) {
+    const Flush outcome = flush();
+    if (outcome == Flush::Done) break;
+    if (outcome == Flush::KernelIsFull) {  // nothing tells when it is not any more
+      asio::steady_timer pause(socket_.get_executor(), std::chrono::milliseconds(100));
+      co_await pause.async_wait(kAwait);
+    } else {
+      co_await socket_.async_wait(Socket::wait_write, kAwait);
+    }
   }
   writing_ = false;
 }
@@ -73,7 +143,7 @@ void Connection::limit_time(std::chrono::milliseconds time) {
 
 void Connection::lift_limits() {
   limit_.cancel();
-  reader_.set_limit(guestwire::kMaxFrame);
+  reader_.set_limit(guestwire::kMaxFrameToDaemon);
 }
 
 void Connection::violation(std::string what) {
@@ -86,6 +156,8 @@ void Connection::close(std::string why) {
   closed_ = true;
   problem_ = std::move(why);
   limit_.cancel();
+  unsent_.clear();
+  unsent_bytes_ = 0;
   boost::system::error_code ignored;  // there is nothing to do about a close that fails
   socket_.close(ignored);
 }

@@ -7,12 +7,15 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agbox/guest/v1/link.pb.h"
 #include "async/task_group.h"
+#include "base/unique_fd.h"
 #include "guestlink/peer.h"
 #include "guestwire/frame.h"
 
@@ -21,6 +24,7 @@ namespace agbox::guestlink {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::local::stream_protocol::socket;
+  static constexpr std::size_t kMaxDescriptors = 2;  // of one message
 
   Connection(Socket socket, Peer peer, TaskGroup& tasks)
       : socket_(std::move(socket)), peer_(peer), tasks_(tasks), limit_(socket_.get_executor()) {}
@@ -33,8 +37,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The guest said what no guest of ours says.
   bool misbehaved() const { return misbehaved_; }
 
-  // False where the connection is over, or where the guest does not read and too much is waiting.
-  bool send(const guest::v1::ToGuest& message);
+  // What was sent before goes first; the descriptors arrive with the first byte of the message.
+  // They are closed once they are sent, and when the connection ends. False where it is over.
+  bool send(const guest::v1::ToGuest& message, std::vector<UniqueFd> descriptors = {});
+  // Not true for a guest that does not read: an order would only make the heap larger.
+  bool has_room_for_orders() const;
 
   // Closes the connection unless it is lifted in time.
   void limit_time(std::chrono::milliseconds time);
@@ -44,6 +51,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close(std::string why);
 
  private:
+  struct Outgoing {
+    std::string bytes;
+    std::size_t sent = 0;
+    std::vector<UniqueFd> descriptors;
+  };
+  enum class Flush { Done, GuestMustRead, KernelIsFull };
+
+  Flush flush();
   boost::asio::awaitable<void> write(std::shared_ptr<Connection> self);
 
   Socket socket_;
@@ -51,7 +66,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   TaskGroup& tasks_;
   boost::asio::steady_timer limit_;
   guestwire::FrameReader reader_{guestwire::kMaxUnprovenFrame};
-  std::string unsent_;
+  std::deque<Outgoing> unsent_;
+  std::size_t unsent_bytes_ = 0;
   bool writing_ = false;
   bool closed_ = false;
   bool misbehaved_ = false;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guestlink/guest_link.h"
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 
 #include "async/await.h"
 #include "async/cancellation.h"
+#include "guestlink/orders.h"
 #include "guestwire/place.h"
 #include "guestwire/proof.h"
 
@@ -15,32 +17,8 @@ namespace asio = boost::asio;
 namespace v1 = guest::v1;
 // Nobody waits for more pings at once; a guest that answers none must not make the list grow.
 constexpr std::size_t kMaxPings = 64;
-
-v1::ToGuest welcome_for(const Expectation& expectation) {
-  v1::ToGuest message;
-  v1::Welcome* welcome = message.mutable_welcome();
-  welcome->set_uid(expectation.uid);
-  welcome->set_gid(expectation.gid);
-  for (const std::uint32_t gid : expectation.supplemental_gids) welcome->add_supplemental_gids(gid);
-  welcome->set_image_user(expectation.image_user);
-  for (const MountExpected& mount : expectation.mounts) {
-    v1::Mount* entry = welcome->add_mounts();
-    entry->set_target(mount.target);
-    entry->set_anonymous_volume(mount.anonymous_volume);
-  }
-  return message;
-}
-
-v1::ToGuest go_for(const GoOrder& order) {
-  v1::ToGuest message;
-  v1::Go* go = message.mutable_go();
-  go->set_secret(order.secret);
-  for (const std::string& word : order.entrypoint) go->add_entrypoint(word);
-  for (const std::string& word : order.command) go->add_command(word);
-  go->set_working_directory(order.working_directory);
-  go->set_entrypoint_limit_ms(static_cast<std::uint32_t>(order.entrypoint_limit.count()));
-  return message;
-}
+// The kernel itself bounds a command line at 2 MiB with the environment.
+constexpr std::size_t kMaxGo = std::size_t{1} << 20;
 
 std::unexpected<Error> given_up() {
   return fail(Reason::Cancelled, "gave up waiting for the guest");
@@ -48,20 +26,18 @@ std::unexpected<Error> given_up() {
 
 }  // namespace
 
-std::string new_secret() {
-  return guestwire::random_bytes(guestwire::kSecretSize);
-}
-
-GuestLink::GuestLink(asio::any_io_executor executor, LinkFolder folder, LinkLimits limits,
+GuestLink::GuestLink(const asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
                      LinkEvents events, TaskGroup& tasks, Logger log)
-    : executor_(std::move(executor)),
+    : executor_(executor),
       folder_(std::move(folder)),
       limits_(limits),
       events_(std::move(events)),
       tasks_(tasks),
       log_(std::move(log)),
       waiters_(executor_),
-      acceptor_(executor_) {}
+      acceptor_(executor_),
+      refusals_(limits.between_log_lines),
+      losses_(limits.between_log_lines) {}
 
 Result<> GuestLink::expect(Expectation expectation) {
   ++epoch_;
@@ -70,6 +46,7 @@ Result<> GuestLink::expect(Expectation expectation) {
   hello_.reset();
   outcome_.reset();
   pings_.clear();
+  execs_.clear();
   gone_ = expectation.secret.has_value();
   secret_ = expectation.secret;
   process_ = expectation.process;
@@ -104,17 +81,22 @@ void GuestLink::stop_listening() {
 }
 
 asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
+  unsigned at_once = limits_.connections_at_once;
   while (round == round_ && listening()) {
     Connection::Socket socket(executor_);
     const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
     if (round != round_ || !listening()) co_return;
-    if (!problem) {
+    if (problem) {  // out of descriptors, most likely: somebody will close one
+      log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
+      at_once = 0;
+    } else {
       admit(std::move(socket));
-      continue;
+      if (at_once > 0) {
+        --at_once;
+        continue;
+      }
     }
-    // Out of descriptors, most likely: somebody will close one.
-    log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
-    asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
+    asio::steady_timer pause(executor_, limits_.between_connections);
     co_await pause.async_wait(kAwait);
   }
 }
@@ -124,12 +106,11 @@ void GuestLink::admit(Connection::Socket socket) {
   const auto peer = peer_of(socket.native_handle());
   if (!peer) return;
   if (peer->uid != limits_.guest_uid || !peer->process.may_be(process_)) {
-    log_.warn("refused a connection that is not the guest's",
-              {{"uid", peer->uid}, {"pid", peer->process.pid}});
+    log_refusal(*peer, "it is another process's");
     return;
   }
   if (unproven_.size() >= limits_.unproven_connections) {
-    log_.warn("refused a connection: too many are not proven yet", {{"pid", peer->process.pid}});
+    log_refusal(*peer, "too many are not proven yet");
     return;
   }
   auto connection = std::make_shared<Connection>(std::move(socket), *peer, tasks_);
@@ -138,17 +119,27 @@ void GuestLink::admit(Connection::Socket socket) {
   tasks_.spawn("guest link", converse(shared_from_this(), connection, epoch_));
 }
 
+void GuestLink::log_refusal(const Peer& peer, const std::string& problem) {
+  const auto left_out = refusals_.is_due();
+  if (!left_out) return;
+  log_.warn("refused a connection that does not prove to be the guest's",
+            {{"problem", problem},
+             {"uid", peer.uid},
+             {"pid", peer.process.pid},
+             {"others_since_last_line", *left_out}});
+}
+
 asio::awaitable<void> GuestLink::converse(Self self, std::shared_ptr<Connection> connection,
                                           unsigned epoch) {
   auto hello = co_await identify(connection);
   unproven_.erase(connection);
   if (!hello || epoch != epoch_ || guest_) {
     connection->close("not taken in");
-    log_.warn("a connection did not prove to be the guest's",
-              {{"pid", connection->peer().process.pid}, {"problem", connection->problem()}});
+    log_refusal(connection->peer(), connection->problem());
     co_return;
   }
   guest_ = connection;
+  taken_in_ = std::chrono::steady_clock::now();
   stop_listening();
   if (co_await greet(connection, std::move(*hello))) co_await serve(connection);
   if (guest_ == connection) on_lost(*connection);
@@ -222,6 +213,7 @@ asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, G
     co_return false;
   }
   fill(hello, answer->prepared());
+  if (!co_await read_known_execs(connection, hello.execs)) co_return false;
   if (hello.phase == GuestPhase::Fresh) hello.phase = GuestPhase::Prepared;
   connection->lift_limits();
   hello_ = hello;
@@ -266,9 +258,14 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
       waiters_.notify();
       return true;
     }
+    case v1::ToDaemon::kExecEnded:
+      return on_exec_ended(connection, message.exec_ended());
+    case v1::ToDaemon::kExecTruncated:
+      return on_exec_truncated(connection, message.exec_truncated().exec_id());
     case v1::ToDaemon::kHello:
     case v1::ToDaemon::kProof:
     case v1::ToDaemon::kPrepared:
+    case v1::ToDaemon::kExecsKnown:
     case v1::ToDaemon::BODY_NOT_SET:
       break;
   }
@@ -280,13 +277,25 @@ void GuestLink::on_lost(const Connection& connection) {
   guest_.reset();
   hello_.reset();
   pings_.clear();
+  execs_.clear();
   last_problem_ = "its connection ended: " + connection.problem();
   if (closed_) return;
-  log_.warn("the guest's connection ended", {{"problem", connection.problem()}});
-  const auto pause = connection.misbehaved() ? limits_.penalty : std::chrono::milliseconds(0);
-  tasks_.spawn("guest link listen again", listen_again(shared_from_this(), pause, epoch_));
+  if (const auto left_out = losses_.is_due()) {
+    log_.warn("the guest's connection ended",
+              {{"problem", connection.problem()}, {"others_since_last_line", *left_out}});
+  }
+  tasks_.spawn("guest link listen again",
+               listen_again(shared_from_this(), pause_after(connection), epoch_));
   if (events_.lost) events_.lost(connection.problem());
   waiters_.notify();
+}
+
+std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) const {
+  if (connection.misbehaved()) return limits_.penalty;
+  const auto next = taken_in_ + limits_.penalty;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(next - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds(0));
 }
 
 asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::milliseconds pause,
@@ -330,7 +339,7 @@ Result<> GuestLink::go(const GoOrder& order) {
     return fail(Reason::Internal, "go was said with another secret in this container start");
   }
   const v1::ToGuest message = go_for(order);
-  if (message.ByteSizeLong() > guestwire::kMaxFrame) {
+  if (message.ByteSizeLong() > kMaxGo) {
     return fail(Reason::InvalidArgument, "command: longer than 1 MiB together with the entrypoint");
   }
   secret_ = order.secret;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's end of one sandbox's link.
 //
-//   Closed --expect()--> Listening --proven--> Greeting --prepared--> Connected
-//                            ^                    |                      |
-//                            +------ lost --------+----------------------+
+//   Closed --expect()--> Listening --proven--> Greeting --its execs are known--> Connected
+//                            ^                    |                                 |
+//                            +------ lost --------+---------------------------------+
 //
 // Anyone in the sandbox may connect: a connection takes the single slot only after it has proven
 // the secret of this container start, or is the first of a start that nobody has seen. While the
@@ -27,7 +27,10 @@
 #include "base/result.h"
 #include "guestlink/connection.h"
 #include "guestlink/guest_report.h"
+#include "guestlink/known_execs.h"
 #include "guestlink/link_folder.h"
+#include "guestlink/orders.h"
+#include "guestlink/rare_line.h"
 #include "guestlink/waiters.h"
 
 namespace agbox::guestlink {
@@ -37,45 +40,30 @@ struct LinkLimits {
   std::chrono::milliseconds handshake{5000};
   std::chrono::milliseconds preparation{30000};
   std::size_t unproven_connections = 8;
-  // After a guest that broke the protocol: it may come back, but not in a tight loop.
+  // A guest is taken in once in this time, and not before it has passed after one that broke the
+  // protocol: it may come back, but not in a tight loop.
   std::chrono::milliseconds penalty{1000};
-};
-
-struct MountExpected {
-  std::string target;
-  bool anonymous_volume = false;
-};
-
-struct Expectation {
-  // Of a container start that was seen before; none for a new one, whose first connection is the
-  // guest's because nothing else runs in it before go().
-  std::optional<std::string> secret;
-  PeerProcess process;  // what is known of it: the engine's State.Pid, or that of an earlier hello
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::vector<std::uint32_t> supplemental_gids;
-  std::string image_user;
-  std::vector<MountExpected> mounts;
-};
-
-struct GoOrder {
-  std::string secret;  // new_secret(), stored before it is handed out
-  std::vector<std::string> entrypoint;
-  std::vector<std::string> command;
-  std::string working_directory = "/workspace";
-  std::chrono::milliseconds entrypoint_limit{60000};
+  // While nobody is taken in anyone inside may connect: the first few at once, the others one by
+  // one.
+  unsigned connections_at_once = 16;
+  std::chrono::milliseconds between_connections{100};
+  std::chrono::milliseconds between_log_lines{10000};
 };
 
 struct LinkEvents {
   std::function<void(const GuestHello&)> connected;  // at every hello that was taken in
   std::function<void(const std::string& why)> lost;
+  // Only of an exec that this connection's guest was given or came with, and each once per
+  // connection: an end that was not forgotten is told again after a reconnect.
+  std::function<void(const ExecEnd&)> exec_ended{};
+  std::function<void(const std::string& exec_id)> exec_truncated{};
 };
 
 class GuestLink : public std::enable_shared_from_this<GuestLink> {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  GuestLink(boost::asio::any_io_executor executor, LinkFolder folder, LinkLimits limits,
+  GuestLink(const boost::asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
             LinkEvents events, TaskGroup& tasks, Logger log);
 
   const LinkFolder& folder() const { return folder_; }
@@ -89,6 +77,15 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   boost::asio::awaitable<Result<EntrypointOutcome>> entrypoint(Deadline deadline);
   boost::asio::awaitable<Result<>> ping(std::chrono::milliseconds limit);
   Result<> stop();
+
+  // An error means that the guest did not get the order and never will: nothing of it is kept.
+  Result<> start_exec(ExecOrder order);
+  Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace);
+  Result<> forget_exec(const std::string& exec_id);
+  bool is_connected() const { return hello_ && hello_->failure.empty(); }
+  // Why start_exec() would be refused now, or that it would not.
+  Result<> takes_execs() const;
+
   // For good; everyone who waits gets an error.
   void close();
 
@@ -101,6 +98,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   using Self = std::shared_ptr<GuestLink>;
   boost::asio::awaitable<void> accept(Self self, unsigned round);
   void admit(Connection::Socket socket);
+  void log_refusal(const Peer& peer, const std::string& problem);
   boost::asio::awaitable<void> converse(Self self, std::shared_ptr<Connection> connection,
                                         unsigned epoch);
   boost::asio::awaitable<std::optional<GuestHello>> identify(
@@ -108,9 +106,14 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   bool is_proven(const guest::v1::Hello& said, const guest::v1::Proof& proof,
                  const std::string& nonce) const;
   boost::asio::awaitable<bool> greet(std::shared_ptr<Connection> connection, GuestHello hello);
+  boost::asio::awaitable<bool> read_known_execs(std::shared_ptr<Connection> connection,
+                                                std::vector<std::string>& execs);
   boost::asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   bool on_message(Connection& connection, const guest::v1::ToDaemon& message);
+  bool on_exec_ended(Connection& connection, const guest::v1::ExecEnded& ended);
+  bool on_exec_truncated(Connection& connection, const std::string& exec_id);
   void on_lost(const Connection& connection);
+  std::chrono::milliseconds pause_after(const Connection& connection) const;
   boost::asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause,
                                             unsigned epoch);
   std::unexpected<Error> absent() const;
@@ -133,15 +136,16 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   unsigned round_ = 0;  // of listening: an acceptor is opened again and again
   std::set<std::shared_ptr<Connection>> unproven_;
   std::shared_ptr<Connection> guest_;  // has the slot
-  std::optional<GuestHello> hello_;    // while it is connected and has prepared its container
-  bool gone_ = false;                  // go() was said in this container start
+  std::chrono::steady_clock::time_point taken_in_;
+  std::optional<GuestHello> hello_;  // while it is connected and has prepared its container
+  bool gone_ = false;                // go() was said in this container start
   std::optional<EntrypointOutcome> outcome_;
   std::uint64_t next_ping_ = 1;
   std::set<std::uint64_t> pings_;  // sent and not answered
+  KnownExecs execs_;               // of this connection
   std::string last_problem_ = "it has not connected yet";
+  RareLine refusals_;
+  RareLine losses_;
 };
-
-// Random; for one container start.
-std::string new_secret();
 
 }  // namespace agbox::guestlink

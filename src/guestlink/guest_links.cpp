@@ -35,6 +35,14 @@ void GuestLinks::add(const std::string& sandbox_id, LinkFolder folder) {
                     .lost =
                         [this, sandbox_id](const std::string& why) {
                           if (events_.lost) events_.lost(sandbox_id, why);
+                        },
+                    .exec_ended =
+                        [this, sandbox_id](const ExecEnd& end) {
+                          if (events_.exec_ended) events_.exec_ended(sandbox_id, end);
+                        },
+                    .exec_truncated =
+                        [this, sandbox_id](const std::string& exec_id) {
+                          if (events_.exec_truncated) events_.exec_truncated(sandbox_id, exec_id);
                         }};
   auto& link = links_[sandbox_id];
   if (link) link->close();
@@ -78,6 +86,32 @@ asio::awaitable<Result<>> GuestLinks::ping(std::string sandbox_id,
 Result<> GuestLinks::stop(const std::string& sandbox_id) {
   AGBOX_TRY(link, find(sandbox_id));
   return link->stop();
+}
+
+Result<> GuestLinks::start_exec(const std::string& sandbox_id, ExecOrder order) {
+  AGBOX_TRY(link, find(sandbox_id));
+  return link->start_exec(std::move(order));
+}
+
+Result<> GuestLinks::cancel_exec(const std::string& sandbox_id, const std::string& exec_id,
+                                 std::chrono::milliseconds grace) {
+  AGBOX_TRY(link, find(sandbox_id));
+  return link->cancel_exec(exec_id, grace);
+}
+
+Result<> GuestLinks::forget_exec(const std::string& sandbox_id, const std::string& exec_id) {
+  AGBOX_TRY(link, find(sandbox_id));
+  return link->forget_exec(exec_id);
+}
+
+bool GuestLinks::is_connected(const std::string& sandbox_id) const {
+  const auto link = links_.find(sandbox_id);
+  return link != links_.end() && link->second->is_connected();
+}
+
+Result<> GuestLinks::takes_execs(const std::string& sandbox_id) const {
+  AGBOX_TRY(link, find(sandbox_id));
+  return link->takes_execs();
 }
 
 Result<> GuestLinks::forget(const std::string& sandbox_id) {

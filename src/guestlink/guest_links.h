@@ -27,6 +27,10 @@ namespace agbox::guestlink {
 struct GuestLinksEvents {
   std::function<void(const std::string& sandbox_id, const GuestHello&)> connected;
   std::function<void(const std::string& sandbox_id, const std::string& why)> lost;
+  // Of execs that this sandbox's guest was given, or said that it has: a hostile one may name those
+  // of other sandboxes when it comes.
+  std::function<void(const std::string& sandbox_id, const ExecEnd&)> exec_ended{};
+  std::function<void(const std::string& sandbox_id, const std::string& exec_id)> exec_truncated{};
 };
 
 struct LinkPlace {
@@ -51,6 +55,18 @@ class GuestLinks {
                                                                Deadline deadline);
   boost::asio::awaitable<Result<>> ping(std::string sandbox_id, std::chrono::milliseconds limit);
   Result<> stop(const std::string& sandbox_id);
+
+  // An error means that the guest did not get the order and never will: nothing of it is kept.
+  Result<> start_exec(const std::string& sandbox_id, ExecOrder order);
+  // The grace between SIGTERM and SIGKILL.
+  Result<> cancel_exec(const std::string& sandbox_id, const std::string& exec_id,
+                       std::chrono::milliseconds grace);
+  // Its end is on disk.
+  Result<> forget_exec(const std::string& sandbox_id, const std::string& exec_id);
+  // A guest is here and has told which execs it has.
+  bool is_connected(const std::string& sandbox_id) const;
+  // Why start_exec() would be refused now, or that it would not.
+  Result<> takes_execs(const std::string& sandbox_id) const;
 
   // Last of all: the folder must outlive the container.
   Result<> forget(const std::string& sandbox_id);

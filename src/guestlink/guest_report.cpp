@@ -10,6 +10,9 @@ constexpr std::size_t kMaxSentence = 1024;
 constexpr std::size_t kMaxTail = 4096;
 constexpr int kMaxNotes = 32;
 constexpr int kMaxMounts = 1024;
+// A century: no honest guest says more, and sums and durations of it stay in every type's range.
+constexpr std::uint64_t kMaxCpuMicroseconds = 100ULL * 366 * 24 * 3600 * 1'000'000;
+constexpr int kMaxSignal = 64;
 
 // Bytes of the UTF-8 sequence in front; 0 where there is none.
 std::size_t sequence_length(std::string_view text) {
@@ -135,6 +138,42 @@ std::optional<EntrypointFailure> to_failure(const guest::v1::EntrypointFailed& f
   failure.detail = readable(failed.detail(), kMaxSentence);
   failure.output_tail = readable(failed.output_tail(), kMaxTail);
   return failure;
+}
+
+std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended) {
+  using Wire = guest::v1::ExecEnded;
+  ExecEnd end;
+  switch (ended.how()) {
+    case Wire::HOW_EXITED:
+      end.how = ExecEnd::How::Exited;
+      end.code = std::clamp(ended.code(), 0, 255);
+      break;
+    case Wire::HOW_SIGNALED:
+      end.how = ExecEnd::How::Signaled;
+      end.code = std::clamp(ended.code(), 1, kMaxSignal);
+      break;
+    case Wire::HOW_NOT_STARTED:
+      end.how = ExecEnd::How::NotStarted;
+      end.code = std::clamp(ended.code(), 126, 127);
+      break;
+    case Wire::HOW_CANCELLED:
+      end.how = ExecEnd::How::Cancelled;
+      break;
+    case Wire::HOW_RUNNER_LOST:
+      end.how = ExecEnd::How::RunnerLost;
+      break;
+    default:
+      return std::nullopt;
+  }
+  end.exec_id = ended.exec_id();
+  end.detail = readable(ended.detail(), kMaxSentence);
+  end.output_truncated = ended.output_truncated();
+  end.user_cpu_microseconds =
+      std::min<std::uint64_t>(ended.user_cpu_microseconds(), kMaxCpuMicroseconds);
+  end.system_cpu_microseconds =
+      std::min<std::uint64_t>(ended.system_cpu_microseconds(), kMaxCpuMicroseconds);
+  end.peak_memory_bytes = ended.peak_memory_bytes();
+  return end;
 }
 
 void fill(GuestHello& hello, const guest::v1::Prepared& prepared) {

@@ -53,12 +53,30 @@ struct GuestHello {
   std::string failure;  // not empty: the guest cannot prepare its container, and takes no go
   std::vector<std::string> notes;
   std::vector<MountSeen> mounts;
+  std::vector<std::string> execs;  // that it was given and not told to forget, ended ones included
+};
+
+// How an exec ended, as its guest tells it: a hostile one may tell anything of its own execs.
+struct ExecEnd {
+  enum class How { Exited, Signaled, NotStarted, Cancelled, RunnerLost };
+  std::string exec_id;
+  How how = How::Exited;
+  int code = 0;  // Exited: 0 to 255, Signaled: the signal's number, NotStarted: 126 or 127, else 0
+  std::string detail;  // one sentence, where how and code do not say enough
+  bool output_truncated = false;
+  std::uint64_t user_cpu_microseconds = 0;
+  std::uint64_t system_cpu_microseconds = 0;
+  std::uint64_t peak_memory_bytes = 0;
+
+  bool operator==(const ExecEnd&) const = default;
 };
 
 std::optional<GuestPhase> to_phase(guest::v1::Phase phase);
 // Nothing where the guest names no cause that we know.
 std::optional<EntrypointFailure> to_failure(const guest::v1::EntrypointFailed& failed);
 void fill(GuestHello& hello, const guest::v1::Prepared& prepared);
+// Nothing where the guest does not say how.
+std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended);
 std::string to_hex(std::string_view bytes);
 
 }  // namespace agbox::guestlink

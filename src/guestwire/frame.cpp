@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guestwire/frame.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace agbox::guestwire {
 
 std::string frame(std::string_view message) {
-  AGBOX_CHECK(!message.empty() && message.size() <= kMaxFrame, "a frame of our own is in bounds");
+  AGBOX_CHECK(!message.empty() && message.size() <= std::max(kMaxFrameToGuest, kMaxFrameToDaemon),
+              "a frame of our own is in bounds");
   const auto length = static_cast<std::uint32_t>(message.size());
   std::string bytes;
   bytes.reserve(kFrameHeader + message.size());
@@ -31,7 +34,7 @@ std::optional<std::string> FrameReader::next() {
   }
   if (length == 0 || length > limit_) {
     broken_ = true;
-    buffer_ = {};
+    std::string().swap(buffer_);
     taken_ = 0;
     return std::nullopt;
   }
@@ -39,7 +42,7 @@ std::optional<std::string> FrameReader::next() {
   std::string message(rest.substr(kFrameHeader, length));
   taken_ += kFrameHeader + length;
   if (taken_ == buffer_.size()) {
-    buffer_ = {};  // a guest lives for weeks: give the memory of the largest frame back
+    std::string().swap(buffer_);  // we live for weeks: an assignment would keep the memory
     taken_ = 0;
   }
   return message;

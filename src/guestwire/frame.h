@@ -14,8 +14,9 @@
 namespace agbox::guestwire {
 
 inline constexpr std::size_t kFrameHeader = 4;
-// Go carries a whole command line, which the kernel itself bounds at 2 MiB with the environment.
-inline constexpr std::size_t kMaxFrame = std::size_t{1} << 20;
+// An exec's command line and environment, which the kernel bounds at 6 MiB and callers at 4.
+inline constexpr std::size_t kMaxFrameToGuest = (std::size_t{4} << 20) + (std::size_t{64} << 10);
+inline constexpr std::size_t kMaxFrameToDaemon = std::size_t{1} << 20;
 // Nobody needs more before it is known who speaks. A hello can carry a failure with its output.
 inline constexpr std::size_t kMaxUnprovenFrame = std::size_t{16} << 10;
 
@@ -40,6 +41,8 @@ class FrameReader {
   std::optional<std::string> next();
   // A frame was announced that is empty or longer than the limit: nothing more can be read.
   bool broken() const { return broken_; }
+  // Nothing of a further frame has come yet.
+  bool is_between_frames() const { return taken_ == buffer_.size(); }
 
  private:
   std::size_t limit_;

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "agbox/guest/v1/link.pb.h"
 #include "guestlink/guest_report.h"
+#include "guestlink/known_execs.h"
 #include "guestwire/frame.h"
 
 namespace {
@@ -29,7 +31,43 @@ void read(const agbox::guest::v1::ToDaemon& message) {
     if (readable(sentence, sentence.size()) != sentence) std::abort();
     if (failure->code < 0 || failure->code > 255) std::abort();
   }
+  if (const auto end = to_exec_end(message.exec_ended())) {
+    if (readable(end->detail, 1024) != end->detail) std::abort();
+    if (end->code < 0 || end->code > 255) std::abort();
+    // In nanoseconds, which is what clocks and protobuf's durations count in.
+    if (end->user_cpu_microseconds > INT64_MAX / 1000) std::abort();
+    if (end->system_cpu_microseconds > INT64_MAX / 1000) std::abort();
+  }
 }
+
+// What a guest says about execs, in the order it says it: of those that it named when it came every
+// one can end once, and be cut once before.
+class ExecTalk {
+ public:
+  void hear(const agbox::guest::v1::ToDaemon& message) {
+    for (const std::string& id : message.execs_known().exec_ids()) {
+      if (known_.add(id)) ++named_;
+    }
+    if (message.has_exec_truncated()) count(known_.truncated(message.exec_truncated().exec_id()));
+    if (message.has_exec_ended()) {
+      const std::string& id = message.exec_ended().exec_id();
+      count(known_.ended(id));
+      if (known_.contains(id)) {
+        if (known_.ended(id) != Word::Lie || known_.truncated(id) != Word::Lie) std::abort();
+        if (heard_ % 2 == 0 && !known_.forget(id)) std::abort();
+      }
+    }
+    if (heard_ > 2 * named_) std::abort();
+  }
+
+ private:
+  using Word = agbox::guestlink::KnownExecs::Word;
+  void count(Word word) { heard_ += word == Word::Lie ? 0 : 1; }
+
+  agbox::guestlink::KnownExecs known_;
+  std::size_t named_ = 0;
+  std::size_t heard_ = 0;
+};
 
 }  // namespace
 
@@ -37,6 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // libFuzzer speaks bytes, ours are chars.
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   agbox::guestwire::FrameReader reader(agbox::guestwire::kMaxUnprovenFrame);
+  ExecTalk execs;
   std::size_t piece = 1;
   while (!bytes.empty() && !reader.broken()) {
     const std::size_t length = std::min(piece, bytes.size());
@@ -46,7 +85,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     while (const auto frame = reader.next()) {
       if (frame->empty() || frame->size() > agbox::guestwire::kMaxUnprovenFrame) std::abort();
       agbox::guest::v1::ToDaemon message;
-      if (message.ParseFromString(*frame)) read(message);
+      if (!message.ParseFromString(*frame)) continue;
+      read(message);
+      execs.hear(message);
     }
   }
   return 0;

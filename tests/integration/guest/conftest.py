@@ -19,6 +19,7 @@ from support.run_folder import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from execs import Execs  # noqa: E402
 from link import LinkDaemon, new_state_root  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
 
@@ -116,3 +117,15 @@ def sandbox(
     yield make
     for box in made:
         box.remove()
+
+
+@pytest.fixture
+def execs(sandbox: Callable[..., Sandbox], guest_folder: Path) -> Callable[..., Execs]:
+    """execs("busybox", uid=1000): those of a sandbox that is ready for them."""
+
+    def make(name: str, uid: int = 1000, **options) -> Execs:
+        box = sandbox(name, uid, **options)
+        guest_pid = box.ready()["pid"]
+        return Execs(box, guest_pid, guest_folder / f"logs-{box.name}")
+
+    return make

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A daemon that is nothing but guest links, for the tests of the guest in real containers: takes
 // one JSON object per line from stdin, answers with one per line on stdout, in any order, by "id".
-// Events (a guest came, a guest is lost) are lines with "event". It ends when stdin does.
+// Events (a guest came, a guest is lost, an exec ended) are lines with "event". It ends when stdin
+// does.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
@@ -69,6 +71,8 @@ json::object describe(const GuestHello& hello) {
   }
   json::array notes;
   for (const std::string& note : hello.notes) notes.emplace_back(note);
+  json::array execs;
+  for (const std::string& exec : hello.execs) execs.emplace_back(exec);
   return {{"protocol", hello.protocol},
           {"build_id", hello.build_id},
           {"phase", static_cast<int>(hello.phase)},
@@ -76,7 +80,49 @@ json::object describe(const GuestHello& hello) {
           {"start_time", hello.process.start_time},
           {"failure", hello.failure},
           {"notes", notes},
+          {"execs", execs},
           {"mounts", mounts}};
+}
+
+json::object describe(const ExecEnd& end) {
+  const auto how = [&] {
+    switch (end.how) {
+      case ExecEnd::How::Exited:
+        return "exited";
+      case ExecEnd::How::Signaled:
+        return "signaled";
+      case ExecEnd::How::NotStarted:
+        return "not started";
+      case ExecEnd::How::Cancelled:
+        return "cancelled";
+      case ExecEnd::How::RunnerLost:
+        return "runner lost";
+    }
+    return "";
+  };
+  return {{"exec", end.exec_id},
+          {"how", how()},
+          {"code", end.code},
+          {"detail", end.detail},
+          {"output_truncated", end.output_truncated},
+          {"user_cpu_microseconds", end.user_cpu_microseconds},
+          {"system_cpu_microseconds", end.system_cpu_microseconds},
+          {"peak_memory_bytes", end.peak_memory_bytes}};
+}
+
+UniqueFd log_file(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+}
+
+ExecOrder exec_order_in(const json::object& request) {
+  return {.exec_id = text_of(request, "exec"),
+          .command = texts_of(request, "command"),
+          .working_directory = text_of(request, "cwd"),
+          .environment = texts_of(request, "env"),
+          .output_limit_bytes = static_cast<std::uint64_t>(number_of(request, "limit", 0)),
+          .free_space_reserve_bytes = static_cast<std::uint64_t>(number_of(request, "reserve", 0)),
+          .out = log_file(text_of(request, "out")),
+          .err = log_file(text_of(request, "err"))};
 }
 
 Expectation expectation_in(const json::object& request) {
@@ -117,6 +163,17 @@ class LinkDaemon {
                 .lost =
                     [](const std::string& sandbox, const std::string& why) {
                       print({{"event", "lost"}, {"sandbox", sandbox}, {"why", why}});
+                    },
+                .exec_ended =
+                    [](const std::string& sandbox, const ExecEnd& end) {
+                      json::object line = describe(end);
+                      line["event"] = "exec_ended";
+                      line["sandbox"] = sandbox;
+                      print(line);
+                    },
+                .exec_truncated =
+                    [](const std::string& sandbox, const std::string& exec) {
+                      print({{"event", "exec_truncated"}, {"sandbox", sandbox}, {"exec", exec}});
                     }},
                Logger()),
         requests_(io.get_executor()) {}
@@ -206,6 +263,13 @@ class LinkDaemon {
       return json::object{{"secret", to_hex(order.secret)}};
     } else if (verb == "stop") {
       AGBOX_TRY_VOID(links_.stop(sandbox));
+    } else if (verb == "start_exec") {
+      AGBOX_TRY_VOID(links_.start_exec(sandbox, exec_order_in(request)));
+    } else if (verb == "cancel_exec") {
+      AGBOX_TRY_VOID(links_.cancel_exec(sandbox, text_of(request, "exec"),
+                                        milliseconds(number_of(request, "grace_ms", 2000))));
+    } else if (verb == "forget_exec") {
+      AGBOX_TRY_VOID(links_.forget_exec(sandbox, text_of(request, "exec")));
     } else if (verb == "forget") {
       AGBOX_TRY_VOID(links_.forget(sandbox));
     } else {
@@ -230,7 +294,7 @@ int main(int argc, char** argv) {
   }
   boost::asio::io_context io(1);
   agbox::guestlink::LinkDaemon daemon(io, argv[1]);
-  boost::asio::co_spawn(io, daemon.run(), [](std::exception_ptr failure) {
+  boost::asio::co_spawn(io, daemon.run(), [](const std::exception_ptr& failure) {
     if (failure) agbox::die("an exception left the link daemon");
   });
   io.run();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 namespace agbox::guest {
@@ -25,6 +26,42 @@ TEST(ParentInStat, OfBrokenTextIsNothing) {
 TEST(ParentOf, IsOurOwnParentForUs) {
   EXPECT_EQ(parent_of(::getpid()), ::getppid());
   EXPECT_EQ(parent_of(0), std::nullopt);
+}
+
+TEST(ProcessInStat, HasWhatIsNeededToKnowAProcessAgain) {
+  EXPECT_EQ(process_in_stat("12 (a) b) S 7 12 11 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 0 0"),
+            (Process{12, 7, 11, 98765}));
+  EXPECT_EQ(process_in_stat("12 (sh) S 7 12 11 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0"),
+            std::nullopt);
+  for (const char* text : {"", "12", "12 (sh", "12 (sh)", "12 (sh) S 1", "x (sh) S 7 12 11", ")"}) {
+    EXPECT_EQ(process_in_stat(text), std::nullopt) << text;
+  }
+}
+
+TEST(ProcessTableTest, ShowsThisProcess) {
+  const auto children = ProcessTable::read().children_of(::getppid());
+  const auto us = std::ranges::find(children, ::getpid(), &Process::pid);
+  ASSERT_NE(us, children.end());
+  EXPECT_EQ(us->session, ::getsid(0));
+  EXPECT_LE(us->start_ticks, ticks_now());
+  EXPECT_GT(us->start_ticks + 600 * kTicksPerSecond, ticks_now());
+}
+
+TEST(ProcessTableTest, FindsAllThatComesFromAProcess) {
+  const ProcessTable table({{10, 1, 10, 5}, {11, 10, 10, 6}, {12, 11, 12, 7}, {20, 1, 20, 5}});
+  const auto tree = table.with_descendants(table.children_of(10));
+  EXPECT_EQ(tree, (std::vector<Process>{{11, 10, 10, 6}, {12, 11, 12, 7}}));
+  EXPECT_TRUE(table.with_descendants(table.children_of(12)).empty());
+}
+
+TEST(ProcessTableTest, AChildOlderThanItsParentHadAnotherOne) {
+  const ProcessTable table({{10, 1, 10, 5}, {11, 10, 10, 6}, {12, 11, 12, 3}});
+  EXPECT_EQ(table.with_descendants(table.children_of(10)).size(), 1U);
+}
+
+TEST(ProcessTableTest, ACircleEnds) {
+  const ProcessTable table({{10, 11, 10, 5}, {11, 10, 10, 5}});
+  EXPECT_EQ(table.with_descendants(table.children_of(10)).size(), 2U);
 }
 
 TEST(Descends, FollowsParentsUpToTheFirstProcess) {

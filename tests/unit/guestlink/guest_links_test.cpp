@@ -4,95 +4,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <filesystem>
+#include <fstream>
 
-#include "base/uuid.h"
-#include "unit/guestlink/scripted_guest.h"
+#include "unit/guestlink/links_fixture.h"
 
 namespace agbox::guestlink {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::HasSubstr;
-namespace fs = std::filesystem;
-
-GuestLinks::Deadline within(std::chrono::milliseconds time) {
-  return std::chrono::steady_clock::now() + time;
-}
-
-class GuestLinksTest : public testing::Test {
- protected:
-  GuestLinksTest() : guest_(io_.get_executor()) {
-    state_root_ = fs::temp_directory_path() / ("agbox-links-" + random_uuid());
-    fs::create_directories(state_root_);
-    set_log_level(LogLevel::Error);
-    start_daemon();
-  }
-  ~GuestLinksTest() override {
-    stop_daemon();
-    fs::remove_all(state_root_);
-  }
-
-  void start_daemon() {
-    LinkLimits limits;
-    limits.guest_uid = ::geteuid();
-    limits.handshake = handshake_limit_;
-    limits.penalty = 10ms;
-    GuestLinksEvents events{
-        .connected = [this](const std::string& id, const GuestHello&) { ++connected_[id]; },
-        .lost = [this](const std::string& id, const std::string&) { ++lost_[id]; }};
-    links_.emplace(io_.get_executor(), state_root_, events, Logger(), limits);
-  }
-  void stop_daemon() {
-    if (!links_) return;
-    run(links_->shutdown());
-    links_.reset();
-  }
-
-  // Runs until the story is told; a story that hangs fails.
-  void run(awaitable<void> story) {
-    bool told = false;
-    asio::co_spawn(io_, std::move(story), [&](const std::exception_ptr& failure) {
-      told = true;
-      if (failure) std::rethrow_exception(failure);
-    });
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    io_.restart();
-    while (!told && std::chrono::steady_clock::now() < end) io_.run_one_for(100ms);
-    ASSERT_TRUE(told) << "the story hangs";
-  }
-
-  fs::path make(const std::string& id) { return links_->make(id).value().folder; }
-  static Expectation someone() {
-    Expectation expectation;
-    expectation.uid = 1000;
-    expectation.gid = 1000;
-    return expectation;
-  }
-  static Expectation with_secret(const std::string& secret) {
-    Expectation expectation = someone();
-    expectation.secret = secret;
-    return expectation;
-  }
-  static GoOrder order(const std::string& secret) {
-    GoOrder order;
-    order.secret = secret;
-    return order;
-  }
-
-  asio::io_context io_{1};
-  fs::path state_root_;
-  std::chrono::milliseconds handshake_limit_{2000};
-  std::map<std::string, int> connected_;
-  std::map<std::string, int> lost_;
-  std::optional<GuestLinks> links_;
-  ScriptedGuest guest_;
-};
 
 TEST_F(GuestLinksTest, AWholeLife) {
   const fs::path folder = make("s1");
@@ -114,6 +37,7 @@ TEST_F(GuestLinksTest, AWholeLife) {
     seen->set_target("/workspace");
     seen->set_inode(42);
     co_await guest_.send(prepared);
+    co_await guest_.send(ScriptedGuest::execs_known({}));
 
     const auto hello = co_await links_->hello("s1", within(5s));
     if (!hello) co_return ADD_FAILURE() << hello.error().message();
@@ -291,7 +215,7 @@ TEST_F(GuestLinksTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
 
 TEST_F(GuestLinksTest, ASilentConnectionIsCutOffAndHoldsNobodyUp) {
   stop_daemon();
-  handshake_limit_ = 50ms;
+  limits_.handshake = 50ms;
   start_daemon();
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
@@ -341,8 +265,13 @@ TEST_F(GuestLinksTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
   prepared.mutable_prepared();
   v1::ToDaemon proof;
   proof.mutable_proof();
-  const std::vector<v1::ToDaemon> lies = {
-      pong, passed, failed, prepared, proof, ScriptedGuest::hello(v1::PHASE_FRESH, false)};
+  const std::vector<v1::ToDaemon> lies = {pong,
+                                          passed,
+                                          failed,
+                                          prepared,
+                                          proof,
+                                          ScriptedGuest::hello(v1::PHASE_FRESH, false),
+                                          ScriptedGuest::execs_known({})};
   run([&]() -> awaitable<void> {
     for (std::size_t i = 0; i < lies.size(); ++i) {
       bool in = false;
@@ -414,6 +343,7 @@ TEST_F(GuestLinksTest, AGuestThatFailedToPrepareTakesNoGo) {
     v1::ToDaemon prepared;
     prepared.mutable_prepared()->set_failure("no such user");
     co_await guest_.send(prepared);
+    co_await guest_.send(ScriptedGuest::execs_known({}));
     EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
   }());
   const auto refused = links_->go("s1", order(new_secret()));
@@ -429,7 +359,7 @@ TEST_F(GuestLinksTest, AnOversizedCommandIsRefusedBeforeItIsSent) {
     EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
   }());
   GoOrder go = order(new_secret());
-  go.command = {std::string(guestwire::kMaxFrame, 'x')};
+  go.command = {std::string(std::size_t{1} << 20, 'x')};
   EXPECT_THAT(links_->go("s1", go).error().message(), HasSubstr("1 MiB"));
 }
 
@@ -488,8 +418,84 @@ TEST_F(GuestLinksTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
     go.command = {std::string(1000000, 'x')};
     int sent = 0;
     while (links_->go("s1", go) && sent < 100) ++sent;
-    EXPECT_LT(sent, 20);
+    EXPECT_LT(sent, 40);
   }());
+}
+
+// The log as it is written while this lives.
+class CapturedLog {
+ public:
+  CapturedLog() : file_(::memfd_create("log", MFD_CLOEXEC)) {
+    set_log_level(LogLevel::Warn);
+    set_log_fd(file_.get());
+  }
+  ~CapturedLog() {
+    set_log_fd(STDERR_FILENO);
+    set_log_level(LogLevel::Error);
+  }
+  std::vector<std::string> lines() const {
+    std::ifstream text("/proc/self/fd/" + std::to_string(file_.get()));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  }
+
+ private:
+  UniqueFd file_;
+};
+
+// Whoever runs in the sandbox, while the guest is away.
+TEST_F(GuestLinksTest, ManyFalseConnectionsAreTakenOneByOneAndLoggedAsOne) {
+  limits_.between_connections = 5ms;
+  limits_.connections_at_once = 4;
+  stop_daemon();
+  start_daemon();
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  const CapturedLog log;
+  run([&]() -> awaitable<void> {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_TRUE(co_await guest_.connect(folder));
+      co_await guest_.send_bytes(std::string(4, '\0'));
+      EXPECT_FALSE(co_await guest_.receive());
+    }
+    EXPECT_GE(std::chrono::steady_clock::now() - start, 35 * 5ms);
+    EXPECT_TRUE(co_await guest_.arrive(folder)) << "the guest still gets in";
+  }());
+  EXPECT_THAT(log.lines(), testing::ElementsAre(HasSubstr("does not prove to be the guest's")));
+}
+
+TEST_F(GuestLinksTest, AGuestThatComesAndGoesIsTakenInOnceInAWhileAndLoggedAsOne) {
+  limits_.penalty = 50ms;
+  stop_daemon();
+  start_daemon();
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  const CapturedLog log;
+  run([&]() -> awaitable<void> {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 5; ++i) {
+      while (!co_await guest_.arrive(folder)) {
+      }
+      EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+      guest_.close();
+      while (lost_["s1"] <= i) co_await asio::post(io_, asio::use_awaitable);
+    }
+    EXPECT_GE(std::chrono::steady_clock::now() - start, 4 * 50ms);
+  }());
+  EXPECT_THAT(log.lines(), testing::ElementsAre(HasSubstr("the guest's connection ended")));
+}
+
+TEST(RareLine, SaysHowManyWereLeftOut) {
+  RareLine line(10s);
+  const RareLine::Clock::time_point start;
+  EXPECT_EQ(line.is_due(start), 0U);
+  EXPECT_EQ(line.is_due(start + 1s), std::nullopt);
+  EXPECT_EQ(line.is_due(start + 9s), std::nullopt);
+  EXPECT_EQ(line.is_due(start + 10s), 2U);
+  EXPECT_EQ(line.is_due(start + 11s), std::nullopt);
+  EXPECT_EQ(line.is_due(start + 30s), 1U);
 }
 
 }  // namespace

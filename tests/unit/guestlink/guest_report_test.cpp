@@ -8,6 +8,8 @@
 namespace agbox::guestlink {
 namespace {
 
+namespace v1 = guest::v1;
+
 TEST(Readable, KeepsTextAndReplacesTheRest) {
   EXPECT_EQ(readable("a\tb\n", 100), "a\tb\n");
   EXPECT_EQ(readable("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x90\x99", 100),
@@ -70,6 +72,46 @@ TEST(StartTime, IsTheTwentySecondFieldWhateverTheName) {
             4711U);
   EXPECT_EQ(start_time_in_stat("7 (x) S 1 2"), 0U);
   EXPECT_EQ(start_time_in_stat(""), 0U);
+}
+
+v1::ExecEnded ended(v1::ExecEnded::How how, int code) {
+  v1::ExecEnded message;
+  message.set_exec_id("exec-1");
+  message.set_how(how);
+  message.set_code(code);
+  return message;
+}
+
+TEST(ExecEndReport, CodesAreOnesThatCanBe) {
+  const auto code = [](v1::ExecEnded::How how, int said) {
+    return to_exec_end(ended(how, said))->code;
+  };
+  EXPECT_EQ(code(v1::ExecEnded::HOW_EXITED, 255), 255);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_EXITED, -1), 0);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_EXITED, 1 << 30), 255);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_SIGNALED, 9), 9);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_SIGNALED, 0), 1);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_SIGNALED, 2147483647), 64) << "128 is added to it";
+  EXPECT_EQ(code(v1::ExecEnded::HOW_NOT_STARTED, 127), 127);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_NOT_STARTED, 0), 126);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_CANCELLED, 5), 0);
+  EXPECT_EQ(code(v1::ExecEnded::HOW_RUNNER_LOST, 5), 0);
+  EXPECT_FALSE(to_exec_end(ended(v1::ExecEnded::HOW_UNSPECIFIED, 0)));
+}
+
+TEST(ExecEndReport, TextAndNumbersAreBounded) {
+  v1::ExecEnded message = ended(v1::ExecEnded::HOW_NOT_STARTED, 126);
+  message.set_detail(std::string(900000, '\xFF') + "\x1B[2J no such file");
+  message.set_user_cpu_microseconds(~std::uint64_t{0});
+  message.set_system_cpu_microseconds(17);
+  message.set_peak_memory_bytes(~std::uint64_t{0});
+  const auto end = to_exec_end(message);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->detail.size(), 1024U);
+  EXPECT_TRUE(end->detail.ends_with("??[2J no such file"));
+  // What google.protobuf.Duration can carry.
+  EXPECT_LT(end->user_cpu_microseconds / 1'000'000, 315'576'000'000U);
+  EXPECT_EQ(end->system_cpu_microseconds, 17U);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // A guest whose every word a test chooses, over a real socket.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -9,11 +11,16 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
+#include <cstring>
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agbox/guest/v1/link.pb.h"
+#include "base/unique_fd.h"
 #include "guestwire/frame.h"
 #include "guestwire/place.h"
 #include "guestwire/proof.h"
@@ -30,19 +37,31 @@ class ScriptedGuest {
   explicit ScriptedGuest(const asio::any_io_executor& executor) : socket_(executor) {}
 
   awaitable<bool> connect(std::filesystem::path folder) {
-    reader_ = guestwire::FrameReader(guestwire::kMaxFrame);
+    reader_ = guestwire::FrameReader(guestwire::kMaxFrameToGuest);
+    descriptors.clear();
+    is_cut_off_ = false;
     socket_ = asio::local::stream_protocol::socket(socket_.get_executor());
     const auto [problem] = co_await socket_.async_connect(
         {(folder / guestwire::kSocketName).string()}, asio::as_tuple(asio::use_awaitable));
     co_return !problem;
   }
 
+  // Nothing happens once the daemon has closed the connection; receive() then says so.
   awaitable<void> send_bytes(std::string bytes) {
-    co_await asio::async_write(socket_, asio::buffer(bytes), asio::as_tuple(asio::use_awaitable));
+    if (is_cut_off_) co_return;  // asio may wait forever for a socket that failed before
+    const auto [problem, sent] = co_await asio::async_write(socket_, asio::buffer(bytes),
+                                                            asio::as_tuple(asio::use_awaitable));
+    is_cut_off_ = static_cast<bool>(problem);
+  }
+  // For a test that is no coroutine. Small frames only: the daemon may run on this thread.
+  void send_now(const v1::ToDaemon& message) {
+    boost::system::error_code over;  // whoever receives finds out
+    asio::write(socket_, asio::buffer(guestwire::frame(message)), over);
   }
   awaitable<void> send(v1::ToDaemon message) { co_await send_bytes(guestwire::frame(message)); }
 
-  // Nothing where the daemon has closed the connection.
+  // Nothing where the daemon has closed the connection. The descriptors that came with it, or with
+  // what came before, wait in `descriptors`.
   awaitable<std::optional<v1::ToGuest>> receive() {
     while (true) {
       if (const auto bytes = reader_.next()) {
@@ -50,13 +69,10 @@ class ScriptedGuest {
         if (message.ParseFromString(*bytes)) co_return message;
         co_return std::nullopt;
       }
-      std::array<char, 8192> chunk;
-      const auto [problem, got] = co_await socket_.async_read_some(
-          asio::buffer(chunk), asio::as_tuple(asio::use_awaitable));
-      if (problem) co_return std::nullopt;
-      reader_.feed({chunk.data(), got});
+      if (!co_await read_some()) co_return std::nullopt;
     }
   }
+  std::deque<UniqueFd> descriptors;
 
   // Hello, challenge, proof (empty without a secret); returns what the daemon says then.
   awaitable<std::optional<v1::ToGuest>> shake_hands(v1::Phase phase, std::string secret = "") {
@@ -74,14 +90,34 @@ class ScriptedGuest {
 
   // The whole way until the daemon knows it.
   awaitable<bool> arrive(std::filesystem::path folder, v1::Phase phase = v1::PHASE_FRESH,
-                         std::string secret = "") {
+                         std::string secret = "", std::vector<std::string> execs = {}) {
     if (!co_await connect(folder)) co_return false;
     const auto welcome = co_await shake_hands(phase, secret);
     if (!welcome || !welcome->has_welcome()) co_return false;
     v1::ToDaemon prepared;
     prepared.mutable_prepared();
     co_await send(prepared);
+    co_await send(execs_known(execs));
     co_return true;
+  }
+
+  static v1::ToDaemon execs_known(const std::vector<std::string>& execs, bool more = false) {
+    v1::ToDaemon message;
+    message.mutable_execs_known()->set_more(more);
+    for (const std::string& exec_id : execs) message.mutable_execs_known()->add_exec_ids(exec_id);
+    return message;
+  }
+  static v1::ToDaemon exec_ended(const std::string& exec_id, int code = 0) {
+    v1::ToDaemon message;
+    message.mutable_exec_ended()->set_exec_id(exec_id);
+    message.mutable_exec_ended()->set_how(v1::ExecEnded::HOW_EXITED);
+    message.mutable_exec_ended()->set_code(code);
+    return message;
+  }
+  static v1::ToDaemon exec_truncated(const std::string& exec_id) {
+    v1::ToDaemon message;
+    message.mutable_exec_truncated()->set_exec_id(exec_id);
+    return message;
   }
 
   static v1::ToDaemon hello(v1::Phase phase, bool has_secret) {
@@ -98,8 +134,36 @@ class ScriptedGuest {
   void close() { socket_.close(); }
 
  private:
+  awaitable<bool> read_some() {
+    const auto [problem] = co_await socket_.async_wait(asio::socket_base::wait_read,
+                                                       asio::as_tuple(asio::use_awaitable));
+    if (problem || !socket_.is_open()) co_return false;
+    std::array<char, 8192> chunk;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control;
+    iovec data{chunk.data(), chunk.size()};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got =
+        ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EAGAIN) co_return true;
+    if (got <= 0) co_return false;
+    for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
+      for (std::size_t at = 0; CMSG_LEN(at) < one->cmsg_len; at += sizeof(int)) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(one) + at, sizeof fd);
+        descriptors.emplace_back(fd);
+      }
+    }
+    reader_.feed({chunk.data(), static_cast<std::size_t>(got)});
+    co_return true;
+  }
+
   asio::local::stream_protocol::socket socket_;
-  guestwire::FrameReader reader_{guestwire::kMaxFrame};
+  bool is_cut_off_ = false;
+  guestwire::FrameReader reader_{guestwire::kMaxFrameToGuest};
 };
 
 }  // namespace agbox::guestlink

@@ -72,7 +72,7 @@ TEST(FrameReader, AGrownLimitCountsFromThenOn) {
 TEST(FrameReader, ManySmallFramesInOneRead) {
   std::string stream;
   for (int i = 0; i < 100000; ++i) stream += frame(std::string_view("x"));
-  FrameReader reader(kMaxFrame);
+  FrameReader reader(kMaxFrameToDaemon);
   reader.feed(stream);
   int count = 0;
   while (reader.next()) ++count;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a runner is to run, and how the daemon's words become that.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agbox/guest/v1/link.pb.h"
+#include "guest/account_files.h"
+#include "guest/exec_output.h"
+
+namespace agbox::guest {
+
+struct ExecOrder {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  // whole, NAME=value
+  std::string working_directory;
+  Identity user;
+  LogFiles files;
+  OutputLimits limits;
+};
+
+// What is always in the runtime user's environment, as NAME=value.
+std::vector<std::string> environment_of(const Identity& user);
+
+// Takes the message apart, so that nothing of it is in memory twice.
+ExecOrder exec_order_of(v1::StartExec message, const Identity& user, LogFiles files);
+
+}  // namespace agbox::guest

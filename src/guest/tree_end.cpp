@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest/tree_end.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+namespace agbox::guest {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// The dying need a moment, and what sits in the kernel cannot be hurried.
+constexpr milliseconds kFirstLook{1};
+constexpr milliseconds kLongestWait{200};
+
+void signal_all(const std::vector<Process>& processes, int number) {
+  for (const Process& process : processes) ::kill(process.pid, number);
+}
+
+}  // namespace
+
+void TreeEnd::kill(const std::string& name, Members members, Moment kill_at,
+                   std::function<void()> none_left) {
+  killings_.insert_or_assign(name, Killing{std::move(members), kill_at, std::move(none_left)});
+}
+
+void TreeEnd::terminate(const std::string& name, Members members) {
+  to_terminate_.insert_or_assign(name, std::move(members));
+}
+
+void TreeEnd::end(const std::string& name) {
+  to_terminate_.erase(name);
+  killings_.erase(name);
+}
+
+bool TreeEnd::is_killing(const std::string& name) const {
+  const auto found = killings_.find(name);
+  return found != killings_.end() && found->second.begun;
+}
+
+void TreeEnd::collect(Watches& watches) const {
+  if (!to_terminate_.empty()) watches.wake(steady_clock::now());
+  for (const auto& [name, killing] : killings_) watches.wake(killing.next);
+}
+
+void TreeEnd::work() {
+  const Moment now = steady_clock::now();
+  const bool is_due =
+      !to_terminate_.empty() ||
+      std::ranges::any_of(killings_, [&](const auto& entry) { return entry.second.next <= now; });
+  if (!is_due) return;
+  const ProcessTable table = ProcessTable::read();
+  for (const auto& [name, members] : std::exchange(to_terminate_, {})) {
+    signal_all(members(table), SIGTERM);
+  }
+  std::vector<std::string> ended;
+  for (auto& [name, killing] : killings_) {
+    if (killing.next > now) continue;
+    const std::vector<Process> members = killing.members(table);
+    if (members.empty() && killing.none_left) {
+      ended.push_back(name);
+    } else {
+      advance(killing, members, now);
+    }
+  }
+  for (const std::string& name : ended) {
+    const auto killing = killings_.extract(name);
+    if (killing) killing.mapped().none_left();
+  }
+}
+
+void TreeEnd::advance(Killing& killing, const std::vector<Process>& members, Moment now) {
+  killing.begun = true;
+  bool has_new = false;
+  for (const Process& process : members) {
+    if (!killing.stopped.emplace(process.pid, process.start_ticks).second) continue;
+    ::kill(process.pid, SIGSTOP);
+    has_new = true;
+  }
+  if (has_new) {
+    killing.next = now;
+    return;
+  }
+  signal_all(members, SIGKILL);
+  // From the start for whatever is left: somebody else may have woken it up.
+  killing.stopped.clear();
+  killing.pause = std::clamp(2 * killing.pause, kFirstLook, kLongestWait);
+  killing.next = now + killing.pause;
+}
+
+}  // namespace agbox::guest

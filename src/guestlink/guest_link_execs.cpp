@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a guest's link that is about execs: what the guest came with, what it is told, and
+// what it tells.
+#include "guestlink/guest_link.h"
+#include "guestlink/orders.h"
+#include "guestwire/frame.h"
+#include "model/ids.h"
+
+namespace agbox::guestlink {
+namespace {
+
+namespace asio = boost::asio;
+namespace v1 = guest::v1;
+
+// Of the execs that a guest comes with; many more than one sandbox may run.
+constexpr int kMaxKnownMessages = 64;
+constexpr std::size_t kMaxKnownExecs = 16384;
+
+std::unexpected<Error> not_given(const std::string& exec_id) {
+  return fail(Reason::Internal, "the guest does not have exec " + exec_id);
+}
+
+}  // namespace
+
+asio::awaitable<bool> GuestLink::read_known_execs(std::shared_ptr<Connection> connection,
+                                                  std::vector<std::string>& execs) {
+  execs_.clear();
+  for (int messages = 0; messages < kMaxKnownMessages; ++messages) {
+    const auto message = co_await connection->read();
+    if (!message || guest_ != connection) co_return false;
+    if (!message->has_execs_known()) {
+      connection->violation("something other than the execs that it knows");
+      co_return false;
+    }
+    for (const std::string& exec_id : message->execs_known().exec_ids()) {
+      // Before go() a guest is given nothing that it could know.
+      if (!gone_ || execs_.size() == kMaxKnownExecs || !check_id("exec_id", exec_id) ||
+          !execs_.add(exec_id)) {
+        connection->violation("a list of execs that cannot be");
+        co_return false;
+      }
+      execs.push_back(exec_id);
+    }
+    if (!message->execs_known().more()) co_return true;
+  }
+  connection->violation("an endless list of execs");
+  co_return false;
+}
+
+Result<> GuestLink::takes_execs() const {
+  if (!is_connected()) return absent();
+  if (!gone_) return fail(Reason::Internal, "the guest has not been told to go yet");
+  if (!guest_->has_room_for_orders()) {
+    return fail(Reason::ResourceExhausted,
+                "the guest does not read its orders: too many are waiting for it; try again when "
+                "the sandbox answers");
+  }
+  return {};
+}
+
+Result<> GuestLink::start_exec(ExecOrder order) {
+  AGBOX_TRY_VOID(takes_execs());
+  AGBOX_TRY_VOID(check_id("exec_id", order.exec_id));
+  if (!order.out || !order.err) {
+    return fail(Reason::Internal, "exec " + order.exec_id + " has no files for its output");
+  }
+  const v1::ToGuest message = start_for(order);
+  if (message.ByteSizeLong() > guestwire::kMaxFrameToGuest) {
+    return fail(Reason::InvalidArgument,
+                "command: longer than 4 MiB together with the environment");
+  }
+  if (!execs_.add(order.exec_id)) {
+    return fail(Reason::Internal, "the guest has exec " + order.exec_id + " already");
+  }
+  std::vector<UniqueFd> files;
+  files.push_back(std::move(order.out));
+  files.push_back(std::move(order.err));
+  if (!guest_->send(message, std::move(files))) return absent();
+  return {};
+}
+
+Result<> GuestLink::cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) {
+  if (!is_connected()) return absent();
+  if (!execs_.contains(exec_id)) return not_given(exec_id);
+  v1::ToGuest message;
+  message.mutable_cancel_exec()->set_exec_id(exec_id);
+  message.mutable_cancel_exec()->set_grace_ms(static_cast<std::uint32_t>(grace.count()));
+  if (!guest_->send(message)) return absent();
+  return {};
+}
+
+Result<> GuestLink::forget_exec(const std::string& exec_id) {
+  if (!is_connected()) return absent();
+  if (!execs_.forget(exec_id)) return not_given(exec_id);
+  v1::ToGuest message;
+  message.mutable_forget_exec()->set_exec_id(exec_id);
+  if (!guest_->send(message)) return absent();
+  return {};
+}
+
+bool GuestLink::on_exec_ended(Connection& connection, const v1::ExecEnded& ended) {
+  const auto word = execs_.ended(ended.exec_id());
+  const auto end = to_exec_end(ended);
+  if (word == KnownExecs::Word::Lie || !end) {
+    connection.violation(end ? "the end of an exec that it does not have"
+                             : "the end of an exec without how it ended");
+    return false;
+  }
+  if (word == KnownExecs::Word::Heard && events_.exec_ended) events_.exec_ended(*end);
+  return true;
+}
+
+bool GuestLink::on_exec_truncated(Connection& connection, const std::string& exec_id) {
+  const auto word = execs_.truncated(exec_id);
+  if (word == KnownExecs::Word::Lie) {
+    connection.violation("word of the output of an exec that it does not have");
+    return false;
+  }
+  if (word == KnownExecs::Word::Heard && events_.exec_truncated) events_.exec_truncated(exec_id);
+  return true;
+}
+
+}  // namespace agbox::guestlink

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/known_execs.h"
+
+namespace agbox::guestlink {
+
+bool KnownExecs::add(std::string_view exec_id) {
+  return execs_.try_emplace(std::string(exec_id)).second;
+}
+
+KnownExecs::Word KnownExecs::ended(std::string_view exec_id) {
+  const auto exec = execs_.find(exec_id);
+  if (exec == execs_.end() || exec->second.ended) return Word::Lie;
+  if (exec->second.forgotten) {
+    execs_.erase(exec);  // it was the last word that could come
+    return Word::TooLate;
+  }
+  exec->second.ended = true;
+  return Word::Heard;
+}
+
+KnownExecs::Word KnownExecs::truncated(std::string_view exec_id) {
+  const auto exec = execs_.find(exec_id);
+  if (exec == execs_.end() || exec->second.ended || exec->second.truncated) return Word::Lie;
+  exec->second.truncated = true;
+  return exec->second.forgotten ? Word::TooLate : Word::Heard;
+}
+
+// A guest tells every end again when it comes, without being asked: it may be on its way.
+bool KnownExecs::forget(std::string_view exec_id) {
+  const auto exec = execs_.find(exec_id);
+  if (exec == execs_.end()) return false;
+  if (exec->second.ended) {
+    execs_.erase(exec);
+  } else {
+    exec->second.forgotten = true;
+  }
+  return true;
+}
+
+}  // namespace agbox::guestlink

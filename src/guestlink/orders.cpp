@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guestlink/orders.h"
+
+#include "guestwire/proof.h"
+
+namespace agbox::guestlink {
+
+namespace v1 = guest::v1;
+
+std::string new_secret() {
+  return guestwire::random_bytes(guestwire::kSecretSize);
+}
+
+v1::ToGuest welcome_for(const Expectation& expectation) {
+  v1::ToGuest message;
+  v1::Welcome* welcome = message.mutable_welcome();
+  welcome->set_uid(expectation.uid);
+  welcome->set_gid(expectation.gid);
+  for (const std::uint32_t gid : expectation.supplemental_gids) welcome->add_supplemental_gids(gid);
+  welcome->set_image_user(expectation.image_user);
+  for (const MountExpected& mount : expectation.mounts) {
+    v1::Mount* entry = welcome->add_mounts();
+    entry->set_target(mount.target);
+    entry->set_anonymous_volume(mount.anonymous_volume);
+  }
+  return message;
+}
+
+v1::ToGuest go_for(const GoOrder& order) {
+  v1::ToGuest message;
+  v1::Go* go = message.mutable_go();
+  go->set_secret(order.secret);
+  for (const std::string& word : order.entrypoint) go->add_entrypoint(word);
+  for (const std::string& word : order.command) go->add_command(word);
+  go->set_working_directory(order.working_directory);
+  go->set_entrypoint_limit_ms(static_cast<std::uint32_t>(order.entrypoint_limit.count()));
+  return message;
+}
+
+v1::ToGuest start_for(const ExecOrder& order) {
+  v1::ToGuest message;
+  v1::StartExec* start = message.mutable_start_exec();
+  start->set_exec_id(order.exec_id);
+  for (const std::string& word : order.command) start->add_command(word);
+  start->set_working_directory(order.working_directory);
+  for (const std::string& setting : order.environment) start->add_environment(setting);
+  start->set_output_limit_bytes(order.output_limit_bytes);
+  start->set_free_space_reserve_bytes(order.free_space_reserve_bytes);
+  return message;
+}
+
+}  // namespace agbox::guestlink

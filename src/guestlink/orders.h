@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a guest is told, and the messages that say it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agbox/guest/v1/link.pb.h"
+#include "guestlink/exec_order.h"
+#include "guestlink/peer.h"
+
+namespace agbox::guestlink {
+
+struct MountExpected {
+  std::string target;
+  bool anonymous_volume = false;
+};
+
+struct Expectation {
+  // Of a container start that was seen before; none for a new one, whose first connection is the
+  // guest's because nothing else runs in it before go().
+  std::optional<std::string> secret;
+  PeerProcess process;  // what is known of it: the engine's State.Pid, or that of an earlier hello
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> supplemental_gids;
+  std::string image_user;
+  std::vector<MountExpected> mounts;
+};
+
+struct GoOrder {
+  std::string secret;  // new_secret(), stored before it is handed out
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> command;
+  std::string working_directory = "/workspace";
+  std::chrono::milliseconds entrypoint_limit{60000};
+};
+
+// Random; for one container start.
+std::string new_secret();
+
+guest::v1::ToGuest welcome_for(const Expectation& expectation);
+guest::v1::ToGuest go_for(const GoOrder& order);
+guest::v1::ToGuest start_for(const ExecOrder& order);
+
+}  // namespace agbox::guestlink
