@@ -25,6 +25,12 @@ std::string_view reason_name(Reason reason) {
       return "EXEC_ID_ALREADY_EXISTS";
     case Reason::ExecAlreadyTerminal:
       return "EXEC_ALREADY_TERMINAL";
+    case Reason::ExecOutputOutOfRange:
+      return "EXEC_OUTPUT_OUT_OF_RANGE";
+    case Reason::ExecOutputLost:
+      return "EXEC_OUTPUT_LOST";
+    case Reason::ExecOutputUnavailable:
+      return "EXEC_OUTPUT_UNAVAILABLE";
     case Reason::EngineUnavailable:
       return "ENGINE_UNAVAILABLE";
     case Reason::ResourceExhausted:

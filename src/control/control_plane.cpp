@@ -14,6 +14,7 @@ namespace {
 // for the kernel's network code, so fewer than these leave the engine idle; more only take longer
 // each.
 constexpr int kStartsAtOnce = 6;
+constexpr int kLooksAtOnce = 8;
 
 }  // namespace
 
@@ -39,9 +40,12 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                .on_engine_seen = [this](const EngineIdentity& engine) { engine_seen(engine); }}),
       registry_auth_(options.environment),
       pulls_(engine_, registry_auth_, log_),
-      guests_(loop.io().get_executor(), options.state_root, {}, log_, options.guest_limits),
+      guests_(loop.io().get_executor(), options.state_root, guest_events(), log_,
+              options.guest_limits),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
+      looks_(loop.io(), kLooksAtOnce),
+      spare_files_(options.created_with.exec_output_root()),
       operations_(loop.io().get_executor()),
       calls_(loop.io().get_executor()),
       services_{.loop = loop,
@@ -54,6 +58,9 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                 .isolation = isolation_,
                 .subnets = subnets_,
                 .starts = starts_,
+                .looks = looks_,
+                .execs = execs_,
+                .spare_files = spare_files_,
                 .tasks = operations_,
                 .calls = calls_,
                 .event_retention_ttl = options.event_retention_ttl,
@@ -65,7 +72,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
     log_.warn("isolation is not complete", {{"shortcoming", shortcoming}});
   }
   EventConsumer consumer{.reconcile_due = [this] { engine_watched(); },
-                         .event = [](const EngineEvent&) {},
+                         .event = [this](const EngineEvent& event) { engine_told(event); },
                          .lost = [this](const EngineError& error) { engine_lost(error); }};
   EventWatchOptions watch{.filter = {.labels = {{instance_label(), store.instance_id()}},
                                      .types = {"container"},
@@ -88,6 +95,29 @@ void ControlPlane::engine_seen(const EngineIdentity& engine) {
 void ControlPlane::engine_watched() {
   services_.engine_now = engine_seen_;
   directory_.engine_is_back();
+}
+
+// Only that something happened: the sandbox looks for itself.
+void ControlPlane::engine_told(const EngineEvent& event) {
+  const auto sandbox = event.attributes.find(sandbox_label());
+  if (sandbox != event.attributes.end()) directory_.container_died(sandbox->second);
+}
+
+guestlink::GuestLinksEvents ControlPlane::guest_events() {
+  return {.connected =
+              [this](const std::string& sandbox_id, const guestlink::GuestHello& hello) {
+                directory_.guest_connected(sandbox_id, hello);
+              },
+          .lost = [this](const std::string& sandbox_id,
+                         const std::string&) { directory_.guest_lost(sandbox_id); },
+          .exec_ended =
+              [this](const std::string& sandbox_id, const guestlink::ExecEnd& end) {
+                directory_.exec_ended(sandbox_id, end);
+              },
+          .exec_truncated =
+              [this](const std::string& sandbox_id, const std::string& exec_id) {
+                directory_.exec_truncated(sandbox_id, exec_id);
+              }};
 }
 
 void ControlPlane::engine_lost(const EngineError& error) {

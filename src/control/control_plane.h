@@ -64,6 +64,8 @@ class ControlPlane {
   void engine_seen(const EngineIdentity& engine);
   void engine_lost(const EngineError& error);
   void engine_watched();
+  void engine_told(const EngineEvent& event);
+  guestlink::GuestLinksEvents guest_events();
   boost::asio::awaitable<void> end_everything(std::function<void()> done);
 
   Logger log_;
@@ -74,6 +76,9 @@ class ControlPlane {
   Unisolated isolation_;
   SubnetPool subnets_;
   StartGate starts_;
+  StartGate looks_;
+  RunningExecs execs_;
+  SpareFiles spare_files_;
   TaskGroup operations_;
   TaskGroup calls_;
   Services services_;

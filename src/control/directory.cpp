@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/uuid.h"
+#include "control/exec_logs.h"
 #include "control/page_token.h"
 #include "model/ids.h"
 #include "model/maxima.h"
@@ -13,9 +14,6 @@ namespace agbox {
 namespace {
 
 using LabelSelector = google::protobuf::Map<std::string, std::string>;
-
-// A reply stays below the 4 MiB that clients take by default, with room for the envelope.
-constexpr std::size_t kListBytes = (std::size_t{4} << 20) - (std::size_t{64} << 10);
 
 bool matches(const v1::SandboxHandle& handle, const LabelSelector& selector) {
   return std::ranges::all_of(selector, [&](const auto& wanted) {
@@ -34,12 +32,26 @@ bool comes_before(const v1::SandboxHandle* left, const v1::SandboxHandle* right)
 Directory::Directory(Services& services)
     : services_(services),
       retention_(services.loop, services.clock, services.event_retention_ttl,
-                 [this](const std::string& sandbox_id) { purge(sandbox_id); }) {}
+                 [this](const std::string& sandbox_id) {
+                   services_.tasks.spawn("purge " + sandbox_id, purge_with_logs(sandbox_id));
+                 }) {}
 
 SandboxActor::OnDeleted Directory::on_deleted() {
   return [this](const std::string& sandbox_id, WallTime when) {
     retention_.deleted(sandbox_id, when);
   };
+}
+
+// The output of its execs goes first: a crash in between leaves a history that is due at the next
+// start, and never files that nobody knows.
+boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) {
+  const auto actor = find(sandbox_id);
+  if (!actor) co_return;
+  const auto removed = co_await remove_exec_log_folder((*actor)->exec_log_folder());
+  if (removed) co_return purge(sandbox_id);
+  services_.log.warn("output of a purged sandbox cannot be removed",
+                     {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
+  if (removed.error().reason() != Reason::Cancelled) purge(sandbox_id);
 }
 
 // History, execs and record go together; the id stays taken for ever.
@@ -152,7 +164,7 @@ Result<v1::ListSandboxesResponse> Directory::list(const v1::ListSandboxesRequest
     bytes += handle->ByteSizeLong() + 8;
     const auto listed = static_cast<std::uint32_t>(response.sandboxes_size());
     const bool is_full = request.page_size() > 0 && listed >= request.page_size();
-    if (listed > 0 && (is_full || bytes > kListBytes)) {
+    if (listed > 0 && (is_full || bytes > kPageBytes)) {
       response.set_next_page_token(PageToken::of(*response.sandboxes().rbegin()).text());
       break;
     }
@@ -204,8 +216,10 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
                     " is outside retained history",
                 {{"sandbox_id", request.sandbox_id()}, {"from_sequence", anchor}});
   }
+  std::optional<EventSubscription::Snapshot> snapshot;
+  if (request.include_current_snapshot()) snapshot = actor->execs().snapshot();
   return EventSubscription::open(feed, services_.store, request.from_sequence(),
-                                 request.include_current_snapshot(), std::move(on_news));
+                                 std::move(snapshot), std::move(on_news));
 }
 
 void Directory::engine_was_asked() {

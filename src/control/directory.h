@@ -3,6 +3,7 @@
 // control thread; replies come on it too, once what they say is on disk.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,9 +13,11 @@
 #include "agbox/v1/service.pb.h"
 #include "base/result.h"
 #include "control/event_feed.h"
+#include "control/exec_output_source.h"
 #include "control/retention.h"
 #include "control/sandbox_actor.h"
 #include "control/services.h"
+#include "model/exec_request.h"
 #include "model/sandbox_spec.h"
 
 namespace agbox {
@@ -41,6 +44,29 @@ class Directory {
   Result<std::shared_ptr<EventSubscription>> subscribe(
       const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_news);
 
+  // --- execs, in directory_execs.cpp ---
+
+  // `spec` may be a refusal: what is wrong with the sandbox is told before what is wrong with the
+  // request. An empty exec id: one is made up.
+  void create_exec(const std::string& sandbox_id, Result<ExecRequest> spec,
+                   Reply<v1::CreateExecResponse> reply);
+  void cancel_exec(const std::string& exec_id, Reply<void> reply);
+  void get_exec(const std::string& exec_id, const Reply<v1::ExecStatus>& reply);
+  // By exec id, one page.
+  v1::ListActiveExecsResponse list_active_execs(const v1::ListActiveExecsRequest& request) const;
+  // In the order of their start, one page.
+  void list_execs(const v1::ListExecsRequest& request, const Reply<v1::ListExecsResponse>& reply);
+  // Whoever holds what it gives is told of the exec's end.
+  void find_exec_output(const std::string& exec_id, OnExecEnd on_end,
+                        const Reply<ExecOutputSource>& reply);
+
+  void guest_connected(const std::string& sandbox_id, const guestlink::GuestHello& hello);
+  void guest_lost(const std::string& sandbox_id);
+  void exec_ended(const std::string& sandbox_id, const guestlink::ExecEnd& end);
+  void exec_truncated(const std::string& sandbox_id, const std::string& exec_id);
+
+  // --- the engine ---
+  void container_died(const std::string& sandbox_id);
   void engine_is_back();
   // The first try to reach the engine has ended, well or not: creates that came before go on.
   void engine_was_asked();
@@ -49,8 +75,11 @@ class Directory {
 
  private:
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
+  // As clients may see it: not one that is being accepted.
+  std::shared_ptr<const ExecRecord> running_exec(const std::string& exec_id) const;
   std::size_t undeleted() const;
   SandboxActor::OnDeleted on_deleted();
+  boost::asio::awaitable<void> purge_with_logs(std::string sandbox_id);
   void purge(const std::string& sandbox_id);
 
   Services& services_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kRecentEvents = 64;
 constexpr std::size_t kPageEvents = 64;
-constexpr std::size_t kPageBytes = std::size_t{64} << 10;
+constexpr std::size_t kHistoryPageBytes = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -54,24 +54,25 @@ void EventFeed::wake_all() {
 
 std::shared_ptr<EventSubscription> EventSubscription::open(std::shared_ptr<EventFeed> feed,
                                                            Store& store, std::uint64_t after,
-                                                           bool with_snapshot,
+                                                           std::optional<Snapshot> snapshot,
                                                            std::function<void()> on_news) {
   AGBOX_CHECK(after <= feed->newest(), "the anchor was checked");
-  auto subscription = std::shared_ptr<EventSubscription>(
-      new EventSubscription(std::move(feed), store, after, with_snapshot, std::move(on_news)));
+  auto subscription = std::shared_ptr<EventSubscription>(new EventSubscription(
+      std::move(feed), store, after, std::move(snapshot), std::move(on_news)));
   subscription->feed_->followers_.push_back(subscription);
   return subscription;
 }
 
 EventSubscription::EventSubscription(std::shared_ptr<EventFeed> feed, Store& store,
-                                     std::uint64_t after, bool with_snapshot,
+                                     std::uint64_t after, std::optional<Snapshot> snapshot,
                                      std::function<void()> on_news)
     : feed_(std::move(feed)),
       store_(store),
       cursor_(after),
       replay_until_(feed_->newest()),
-      with_snapshot_(with_snapshot),
-      owes_snapshot_(with_snapshot && replay_until_ > 0),
+      with_snapshot_(snapshot.has_value()),
+      owes_snapshot_(with_snapshot_ && replay_until_ > 0),
+      snapshot_(snapshot ? std::move(*snapshot) : Snapshot{}),
       on_news_(std::move(on_news)) {}
 
 EventSubscription::~EventSubscription() {
@@ -85,6 +86,10 @@ EventSubscription::Next EventSubscription::next() {
       owes_snapshot_ = false;
       return Item{.event = std::move(event), .is_replay = true, .is_snapshot = true};
     }
+  } else if (!snapshot_.empty()) {
+    auto event = std::move(snapshot_.front());
+    snapshot_.pop_front();
+    return Item{.event = std::move(event), .is_replay = true, .is_snapshot = true};
   } else {
     if (with_snapshot_ && cursor_ + 1 == replay_until_) cursor_ = replay_until_;
     if (cursor_ < feed_->newest()) {
@@ -135,7 +140,7 @@ void EventSubscription::read_page(std::uint64_t after) {
     }
     self->on_news_();
   };
-  store_.read_events(feed_->sandbox_id(), after, kPageEvents, kPageBytes, std::move(done));
+  store_.read_events(feed_->sandbox_id(), after, kPageEvents, kHistoryPageBytes, std::move(done));
 }
 
 }  // namespace agbox

@@ -9,6 +9,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -64,11 +65,15 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
   };
   using Next = std::variant<Item, Nothing, End>;
 
+  // What is going on, as events that are stored nowhere.
+  using Snapshot = std::deque<std::shared_ptr<const StoredEvent>>;
+
   // Follows from `after`, which must not be beyond the newest event. With a snapshot the newest
-  // stored event comes first, and is not repeated. `on_news` is called, on the control thread,
-  // whenever next() may have something after it had nothing.
+  // stored event comes first, and is not repeated; then the snapshot. `on_news` is called, on the
+  // control thread, whenever next() may have something after it had nothing.
   static std::shared_ptr<EventSubscription> open(std::shared_ptr<EventFeed> feed, Store& store,
-                                                 std::uint64_t after, bool with_snapshot,
+                                                 std::uint64_t after,
+                                                 std::optional<Snapshot> snapshot,
                                                  std::function<void()> on_news);
 
   EventSubscription(const EventSubscription&) = delete;
@@ -78,7 +83,7 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
 
  private:
   EventSubscription(std::shared_ptr<EventFeed> feed, Store& store, std::uint64_t after,
-                    bool with_snapshot, std::function<void()> on_news);
+                    std::optional<Snapshot> snapshot, std::function<void()> on_news);
   friend class EventFeed;
   // The event after `sequence`; nothing where it has to be read first, which this then begins.
   std::shared_ptr<const StoredEvent> event_after(std::uint64_t sequence);
@@ -90,6 +95,7 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
   const std::uint64_t replay_until_;  // stored before the subscription began
   const bool with_snapshot_;
   bool owes_snapshot_;
+  Snapshot snapshot_;
   std::deque<std::shared_ptr<const StoredEvent>> page_;
   bool is_reading_ = false;
   std::optional<Result<>> outcome_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "control/container_loss.h"
 #include "control/container_settings.h"
 #include "control/exec_logs.h"
 #include "control/step.h"
@@ -130,6 +131,9 @@ asio::awaitable<Result<guestlink::GuestHello>> start_primary(Services& services,
   const std::string container_id = facts.containers[""].container_id();
   AGBOX_CO_TRY_VOID(co_await step(
       "create.start", services.engine.start_container(container_id, on_its_engine(facts))));
+  AGBOX_CO_TRY(seen, co_await step("create.look", services.engine.inspect_container(
+                                                      container_id, on_its_engine(facts))));
+  facts.containers[""].set_engine_started_at(start_mark(seen));
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
   AGBOX_CO_TRY(hello,
                co_await step("create.hello", services.guests.hello(facts.sandbox_id, limit)));
@@ -152,7 +156,7 @@ asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& 
 // Lets the image's entrypoint and the caller's command run.
 asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const ImageSeen& image) {
   store::v1::Container& primary = facts.containers[""];
-  primary.set_secret(guestlink::new_secret());
+  primary.set_secret(facts.next_secret);
   primary.set_start_count(primary.start_count() + 1);
   const v1::CreateSpec& spec = facts.spec.create_spec;
   guestlink::GoOrder order{.secret = primary.secret(),

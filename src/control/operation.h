@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "control/container_loss.h"
 #include "model/sandbox_spec.h"
 #include "store/records.h"
 
@@ -16,6 +17,7 @@ enum class OperationKind {
   Create,   // make it and bring it to ready
   CleanUp,  // remove what a failed create left
   Delete,
+  Look,  // see whether its container still runs
 };
 
 // Everything that is known of a sandbox's objects. It is stored together with how the operation
@@ -26,12 +28,16 @@ struct SandboxFacts {
   store::v1::CreatedWith created_with;
   std::optional<std::string> subnet;
   std::map<std::string, store::v1::Container> containers;  // by name; the primary's is empty
+  // Of the primary's next start. On disk before the operation begins, because nobody could take in
+  // a guest again whose secret was lost.
+  std::string next_secret{};
 };
 
 struct OperationOutcome {
   Result<> result;
-  SandboxFacts facts;          // as the operation left them, however it ended
-  bool has_cleaned_up = true;  // of a failed create: nothing of it is left in the engine
+  SandboxFacts facts;                   // as the operation left them, however it ended
+  bool has_cleaned_up = true;           // of a failed create: nothing of it is left in the engine
+  std::optional<ContainerLoss> loss{};  // of a look: the container is not what it was
 };
 
 }  // namespace agbox

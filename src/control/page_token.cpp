@@ -17,6 +17,11 @@ bool take_number(std::string_view& rest, Integer& into) {
 
 }  // namespace
 
+std::unexpected<Error> foreign_page_token() {
+  return fail(Reason::InvalidArgument,
+              "page_token is not one that this daemon gave out; leave it empty to begin again");
+}
+
 PageToken PageToken::of(const v1::SandboxHandle& handle) {
   PageToken token;
   token.minus_seconds_ = -handle.created_at().seconds();
@@ -34,8 +39,7 @@ Result<PageToken> PageToken::parse(std::string_view text) {
   if (text.empty()) return token;
   std::string_view rest = text;
   if (!take_number(rest, token.minus_seconds_) || !take_number(rest, token.minus_nanos_)) {
-    return fail(Reason::InvalidArgument,
-                "page_token is not one that this daemon gave out; leave it empty to begin again");
+    return foreign_page_token();
   }
   token.sandbox_id_ = rest;
   return token;

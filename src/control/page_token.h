@@ -13,6 +13,12 @@
 
 namespace agbox {
 
+// A page stays below the 4 MiB that clients take by default, with room for the envelope.
+inline constexpr std::size_t kPageBytes = (std::size_t{4} << 20) - (std::size_t{64} << 10);
+
+// For a text that is no token.
+std::unexpected<Error> foreign_page_token();
+
 class PageToken {
  public:
   static PageToken of(const v1::SandboxHandle& handle);

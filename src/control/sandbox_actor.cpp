@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/sandbox_actor.h"
 
-#include <google/protobuf/util/time_util.h>
-
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -11,7 +9,10 @@
 #include "async/cancellation.h"
 #include "base/check.h"
 #include "control/commit.h"
+#include "control/container_loss.h"
+#include "control/look.h"
 #include "control/materialize.h"
+#include "control/stored_life.h"
 #include "control/teardown.h"
 
 namespace agbox {
@@ -25,76 +26,6 @@ constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
 constexpr std::uint32_t kMostAttempts = 3;
 constexpr auto kCleanUpLimit = 30s;
 constexpr const char* kMaterialize = "materialize";  // the phase
-
-google::protobuf::Timestamp to_timestamp(WallTime time) {
-  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(time.time_since_epoch().count());
-}
-
-Operation stored_operation(Lifecycle state, bool cleans_up) {
-  switch (state) {
-    case Lifecycle::Creating:
-      return Operation::Creating;
-    case Lifecycle::Resuming:
-      return Operation::Resuming;
-    case Lifecycle::Stopping:
-      return Operation::Stopping;
-    case Lifecycle::Deleting:
-      return Operation::Deleting;
-    case Lifecycle::Failed:
-      return cleans_up ? Operation::CleaningUp : Operation::None;
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-    case Lifecycle::Deleted:
-      break;
-  }
-  return Operation::None;
-}
-
-Lifecycle life_of(const SandboxRecord& record) {
-  switch (record.operation.operation) {
-    case Operation::Creating:
-      return Lifecycle::Creating;
-    case Operation::Resuming:
-      return Lifecycle::Resuming;
-    case Operation::Stopping:
-      return Lifecycle::Stopping;
-    case Operation::Deleting:
-      return Lifecycle::Deleting;
-    case Operation::CleaningUp:
-      return Lifecycle::Failed;
-    case Operation::None:
-      break;
-  }
-  switch (record.status.state) {
-    case v1::SANDBOX_STATE_READY:
-      return Lifecycle::Ready;
-    case v1::SANDBOX_STATE_STOPPED:
-      return Lifecycle::Stopped;
-    case v1::SANDBOX_STATE_DELETED:
-      return Lifecycle::Deleted;
-    default:
-      return Lifecycle::Failed;
-  }
-}
-
-// The code that clients know for a failure of this operation.
-const char* failure_code(Lifecycle state) {
-  switch (state) {
-    case Lifecycle::Resuming:
-      return "SANDBOX_RESUME_FAILED";
-    case Lifecycle::Stopping:
-      return "SANDBOX_STOP_FAILED";
-    case Lifecycle::Deleting:
-      return "SANDBOX_DELETE_FAILED";
-    case Lifecycle::Creating:
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleted:
-      break;
-  }
-  return "SANDBOX_CREATE_FAILED";
-}
 
 // What a later daemon needs to know of the sandbox's objects, as the store keeps it.
 std::vector<Mutation> stored(const SandboxFacts& facts) {
@@ -111,25 +42,6 @@ bool is_definite(const Error& error) {
   return error.reason() != Reason::EngineUnavailable && error.reason() != Reason::Cancelled;
 }
 
-v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec& spec,
-                             WallTime created_at) {
-  v1::SandboxHandle handle;
-  handle.set_sandbox_id(sandbox_id);
-  handle.set_image(spec.image());
-  *handle.mutable_labels() = spec.labels();
-  *handle.mutable_companion_containers() = spec.companion_containers();
-  *handle.mutable_created_at() = to_timestamp(created_at);
-  return handle;
-}
-
-void show(v1::SandboxHandle& handle, const SandboxStatus& status, std::uint64_t newest_sequence) {
-  handle.set_state(status.state);
-  handle.set_error_code(status.error_code);
-  handle.set_error_message(status.error_message);
-  *handle.mutable_state_changed_at() = to_timestamp(status.changed_at);
-  handle.set_last_event_sequence(newest_sequence);
-}
-
 }  // namespace
 
 SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, std::string sandbox_id,
@@ -142,14 +54,9 @@ SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, std::string
              .created_with = std::move(created_with),
              .subnet = std::nullopt,
              .containers = {}},
-      created_at_(services.clock.wall_now()),
-      status_{.state = v1::SANDBOX_STATE_UNSPECIFIED,
-              .changed_at = created_at_,
-              .error_code = {},
-              .error_message = {}},
       attempts_(1),
-      handle_(new_handle(facts_.sandbox_id, facts_.spec.create_spec, created_at_)),
-      feed_(std::make_shared<EventFeed>(facts_.sandbox_id, 0)),
+      journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
+      execs_(services, journal_, facts_, log_),
       retry_timer_(services.loop.io()),
       back_off_(kFirstBackOff, kLongestBackOff) {}
 
@@ -163,17 +70,14 @@ SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, SandboxReco
              .created_with = std::move(record.created_with),
              .subnet = std::move(record.subnet),
              .containers = std::move(record.containers)},
-      created_at_(record.created_at),
       life_{.state = life_of(record), .reason = record.operation.reason},
-      status_(record.status),
       cleans_up_(record.operation.operation == Operation::CleaningUp),
       attempts_(record.operation.attempts),
-      newest_event_at_(record.newest_event_at),
-      handle_(new_handle(facts_.sandbox_id, facts_.spec.create_spec, created_at_)),
-      feed_(std::make_shared<EventFeed>(facts_.sandbox_id, record.newest_sequence)),
+      journal_(services, record),
+      execs_(services, journal_, facts_, log_),
       retry_timer_(services.loop.io()),
       back_off_(kFirstBackOff, kLongestBackOff) {
-  show(handle_, status_, record.newest_sequence);
+  execs_.restore(std::move(record.running_execs));
   if (is_deleted()) forget_spec();
 }
 
@@ -181,8 +85,15 @@ void SandboxActor::accept(Reply reply) {
   log_.info("sandbox create accepted", {{"operation", "create"}});
   // It begins as soon as it is accepted, so both are one change.
   has_prepared_ = true;
-  record({event::Accepted{}, event::Preparing{kMaterialize}}, {}, Urgency::NewWork,
-         std::move(reply));
+  record({event::Accepted{}, event::Preparing{kMaterialize}},
+         {.execs = {}, .mutations = {new_start()}}, Urgency::NewWork, std::move(reply));
+}
+
+Mutation SandboxActor::new_start() {
+  facts_.next_secret = guestlink::new_secret();
+  store::v1::Container primary;
+  primary.set_secret(facts_.next_secret);
+  return change::PutContainer{id(), "", std::move(primary)};
 }
 
 void SandboxActor::recover() {
@@ -196,7 +107,7 @@ void SandboxActor::recover() {
                                       " times while it created this sandbox; look into its log"}});
     }
   }
-  if (life_.state == Lifecycle::Ready) adopt_guest();
+  if (has_guest()) adopt_guest();
   work();
 }
 
@@ -226,72 +137,45 @@ void SandboxActor::remove(std::string reason, Reply reply) {
   work();
 }
 
-WallTime SandboxActor::next_event_time() {
-  newest_event_at_ = std::max(newest_event_at_, services_.clock.wall_now());
-  return newest_event_at_;
-}
-
-void SandboxActor::record(const std::vector<LifecycleEvent>& events, std::vector<Mutation> also,
-                          Urgency urgency, Reply reply) {
-  const bool is_new = status_.state == v1::SANDBOX_STATE_UNSPECIFIED;
-  std::vector<Mutation> mutations;
+void SandboxActor::record(const std::vector<LifecycleEvent>& events, Beside beside, Urgency urgency,
+                          Reply reply) {
+  const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
+  std::vector<Mutation> mutations = std::move(beside.execs.mutations);
   for (const LifecycleEvent& event : events) {
     life_ = apply(std::move(life_), event);
-    v1::SandboxEvent message = to_message(id(), life_, event);
-    const WallTime now = next_event_time();
-    *message.mutable_occurred_at() = to_timestamp(now);
-    if (message.sandbox_state() != status_.state) {
-      status_ = {.state = message.sandbox_state(),
-                 .changed_at = now,
-                 .error_code = message.sandbox_phase().error_code(),
-                 .error_message = message.sandbox_phase().error_message()};
-    }
-    mutations.emplace_back(change::AppendEvent{std::move(message)});
+    mutations.push_back(journal_.entry(to_message(id(), life_, event)));
   }
   const OperationUnderWay operation{.operation = stored_operation(life_.state, cleans_up_),
                                     .reason = life_.reason,
                                     .attempts = attempts_};
   if (is_new) {
     mutations.insert(mutations.begin(), change::CreateSandbox{.sandbox_id = id(),
-                                                              .created_at = created_at_,
-                                                              .status = status_,
+                                                              .created_at = journal_.created_at(),
+                                                              .status = journal_.status(),
                                                               .operation = operation,
                                                               .spec = facts_.spec.create_spec,
                                                               .created_with = facts_.created_with});
-  } else if (!mutations.empty()) {
-    mutations.emplace_back(change::SetStatus{id(), status_});
+  } else if (!events.empty()) {
+    mutations.emplace_back(change::SetStatus{id(), journal_.status()});
     mutations.emplace_back(change::SetOperation{id(), operation});
   }
-  std::ranges::move(also, std::back_inserter(mutations));
+  std::ranges::move(beside.mutations, std::back_inserter(mutations));
   // Actors are erased only after their last commit, so `this` lives.
-  auto committed = [this, status = status_, reply = std::move(reply)](Result<Committed> result) {
-    if (result) publish(status, std::move(*result));
-    if (!reply) return;
-    reply(result ? Result<>{} : std::unexpected(result.error()));
-  };
-  // Without a mutation it is only a place in the queue: the reply comes after what was told before.
-  services_.store.append({.mutations = std::move(mutations), .urgency = urgency},
-                         std::move(committed));
-}
-
-void SandboxActor::publish(const SandboxStatus& status, Committed committed) {
-  if (committed.events.empty()) return;
-  show(handle_, status, committed.events.back().event.sequence());
-  if (is_deleted()) forget_spec();
-  feed_->publish(std::move(committed.events));
-  if (is_deleted()) on_deleted_(id(), status.changed_at);
+  journal_.append(std::move(mutations), urgency, std::move(beside.execs.show), std::move(reply));
 }
 
 // A deleted sandbox is kept for its history, for days: what only operations need may be megabytes.
 void SandboxActor::forget_spec() {
   facts_.spec = {};
+  std::string exec_output_root = facts_.created_with.exec_output_root();
   facts_.created_with.Clear();
+  facts_.created_with.set_exec_output_root(std::move(exec_output_root));
 }
 
-void SandboxActor::decide_and_record(const LifecycleCommand& command, std::vector<Mutation> also) {
+void SandboxActor::decide_and_record(const LifecycleCommand& command, Beside beside, Reply reply) {
   const auto decision = decide(id(), life_, command);
   AGBOX_CHECK(decision.has_value(), "an operation reports only while it is the current one");
-  record(*decision, std::move(also), Urgency::GoesOn, {});
+  record(*decision, std::move(beside), Urgency::GoesOn, std::move(reply));
 }
 
 std::optional<OperationKind> SandboxActor::wanted_operation() const {
@@ -301,7 +185,8 @@ std::optional<OperationKind> SandboxActor::wanted_operation() const {
     case Lifecycle::Deleting:
       return OperationKind::Delete;
     case Lifecycle::Failed:
-      return cleans_up_ ? std::optional(OperationKind::CleanUp) : std::nullopt;
+      if (cleans_up_) return OperationKind::CleanUp;
+      break;
     case Lifecycle::Ready:
     case Lifecycle::Resuming:
     case Lifecycle::Stopping:
@@ -309,6 +194,7 @@ std::optional<OperationKind> SandboxActor::wanted_operation() const {
     case Lifecycle::Deleted:
       break;
   }
+  if (has_guest() && must_look_) return OperationKind::Look;
   return std::nullopt;
 }
 
@@ -325,7 +211,7 @@ void SandboxActor::work() {
   running_.emplace(Running{.kind = *wanted});
   if (*wanted == OperationKind::Create && !has_prepared_) {
     has_prepared_ = true;
-    decide_and_record(command::Prepare{kMaterialize});
+    decide_and_record(command::Prepare{kMaterialize}, {.execs = {}, .mutations = {new_start()}});
   }
   running_->cancel = services_.tasks.spawn("sandbox " + id(), run(*wanted));
 }
@@ -356,6 +242,12 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
     case OperationKind::Delete:
       outcome.result = co_await teardown(services_, outcome.facts);
       break;
+    case OperationKind::Look: {
+      auto seen = co_await look_at_primary(services_, outcome.facts);
+      if (seen) outcome.loss = loss_of(outcome.facts.containers[""], *seen);
+      if (!seen) outcome.result = std::unexpected(seen.error());
+      break;
+    }
   }
   ended(kind, std::move(outcome));
 }
@@ -365,6 +257,7 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   facts_ = std::move(outcome.facts);
   if (services_.is_shutting_down) return;
   if (wanted_operation() != kind) return work();
+  if (outcome.result && kind == OperationKind::Look) return looked(outcome.loss);
   if (outcome.result) return succeeded(kind);
   const Error& error = outcome.result.error();
   if (!is_definite(error)) {
@@ -380,16 +273,26 @@ void SandboxActor::succeeded(OperationKind kind) {
   switch (kind) {
     case OperationKind::Create:
       log_.info("sandbox ready", {{"operation", "create"}});
-      return decide_and_record(command::Succeed{}, std::move(facts));
+      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)});
     case OperationKind::Delete:
       log_.info("sandbox deleted", {{"operation", "delete"}});
-      facts.emplace_back(change::MarkDeleted{id(), next_event_time()});
-      return decide_and_record(command::Succeed{}, std::move(facts));
+      facts.emplace_back(change::MarkDeleted{id(), journal_.now()});
+      return decide_and_record(
+          command::Succeed{},
+          {.execs = execs_.end_all(cancelled_outcome()), .mutations = std::move(facts)},
+          [this](const Result<>&) { deleted(); });
     case OperationKind::CleanUp:
       cleans_up_ = false;
       facts.emplace_back(change::SetOperation{id(), {}});
-      return record({}, std::move(facts), Urgency::GoesOn, {});
+      return record({}, {.execs = {}, .mutations = std::move(facts)}, Urgency::GoesOn, {});
+    case OperationKind::Look:
+      break;
   }
+}
+
+void SandboxActor::deleted() {
+  forget_spec();
+  on_deleted_(id(), journal_.status().changed_at);
 }
 
 void SandboxActor::failed(OperationKind kind, const Error& error, bool has_cleaned_up) {
@@ -397,11 +300,15 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
     log_.warn("clean-up of a failed create is tried again", {{"error", error.message()}});
     return retry_later();
   }
+  if (kind == OperationKind::Look) {
+    log_.warn("the container cannot be looked at; tried again", {{"error", error.message()}});
+    return retry_later();
+  }
   log_.warn("sandbox failed", {{"error", error.message()}});
   cleans_up_ = kind == OperationKind::Create && !has_cleaned_up;
   decide_and_record(
       command::Refuse{{.code = failure_code(life_.state), .message = error.message()}},
-      stored(facts_));
+      {.execs = {}, .mutations = stored(facts_)});
   work();
 }
 
@@ -426,7 +333,47 @@ void SandboxActor::end_wait_for_retry() {
 
 void SandboxActor::engine_is_back() {
   back_off_.reset();
+  look_unless_connected();  // its events of the time between are lost
   if (waits_for_retry_) end_wait_for_retry();
+}
+
+// --- execs and the guest ---
+
+bool SandboxActor::has_guest() const {
+  // After a delete that the engine refused, the container may well run on with what is in it.
+  return life_.state == Lifecycle::Ready || (life_.state == Lifecycle::Failed && execs_.has_any());
+}
+
+Result<> SandboxActor::check_takes_execs() const {
+  AGBOX_TRY(nothing, decide(id(), life_, command::StartExec{}));
+  return {};
+}
+
+void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
+  if (!has_guest()) return;
+  must_look_ = false;
+  work();  // nobody need look any more
+  execs_.guest_connected(hello);
+}
+
+// The engine may not know yet that the container has ended when the guest's connection does; its
+// own event then brings us here again.
+void SandboxActor::look_unless_connected() {
+  if (!has_guest() || services_.guests.is_connected(id())) return;
+  // What a look under way has seen may be older than what brings us here.
+  looks_again_ = running_ && running_->kind == OperationKind::Look;
+  must_look_ = true;
+  work();
+}
+
+void SandboxActor::looked(const std::optional<ContainerLoss>& loss) {
+  back_off_.reset();
+  must_look_ = std::exchange(looks_again_, false) && !loss;
+  if (!loss) return work();  // the guest comes back by itself
+  log_.warn("sandbox failed", {{"error", sandbox_failure(*loss).message}});
+  // This is where a container that should run would be started again.
+  decide_and_record(command::LosePrimary{sandbox_failure(*loss)},
+                    {.execs = execs_.end_all(outcome_of(*loss)), .mutations = {}}, {});
 }
 
 void SandboxActor::report_progress(std::string phase) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sandbox: its state, its history and the one operation that may be under way with it. Every
-// method runs on the control thread and never suspends; long work is a coroutine that owns what it
-// needs and reports its end.
+// One sandbox: its state, its history, its execs and the one operation that may be under way with
+// it. Every method runs on the control thread and never suspends; long work is a coroutine that
+// owns what it needs and reports its end.
 //
-// `life_` is what decisions see and may be ahead of the disk; `handle_` is what readers see and
+// `life_` is what decisions see and may be ahead of the disk; handle() is what readers see and
 // never is.
 #pragma once
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +22,8 @@
 #include "base/log.h"
 #include "control/event_feed.h"
 #include "control/operation.h"
+#include "control/sandbox_execs.h"
+#include "control/sandbox_journal.h"
 #include "control/services.h"
 #include "docker/event_watch.h"
 #include "model/lifecycle.h"
@@ -44,9 +47,12 @@ class SandboxActor {
   SandboxActor(const SandboxActor&) = delete;
 
   const std::string& id() const { return facts_.sandbox_id; }
-  const v1::SandboxHandle& handle() const { return handle_; }
-  const std::shared_ptr<EventFeed>& feed() const { return feed_; }
-  bool is_deleted() const { return handle_.state() == v1::SANDBOX_STATE_DELETED; }
+  const v1::SandboxHandle& handle() const { return journal_.handle(); }
+  const std::shared_ptr<EventFeed>& feed() const { return journal_.feed(); }
+  SandboxExecs& execs() { return execs_; }
+  // Of each of its execs, both streams; 0: no limit.
+  std::uint64_t exec_output_limit() const { return facts_.created_with.exec_output_max_bytes(); }
+  bool is_deleted() const { return handle().state() == v1::SANDBOX_STATE_DELETED; }
   // Whether a delete would be the first to ask for it.
   bool is_deletable() const {
     return life_.state != Lifecycle::Deleting && life_.state != Lifecycle::Deleted;
@@ -61,8 +67,19 @@ class SandboxActor {
 
   void remove(std::string reason, Reply reply);
 
+  // Also of one that is deleted: what its execs wrote is kept with its history.
+  std::filesystem::path exec_log_folder() const {
+    return std::filesystem::path(facts_.created_with.exec_output_root()) / id();
+  }
+  // SANDBOX_NOT_READY where the state forbids an exec.
+  Result<> check_takes_execs() const;
+
   // What waits for the engine goes on now.
   void engine_is_back();
+  // The engine says that the container has ended.
+  void container_died() { look_unless_connected(); }
+  void guest_connected(const guestlink::GuestHello& hello);
+  void guest_lost() { look_unless_connected(); }
 
  private:
   struct Running {
@@ -70,10 +87,16 @@ class SandboxActor {
     std::shared_ptr<asio::cancellation_signal> cancel{};
   };
 
-  // Stores the events with the state they lead to and `also`, then shows them; then `reply`.
-  void record(const std::vector<LifecycleEvent>& events, std::vector<Mutation> also,
-              Urgency urgency, Reply reply);
-  void publish(const SandboxStatus& status, Committed committed);
+  // What goes into one change with the sandbox's own events: ends of execs before them, and other
+  // mutations.
+  struct Beside {
+    SandboxExecs::AllEnded execs;
+    std::vector<Mutation> mutations;
+  };
+  // Stores the events with the state they lead to, then shows them; then `reply`.
+  void record(const std::vector<LifecycleEvent>& events, Beside beside, Urgency urgency,
+              Reply reply);
+  Mutation new_start();  // with a secret of its own
   void forget_spec();
   // Starts what the state asks for, or ends what it no longer asks for. Safe to call at any time.
   void work();
@@ -85,24 +108,27 @@ class SandboxActor {
   void retry_later();
   asio::awaitable<void> wait_for_retry();
   void end_wait_for_retry();
+  void deleted();
+  // Whether a guest may be there that has to do with us.
+  bool has_guest() const;
   void adopt_guest();
-  void decide_and_record(const LifecycleCommand& command, std::vector<Mutation> also = {});
+  void look_unless_connected();
+  void looked(const std::optional<ContainerLoss>& loss);
+  void decide_and_record(const LifecycleCommand& command, Beside beside = {}, Reply reply = {});
   void report_progress(std::string phase);
-  WallTime next_event_time();
 
   Services& services_;
   OnDeleted on_deleted_;
   Logger log_;
   SandboxFacts facts_;
-  WallTime created_at_;
   SandboxLife life_;
-  SandboxStatus status_;
   bool has_prepared_ = false;  // told that this run of the daemon prepares it
   bool cleans_up_ = false;     // after a failed create, things of it may be left in the engine
+  bool must_look_ = false;     // whether the container of a guest that is away still runs
+  bool looks_again_ = false;   // once the look under way is over
   std::uint32_t attempts_ = 0;
-  WallTime newest_event_at_{};
-  v1::SandboxHandle handle_;
-  std::shared_ptr<EventFeed> feed_;
+  SandboxJournal journal_;
+  SandboxExecs execs_;
 
   std::optional<Running> running_;
   asio::steady_timer retry_timer_;

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control_loop.h"
+#include "control/running_execs.h"
+#include "control/spare_files.h"
 #include "control/start_gate.h"
 #include "control/subnet_pool.h"
 
@@ -32,6 +34,9 @@ struct Services {
   HostIsolation& isolation;
   SubnetPool& subnets;
   StartGate& starts;
+  StartGate& looks;  // at containers, a few at a time
+  RunningExecs& execs;
+  SpareFiles& spare_files;  // for the output of execs
   TaskGroup& tasks;
   TaskGroup& calls;                                 // what unbroken() carries on with
   std::chrono::nanoseconds event_retention_ttl{0};  // 0: for ever

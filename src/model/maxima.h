@@ -16,4 +16,13 @@ inline constexpr std::size_t kEnvs = 4096;
 inline constexpr std::size_t kCommandTokens = 16384;
 inline constexpr std::size_t kImageBytes = 1024;
 
+// Running ones. Their requests are in memory until they end; those of one sandbox, also all at once
+// after a lost connection, have to fit into the queue towards its guest.
+inline constexpr std::size_t kExecs = 4096;
+inline constexpr std::size_t kExecsPerSandbox = 512;
+// Of one request: with what else a status says it stays below the 4 MiB that clients take.
+inline constexpr std::size_t kExecBytes = (std::size_t{4} << 20) - (std::size_t{64} << 10);
+inline constexpr std::size_t kExecBytesPerSandbox = std::size_t{12} << 20;
+inline constexpr std::size_t kAllExecBytes = std::size_t{256} << 20;
+
 }  // namespace agbox::maxima

@@ -7,23 +7,10 @@
 #include <utility>
 
 #include "model/maxima.h"
+#include "model/request_checks.h"
 
 namespace agbox {
 namespace {
-
-std::unexpected<Error> invalid(std::string message) {
-  return fail(Reason::InvalidArgument, std::move(message));
-}
-
-Result<> at_most(std::size_t count, std::size_t most, std::string_view what) {
-  if (count <= most) return {};
-  return fail(Reason::ResourceExhausted, std::string(what) + " is " + std::to_string(count) +
-                                             ", at most " + std::to_string(most) + " is possible");
-}
-
-bool contains_nul(std::string_view text) {
-  return text.find('\0') != std::string_view::npos;
-}
 
 // Fields of the contract that this version does not act upon. Accepting one silently would promise
 // what does not happen.
@@ -51,30 +38,13 @@ Result<> check_unimplemented(const v1::CreateSpec& spec) {
 Result<std::optional<std::chrono::nanoseconds>> parse_idle_ttl(const v1::CreateSpec& spec) {
   if (!spec.has_idle_ttl()) return std::nullopt;
   const auto& ttl = spec.idle_ttl();
-  if (ttl.seconds() < 0 || ttl.nanos() < 0) return invalid("idle_ttl must not be negative");
+  if (ttl.seconds() < 0 || ttl.nanos() < 0)
+    return invalid_argument("idle_ttl must not be negative");
   constexpr std::int64_t longest = std::int64_t{100} * 365 * 24 * 3600;
   if (ttl.seconds() > longest || ttl.nanos() > 999'999'999) {
-    return invalid("idle_ttl must be at most 876000h; 0 switches the idle stop off");
+    return invalid_argument("idle_ttl must be at most 876000h; 0 switches the idle stop off");
   }
   return std::chrono::seconds(ttl.seconds()) + std::chrono::nanoseconds(ttl.nanos());
-}
-
-Result<> check_envs(const v1::CreateSpec& spec) {
-  AGBOX_TRY_VOID(
-      at_most(static_cast<std::size_t>(spec.envs_size()), maxima::kEnvs, "the number of envs"));
-  for (const auto& [name, value] : spec.envs()) {
-    if (name.empty()) return invalid("envs: a name must not be empty");
-    if (name.find('=') != std::string::npos || contains_nul(name)) {
-      return invalid("envs: the name \"" + name + "\" must not contain '=' or a NUL byte");
-    }
-    if (contains_nul(value)) return invalid("envs." + name + ": the value contains a NUL byte");
-    if (name == "HOST_UID" || name == "HOST_GID" || name.starts_with("AGENTS_SANDBOX_")) {
-      return invalid("envs." + name +
-                     " is reserved for internal runtime setup and must not be set by "
-                     "CreateSpec.Envs");
-    }
-  }
-  return {};
 }
 
 Result<> check_labels(const v1::CreateSpec& spec) {
@@ -82,9 +52,9 @@ Result<> check_labels(const v1::CreateSpec& spec) {
                          "the number of labels"));
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   for (const auto& [key, value] : spec.labels()) {
-    if (key.empty()) return invalid("labels: a key must not be empty");
+    if (key.empty()) return invalid_argument("labels: a key must not be empty");
     if (std::ranges::any_of(key, is_control)) {
-      return invalid("labels: a key must not contain control characters");
+      return invalid_argument("labels: a key must not contain control characters");
     }
     AGBOX_TRY_VOID(at_most(key.size(), maxima::kLabelKeyBytes, "the size of a label's key"));
     AGBOX_TRY_VOID(
@@ -98,8 +68,9 @@ Result<> check_command(const v1::CreateSpec& spec) {
                          "the number of command entries"));
   for (int i = 0; i < spec.command_size(); ++i) {
     const std::string entry = "command[" + std::to_string(i) + "]";
-    if (spec.command(i).empty()) return invalid(entry + ": empty string entry is not allowed");
-    if (contains_nul(spec.command(i))) return invalid(entry + ": contains a NUL byte");
+    if (spec.command(i).empty())
+      return invalid_argument(entry + ": empty string entry is not allowed");
+    if (contains_nul(spec.command(i))) return invalid_argument(entry + ": contains a NUL byte");
   }
   return {};
 }
@@ -117,11 +88,11 @@ Result<std::optional<Limit>> parse_limit(std::string_view field, const std::stri
 
 Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
   AGBOX_TRY_VOID(at_most(spec.ByteSizeLong(), maxima::kSpecBytes, "the size of create_spec"));
-  if (spec.image().empty()) return invalid("create_spec.image is required");
+  if (spec.image().empty()) return invalid_argument("create_spec.image is required");
   AGBOX_TRY_VOID(at_most(spec.image().size(), maxima::kImageBytes, "the size of image"));
   AGBOX_TRY_VOID(check_unimplemented(spec));
   AGBOX_TRY(idle_ttl, parse_idle_ttl(spec));
-  AGBOX_TRY_VOID(check_envs(spec));
+  AGBOX_TRY_VOID(check_environment("envs", "CreateSpec.Envs", spec.envs()));
   AGBOX_TRY_VOID(check_labels(spec));
   AGBOX_TRY_VOID(check_command(spec));
   AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", spec.cpu_limit()));
@@ -137,7 +108,7 @@ Result<SandboxSpec> parse_create_request(const v1::CreateSandboxRequest& request
     return fail(Reason::Unimplemented,
                 "config_yaml is not supported by this version of agboxd; use create_spec");
   }
-  if (!request.has_create_spec()) return invalid("create_spec is required");
+  if (!request.has_create_spec()) return invalid_argument("create_spec is required");
   return parse_create_spec(request.create_spec());
 }
 

@@ -4,15 +4,18 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "model/exec_request.h"
 #include "model/sandbox_spec.h"
 #include "rpc/event_stream.h"
+#include "rpc/output_stream.h"
 #include "rpc/status.h"
 
 namespace agbox {
 namespace {
 
 // Names that clients test for; a name stays once it was released.
-constexpr std::string_view kFeatures[] = {"error-info", "health", "list-pages", "reflection"};
+constexpr std::string_view kFeatures[] = {"error-info", "exec",       "exec-output",
+                                          "health",     "list-pages", "reflection"};
 
 Error unimplemented(std::string_view method, const std::string& version) {
   return {Reason::Unimplemented,
@@ -147,25 +150,70 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SandboxService::SubscribeSandboxEven
   return EventStream::open(loop_, plane_.directory(), *request);
 }
 
-SandboxService::Call SandboxService::CreateExec(Context context, Request<v1::CreateExecRequest>,
-                                                v1::CreateExecResponse*) {
-  return refuse(context, "CreateExec");
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SandboxService::ReadExecOutput(
+    Context, Request<grpc::ByteBuffer> request) {
+  log_.debug("gRPC ReadExecOutput");
+  auto find = [this](const std::string& exec_id, OnExecEnd on_end, const auto& reply) {
+    plane_.directory().find_exec_output(exec_id, std::move(on_end), reply);
+  };
+  return OutputStream::open(loop_, output_, std::move(find), *request);
 }
 
-SandboxService::Call SandboxService::CancelExec(Context context, Request<v1::CancelExecRequest>,
-                                                v1::AcceptedResponse*) {
-  return refuse(context, "CancelExec");
+SandboxService::Call SandboxService::CreateExec(Context context,
+                                                Request<v1::CreateExecRequest> request,
+                                                v1::CreateExecResponse* response) {
+  log_.debug("gRPC ExecInSandbox", {{"sandbox_id", request->sandbox_id()}});
+  auto* call = context->DefaultReactor();
+  auto reply = answer(
+      call, [response](const Result<v1::CreateExecResponse>& created) { *response = *created; });
+  loop_.post([this, request, parsed = parse_exec_request(*request), reply]() mutable {
+    plane_.directory().create_exec(request->sandbox_id(), std::move(parsed), reply);
+  });
+  return call;
 }
 
-SandboxService::Call SandboxService::GetExec(Context context, Request<v1::GetExecRequest>,
-                                             v1::GetExecResponse*) {
-  return refuse(context, "GetExec");
+SandboxService::Call SandboxService::CancelExec(Context context,
+                                                Request<v1::CancelExecRequest> request,
+                                                v1::AcceptedResponse* response) {
+  log_.debug("gRPC CancelExec", {{"exec_id", request->exec_id()}});
+  auto* call = context->DefaultReactor();
+  loop_.post([this, request, reply = answer_accepted(call, response)] {
+    plane_.directory().cancel_exec(request->exec_id(), reply);
+  });
+  return call;
+}
+
+SandboxService::Call SandboxService::GetExec(Context context, Request<v1::GetExecRequest> request,
+                                             v1::GetExecResponse* response) {
+  log_.debug("gRPC GetExec", {{"exec_id", request->exec_id()}});
+  auto* call = context->DefaultReactor();
+  auto reply = answer(
+      call, [response](const Result<v1::ExecStatus>& exec) { *response->mutable_exec() = *exec; });
+  loop_.post([this, request, reply] { plane_.directory().get_exec(request->exec_id(), reply); });
+  return call;
 }
 
 SandboxService::Call SandboxService::ListActiveExecs(Context context,
-                                                     Request<v1::ListActiveExecsRequest>,
-                                                     v1::ListActiveExecsResponse*) {
-  return refuse(context, "ListActiveExecs");
+                                                     Request<v1::ListActiveExecsRequest> request,
+                                                     v1::ListActiveExecsResponse* response) {
+  log_.debug("gRPC ListActiveExecs");
+  auto* call = context->DefaultReactor();
+  loop_.post([this, call, request, response] {
+    *response = plane_.directory().list_active_execs(*request);
+    call->Finish(grpc::Status::OK);
+  });
+  return call;
+}
+
+SandboxService::Call SandboxService::ListExecs(Context context,
+                                               Request<v1::ListExecsRequest> request,
+                                               v1::ListExecsResponse* response) {
+  log_.debug("gRPC ListExecs", {{"sandbox_id", request->sandbox_id()}});
+  auto* call = context->DefaultReactor();
+  auto reply =
+      answer(call, [response](const Result<v1::ListExecsResponse>& page) { *response = *page; });
+  loop_.post([this, request, reply] { plane_.directory().list_execs(*request, reply); });
+  return call;
 }
 
 }  // namespace agbox

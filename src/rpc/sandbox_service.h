@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "control/control_loop.h"
 #include "control/control_plane.h"
+#include "control/output_loop.h"
 
 namespace agbox {
 
@@ -19,9 +20,10 @@ struct DaemonIdentity {
   std::string instance_id;
 };
 
-// Events go out as the bytes that are stored, hence the raw form of that one method.
+// Events go out as the bytes that are stored, and output as the bytes that were read, hence the raw
+// form of these methods.
 using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEvents<
-    v1::SandboxService::CallbackService>;
+    v1::SandboxService::WithRawCallbackMethod_ReadExecOutput<v1::SandboxService::CallbackService>>;
 
 class SandboxService final : public ServiceBase {
  public:
@@ -58,6 +60,10 @@ class SandboxService final : public ServiceBase {
                v1::GetExecResponse* response) override;
   Call ListActiveExecs(Context context, Request<v1::ListActiveExecsRequest> request,
                        v1::ListActiveExecsResponse* response) override;
+  Call ListExecs(Context context, Request<v1::ListExecsRequest> request,
+                 v1::ListExecsResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadExecOutput(
+      Context context, Request<grpc::ByteBuffer> request) override;
 
  private:
   Call refuse(Context context, std::string_view method) const;
@@ -66,6 +72,7 @@ class SandboxService final : public ServiceBase {
   ControlLoop& loop_;
   ControlPlane& plane_;
   Logger log_;
+  OutputLoop output_;
 };
 
 }  // namespace agbox

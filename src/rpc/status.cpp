@@ -70,9 +70,13 @@ grpc::StatusCode status_code(Reason reason) {
     case Reason::SandboxNotReady:
     case Reason::SandboxInvalidState:
     case Reason::ExecAlreadyTerminal:
+    case Reason::ExecOutputUnavailable:
       return grpc::StatusCode::FAILED_PRECONDITION;
     case Reason::SandboxEventSequenceExpired:
+    case Reason::ExecOutputOutOfRange:
       return grpc::StatusCode::OUT_OF_RANGE;
+    case Reason::ExecOutputLost:
+      return grpc::StatusCode::DATA_LOSS;
     case Reason::EngineUnavailable:
     case Reason::ShuttingDown:
       return grpc::StatusCode::UNAVAILABLE;

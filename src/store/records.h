@@ -67,6 +67,12 @@ struct SandboxRecord {
   WallTime newest_event_at;
 };
 
+struct ExecPage {
+  std::vector<ExecRecord> execs;
+  std::uint64_t last = 0;  // where the next page goes on
+  bool has_more = false;
+};
+
 // A sandbox whose stored records cannot be read. It harms no other.
 struct BrokenSandbox {
   std::string sandbox_id;

@@ -115,9 +115,9 @@ void Store::read_exec(std::string exec_id, std::function<void(Result<ExecRecord>
   reader_->read_exec(std::move(exec_id), std::move(done));
 }
 
-void Store::read_execs(std::string sandbox_id,
-                       std::function<void(Result<std::vector<ExecRecord>>)> done) {
-  reader_->read_execs(std::move(sandbox_id), std::move(done));
+void Store::read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
+                       std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done) {
+  reader_->read_execs(std::move(sandbox_id), after, limit_count, limit_bytes, std::move(done));
 }
 
 void Store::read_due_for_purge(WallTime cutoff, std::size_t limit,

@@ -82,9 +82,10 @@ class Store {
   void read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                    std::size_t limit_bytes, std::function<void(Result<EventPage>)> done);
   void read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done);
-  // Running and ended ones, by exec id.
-  void read_execs(std::string sandbox_id,
-                  std::function<void(Result<std::vector<ExecRecord>>)> done);
+  // Running and ended ones in the order of their start: from the beginning (`after` 0), or after
+  // the `last` of an earlier page; as many as fit both limits, but at least one where there is one.
+  void read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
+                  std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done);
   // Ids of sandboxes that were deleted at `cutoff` or before, the longest deleted first.
   void read_due_for_purge(WallTime cutoff, std::size_t limit,
                           std::function<void(Result<std::vector<std::string>>)> done);

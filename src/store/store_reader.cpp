@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "store/decode.h"
 
 namespace agbox {
@@ -45,9 +46,13 @@ SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection co
       {&reader->exec_,
        "SELECT exec_id, sandbox_id, exec.state, request, record FROM exec"
        " JOIN sandbox ON sandbox.number = exec.sandbox WHERE exec_id = ?"},
-      {&reader->execs_,
+      // Row numbers grow with every exec. They are sorted alone, without the requests.
+      {&reader->exec_numbers_,
+       "SELECT rowid FROM exec INDEXED BY exec_by_sandbox WHERE sandbox = ? AND rowid > ?"
+       " ORDER BY rowid"},
+      {&reader->exec_by_number_,
        "SELECT exec_id, sandbox_id, exec.state, request, record FROM exec"
-       " JOIN sandbox ON sandbox.number = exec.sandbox WHERE sandbox_id = ? ORDER BY exec_id"},
+       " JOIN sandbox ON sandbox.number = exec.sandbox WHERE exec.rowid = ?"},
       {&reader->due_,
        "SELECT sandbox_id FROM sandbox WHERE deleted_at IS NOT NULL AND deleted_at <= ?"
        " ORDER BY deleted_at LIMIT ?"},
@@ -117,10 +122,11 @@ void StoreReader::read_exec(std::string exec_id, std::function<void(Result<ExecR
   answer(std::move(done), [this, exec_id = std::move(exec_id)] { return exec(exec_id); });
 }
 
-void StoreReader::read_execs(std::string sandbox_id,
-                             std::function<void(Result<std::vector<ExecRecord>>)> done) {
-  answer(std::move(done), [this, sandbox_id = std::move(sandbox_id)] {
-    return at_one_moment([&] { return execs(sandbox_id); });
+void StoreReader::read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
+                             std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done) {
+  answer(std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count,
+                           limit_bytes] {
+    return at_one_moment([&] { return exec_page(sandbox_id, after, limit_count, limit_bytes); });
   });
 }
 
@@ -167,15 +173,27 @@ Result<ExecRecord> StoreReader::exec(const std::string& exec_id) {
   return decode_exec(exec_row(rows));
 }
 
-Result<std::vector<ExecRecord>> StoreReader::execs(const std::string& sandbox_id) {
-  AGBOX_TRY_VOID(sandbox_number(sandbox_id));
-  std::vector<ExecRecord> execs;
-  Rows rows = execs_.query(sandbox_id);
+Result<ExecPage> StoreReader::exec_page(const std::string& sandbox_id, std::uint64_t after,
+                                        std::size_t limit_count, std::size_t limit_bytes) {
+  AGBOX_TRY(number, sandbox_number(sandbox_id));
+  ExecPage page;
+  page.last = after;
+  std::size_t bytes = 0;
+  Rows numbers = exec_numbers_.query(number, static_cast<std::int64_t>(after));
   while (true) {
-    AGBOX_TRY(found, reading(rows.next()));
-    if (!found) return execs;
+    AGBOX_TRY(found, reading(numbers.next()));
+    if (!found) return page;
+    const std::int64_t exec_number = numbers.integer(0);
+    Rows rows = exec_by_number_.query(exec_number);
+    AGBOX_TRY(is_there, reading(rows.next()));
+    AGBOX_CHECK(is_there, "both were read at one moment");
+    bytes += rows.bytes(3).size() + rows.bytes(4).size();
+    page.has_more =
+        !page.execs.empty() && (page.execs.size() >= limit_count || bytes > limit_bytes);
+    if (page.has_more) return page;
     AGBOX_TRY(exec, decode_exec(exec_row(rows)));
-    execs.push_back(std::move(exec));
+    page.execs.push_back(std::move(exec));
+    page.last = static_cast<std::uint64_t>(exec_number);
   }
 }
 

@@ -30,8 +30,8 @@ class StoreReader {
   void read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                    std::size_t limit_bytes, std::function<void(Result<EventPage>)> done);
   void read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done);
-  void read_execs(std::string sandbox_id,
-                  std::function<void(Result<std::vector<ExecRecord>>)> done);
+  void read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
+                  std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done);
   void read_due_for_purge(WallTime cutoff, std::size_t limit,
                           std::function<void(Result<std::vector<std::string>>)> done);
 
@@ -50,12 +50,14 @@ class StoreReader {
   Result<EventPage> event_page(const std::string& sandbox_id, std::uint64_t after,
                                std::size_t limit_count, std::size_t limit_bytes);
   Result<ExecRecord> exec(const std::string& exec_id);
-  Result<std::vector<ExecRecord>> execs(const std::string& sandbox_id);
+  Result<ExecPage> exec_page(const std::string& sandbox_id, std::uint64_t after,
+                             std::size_t limit_count, std::size_t limit_bytes);
   Result<std::vector<std::string>> due_for_purge(WallTime cutoff, std::size_t limit);
 
   sqlite::Connection connection_;
   Post post_;
-  sqlite::Statement begin_, end_, find_sandbox_, newest_, page_, exec_, execs_, due_;
+  sqlite::Statement begin_, end_, find_sandbox_, newest_, page_, exec_, exec_numbers_,
+      exec_by_number_, due_;
 
   std::mutex mutex_;  // guards the two below
   std::condition_variable something_to_do_;

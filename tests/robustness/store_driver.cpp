@@ -215,9 +215,10 @@ void say_what_is_stored(Store& store) {
         std::to_string(starts) + " " + (sandbox.deleted_at ? "deleted" : "alive") + " " +
         sandbox.spec.image());
     say_events(store, sandbox.sandbox_id, sandbox.newest_sequence);
-    const auto execs = ask<std::vector<ExecRecord>>(
-        [&](auto done) { store.read_execs(sandbox.sandbox_id, std::move(done)); });
-    for (const ExecRecord& exec : execs) {
+    const auto page = ask<ExecPage>([&](auto done) {
+      store.read_execs(sandbox.sandbox_id, 0, SIZE_MAX, SIZE_MAX, std::move(done));
+    });
+    for (const ExecRecord& exec : page.execs) {
       say("exec " + sandbox.sandbox_id + " " + exec.request.exec_id() + " " +
           (exec.state == v1::EXEC_STATE_FINISHED ? "ended" : "running"));
     }

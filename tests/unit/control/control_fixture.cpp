@@ -61,10 +61,14 @@ void ControlTest::start() {
                          .state_root = folder_.path() / "state",
                          .guest_program = folder_.path() / "agbox-guest",
                          .address_pool = parse_ipv4_network(address_pool_).value(),
+                         .event_retention_ttl = event_retention_ttl_,
                          .created_with = {}};
   options.guest_limits.guest_uid = ::geteuid();
+  options.guest_limits.penalty = std::chrono::milliseconds(10);  // guests of tests come back often
   options.created_with.set_state_root(options.state_root.string());
   options.created_with.set_exec_output_root((folder_.path() / "execs").string());
+  options.created_with.set_exec_output_template(exec_output_template_);
+  options.created_with.set_exec_output_max_bytes(exec_output_max_);
   options.created_with.add_dns("192.0.2.53");
   options.created_with.set_host_uid(1234);
   options.created_with.set_host_gid(5678);

@@ -100,6 +100,9 @@ class ControlTest : public testing::Test {
   StoreOptions store_options();
   std::uint64_t ballast_bytes_ = 4096;
   std::string address_pool_ = "10.99.0.0/24";
+  std::chrono::nanoseconds event_retention_ttl_{0};
+  std::string exec_output_template_ = "{sandbox_id}/{exec_id}";
+  std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;
 
  private:
   std::shared_ptr<bool> is_alive_;  // callbacks of a daemon that has ended run nowhere

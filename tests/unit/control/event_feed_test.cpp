@@ -57,7 +57,9 @@ class EventFeedTest : public ControlTest {
   };
   std::unique_ptr<Follower> follow(std::uint64_t after, bool with_snapshot = false) {
     auto follower = std::make_unique<Follower>();
-    follower->subscription = EventSubscription::open(feed_, store(), after, with_snapshot,
+    std::optional<EventSubscription::Snapshot> snapshot;
+    if (with_snapshot) snapshot.emplace();
+    follower->subscription = EventSubscription::open(feed_, store(), after, std::move(snapshot),
                                                      [raw = follower.get()] { ++raw->woken; });
     return follower;
   }
@@ -167,11 +169,12 @@ TEST_F(EventFeedTest, AFollowerMayLeaveOrBringAnotherWhileItIsWoken) {
   make_history(1);
   std::unique_ptr<Follower> victim = follow(1);
   std::shared_ptr<EventSubscription> second;
-  std::shared_ptr<EventSubscription> first = EventSubscription::open(feed_, store(), 1, false, [&] {
-    victim.reset();
-    first.reset();
-    second = EventSubscription::open(feed_, store(), feed_->newest(), false, [] {});
-  });
+  std::shared_ptr<EventSubscription> first =
+      EventSubscription::open(feed_, store(), 1, std::nullopt, [&] {
+        victim.reset();
+        first.reset();
+        second = EventSubscription::open(feed_, store(), feed_->newest(), std::nullopt, [] {});
+      });
   publish(1);
   EXPECT_EQ(victim, nullptr);
   EXPECT_EQ(feed_->followers(), 1U);

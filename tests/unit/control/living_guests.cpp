@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <chrono>
 
+#include "base/check.h"
 #include "control/container_settings.h"
 
 namespace agbox {
@@ -23,8 +24,22 @@ struct LivingGuests::Guest {
   guest::v1::Phase phase = guest::v1::PHASE_FRESH;
   std::string secret;
   std::optional<guest::v1::Go> order;
+  std::map<std::string, GivenExec> execs;
   bool is_connected = false;
   bool has_ended = false;
+
+  void end_exec(const std::string& exec_id, guest::v1::ExecEnded end) {
+    GivenExec& exec = execs.at(exec_id);
+    exec.out.reset();
+    exec.err.reset();
+    exec.end = std::move(end);
+    if (is_connected) tell_end(exec);
+  }
+  void tell_end(const GivenExec& exec) {
+    ToDaemon message;
+    *message.mutable_exec_ended() = *exec.end;
+    link.send_now(message);
+  }
 
   void end() {
     has_ended = true;
@@ -96,7 +111,13 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
   prepared.mutable_prepared()->set_failure(self->script.preparation_failure);
   if (self->phase == guest::v1::PHASE_FRESH) self->phase = guest::v1::PHASE_PREPARED;
   co_await self->link.send(prepared);
+  std::vector<std::string> known;
+  for (const auto& [exec_id, exec] : self->execs) known.push_back(exec_id);
+  co_await self->link.send(guestlink::ScriptedGuest::execs_known(known));
   self->is_connected = true;
+  for (const auto& [exec_id, exec] : self->execs) {
+    if (exec.end) self->tell_end(exec);
+  }
   while (const auto message = co_await self->link.receive()) {
     ToDaemon answer;
     if (message->has_ping()) {
@@ -117,24 +138,94 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
         failed->set_output_tail(self->script.entrypoint_failure);
       }
     } else {
+      on_exec_message(*self, *message);
       continue;
     }
     co_await self->link.send(answer);
   }
 }
 
-bool LivingGuests::is_connected(const std::string& container) const {
-  for (const auto& [id, guest] : guests_) {
-    if (guest->container_name == container) return guest->is_connected;
+void LivingGuests::on_exec_message(Guest& self, const guest::v1::ToGuest& message) {
+  if (message.has_start_exec()) {
+    const auto take_descriptor = [&] {
+      UniqueFd fd = std::move(self.link.descriptors.at(0));
+      self.link.descriptors.pop_front();
+      return fd;
+    };
+    GivenExec exec{
+        .order = message.start_exec(), .out = take_descriptor(), .err = take_descriptor()};
+    const std::string exec_id = exec.order.exec_id();
+    if (self.execs.try_emplace(exec_id, std::move(exec)).second) begun_.push_back(exec_id);
+  } else if (message.has_cancel_exec()) {
+    const std::string& exec_id = message.cancel_exec().exec_id();
+    const auto exec = self.execs.find(exec_id);
+    if (exec == self.execs.end() || exec->second.end) return;
+    exec->second.cancel = message.cancel_exec();
+    if (!self.script.cancel_ends_execs) return;
+    guest::v1::ExecEnded end;
+    end.set_exec_id(exec_id);
+    end.set_how(guest::v1::ExecEnded::HOW_CANCELLED);
+    self.end_exec(exec_id, std::move(end));
+  } else if (message.has_forget_exec()) {
+    self.execs.erase(message.forget_exec().exec_id());
   }
-  return false;
+}
+
+LivingGuests::Guest* LivingGuests::find(const std::string& container) const {
+  for (const auto& [id, guest] : guests_) {
+    if (guest->container_name == container) return guest.get();
+  }
+  return nullptr;
+}
+
+bool LivingGuests::is_connected(const std::string& container) const {
+  const Guest* guest = find(container);
+  return guest != nullptr && guest->is_connected;
 }
 
 const guest::v1::Go* LivingGuests::order(const std::string& container) const {
-  for (const auto& [id, guest] : guests_) {
-    if (guest->container_name == container && guest->order) return &*guest->order;
-  }
-  return nullptr;
+  const Guest* guest = find(container);
+  return guest != nullptr && guest->order ? &*guest->order : nullptr;
+}
+
+GivenExec* LivingGuests::exec(const std::string& container, const std::string& exec_id) const {
+  Guest* guest = find(container);
+  if (guest == nullptr) return nullptr;
+  const auto exec = guest->execs.find(exec_id);
+  return exec == guest->execs.end() ? nullptr : &exec->second;
+}
+
+void LivingGuests::end_exec(const std::string& container, const std::string& exec_id,
+                            int exit_code) {
+  guest::v1::ExecEnded end;
+  end.set_how(guest::v1::ExecEnded::HOW_EXITED);
+  end.set_code(exit_code);
+  end_exec(container, exec_id, std::move(end));
+}
+
+void LivingGuests::end_exec(const std::string& container, const std::string& exec_id,
+                            guest::v1::ExecEnded end) {
+  Guest* guest = find(container);
+  AGBOX_CHECK(guest != nullptr && guest->execs.contains(exec_id), "the guest has this exec");
+  end.set_exec_id(exec_id);
+  guest->end_exec(exec_id, std::move(end));
+}
+
+void LivingGuests::truncate_exec(const std::string& container, const std::string& exec_id) {
+  say(container, guestlink::ScriptedGuest::exec_truncated(exec_id));
+}
+
+void LivingGuests::say(const std::string& container, const ToDaemon& message) {
+  Guest* guest = find(container);
+  AGBOX_CHECK(guest != nullptr && guest->is_connected, "the guest is connected");
+  guest->link.send_now(message);
+}
+
+void LivingGuests::cut(const std::string& container) {
+  Guest* guest = find(container);
+  AGBOX_CHECK(guest != nullptr, "the container has a guest");
+  guest->is_connected = false;
+  guest->link.close();
 }
 
 }  // namespace agbox

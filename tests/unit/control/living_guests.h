@@ -9,9 +9,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "support/fake_docker/fake_docker.h"
 #include "unit/guestlink/scripted_guest.h"
 
@@ -23,6 +25,17 @@ struct GuestScript {
   bool answers_go = true;
   std::string preparation_failure{};
   std::string entrypoint_failure{};  // the last that the entrypoint wrote before it ended
+  // A cancel ends its exec at once, as HOW_CANCELLED; else it waits for the test.
+  bool cancel_ends_execs = true;
+};
+
+// An exec that a guest was given and not told to forget.
+struct GivenExec {
+  guest::v1::StartExec order;
+  UniqueFd out;  // for the test to write to
+  UniqueFd err;
+  std::optional<guest::v1::CancelExec> cancel{};
+  std::optional<guest::v1::ExecEnded> end{};  // told at every connection
 };
 
 class LivingGuests {
@@ -36,6 +49,20 @@ class LivingGuests {
   bool is_connected(const std::string& container) const;
   // The order that the guest got, or nothing.
   const guest::v1::Go* order(const std::string& container) const;
+  // Nothing where the guest does not have it. A guest's execs end with its container.
+  GivenExec* exec(const std::string& container, const std::string& exec_id) const;
+  // The exec's end, told now or when the daemon is back. `end` needs no id.
+  void end_exec(const std::string& container, const std::string& exec_id, int exit_code);
+  void end_exec(const std::string& container, const std::string& exec_id, guest::v1::ExecEnded end);
+  void truncate_exec(const std::string& container, const std::string& exec_id);
+  // Every exec that was really begun, by all guests and in this order: a second order for an exec
+  // that is known begins nothing.
+  const std::vector<std::string>& begun() const { return begun_; }
+  // A word of the test's own choice, for guests that lie.
+  void say(const std::string& container, const guest::v1::ToDaemon& message);
+  // Ends the connection; the guest comes back.
+  void cut(const std::string& container);
+
   int alive() const { return alive_; }
   // As if the containers had died with the engine: ends them all.
   void end_all();
@@ -44,12 +71,15 @@ class LivingGuests {
   struct Guest;
   void begin(const fake::Container& container);
   void end_those_without_a_container();
-  static boost::asio::awaitable<void> live(std::shared_ptr<Guest> self);
-  static boost::asio::awaitable<void> converse(std::shared_ptr<Guest> self);
+  boost::asio::awaitable<void> live(std::shared_ptr<Guest> self);
+  boost::asio::awaitable<void> converse(std::shared_ptr<Guest> self);
+  void on_exec_message(Guest& self, const guest::v1::ToGuest& message);
+  Guest* find(const std::string& container) const;
 
   boost::asio::any_io_executor executor_;
   FakeDocker& docker_;
   std::map<std::string, std::shared_ptr<Guest>> guests_;  // by container id
+  std::vector<std::string> begun_;
   int alive_ = 0;
 };
 

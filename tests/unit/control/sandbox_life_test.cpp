@@ -179,7 +179,7 @@ TEST_F(SandboxLifeTest, ACreateAsksTheEngineForNothingTwice) {
   EXPECT_THAT(docker().call_log(),
               ElementsAre("GET /images/busybox/json", "POST /networks/create",
                           testing::StartsWith("GET /networks/"), "POST /containers/create",
-                          testing::EndsWith("/start")));
+                          testing::EndsWith("/start"), testing::EndsWith("/json")));
 }
 
 // P2: a subscriber of a quiet sandbox costs nothing.

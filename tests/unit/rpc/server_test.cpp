@@ -98,6 +98,7 @@ TEST_F(ServerTest, PingSaysWhoWeAre) {
   EXPECT_EQ(response.daemon(), "agboxd");
   EXPECT_EQ(response.instance_id(), "the-id");
   EXPECT_THAT(response.features(), Contains("health"));
+  EXPECT_THAT(response.features(), Contains("exec"));
 }
 
 void expect_unimplemented(const grpc::Status& status, const std::string& method) {
@@ -120,11 +121,40 @@ TEST_F(ServerTest, WhatIsNotBuiltYetSaysSo) {
   using Stub = v1::SandboxService::Stub;
   call(&Stub::ResumeSandbox, v1::ResumeSandboxRequest(), v1::AcceptedResponse(), "ResumeSandbox");
   call(&Stub::StopSandbox, v1::StopSandboxRequest(), v1::AcceptedResponse(), "StopSandbox");
-  call(&Stub::CreateExec, v1::CreateExecRequest(), v1::CreateExecResponse(), "CreateExec");
-  call(&Stub::CancelExec, v1::CancelExecRequest(), v1::AcceptedResponse(), "CancelExec");
-  call(&Stub::GetExec, v1::GetExecRequest(), v1::GetExecResponse(), "GetExec");
-  call(&Stub::ListActiveExecs, v1::ListActiveExecsRequest(), v1::ListActiveExecsResponse(),
-       "ListActiveExecs");
+}
+
+template <class Response, class Method, class Request>
+grpc::Status call_of(v1::SandboxService::Stub& stub, Method method, const Request& request) {
+  grpc::ClientContext context;
+  Response response;
+  return (stub.*method)(&context, request, &response);
+}
+
+// The sandbox comes first, and nothing is asked of an exec that nobody knows.
+TEST_F(ServerTest, ExecsOfNobodyAreNotFound) {
+  using Stub = v1::SandboxService::Stub;
+  const auto expect = [](const grpc::Status& status, const std::string& words) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(status.error_message(), words);
+  };
+  v1::CreateExecRequest create;
+  create.set_sandbox_id("nobody");
+  expect(call_of<v1::CreateExecResponse>(*stub_, &Stub::CreateExec, create),
+         "sandbox nobody was not found");
+  v1::CancelExecRequest cancel;
+  cancel.set_exec_id("none-1");
+  expect(call_of<v1::AcceptedResponse>(*stub_, &Stub::CancelExec, cancel),
+         "exec none-1 was not found");
+  v1::GetExecRequest get;
+  get.set_exec_id("none-1");
+  expect(call_of<v1::GetExecResponse>(*stub_, &Stub::GetExec, get), "exec none-1 was not found");
+  v1::ListExecsRequest list;
+  list.set_sandbox_id("nobody");
+  expect(call_of<v1::ListExecsResponse>(*stub_, &Stub::ListExecs, list),
+         "sandbox nobody was not found");
+  v1::ListActiveExecsRequest active;
+  active.set_sandbox_id("nobody");
+  EXPECT_TRUE(call_of<v1::ListActiveExecsResponse>(*stub_, &Stub::ListActiveExecs, active).ok());
 }
 
 TEST_F(ServerTest, WithoutAnEngineACreateIsUnavailableAndReservesNothing) {

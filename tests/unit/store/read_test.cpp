@@ -108,15 +108,45 @@ TEST_F(ReadTest, EndedExecsAreReadOnDemand) {
   EXPECT_EQ(one->record.SerializeAsString(), end.record.SerializeAsString());
   EXPECT_THAT(one->request.command(), ElementsAre("true"));
   const auto all =
-      ask<std::vector<ExecRecord>>([&](auto done) { store().read_execs("s-01", done); });
-  ASSERT_THAT(*all, SizeIs(2));
-  EXPECT_EQ((*all)[0].request.exec_id(), "exec-a");
+      ask<ExecPage>([&](auto done) { store().read_execs("s-01", 0, SIZE_MAX, SIZE_MAX, done); });
+  ASSERT_THAT(all->execs, SizeIs(2));
+  EXPECT_EQ(all->execs[0].request.exec_id(), "exec-b");
+  EXPECT_FALSE(all->has_more);
 
   const auto loaded = store().load();
   const SandboxRecord& sandbox = loaded->sandboxes.at(0);
   ASSERT_THAT(sandbox.running_execs, SizeIs(1));
   EXPECT_EQ(sandbox.running_execs[0].request.exec_id(), "exec-a");
   EXPECT_EQ(sandbox.last_exec_ended_at, WallTime(std::chrono::seconds(1'700'000'123)));
+}
+
+TEST_F(ReadTest, ExecsComeInTheOrderOfTheirStartAndInPages) {
+  ASSERT_TRUE(append(create("s-01")));
+  ASSERT_TRUE(append(create("s-02")));
+  for (const char* id : {"zzzz", "mmmm", "aaaa", "nnnn"}) {
+    ASSERT_TRUE(append(exec("s-01", id)));
+    ASSERT_TRUE(append(exec("s-02", std::string("other-") + id)));
+  }
+  const auto page = [&](std::uint64_t after, std::size_t count, std::size_t bytes) {
+    return *ask<ExecPage>(
+        [&](auto done) { store().read_execs("s-01", after, count, bytes, done); });
+  };
+  const auto ids = [](const ExecPage& read) {
+    std::string text;
+    for (const ExecRecord& one : read.execs) text += one.request.exec_id() + " ";
+    return text + (read.has_more ? "and more" : "end");
+  };
+  const ExecPage first = page(0, 3, SIZE_MAX);
+  EXPECT_EQ(ids(first), "zzzz mmmm aaaa and more");
+  EXPECT_EQ(ids(page(first.last, 3, SIZE_MAX)), "nnnn end");
+  // One at least, however large it is.
+  const ExecPage small = page(0, SIZE_MAX, 1);
+  EXPECT_EQ(ids(small), "zzzz and more");
+  EXPECT_EQ(ids(page(small.last, SIZE_MAX, 1)), "mmmm and more");
+  EXPECT_EQ(ids(page(first.last + 1000, 3, SIZE_MAX)), "end");
+  const auto unknown =
+      ask<ExecPage>([&](auto done) { store().read_execs("s-09", 0, SIZE_MAX, SIZE_MAX, done); });
+  EXPECT_EQ(unknown.error().reason(), Reason::SandboxNotFound);
 }
 
 TEST_F(ReadTest, WhatIsDueForPurgeIsWhatWasDeletedLongAgo) {

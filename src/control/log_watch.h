@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells readers that stand at the end of a log when there is more: one inotify instance for all of
+// them. A watch is armed by a waiting reader alone, is shared by all readers of one file, and fires
+// once; a log that nobody waits for costs its writer nothing.
+//
+// Belongs to the thread that runs its executor.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+
+namespace agbox {
+
+class LogWatch {
+ public:
+  // One wait for the next change of one file. Leaving it ends the wait.
+  class Wait {
+   public:
+    Wait(Wait&& other) noexcept : watch_(std::move(other.watch_)), key_(other.key_) {}
+    Wait& operator=(Wait&&) = delete;
+    ~Wait();
+
+   private:
+    friend class LogWatch;
+    struct Key {
+      int descriptor;
+      std::uint64_t number;
+    };
+    Wait(std::weak_ptr<LogWatch> watch, Key key) : watch_(std::move(watch)), key_(key) {}
+    std::weak_ptr<LogWatch> watch_;
+    Key key_;
+  };
+
+  // Shared with the waits, which may outlive it.
+  static std::shared_ptr<LogWatch> make(const boost::asio::any_io_executor& executor);
+
+  // Calls `on_change` once, after the file behind `fd` was written to, truncated, linked or
+  // removed. What happened before this call is the caller's to look at, after it.
+  Result<Wait> wait(int fd, std::function<void()> on_change);
+
+  boost::asio::any_io_executor executor() { return inotify_.get_executor(); }
+  std::size_t watched_files() const { return waiters_.size(); }
+
+ private:
+  explicit LogWatch(const boost::asio::any_io_executor& executor) : inotify_(executor) {}
+  Result<> open();
+  void listen();
+  void take_events();
+  void fire(int descriptor);
+  void fire_all();
+  std::function<void()> take_waiter(int descriptor, std::uint64_t last);
+  void forget(const Wait::Key& key);
+
+  std::weak_ptr<LogWatch> self_;
+  boost::asio::posix::stream_descriptor inotify_;
+  std::uint64_t last_number_ = 0;
+  // By watch descriptor, which the kernel gives one after another and takes for a file anew each
+  // time that its watch has fired.
+  std::map<int, std::map<std::uint64_t, std::function<void()>>> waiters_;
+};
+
+}  // namespace agbox

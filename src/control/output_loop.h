@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output thread: everything that touches the logs of execs for readers happens on it, so that
+// neither a slow disk nor a busy log delays a decision or another call. Other threads reach it with
+// post() alone.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "control/log_watch.h"
+
+namespace agbox {
+
+class OutputLoop {
+ public:
+  OutputLoop();
+  // What was posted and has not begun is dropped: whoever waits for it ends first.
+  ~OutputLoop();
+  OutputLoop(const OutputLoop&) = delete;
+  OutputLoop& operator=(const OutputLoop&) = delete;
+
+  // From any thread: runs `work` on the output thread, after everything posted before it.
+  template <class Work>
+  void post(Work&& work) {
+    boost::asio::post(io_, std::forward<Work>(work));
+  }
+
+  // Of the output thread.
+  LogWatch& watch() { return *watch_; }
+
+ private:
+  boost::asio::io_context io_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_running_;
+  std::shared_ptr<LogWatch> watch_;  // its waits know it weakly, and may be left behind by a reader
+  std::thread thread_;               // reads block; the control thread must not
+};
+
+}  // namespace agbox

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small checks that the parsers of requests share.
+#pragma once
+
+#include <google/protobuf/map.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace agbox {
+
+using EnvironmentMap = google::protobuf::Map<std::string, std::string>;
+
+std::unexpected<Error> invalid_argument(std::string message);
+
+// RESOURCE_EXHAUSTED that names `what` and both numbers.
+Result<> at_most(std::size_t count, std::size_t most, std::string_view what);
+
+bool contains_nul(std::string_view text);
+
+// Names that an environment can hold and that are not ours; values without a NUL byte. `field` is
+// the request's name for the map, `setter` what the caller set it with.
+Result<> check_environment(std::string_view field, std::string_view setter,
+                           const EnvironmentMap& environment);
+
+}  // namespace agbox

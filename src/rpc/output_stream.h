@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One ReadExecOutput call. The control thread says where the log is and when its exec has ended;
+// the output thread reads it and hands one chunk at a time to gRPC, which sends that very memory. A
+// client that stalls costs that chunk, and its exec nothing.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agbox/v1/service.grpc.pb.h"
+#include "base/result.h"
+#include "control/control_loop.h"
+#include "control/exec_output.h"
+#include "control/exec_output_source.h"
+#include "control/output_loop.h"
+
+namespace agbox {
+
+class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                           public std::enable_shared_from_this<OutputStream> {
+ public:
+  // Asked on the control thread, and answered there.
+  using FindSource = std::function<void(const std::string& exec_id, OnExecEnd on_end,
+                                        std::function<void(Result<ExecOutputSource>)> reply)>;
+
+  // Lives until gRPC is done with it.
+  static OutputStream* open(ControlLoop& control, OutputLoop& output, FindSource find,
+                            const grpc::ByteBuffer& request);
+
+  // On gRPC's threads, OnCancel() possibly beside the others.
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  explicit OutputStream(OutputLoop& loop) : loop_(loop) {}
+  // On the control thread.
+  void find(const FindSource& find, v1::ReadExecOutputRequest request);
+  void found(const v1::ReadExecOutputRequest& request, const Result<ExecOutputSource>& source);
+  // On the output thread, like all that follows.
+  void begin(ExecOutputCut cut, std::shared_ptr<const OnExecEnd> on_end);
+  void exec_ended();
+  void write_more();
+  void finish(const grpc::Status& status);
+
+  OutputLoop& loop_;
+  std::shared_ptr<const OnExecEnd> on_end_;  // shared with the exec, which calls it
+  std::optional<ExecOutput> output_;
+  bool is_writing_ = false;
+  bool is_cancelled_ = false;
+  bool has_finished_ = false;
+  grpc::ByteBuffer message_;
+  std::shared_ptr<OutputStream> until_done_;  // gRPC knows us by our address alone
+};
+
+}  // namespace agbox

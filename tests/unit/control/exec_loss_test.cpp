@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guest is gone, and with it perhaps the container: what becomes of the execs and the sandbox.
+#include "control/container_loss.h"
+#include "control/exec_outcome.h"
+#include "unit/control/exec_fixture.h"
+
+namespace agbox {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ExecLossTest : public ExecTest {
+ protected:
+  void expect_lost(const std::string& exec_code, const std::string& sandbox_code,
+                   const std::string& words) {
+    wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+    EXPECT_THAT(exec_events(),
+                ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1", "SANDBOX_FAILED"));
+    const v1::ExecStatus status = exec("lost-1");
+    EXPECT_EQ(status.state(), v1::EXEC_STATE_FAILED);
+    EXPECT_EQ(status.error_code(), exec_code);
+    EXPECT_THAT(status.error(), HasSubstr(words));
+    EXPECT_EQ(status.exit_code(), 0);
+    EXPECT_EQ(handle(kBox).error_code(), sandbox_code);
+    EXPECT_THAT(handle(kBox).error_message(), HasSubstr(words));
+    EXPECT_THAT(active(), IsEmpty());
+    EXPECT_EQ(create_exec("after-1").error().reason(), Reason::SandboxNotReady);
+  }
+};
+
+TEST_F(ExecLossTest, AContainerThatExitsEndsItsExecsFirst) {
+  begin_exec("lost-1");
+  end_container(137);
+  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 137");
+}
+
+TEST_F(ExecLossTest, OutOfMemoryIsCalledSo) {
+  begin_exec("lost-1");
+  end_container(137, true);
+  expect_lost("CONTAINER_OOM", "CONTAINER_OOM", "out of memory");
+}
+
+TEST_F(ExecLossTest, AContainerThatSomebodyRemovedIsLost) {
+  begin_exec("lost-1");
+  engine().containers.erase(engine().find_container(container())->id);
+  engine().on_change();
+  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it was removed");
+}
+
+TEST_F(ExecLossTest, ASandboxWithoutExecsFailsToo) {
+  end_container(0);
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_NOT_RUNNING");
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
+  expect_nothing_left();
+}
+
+TEST_F(ExecLossTest, WhatDiedWhileTheDaemonWasAwayIsFoundAtItsStart) {
+  begin_exec("lost-1");
+  stop();
+  end_container(1);
+  start();
+  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 1");
+}
+
+// Somebody restarted it by hand: another guest is in it now, which has nothing of ours.
+TEST_F(ExecLossTest, AnotherStartOfTheContainerIsNotTheSameContainer) {
+  begin_exec("lost-1");
+  stop();
+  fake::Container& found = *engine().find_container(container());
+  end_container(0);
+  found.status = "running";
+  found.started_at = "2031-01-01T00:00:00Z";
+  start();
+  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "started again by somebody else");
+}
+
+TEST_F(ExecLossTest, WhileTheEngineDoesNotAnswerNothingIsDecided) {
+  begin_exec("lost-1");
+  docker().stop_listening();
+  end_container(9);
+  run_until([&] { return !guests_.is_connected(container()); });
+  run_until_idle();
+  settle();
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+  EXPECT_EQ(exec("lost-1").state(), v1::EXEC_STATE_RUNNING);
+  docker().listen();
+  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 9");
+}
+
+// An engine in trouble says nothing about the container.
+TEST_F(ExecLossTest, AnErrorOfTheEngineIsNoLoss) {
+  begin_exec("lost-1");
+  docker().reply("GET /containers/*/json", 500, R"({"message":"not now"})", 2);
+  guests_.cut(container());
+  run_until([&] { return guests_.is_connected(container()); });
+  end_exec("lost-1", 0);
+  wait_for_end("lost-1");
+  EXPECT_EQ(exec("lost-1").state(), v1::EXEC_STATE_FINISHED);
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+}
+
+// The connection ends before the engine knows: its own event makes us look once more.
+TEST_F(ExecLossTest, ADeathThatTheEngineLearnsOfLaterIsSeen) {
+  begin_exec("lost-1");
+  guests_.script.connects = false;
+  docker().hold("GET /containers/*/json");
+  guests_.cut(container());
+  run_until([&] { return docker().held("GET /containers/*/json") == 1; });
+  docker().clear_faults();
+  end_container(6);
+  docker().release("GET /containers/*/json");
+  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 6");
+}
+
+TEST_F(ExecLossTest, AnExecThatWasNeverStartedIsLostWithTheContainer) {
+  run_until([&] { return docker().event_streams() == 1; });
+  docker().stop_listening();
+  end_container(3);
+  run_until([&] { return !guests_.is_connected(container()); });
+  ASSERT_TRUE(create_exec("lost-1").has_value());
+  docker().listen();
+  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 3");
+  EXPECT_THAT(guests_.begun(), IsEmpty());
+}
+
+// --- a delete ---
+
+TEST_F(ExecLossTest, ADeleteEndsWhatRunsBeforeItself) {
+  begin_exec("gone-a");
+  begin_exec("gone-b");
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
+  EXPECT_THAT(exec_events(),
+              ElementsAre("EXEC_STARTED gone-a", "EXEC_STARTED gone-b", "SANDBOX_DELETE_REQUESTED",
+                          "EXEC_CANCELLED gone-a", "EXEC_CANCELLED gone-b", "SANDBOX_DELETED"));
+  EXPECT_EQ(exec("gone-a").state(), v1::EXEC_STATE_CANCELLED);
+  EXPECT_EQ(exec("gone-a").last_event_sequence(), handle(kBox).last_event_sequence());
+  EXPECT_THAT(active(), IsEmpty());
+  restart();
+  EXPECT_EQ(exec("gone-b").state(), v1::EXEC_STATE_CANCELLED);
+  EXPECT_EQ(list_execs()->execs_size(), 2);
+  // Its output can be read for as long as its history.
+  std::optional<Result<ExecOutputSource>> found;
+  directory().find_exec_output("gone-a", [] {}, [&](auto r) { found = std::move(r); });
+  run_until([&] { return found.has_value(); });
+  EXPECT_TRUE(std::filesystem::exists((*found)->stdout_path));
+}
+
+TEST_F(ExecLossTest, ADeleteThatWasInterruptedEndsThemToo) {
+  begin_exec("gone-1");
+  remove_held_at(kBox, "delete.networks.after");
+  EXPECT_EQ(exec("gone-1").state(), v1::EXEC_STATE_RUNNING);
+  stop();
+  disarm();
+  start();
+  wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
+  EXPECT_EQ(exec("gone-1").state(), v1::EXEC_STATE_CANCELLED);
+  EXPECT_EQ(exec_events().back(), "SANDBOX_DELETED");
+}
+
+TEST_F(ExecLossTest, AfterADeleteThatFailedItsExecsGoOnAndEndHonestly) {
+  begin_exec("lost-1");
+  begin_exec("real-1");
+  docker().reply("DELETE /containers/*", 500, R"({"message":"device busy"})");
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "SANDBOX_DELETE_FAILED");
+  end_exec("real-1", 4);
+  wait_for_end("real-1");
+  EXPECT_EQ(exec("real-1").exit_code(), 4);
+  restart();
+  EXPECT_EQ(exec("lost-1").state(), v1::EXEC_STATE_RUNNING);
+  end_container(8);
+  wait_for_end("lost-1");
+  EXPECT_EQ(exec("lost-1").error_code(), "CONTAINER_EXITED");
+  EXPECT_EQ(handle(kBox).error_code(), "SANDBOX_DELETE_FAILED");
+}
+
+// --- the judgements alone ---
+
+using How = guestlink::ExecEnd::How;
+
+TEST(ExecOutcomeTest, IsWhatTheGuestTold) {
+  const auto outcome = [](How how, int code, const std::string& detail = "",
+                          bool was_cancel_requested = false) {
+    return outcome_of(
+        guestlink::ExecEnd{.exec_id = "x", .how = how, .code = code, .detail = detail},
+        was_cancel_requested);
+  };
+  const auto failed = [](int code, const std::string& message) {
+    return ExecOutcome{.state = v1::EXEC_STATE_FAILED,
+                       .exit_code = code,
+                       .error_code = "EXEC_RUN_FAILED",
+                       .error_message = message};
+  };
+  const ExecOutcome finished{
+      .state = v1::EXEC_STATE_FINISHED, .exit_code = 0, .error_code = {}, .error_message = {}};
+  EXPECT_EQ(outcome(How::Exited, 0), finished);
+  EXPECT_EQ(outcome(How::Exited, 3), failed(3, "exit code 3"));
+  EXPECT_EQ(outcome(How::Exited, 255), failed(255, "exit code 255"));
+  EXPECT_EQ(outcome(How::Signaled, 15), failed(143, "killed by signal 15"));
+  EXPECT_EQ(outcome(How::NotStarted, 127, "nosuch: not found"), failed(127, "nosuch: not found"));
+  EXPECT_EQ(outcome(How::NotStarted, 126), failed(126, "the command could not be started"));
+  EXPECT_EQ(outcome(How::Cancelled, 0, "", true), cancelled_outcome());
+  EXPECT_EQ(outcome(How::Cancelled, 0).state, v1::EXEC_STATE_FAILED);
+  EXPECT_EQ(outcome(How::Exited, 0, "", true), finished);
+  EXPECT_THAT(outcome(How::RunnerLost, 0).error_message, HasSubstr("its runner was killed"));
+}
+
+TEST(ContainerLossTest, IsJudgedByWhatTheEngineSays) {
+  store::v1::Container kept;
+  ContainerSeen seen;
+  seen.is_running = true;
+  seen.started_at = WallTime(std::chrono::seconds(7));
+  kept.set_engine_started_at(start_mark(seen));
+  EXPECT_EQ(loss_of(kept, seen), std::nullopt);
+  EXPECT_EQ(loss_of(kept, std::nullopt)->how, "it was removed");
+  seen.started_at = WallTime(std::chrono::seconds(8));
+  EXPECT_THAT(loss_of(kept, seen)->how, HasSubstr("started again"));
+  kept.clear_engine_started_at();  // of a sandbox that was made before this was stored
+  EXPECT_EQ(loss_of(kept, seen), std::nullopt);
+  seen.is_paused = true;
+  EXPECT_EQ(loss_of(kept, seen), std::nullopt);
+  seen.is_restarting = true;
+  EXPECT_TRUE(loss_of(kept, seen).has_value());
+  seen.is_running = false;
+  seen.exit_code = 2;
+  EXPECT_EQ(loss_of(kept, seen)->how, "it exited with code 2");
+  seen.was_oom_killed = true;
+  EXPECT_TRUE(loss_of(kept, seen)->is_out_of_memory);
+}
+
+}  // namespace
+}  // namespace agbox

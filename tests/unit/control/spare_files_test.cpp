@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/spare_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "unit/temp_folder.h"
+
+namespace agbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SpareFilesTest : public testing::Test {
+ protected:
+  SpareFilesTest() {
+    fs::create_directories(sandbox_);
+    fd_.reset(::open(sandbox_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    spares_.emplace(folder_.path());
+  }
+
+  // The first one is asked for in vain: it begins the making.
+  UniqueFd take_in_time(const std::string& name) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < give_up) {
+      if (UniqueFd taken = spares_->take(fd_.get(), name)) return taken;
+      std::this_thread::yield();
+    }
+    return {};
+  }
+  std::size_t spares_on_disk() const {
+    const fs::path spare = folder_.path() / ".spare";
+    if (!fs::exists(spare)) return 0;
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(spare), {}));
+  }
+
+  TempFolder folder_;
+  fs::path sandbox_ = folder_.path() / "box-1";
+  UniqueFd fd_;
+  std::optional<SpareFiles> spares_;
+};
+
+TEST_F(SpareFilesTest, NothingIsMadeBeforeSomebodyAsks) {
+  EXPECT_EQ(spares_on_disk(), 0U);
+  spares_.reset();
+}
+
+TEST_F(SpareFilesTest, ATakenOneIsAnEmptyFileOfItsNameForAppending) {
+  const UniqueFd taken = take_in_time("one.stdout.log");
+  ASSERT_TRUE(taken);
+  struct stat found{};
+  ASSERT_EQ(::stat((sandbox_ / "one.stdout.log").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0600U);
+  EXPECT_EQ(found.st_nlink, 1U);
+  EXPECT_EQ(found.st_size, 0);
+  struct stat open{};
+  ASSERT_EQ(::fstat(taken.get(), &open), 0);
+  EXPECT_EQ(open.st_ino, found.st_ino);
+  EXPECT_NE(::fcntl(taken.get(), F_GETFL) & O_APPEND, 0);
+}
+
+TEST_F(SpareFilesTest, WhatIsThereIsNeverReplaced) {
+  ASSERT_TRUE(take_in_time("first"));
+  std::ofstream(sandbox_ / "kept") << "precious";
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(spares_->take(fd_.get(), "kept"));
+  EXPECT_EQ(fs::file_size(sandbox_ / "kept"), 8U);
+}
+
+TEST_F(SpareFilesTest, ManyAreTakenOnceEach) {
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(take_in_time(std::to_string(i)));
+  EXPECT_EQ(std::distance(fs::directory_iterator(sandbox_), {}), 400);
+}
+
+TEST_F(SpareFilesTest, TheEndLeavesNoneAndTheNextBeginningNoneOfOthers) {
+  ASSERT_TRUE(take_in_time("first"));
+  spares_.reset();
+  EXPECT_EQ(spares_on_disk(), 0U);
+  std::ofstream(folder_.path() / ".spare" / "left-by-a-crash") << "";
+  spares_.emplace(folder_.path());
+  ASSERT_TRUE(take_in_time("second"));
+  EXPECT_FALSE(fs::exists(folder_.path() / ".spare" / "left-by-a-crash"));
+}
+
+TEST_F(SpareFilesTest, WhereNoneCanBeMadeTheCallerIsOnItsOwn) {
+  std::ofstream(folder_.path() / "file") << "not a folder";
+  spares_.emplace(folder_.path() / "file");
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(spares_->take(fd_.get(), "none"));
+}
+
+}  // namespace
+}  // namespace agbox
