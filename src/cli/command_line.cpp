@@ -7,19 +7,31 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/daemon_client.h"
 #include "cli/help.h"
 
 namespace agbox::cli {
 
 namespace {
 
-constexpr std::array kCommands = {add_completion, add_events, add_ping, add_sandbox, add_version};
+constexpr std::array kCommands = {add_completion, add_events,  add_exec,   add_logs,
+                                  add_ping,       add_sandbox, add_version};
 
 // The command that the arguments lead to, as far as they could be understood.
 const CLI::App& addressed(const CLI::App& root) {
   const CLI::App* command = &root;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
   return *command;
+}
+
+// "exec run"
+std::string name_without_program(const CLI::App& command) {
+  const std::string path = command_path(command);
+  return path.substr(path.find(' ') + 1);
+}
+
+bool is_flag(const std::string& word) {
+  return word.starts_with("-") && word != "-" && word != "--";
 }
 
 struct Leftover {
@@ -120,16 +132,29 @@ void CommandLine::needs_subcommand(CLI::App& command) {
     for (const CLI::App* child : command.get_subcommands({})) {  // in the order of their making
       names += (names.empty() ? "" : ", ") + child->get_name();
     }
-    const std::string path = command_path(command);
-    console.error(path.substr(path.find(' ') + 1) + " command requires a subcommand\n" +
+    console.error(name_without_program(command) + " command requires a subcommand\n" +
                   "available subcommands: " + names);
     return static_cast<int>(kUsageError);
   });
 }
 
 void CommandLine::takes_words_after_dashes(CLI::App& command, std::vector<std::string>& words) {
-  command.footer("-- <command> [args...]");  // what help shows at the end of the usage line
+  command.footer("[-- <command> [args...]]");  // what help shows at the end of the usage line
   words_after_dashes_[&command] = &words;
+}
+
+void CommandLine::needs_words_after_dashes(CLI::App& command, std::vector<std::string>& words) {
+  takes_words_after_dashes(command, words);
+  command.footer("-- <command> [args...]");
+  needs_words_.insert(&command);
+}
+
+std::optional<std::string> CommandLine::missing_words(const CLI::App& command) const {
+  if (!needs_words_.contains(&command)) return std::nullopt;
+  const std::string name = name_without_program(command);
+  if (words_after_dashes_.at(&command)->empty()) return name + " requires -- <command> [args...]";
+  if (given_arguments(command) == 1 && command.remaining().empty()) return std::nullopt;
+  return name + " requires <sandbox_id> -- <command> [args...]";
 }
 
 void CommandLine::take_words_after_dashes(std::vector<std::string>& arguments) {
@@ -162,8 +187,12 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
     return kSuccess;
   } catch (const CLI::ParseError& error) {
     // An unknown word explains more than what is missing because of it.
-    if (const auto left = leftover(root_)) return refuse_leftover(console, *left);
+    const auto left = leftover(root_);
     const CLI::App& command = addressed(root_);
+    if (!left || !is_flag(left->arguments.front())) {
+      if (const auto missing = missing_words(command)) return refuse_usage(console, *missing);
+    }
+    if (left) return refuse_leftover(console, *left);
     if (lacks_argument(command)) return refuse_count(console, command, given_arguments(command));
     return usage_error(console, command, error.what());
   }
@@ -171,6 +200,7 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
     console.out(version_line());
     return kSuccess;
   }
+  if (const auto missing = missing_words(addressed(root_))) return refuse_usage(console, *missing);
   if (action_) return action_(console);
   console.out(version_line() + "Run \"agbox --help\" for usage information.\n");
   return kSuccess;

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +18,12 @@ namespace agbox::cli {
 
 // What scripts rely on. `exec run` also ends with the code of its command, and what a signal ended
 // with 128 and the signal's number.
-enum ExitCode : int { kSuccess = 0, kRuntimeError = 1, kUsageError = 2 };
+enum ExitCode : int {
+  kSuccess = 0,
+  kRuntimeError = 1,
+  kUsageError = 2,
+  kCommandLost = 125,  // `exec run`: the command has no exit code to end with
+};
 
 using Action = std::function<int(Console&)>;
 
@@ -35,6 +42,8 @@ class CommandLine {
   void needs_subcommand(CLI::App& command);
   // For commands that pass on what stands behind "--", whatever it looks like.
   void takes_words_after_dashes(CLI::App& command, std::vector<std::string>& words);
+  // For commands that are nothing without them, nor without their argument.
+  void needs_words_after_dashes(CLI::App& command, std::vector<std::string>& words);
 
   // `arguments` without the program's name. Returns the exit code.
   int run(std::vector<std::string> arguments, Console& console);
@@ -42,11 +51,14 @@ class CommandLine {
  private:
   int parse_and_act(std::vector<std::string> arguments, Console& console);
   void take_words_after_dashes(std::vector<std::string>& arguments);
+  // Nothing where `command` has the words that it cannot do without.
+  std::optional<std::string> missing_words(const CLI::App& command) const;
 
   CLI::App root_;
   bool wants_version_ = false;
   Action action_;
   std::map<const CLI::App*, std::vector<std::string>*> words_after_dashes_;
+  std::set<const CLI::App*> needs_words_;
 };
 
 // The commands of agbox.

@@ -43,6 +43,14 @@ int write_all(int fd, std::string_view text) {
 
 }  // namespace
 
+int Console::pass_to_stdout(std::string_view bytes) const {
+  return write_all(out_fd_, bytes);
+}
+
+int Console::pass_to_stderr(std::string_view bytes) const {
+  return write_all(error_fd_, bytes);
+}
+
 void Console::error(std::string_view message) {
   std::string text = printable(message) + "\n";
   if (std::exchange(shows_status_, false)) text.insert(0, kEraseLine);

@@ -17,6 +17,11 @@ class Console {
   // Text of a result; written by flush().
   void out(std::string_view text) { pending_ += text; }
 
+  // Bytes of a command, as they are and at once; from one thread each. 0, or the errno that ended
+  // the writing.
+  int pass_to_stdout(std::string_view bytes) const;
+  int pass_to_stderr(std::string_view bytes) const;
+
   // One message for a person, with a newline behind it; control characters are made visible.
   void error(std::string_view message);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/elapsed.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -21,6 +23,11 @@ std::string age_text(const google::protobuf::Timestamp& then, WallTime now) {
   if (age < 60 * 60) return std::to_string(age / 60) + "m";
   if (age < 24 * 60 * 60) return std::to_string(age / (60 * 60)) + "h";
   return std::to_string(age / (24 * 60 * 60)) + "d";
+}
+
+std::string second_text(const google::protobuf::Timestamp& time) {
+  return google::protobuf::util::TimeUtil::ToString(
+      google::protobuf::util::TimeUtil::SecondsToTimestamp(time.seconds()));
 }
 
 }  // namespace agbox::cli

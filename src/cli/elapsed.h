@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long something took, and how long ago something was, as people read it.
+// When something was, how long ago, and how long it took, as people read it.
 #pragma once
 
 #include <google/protobuf/timestamp.pb.h>
@@ -16,5 +16,8 @@ std::string seconds_text(std::chrono::nanoseconds time);
 
 // "12s", "3m", "5h" or "40d", rounded down; "0s" for a time that is still to come.
 std::string age_text(const google::protobuf::Timestamp& then, WallTime now);
+
+// "2006-01-02T15:04:05Z"
+std::string second_text(const google::protobuf::Timestamp& time);
 
 }  // namespace agbox::cli

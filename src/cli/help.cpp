@@ -39,7 +39,7 @@ std::string usage_line(const CLI::App& command) {
   }
   if (!visible_subcommands(command).empty()) out += " [command]";
   if (!flags_of(command).empty()) out += " [flags]";
-  if (!command.get_footer().empty()) out += " [" + command.get_footer() + "]";
+  if (!command.get_footer().empty()) out += " " + command.get_footer();
   return out;
 }
 

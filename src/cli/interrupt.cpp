@@ -14,8 +14,13 @@ namespace agbox::cli {
 
 namespace {
 
+constexpr std::array kSignals = {SIGINT, SIGTERM};
+
 std::atomic<int> pipe_of_handler = -1;
-static_assert(std::atomic<int>::is_always_lock_free, "a signal handler reads it");
+// Those of kSignals that are not ignored, by their place there.
+std::array<std::atomic<bool>, kSignals.size()> is_handled = {};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free,
+              "a signal handler reads them");
 
 void tell_pipe(int fd, int signal) {
   const char byte = static_cast<char>(signal);
@@ -23,8 +28,12 @@ void tell_pipe(int fd, int signal) {
   static_cast<void>(!::write(fd, &byte, 1));
 }
 
+// From now on each of them ends the program: the second signal need not be the first one again.
 void on_signal(int signal) {
   const int saved = errno;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    if (is_handled[i]) ::signal(kSignals[i], SIG_DFL);
+  }
   tell_pipe(pipe_of_handler, signal);
   errno = saved;
 }
@@ -39,15 +48,19 @@ Interrupt::Interrupt() {
   writer_ = UniqueFd(ends[1]);
   AGBOX_CHECK(pipe_of_handler.exchange(writer_.get()) == -1, "one Interrupt at a time");
   watcher_ = std::thread([this] { watch(); });
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction former{};
-    ::sigaction(signal, nullptr, &former);
-    if (former.sa_handler == SIG_IGN) continue;  // whoever started us wants it so (nohup, `&`)
+    ::sigaction(kSignals[i], nullptr, &former);
+    is_handled[i] = former.sa_handler != SIG_IGN;  // else whoever started us wants it so (nohup)
+    if (is_handled[i]) former_.emplace_back(kSignals[i], former);
+  }
+  for (const auto& [signal, former] : former_) {
     struct sigaction action{};
     action.sa_handler = on_signal;
-    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    action.sa_flags = SA_RESTART;
+    // Held back while one is being handled, so that the first decides how we end.
+    for (const int other : kSignals) ::sigaddset(&action.sa_mask, other);
     ::sigaction(signal, &action, nullptr);
-    former_.emplace_back(signal, former);
   }
 }
 

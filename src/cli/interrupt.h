@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // While it lives, Ctrl-C (SIGINT) and SIGTERM ask for a stop instead of ending the program, so that
-// a command can still say what goes on without it. A second one ends the program at once. At most
-// one at a time.
+// a command can still say what goes on without it. A second one, of either kind, ends the program
+// at once. At most one at a time.
 #pragma once
 
 #include <atomic>

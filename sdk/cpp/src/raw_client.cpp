@@ -100,18 +100,25 @@ Result<std::filesystem::path> default_socket_path() {
   return *path;
 }
 
-struct EventStream::Subscription {
-  Subscription(std::shared_ptr<const Connection> used,
-               const v1::SubscribeSandboxEventsRequest& request, std::chrono::milliseconds limit)
-      : connection(std::move(used)), timeout(limit) {
+template <class Message>
+struct MessageStream<Message>::Call {
+  template <class Request>
+  using Method = std::unique_ptr<grpc::ClientReader<Message>> (Stub::*)(grpc::ClientContext*,
+                                                                        const Request&);
+
+  template <class Request>
+  Call(std::shared_ptr<const Connection> used, Method<Request> method, const Request& request,
+       const CallOptions& options)
+      : connection(std::move(used)),
+        timeout(options.timeout.value_or(std::chrono::milliseconds::zero())) {
     set_timeout(context, timeout);
-    reader = connection->stub().SubscribeSandboxEvents(&context, request);
+    reader = (connection->stub().*method)(&context, request);
   }
 
-  ~Subscription() {
+  ~Call() {
     if (end) return;
     context.TryCancel();
-    v1::SandboxEvent unread;
+    Message unread;
     while (reader->Read(&unread)) {  // gRPC wants a stream read to its end before Finish
     }
     // We hung up ourselves: whatever the status is, nobody asked for it.
@@ -121,34 +128,43 @@ struct EventStream::Subscription {
   std::shared_ptr<const Connection> connection;
   std::chrono::milliseconds timeout;
   grpc::ClientContext context;
-  std::unique_ptr<grpc::ClientReader<v1::SandboxEvent>> reader;
-  std::optional<Result<std::optional<v1::SandboxEvent>>> end;
+  std::unique_ptr<grpc::ClientReader<Message>> reader;
+  std::optional<Result<void>> end;
 };
 
-EventStream::EventStream(std::unique_ptr<Subscription> subscription)
-    : subscription_(std::move(subscription)) {}
-EventStream::EventStream(EventStream&&) noexcept = default;
-EventStream& EventStream::operator=(EventStream&&) noexcept = default;
-EventStream::~EventStream() = default;
+template <class Message>
+MessageStream<Message>::MessageStream(std::unique_ptr<Call> call) : call_(std::move(call)) {}
+template <class Message>
+MessageStream<Message>::MessageStream(MessageStream&&) noexcept = default;
+template <class Message>
+MessageStream<Message>& MessageStream<Message>::operator=(MessageStream&&) noexcept = default;
+template <class Message>
+MessageStream<Message>::~MessageStream() = default;
 
-Result<std::optional<v1::SandboxEvent>> EventStream::next() {
-  Subscription& stream = *subscription_;
-  if (stream.end) return *stream.end;
-  v1::SandboxEvent event;
-  if (stream.reader->Read(&event)) return event;
-  const grpc::Status status = stream.reader->Finish();
-  if (status.ok()) {
-    stream.end.emplace(std::nullopt);
-  } else {
-    stream.end.emplace(
-        std::unexpected(error_from_status(status, stream.connection->socket(), stream.timeout)));
+template <class Message>
+Result<std::optional<Message>> MessageStream<Message>::next() {
+  Call& call = *call_;
+  if (!call.end) {
+    Message message;
+    if (call.reader->Read(&message)) return message;
+    const grpc::Status status = call.reader->Finish();
+    call.end.emplace();
+    if (!status.ok()) {
+      *call.end =
+          std::unexpected(error_from_status(status, call.connection->socket(), call.timeout));
+    }
   }
-  return *stream.end;
+  if (!*call.end) return std::unexpected(call.end->error());
+  return std::nullopt;
 }
 
-void EventStream::cancel() {
-  subscription_->context.TryCancel();
+template <class Message>
+void MessageStream<Message>::cancel() {
+  call_->context.TryCancel();
 }
+
+template class MessageStream<v1::SandboxEvent>;
+template class MessageStream<v1::ReadExecOutputResponse>;
 
 RawClient::RawClient(std::shared_ptr<const Connection> connection)
     : connection_(std::move(connection)) {}
@@ -174,6 +190,17 @@ Result<RawClient> RawClient::open(const ClientOptions& options) {
 
 const std::filesystem::path& RawClient::socket() const {
   return connection_->socket();
+}
+
+void RawClient::wait_until_reachable(std::chrono::milliseconds limit,
+                                     const std::stop_token& stop) const {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  set_timeout(context, limit);
+  const std::stop_callback on_stop(stop, [&context] { context.TryCancel(); });
+  v1::PingResponse response;
+  // Whatever came of it, the caller's next call tells.
+  static_cast<void>(connection_->stub().Ping(&context, v1::PingRequest(), &response));
 }
 
 Result<v1::PingResponse> RawClient::ping(const v1::PingRequest& request,
@@ -236,10 +263,21 @@ Result<v1::ListActiveExecsResponse> RawClient::list_active_execs(
   return connection_->call(&Stub::ListActiveExecs, request, options);
 }
 
+Result<v1::ListExecsResponse> RawClient::list_execs(const v1::ListExecsRequest& request,
+                                                    const CallOptions& options) const {
+  return connection_->call(&Stub::ListExecs, request, options);
+}
+
 EventStream RawClient::subscribe_sandbox_events(const v1::SubscribeSandboxEventsRequest& request,
                                                 const CallOptions& options) const {
-  return EventStream(std::make_unique<EventStream::Subscription>(
-      connection_, request, options.timeout.value_or(std::chrono::milliseconds::zero())));
+  return EventStream(std::make_unique<EventStream::Call>(connection_, &Stub::SubscribeSandboxEvents,
+                                                         request, options));
+}
+
+ExecOutputStream RawClient::read_exec_output(const v1::ReadExecOutputRequest& request,
+                                             const CallOptions& options) const {
+  return ExecOutputStream(std::make_unique<ExecOutputStream::Call>(
+      connection_, &Stub::ReadExecOutput, request, options));
 }
 
 }  // namespace agbox::sdk

@@ -9,6 +9,8 @@ namespace agbox::cli {
 
 void add_completion(CommandLine& line, CLI::App& parent);
 void add_events(CommandLine& line, CLI::App& parent);
+void add_exec(CommandLine& line, CLI::App& parent);
+void add_logs(CommandLine& line, CLI::App& parent);
 void add_ping(CommandLine& line, CLI::App& parent);
 void add_sandbox(CommandLine& line, CLI::App& parent);
 void add_version(CommandLine& line, CLI::App& parent);
@@ -16,7 +18,14 @@ void add_version(CommandLine& line, CLI::App& parent);
 // Of agbox sandbox.
 void add_sandbox_create(CommandLine& line, CLI::App& parent);
 void add_sandbox_delete(CommandLine& line, CLI::App& parent);
+void add_sandbox_exec(CommandLine& line, CLI::App& parent);
 void add_sandbox_get(CommandLine& line, CLI::App& parent);
 void add_sandbox_list(CommandLine& line, CLI::App& parent);
+
+// Of agbox exec.
+void add_exec_cancel(CommandLine& line, CLI::App& parent);
+void add_exec_get(CommandLine& line, CLI::App& parent);
+void add_exec_list(CommandLine& line, CLI::App& parent);
+void add_exec_run(CommandLine& line, CLI::App& parent);
 
 }  // namespace agbox::cli

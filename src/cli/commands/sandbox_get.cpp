@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox sandbox get: one sandbox, a line per fact.
-#include <google/protobuf/util/time_util.h>
-
 #include <memory>
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
+#include "cli/elapsed.h"
 #include "cli/message_json.h"
 #include "cli/printable.h"
 #include "cli/sandbox_text.h"
@@ -18,12 +17,6 @@ struct GetFlags {
   std::string sandbox_id;
   bool json = false;
 };
-
-// 2006-01-02T15:04:05Z
-std::string second_text(const google::protobuf::Timestamp& time) {
-  return google::protobuf::util::TimeUtil::ToString(
-      google::protobuf::util::TimeUtil::SecondsToTimestamp(time.seconds()));
-}
 
 std::string text_of(const v1::SandboxHandle& sandbox) {
   std::string out;

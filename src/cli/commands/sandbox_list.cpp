@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
 #include "cli/elapsed.h"
+#include "cli/every_page.h"
 #include "cli/key_value_flag.h"
 #include "cli/message_json.h"
 #include "cli/sandbox_text.h"
@@ -23,24 +24,6 @@ struct ListFlags {
   bool include_deleted = false;
   bool json = false;
 };
-
-// Every page in one answer.
-sdk::Result<v1::ListSandboxesResponse> list_all(const sdk::RawClient& client,
-                                                v1::ListSandboxesRequest request) {
-  v1::ListSandboxesResponse all;
-  while (true) {
-    auto page = client.list_sandboxes(request);
-    if (!page) return std::unexpected(page.error());
-    all.mutable_sandboxes()->MergeFrom(page->sandboxes());
-    if (page->next_page_token().empty()) return all;
-    if (page->next_page_token() == request.page_token()) {
-      return std::unexpected(
-          sdk::Error{.message = "agboxd repeats the page \"" + request.page_token() +
-                                "\" for ever; restart it, and agbox and agboxd of one version"});
-    }
-    request.set_page_token(page->next_page_token());
-  }
-}
 
 std::string table_of(const v1::ListSandboxesResponse& list, WallTime now) {
   Table table({"SANDBOX ID", "CREATED", "STATUS", "LABELS", "ERROR"});
@@ -63,9 +46,14 @@ int list_sandboxes(Console& console, const ListFlags& flags) {
   v1::ListSandboxesRequest request;
   request.set_include_deleted(flags.include_deleted);
   request.mutable_label_selector()->insert(labels->begin(), labels->end());
-  const auto list = list_all(*client, std::move(request));
-  if (!list) return fail_call(console, "list sandboxes", list.error());
-  console.out(flags.json ? message_json(*list) : table_of(*list, SystemClock().wall_now()));
+  v1::ListSandboxesResponse list;
+  const auto read = every_page(
+      request, [&](const v1::ListSandboxesRequest& page) { return client->list_sandboxes(page); },
+      [&list](const v1::ListSandboxesResponse& page) {
+        list.mutable_sandboxes()->MergeFrom(page.sandboxes());
+      });
+  if (!read) return fail_call(console, "list sandboxes", read.error());
+  console.out(flags.json ? message_json(list) : table_of(list, SystemClock().wall_now()));
   return kSuccess;
 }
 

@@ -17,6 +17,7 @@ class CapturedConsole {
   Console& console() { return console_; }
   std::string out() const { return content(out_); }
   std::string error() const { return content(error_); }
+  int error_fd() const { return error_.get(); }
 
  private:
   static UniqueFd file() {

@@ -56,9 +56,18 @@ TEST(MessageJson, ShowsAnExecWithItsValues) {
       },
       "exit_code": -1,
       "error": "",
-      "last_event_sequence": "18446744073709551615"
+      "last_event_sequence": "18446744073709551615",
+      "stdout_log_path": "",
+      "stderr_log_path": "",
+      "started_at": null,
+      "ended_at": null,
+      "output_truncated": false,
+      "usage": null,
+      "error_code": "",
+      "cancel_requested": false
     }
-  ]
+  ],
+  "next_page_token": ""
 }
 )");
 }
@@ -117,9 +126,10 @@ TEST(MessageJson, DurationsBytesAndOptionals) {
 )");
 
   v1::ListActiveExecsRequest active;
-  EXPECT_EQ(message_json(active), "{}\n");
+  EXPECT_EQ(message_json(active), "{\n  \"page_size\": 0,\n  \"page_token\": \"\"\n}\n");
   active.set_sandbox_id("");
-  EXPECT_EQ(message_json(active), "{\n  \"sandbox_id\": \"\"\n}\n");
+  EXPECT_EQ(message_json(active),
+            "{\n  \"sandbox_id\": \"\",\n  \"page_size\": 0,\n  \"page_token\": \"\"\n}\n");
 }
 
 TEST(MessageJson, BytesAreBase64) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 
@@ -194,8 +195,8 @@ TEST_F(SandboxWait, ARestartOfTheDaemonIsWaitedOut) {
   restart.join();
   EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
   EXPECT_THAT(seen, ElementsAre(2, 3));
-  EXPECT_THAT(daemon->calls().front(),
-              "SubscribeSandboxEvents sandbox_id: \"s-one\" from_sequence: 2");
+  EXPECT_THAT(daemon->calls(),
+              testing::Contains("SubscribeSandboxEvents sandbox_id: \"s-one\" from_sequence: 2"));
 }
 
 TEST_F(SandboxWait, ADaemonThatDoesNotComeBackIsGivenUpWithItsReason) {
@@ -223,7 +224,9 @@ TEST_F(SandboxWait, AStreamThatEndsAgainAndAgainIsGivenUp) {
   ASSERT_FALSE(outcome.has_value());
   EXPECT_EQ(outcome.error().message,
             "sandbox event stream closed unexpectedly and did not come back in 2 attempts");
-  EXPECT_EQ(daemon.calls().size(), 4u);  // the state, the stream, and two attempts more
+  const auto calls = daemon.calls();
+  const auto is_stream = [](const std::string& call) { return call.starts_with("Subscribe"); };
+  EXPECT_EQ(std::ranges::count_if(calls, is_stream), 3);  // the stream, and two attempts more
 }
 
 TEST_F(SandboxWait, AnyOtherRefusalEndsTheWaitAtOnce) {

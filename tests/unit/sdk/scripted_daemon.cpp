@@ -195,6 +195,15 @@ grpc::Status ScriptedDaemon::CreateExec(grpc::ServerContext* context,
 grpc::Status ScriptedDaemon::CancelExec(grpc::ServerContext* context,
                                         const v1::CancelExecRequest* request,
                                         v1::AcceptedResponse* response) {
+  if (!cancel_status.ok()) {
+    remember("CancelExec", *request);
+    return cancel_status;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    is_cancelled_ = true;
+    if (run_until_cancelled) exec.set_state(v1::EXEC_STATE_CANCELLED);
+  }
   return answer<v1::AcceptedResponse>(context, "CancelExec", *request, response, accept);
 }
 
@@ -214,6 +223,54 @@ grpc::Status ScriptedDaemon::ListActiveExecs(grpc::ServerContext* context,
       [](ScriptedDaemon& daemon, v1::ListActiveExecsResponse& out) {
         *out.add_execs() = daemon.exec;
       });
+}
+
+grpc::Status ScriptedDaemon::ListExecs(grpc::ServerContext*, const v1::ListExecsRequest* request,
+                                       v1::ListExecsResponse* response) {
+  remember("ListExecs", *request);
+  if (exec_pages.empty()) {
+    *response->add_execs() = exec;
+    return status;
+  }
+  const std::string& token = request->page_token();
+  const std::size_t page = token.empty() ? 0 : std::stoul(token);
+  *response = exec_pages.at(page);
+  if (page + 1 < exec_pages.size()) response->set_next_page_token(std::to_string(page + 1));
+  return status;
+}
+
+bool ScriptedDaemon::breaks_off(v1::OutputStream stream) {
+  const std::lock_guard lock(mutex_);
+  return break_output_after > 0 && broken_off_.insert(stream).second;
+}
+
+bool ScriptedDaemon::wait_until_exec_ends(grpc::ServerContext* context) {
+  std::unique_lock lock(mutex_);
+  // The synchronous server has no other way to learn of a client that left than to ask.
+  while (!called_.wait_for(lock, std::chrono::milliseconds(1), [&] { return is_cancelled_; })) {
+    if (context->IsCancelled()) return false;
+  }
+  return true;
+}
+
+grpc::Status ScriptedDaemon::ReadExecOutput(
+    grpc::ServerContext* context, const v1::ReadExecOutputRequest* request,
+    grpc::ServerWriter<v1::ReadExecOutputResponse>* writer) {
+  remember("ReadExecOutput", *request);
+  const bool breaks = breaks_off(request->stream());
+  const std::string& all =
+      request->stream() == v1::OUTPUT_STREAM_STDOUT ? exec_stdout : exec_stderr;
+  constexpr std::size_t kPiece = 3;
+  for (std::size_t at = request->offset(); at < all.size(); at += kPiece) {
+    v1::ReadExecOutputResponse response;
+    response.set_offset(at);
+    response.set_data(all.substr(at, kPiece));
+    if (!writer->Write(response)) return grpc::Status::CANCELLED;
+    if (breaks && at >= break_output_after) return {grpc::UNAVAILABLE, "Socket closed"};
+  }
+  if (run_until_cancelled && !wait_until_exec_ends(context)) return grpc::Status::CANCELLED;
+  if (silent || keep_streams_open) wait_until_cancelled(context);
+  return stream_status.ok() ? status : stream_status;
 }
 
 }  // namespace agbox::test

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,17 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   std::optional<v1::DeleteSandboxesResponse> deleted;
   // Each subscriber gets those behind the sequence that it names.
   std::vector<v1::SandboxEvent> events;
+  // Of ListExecs: each page but the last names the next one. Without pages it is `exec` alone.
+  std::vector<v1::ListExecsResponse> exec_pages;
+  // What the exec wrote. Sent a few bytes at a time.
+  std::string exec_stdout;
+  std::string exec_stderr;
+  // Breaks every stream of output off once behind so many bytes; 0: none.
+  std::size_t break_output_after = 0;
+  // Streams of output stay open until an exec was cancelled, which then is what `exec` becomes.
+  bool run_until_cancelled = false;
+  // Of CancelExec alone.
+  grpc::Status cancel_status;
   // How a stream ends, where it is not as every call does.
   grpc::Status stream_status;
   // Calls and streams stay unanswered until the client gives up.
@@ -113,10 +125,20 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
                        v1::GetExecResponse*) override;
   grpc::Status ListActiveExecs(grpc::ServerContext*, const v1::ListActiveExecsRequest*,
                                v1::ListActiveExecsResponse*) override;
+  grpc::Status ListExecs(grpc::ServerContext*, const v1::ListExecsRequest*,
+                         v1::ListExecsResponse*) override;
+  grpc::Status ReadExecOutput(grpc::ServerContext*, const v1::ReadExecOutputRequest*,
+                              grpc::ServerWriter<v1::ReadExecOutputResponse>*) override;
+  // Whether this is the first time for that stream.
+  bool breaks_off(v1::OutputStream stream);
+  // False where the client gave up.
+  bool wait_until_exec_ends(grpc::ServerContext* context);
 
   mutable std::mutex mutex_;
   std::condition_variable called_;
   std::vector<std::string> calls_;
+  std::set<v1::OutputStream> broken_off_;
+  bool is_cancelled_ = false;
   std::unique_ptr<grpc::Server> server_;
 };
 

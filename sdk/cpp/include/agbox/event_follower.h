@@ -6,6 +6,7 @@
 //   while (auto event = events.next()) show(*event);
 #pragma once
 
+#include <agbox/patience.h>
 #include <agbox/raw_client.h>
 
 #include <cstdint>
@@ -15,15 +16,6 @@
 #include <string>
 
 namespace agbox::sdk {
-
-struct FollowOptions {
-  // A stop ends next() with ErrorKind::Cancelled, from any thread.
-  std::stop_token stop = {};
-  // How often in a row a lost stream is asked for again before next() gives up. The pauses between
-  // double, from `first_pause` to one second: 30 of them are half a minute, longer than a restart.
-  int attempts = 30;
-  std::chrono::milliseconds first_pause{50};
-};
 
 class EventFollower {
  public:
@@ -38,15 +30,11 @@ class EventFollower {
 
  private:
   void subscribe();
-  // Waits a little longer each time; an error where it was stopped or nothing is left to try.
-  Result<void> pause_before_retry(const std::optional<Error>& loss);
 
   const RawClient& client_;
   std::string sandbox_id_;
   std::uint64_t last_seen_;
-  FollowOptions options_;
-  int failures_in_a_row_ = 0;
-  std::chrono::milliseconds pause_;
+  Patience patience_;
   std::optional<EventStream> stream_;
   // Declared behind the stream that it cancels: it goes first.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;

@@ -14,13 +14,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 namespace agbox::sdk {
 
 struct ClientOptions {
   // Empty: default_socket_path().
   std::filesystem::path socket = {};
-  // How long a call may take, unless the call says otherwise; zero is without limit. Event streams
+  // How long a call may take, unless the call says otherwise; zero is without limit. Streams
   // have no limit of their own.
   std::chrono::milliseconds timeout{5000};
 };
@@ -35,26 +36,34 @@ Result<std::filesystem::path> default_socket_path();
 
 class Connection;
 
-// The events of one sandbox, pulled one by one. Leaving it ends the subscription.
-class EventStream {
+// What the daemon sends, pulled message by message. Leaving it ends the call.
+template <class Message>
+class MessageStream {
  public:
-  EventStream(EventStream&&) noexcept;
-  EventStream& operator=(EventStream&&) noexcept;
-  ~EventStream();
+  MessageStream(MessageStream&&) noexcept;
+  MessageStream& operator=(MessageStream&&) noexcept;
+  ~MessageStream();
 
-  // Blocks until there is an event. No event: the daemon ended the stream in order. After an end or
-  // an error every further call says the same.
-  Result<std::optional<v1::SandboxEvent>> next();
+  // Blocks until there is a message. No message: the daemon ended the stream in order. After an end
+  // or an error every further call says the same.
+  Result<std::optional<Message>> next();
 
   // May be called from any thread: next() then ends with ErrorKind::Cancelled.
   void cancel();
 
  private:
   friend class RawClient;
-  struct Subscription;
-  explicit EventStream(std::unique_ptr<Subscription> subscription);
-  std::unique_ptr<Subscription> subscription_;
+  struct Call;
+  explicit MessageStream(std::unique_ptr<Call> call);
+  std::unique_ptr<Call> call_;
 };
+extern template class MessageStream<v1::SandboxEvent>;
+extern template class MessageStream<v1::ReadExecOutputResponse>;
+
+// The events of one sandbox.
+using EventStream = MessageStream<v1::SandboxEvent>;
+// What one exec wrote to its stdout or its stderr.
+using ExecOutputStream = MessageStream<v1::ReadExecOutputResponse>;
 
 // Any number of threads may call at once.
 class RawClient {
@@ -64,6 +73,12 @@ class RawClient {
   static Result<RawClient> open(const ClientOptions& options = {});
 
   const std::filesystem::path& socket() const;
+
+  // Comes back as soon as the daemon answers, at a stop, or after `limit`. For whoever lost it:
+  // gRPC connects again with vigour only while a call waits for it, else it looks every five
+  // seconds.
+  void wait_until_reachable(std::chrono::milliseconds limit,
+                            const std::stop_token& stop = {}) const;
 
   Result<v1::PingResponse> ping(const v1::PingRequest& request = {},
                                 const CallOptions& options = {}) const;
@@ -89,10 +104,14 @@ class RawClient {
                                        const CallOptions& options = {}) const;
   Result<v1::ListActiveExecsResponse> list_active_execs(const v1::ListActiveExecsRequest& request,
                                                         const CallOptions& options = {}) const;
+  Result<v1::ListExecsResponse> list_execs(const v1::ListExecsRequest& request,
+                                           const CallOptions& options = {}) const;
 
   // A refusal (an unknown sandbox, say) is the stream's first next().
   EventStream subscribe_sandbox_events(const v1::SubscribeSandboxEventsRequest& request,
                                        const CallOptions& options = {}) const;
+  ExecOutputStream read_exec_output(const v1::ReadExecOutputRequest& request,
+                                    const CallOptions& options = {}) const;
 
  private:
   explicit RawClient(std::shared_ptr<const Connection> connection);

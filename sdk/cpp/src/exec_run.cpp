@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <agbox/event_follower.h>
+#include <agbox/exec_run.h>
+
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace agbox::sdk {
+
+namespace {
+
+using Sink = std::function<void(std::string_view)>;
+
+Result<void> pass_on(OutputFollower& output, const Sink& sink) {
+  while (true) {
+    const auto chunk = output.next();
+    if (!chunk) return std::unexpected(chunk.error());
+    if (!*chunk) return {};
+    sink(**chunk);
+  }
+}
+
+// A daemon that is just being restarted is asked again.
+Result<v1::ExecStatus> get_exec(const RawClient& client, const std::string& exec_id,
+                                const FollowOptions& options) {
+  Patience patience(client, "state of exec " + exec_id, options);
+  v1::GetExecRequest request;
+  request.set_exec_id(exec_id);
+  while (true) {
+    auto answer = client.get_exec(request);
+    if (answer) return std::move(*answer->mutable_exec());
+    if (auto waited = patience.wait_after(answer.error()); !waited) {
+      return std::unexpected(waited.error());
+    }
+  }
+}
+
+}  // namespace
+
+bool is_terminal(v1::ExecState state) {
+  return state == v1::EXEC_STATE_FINISHED || state == v1::EXEC_STATE_FAILED ||
+         state == v1::EXEC_STATE_CANCELLED;
+}
+
+Result<void> read_output(const RawClient& client, const std::string& exec_id,
+                         const OutputSinks& sinks, const FollowOptions& options,
+                         OutputExtent extent) {
+  // Where one stream breaks off for good, the other is not waited for.
+  std::stop_source both;
+  const std::stop_callback on_stop(options.stop, [&both] { both.request_stop(); });
+  FollowOptions each = options;
+  each.stop = both.get_token();
+  const auto read = [&](v1::OutputStream stream, const Sink& sink) -> Result<void> {
+    if (!sink) return {};
+    OutputFollower output(client, exec_id, stream, each, extent);
+    auto outcome = pass_on(output, sink);
+    if (!outcome) both.request_stop();
+    return outcome;
+  };
+  Result<void> of_stderr;
+  std::thread reads_stderr([&] { of_stderr = read(v1::OUTPUT_STREAM_STDERR, sinks.on_stderr); });
+  const Result<void> of_stdout = read(v1::OUTPUT_STREAM_STDOUT, sinks.on_stdout);
+  reads_stderr.join();
+  // The one that was only stopped for the other's sake has nothing to tell.
+  const bool was_stopped = !of_stdout && of_stdout.error().kind == ErrorKind::Cancelled;
+  return of_stdout || (was_stopped && !of_stderr) ? of_stderr : of_stdout;
+}
+
+Result<v1::ExecStatus> wait_for_exec(const RawClient& client, const std::string& exec_id,
+                                     const FollowOptions& options) {
+  auto exec = get_exec(client, exec_id, options);
+  if (!exec || is_terminal(exec->state())) return exec;
+  EventFollower events(client, exec->sandbox_id(), exec->last_event_sequence(), options);
+  while (true) {
+    const auto event = events.next();
+    if (!event) return std::unexpected(event.error());
+    if (event->exec().exec_id() == exec_id && is_terminal(event->exec().exec_state())) {
+      return get_exec(client, exec_id, options);
+    }
+  }
+}
+
+Result<v1::ExecStatus> run(const RawClient& client, const std::string& sandbox_id,
+                           const std::vector<std::string>& command, const RunOptions& options) {
+  v1::CreateExecRequest request;
+  request.set_sandbox_id(sandbox_id);
+  request.mutable_command()->Assign(command.begin(), command.end());
+  request.set_cwd(options.cwd);
+  request.mutable_env_overrides()->insert(options.env_overrides.begin(),
+                                          options.env_overrides.end());
+  request.set_exec_id(options.exec_id);
+  const auto created = client.create_exec(request);
+  if (!created) return std::unexpected(created.error());
+  const auto read = read_output(client, created->exec_id(), options.sinks, options.follow);
+  if (!read) return std::unexpected(read.error());
+  return wait_for_exec(client, created->exec_id(), options.follow);
+}
+
+}  // namespace agbox::sdk

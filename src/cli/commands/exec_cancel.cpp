@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox exec cancel: ends a command with everything that it started, and waits until all is gone.
+#include <agbox/exec_run.h>
+
+#include <memory>
+
+#include "base/clock.h"
+#include "cli/commands/commands.h"
+#include "cli/daemon_client.h"
+#include "cli/elapsed.h"
+#include "cli/exec_text.h"
+#include "cli/interrupt.h"
+
+namespace agbox::cli {
+
+namespace {
+
+int cancel_exec(Console& console, const std::string& exec_id) {
+  const auto client = open_client(console);
+  if (!client) return kRuntimeError;
+  const SystemClock clock;
+  const BootTime began = clock.boot_now();
+  v1::CancelExecRequest request;
+  request.set_exec_id(exec_id);
+  const auto accepted = client->cancel_exec(request, kNoTimeout);
+  if (!accepted) {
+    // It has ended: what was asked for is so.
+    if (accepted.error().kind == sdk::ErrorKind::ExecAlreadyTerminal) return kSuccess;
+    return fail_call(console, "cancel exec", accepted.error());
+  }
+  const Interrupt interrupt;
+  console.error("Waiting for exec " + exec_id + " to be cancelled...");
+  const auto ended = sdk::wait_for_exec(*client, exec_id, {.stop = interrupt.token()});
+  if (!ended && ended.error().kind == sdk::ErrorKind::Cancelled) {
+    console.error("Stopped waiting; the cancellation goes on without us.");
+    return interrupt.exit_code();
+  }
+  if (!ended) return fail_call(console, "get exec after cancel", ended.error());
+  if (ended->state() == v1::EXEC_STATE_CANCELLED) {
+    console.error("Exec cancelled in " + seconds_text(clock.boot_now() - began) + ".");
+  } else {
+    console.error("Exec " + exec_id +
+                  " ended by itself before it was cancelled: " + state_text(ended->state()) + ".");
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_exec_cancel(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand(
+      "cancel", "End a command and all that it started, and wait until it is gone");
+  // Shared by the parser, which sets it, and the action, which reads it later.
+  auto exec_id = std::make_shared<std::string>();
+  command.add_option("exec_id", *exec_id, "Which one")->required();
+  line.on(command, [exec_id](Console& console) { return cancel_exec(console, *exec_id); });
+}
+
+}  // namespace agbox::cli

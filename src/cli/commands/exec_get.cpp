@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// agbox exec get: one exec, a line per fact.
+#include <agbox/exec_run.h>
+
+#include <memory>
+
+#include "cli/commands/commands.h"
+#include "cli/daemon_client.h"
+#include "cli/elapsed.h"
+#include "cli/exec_text.h"
+#include "cli/message_json.h"
+#include "cli/printable.h"
+
+namespace agbox::cli {
+
+namespace {
+
+struct ExecGetFlags {
+  std::string exec_id;
+  bool json = false;
+};
+
+std::string text_of(const v1::ExecStatus& exec) {
+  std::string out;
+  const auto add = [&out](const std::string& name, const std::string& value) {
+    out += name + "=" + printable_line(value) + "\n";
+  };
+  add("exec_id", exec.exec_id());
+  add("sandbox_id", exec.sandbox_id());
+  add("state", state_text(exec.state()));
+  add("command", command_text(exec));
+  if (!exec.cwd().empty()) add("cwd", exec.cwd());
+  if (sdk::is_terminal(exec.state())) add("exit_code", std::to_string(exec.exit_code()));
+  if (!exec.error().empty()) add("error", exec.error());
+  if (exec.has_started_at()) add("started_at", second_text(exec.started_at()));
+  if (exec.has_ended_at()) add("ended_at", second_text(exec.ended_at()));
+  if (exec.output_truncated()) add("output_truncated", "true");
+  if (!exec.stdout_log_path().empty()) add("stdout_log_path", exec.stdout_log_path());
+  if (!exec.stderr_log_path().empty()) add("stderr_log_path", exec.stderr_log_path());
+  return out;
+}
+
+int get_exec(Console& console, const ExecGetFlags& flags) {
+  const auto client = open_client(console);
+  if (!client) return kRuntimeError;
+  v1::GetExecRequest request;
+  request.set_exec_id(flags.exec_id);
+  const auto answer = client->get_exec(request);
+  if (!answer) return fail_call(console, "get exec", answer.error());
+  console.out(flags.json ? message_json(*answer) : text_of(answer->exec()));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_exec_get(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand("get", "Show one exec, running or ended");
+  // Shared by the parser, which sets them, and the action, which reads them later.
+  auto flags = std::make_shared<ExecGetFlags>();
+  command.add_option("exec_id", flags->exec_id, "Which one")->required();
+  command.add_flag("--json", flags->json, "Print JSON");
+  line.on(command, [flags](Console& console) { return get_exec(console, *flags); });
+}
+
+}  // namespace agbox::cli

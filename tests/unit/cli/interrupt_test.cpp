@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace agbox::cli {
+namespace {
+
+void wait_for_stop(const Interrupt& interrupt) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait(lock, interrupt.token(), [] { return false; });
+}
+
+TEST(InterruptTest, TheFirstSignalOnlyAsks) {
+  const Interrupt interrupt;
+  EXPECT_FALSE(interrupt.token().stop_requested());
+  ::raise(SIGTERM);
+  wait_for_stop(interrupt);
+  EXPECT_EQ(interrupt.exit_code(), 143);
+}
+
+TEST(InterruptTest, ItCanBeUsedAgain) {
+  for (int i = 0; i < 2; ++i) {
+    const Interrupt interrupt;
+    ::raise(SIGINT);
+    wait_for_stop(interrupt);
+    EXPECT_EQ(interrupt.exit_code(), 130);
+  }
+}
+
+using InterruptDeathTest = testing::TestWithParam<std::pair<int, int>>;
+
+TEST_P(InterruptDeathTest, TheSecondOneOfEitherKindEnds) {
+  const auto end = [] {
+    const Interrupt interrupt;
+    ::raise(GetParam().first);
+    wait_for_stop(interrupt);
+    ::raise(GetParam().second);
+  };
+  EXPECT_EXIT(end(), testing::KilledBySignal(GetParam().second), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, InterruptDeathTest,
+                         testing::Values(std::pair(SIGINT, SIGINT), std::pair(SIGINT, SIGTERM),
+                                         std::pair(SIGTERM, SIGINT)));
+
+TEST(InterruptTest, AnIgnoredSignalStaysIgnored) {
+  ::signal(SIGINT, SIG_IGN);
+  {
+    const Interrupt interrupt;
+    ::raise(SIGINT);
+    ::raise(SIGTERM);
+    wait_for_stop(interrupt);
+    EXPECT_EQ(interrupt.exit_code(), 143);
+    ::raise(SIGINT);
+  }
+  ::signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace agbox::cli
