@@ -42,8 +42,7 @@ def test_comments_layout_and_file_boundaries_do_not_matter(api):
     (api / "agbox/v1/exec_state.proto").write_text(
         f'syntax = "proto3";\npackage agbox.v1;\nenum ExecState{enum}\n}}\n')
     (api / "agbox/v1/exec.proto").write_text(
-        head.split("//", 2)[0] + 'syntax = "proto3";\npackage agbox.v1;\n'
-        'import public "agbox/v1/exec_state.proto";\n' + rest)
+        head + 'import public "agbox/v1/exec_state.proto";\n' + rest)
     result = check(api)
     assert (result.returncode, result.stderr) == (0, "")
 

@@ -46,7 +46,8 @@ def test_health_and_reflection_are_served(daemon):
 
 def test_what_is_not_built_yet_answers_with_error_info(daemon, contract):
     with daemon.channel() as channel, pytest.raises(grpc.RpcError) as refused:
-        contract.stub(channel).GetExec(contract.service.GetExecRequest(exec_id="e-1"), timeout=10)
+        request = contract.service.StopSandboxRequest(sandbox_id="s-1")
+        contract.stub(channel).StopSandbox(request, timeout=10)
     assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
     trailers = dict(refused.value.trailing_metadata())
     status = contract.error_details.Status.FromString(trailers["grpc-status-details-bin"])
@@ -57,7 +58,7 @@ def test_what_is_not_built_yet_answers_with_error_info(daemon, contract):
     assert detail.type_url == "type.googleapis.com/google.rpc.ErrorInfo"
     info = contract.error_details.ErrorInfo.FromString(detail.value)
     assert (info.domain, info.reason) == ("agents-sandbox", "UNIMPLEMENTED")
-    assert info.metadata["method"] == "GetExec"
+    assert info.metadata["method"] == "StopSandbox"
 
 
 def test_another_user_is_refused_whatever_the_modes_say(make_daemon, test_user, contract):

@@ -2,6 +2,7 @@
 """The examples of the documents run as they stand, on a private daemon."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from support.images import make_image
 
 CONFIG = '[network]\ndns = ["192.0.2.53"]\n'
 # Documents whose examples need nothing but a daemon; README's are run by scripts/quickstart itself.
-DOCUMENTS = ("docs/sandbox_container_lifecycle.md",)
+DOCUMENTS = ("docs/running_commands.md", "docs/sandbox_container_lifecycle.md")
 
 
 def examples() -> list[str]:
@@ -28,7 +29,7 @@ def test_an_example_runs(make_daemon, engine, bin_dir: Path, example: str) -> No
     daemon = make_daemon(engine=engine, config=CONFIG).start()
     daemon.wait_for_message("engine answers")
     for line in example.splitlines():
-        program, *arguments = line.split()
+        program, *arguments = shlex.split(line)
         assert program == "agbox", f"an example that this test cannot run: {line}"
         answer = daemon.agbox(*arguments, timeout=60)
         assert answer.returncode == 0, f"{line}: {answer.stderr}"

@@ -102,7 +102,12 @@ def test_every_error_carries_its_reason(sandboxes, contract):
         code, reason, _, said = refused(contract, call, *arguments, **options)
         assert (code, reason) == ("INVALID_ARGUMENT", "INVALID_ARGUMENT"), said
         assert words in said
-    for method in ("StopSandbox", "ResumeSandbox", "CreateExec", "CancelExec", "GetExec"):
+    for method in ("CancelExec", "GetExec"):
+        request = getattr(service, f"{method}Request")(exec_id="nobody")
+        code, reason, metadata, said = refused(contract, getattr(sandboxes.stub, method), request)
+        assert (code, reason) == ("NOT_FOUND", "EXEC_NOT_FOUND")
+        assert (metadata, said) == ({"exec_id": "nobody"}, "exec nobody was not found")
+    for method in ("StopSandbox", "ResumeSandbox"):
         request = getattr(service, f"{method}Request")()
         code, reason, _, said = refused(contract, getattr(sandboxes.stub, method), request)
         assert (code, reason) == ("UNIMPLEMENTED", "UNIMPLEMENTED") and method in said

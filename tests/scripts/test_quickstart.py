@@ -38,7 +38,7 @@ def test_it_shows_the_daemon_at_work() -> None:
     run = subprocess.run(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          env=os.environ | {"HOME": "/nonexistent"}, timeout=180)
     assert run.returncode == 0, run.stdout
-    for shown in ("agbox ping", "Sandbox ready in", "SANDBOX ID", "SANDBOX_READY", "Sandbox deleted in"):
+    for shown in ("agbox ping", "Sandbox ready in", "as agbox in /workspace", "EXEC_FINISHED", "Sandbox deleted in"):
         assert shown in run.stdout, run.stdout
     assert run.stdout.count("    took ") == 5, "every step of the main job says how long it took"
     assert run.stdout.rstrip().endswith("Done: it works here")
@@ -46,7 +46,7 @@ def test_it_shows_the_daemon_at_work() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["Starting a private daemon", "agbox sandbox create",
-                                    "agbox sandbox list", "agbox sandbox delete"])
+                                    "agbox exec run", "agbox sandbox delete"])
 def test_an_interruption_cleans_up(moment: str, number: signal.Signals) -> None:
     # In a session of its own, so that SIGINT reaches the whole group as from a terminal.
     process = subprocess.Popen(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

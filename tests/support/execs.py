@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client does with the execs of one daemon, in the steps that tests are made of."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from support.sandboxes import Sandboxes
+
+RUNNING, FINISHED, FAILED, CANCELLED = 1, 2, 3, 4
+STARTED = 9  # the event
+ENDS = (10, 11, 12)
+
+# In the order of their passage; the names are those of control/exec_logs.cpp and sandbox_execs.cpp.
+EXEC_FAILPOINTS = [
+    "exec.files.before",
+    "exec.files.after",
+    "exec.commit.before",
+    "exec.commit.after",
+    "exec.reply.after",
+    "exec.send.before",
+    "exec.send.after",
+    "exec.end.before",
+    "exec.end_commit.before",
+    "exec.end_commit.after",
+    "exec.forget.before",
+    "exec.forget.after",
+]
+CANCEL_FAILPOINTS = [
+    "exec.cancel_commit.before",
+    "exec.cancel_commit.after",
+    "exec.cancel_send.before",
+    "exec.cancel_send.after",
+]
+
+
+class Execs:
+    """The execs of one sandbox."""
+
+    def __init__(self, sandboxes: Sandboxes, sandbox_id: str):
+        self.sandboxes, self.sandbox_id = sandboxes, sandbox_id
+        self.service, self.stub = sandboxes.service, sandboxes.stub
+
+    def create(
+        self,
+        *command: str,
+        exec_id: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Any:
+        request = self.service.CreateExecRequest(
+            sandbox_id=self.sandbox_id,
+            command=command,
+            exec_id=exec_id,
+            cwd=cwd,
+            env_overrides=env or {},
+        )
+        return self.stub.CreateExec(request, timeout=30)
+
+    def get(self, exec_id: str) -> Any:
+        return self.stub.GetExec(self.service.GetExecRequest(exec_id=exec_id), timeout=30).exec
+
+    def cancel(self, exec_id: str) -> None:
+        request = self.service.CancelExecRequest(exec_id=exec_id)
+        assert self.stub.CancelExec(request, timeout=30).accepted
+
+    def active(self) -> list[str]:
+        request = self.service.ListActiveExecsRequest(sandbox_id=self.sandbox_id)
+        return [one.exec_id for one in self.stub.ListActiveExecs(request, timeout=30).execs]
+
+    def all(self) -> list[Any]:
+        request = self.service.ListExecsRequest(sandbox_id=self.sandbox_id)
+        return list(self.stub.ListExecs(request, timeout=30).execs)
+
+    def wait(self, exec_id: str) -> Any:
+        """Its status once its end is told, as clients wait: by the event, then the status."""
+        status = self.get(exec_id)
+        if status.state == RUNNING:
+            self.sandboxes.follow(
+                self.sandbox_id,
+                lambda event: event.event_type in ENDS and event.exec.exec_id == exec_id,
+                from_sequence=status.last_event_sequence,
+            )
+            status = self.get(exec_id)
+        assert status.state != RUNNING
+        return status
+
+    def run(self, *command: str, **request) -> Any:
+        return self.wait(self.create(*command, **request).exec_id)
+
+    def events(self) -> list[str]:
+        """`EXEC_STARTED one` for every event of an exec."""
+        types = self.sandboxes.contract.event.EventType
+        return [
+            f"{types.Name(event.event_type)} {event.exec.exec_id}"
+            for event in self.sandboxes.history(self.sandbox_id)
+            if event.HasField("exec")
+        ]
+
+
+def output(status: Any) -> str:
+    """What it wrote to stdout, read as its user does: from the file."""
+    return Path(status.stdout_log_path).read_text()
+
+
+def errors(status: Any) -> str:
+    return Path(status.stderr_log_path).read_text()
+
+
+def ends_of(events: Sequence[str], exec_id: str) -> int:
+    return sum(1 for line in events if line.endswith(f" {exec_id}") and "STARTED" not in line)
