@@ -36,19 +36,35 @@ std::string read_all(const UniqueFd& fd) {
   return text;
 }
 
-// One round of the guest's loop; false where nothing was ready.
-bool round(OutputRelay& relay) {
-  Watches watches;
-  relay.collect(watches);
-  bool worked = false;
-  for (Watch& watch : watches.watches) {
-    pollfd polled{watch.fd, watch.events, 0};
-    if (::poll(&polled, 1, 0) <= 0) continue;
-    watch.ready();
-    worked = true;
+// A relay from one pipe to another, whose far end is the engine's log.
+class OutputRelayTest : public testing::Test {
+ protected:
+  OutputRelayTest() { relay_.start(std::move(source_.reading)); }
+
+  // One round of the guest's loop; false where nothing was ready.
+  bool round() {
+    Watches watches;
+    relay_.collect(watches);
+    bool worked = false;
+    for (Watch& watch : watches.watches) {
+      pollfd polled{watch.fd, watch.events, 0};
+      if (::poll(&polled, 1, 0) <= 0) continue;
+      watch.ready();
+      worked = true;
+    }
+    return worked;
   }
-  return worked;
-}
+  void fill_the_log() {
+    const std::string filling(4096, 'f');
+    while (::write(log_.writing.get(), filling.data(), filling.size()) > 0) {
+    }
+  }
+
+  Pipe source_;
+  Pipe log_;
+  Tail tail_;
+  OutputRelay relay_{log_.writing.get(), tail_};
+};
 
 TEST(Tail, KeepsTheLastBytes) {
   Tail tail;
@@ -60,91 +76,62 @@ TEST(Tail, KeepsTheLastBytes) {
   EXPECT_EQ(tail.text(), std::string(Tail::kSize, 'y'));
 }
 
-TEST(OutputRelay, CarriesEverythingAndRemembersTheLast) {
-  Pipe source;
-  Pipe log;
-  Tail tail;
-  OutputRelay relay(log.writing.get(), tail);
-  relay.start(std::move(source.reading));
-  write_to(source.writing, "hello ");
-  write_to(source.writing, "world");
-  while (round(relay)) {
+TEST_F(OutputRelayTest, CarriesEverythingAndRemembersTheLast) {
+  write_to(source_.writing, "hello ");
+  write_to(source_.writing, "world");
+  while (round()) {
   }
-  EXPECT_EQ(read_all(log.reading), "hello world");
-  EXPECT_EQ(tail.text(), "hello world");
+  EXPECT_EQ(read_all(log_.reading), "hello world");
+  EXPECT_EQ(tail_.text(), "hello world");
 }
 
-TEST(OutputRelay, AFullLogHoldsTheWriterUpAndLosesNothing) {
-  Pipe source;
-  Pipe log;
-  Tail tail;
-  OutputRelay relay(log.writing.get(), tail);
-  relay.start(std::move(source.reading));
+TEST_F(OutputRelayTest, AFullLogHoldsTheWriterUpAndLosesNothing) {
   std::string sent;
   std::string got;
   // Until the source takes no more: the log is full, the relay has stopped reading.
   while (true) {
     const std::string chunk(4096, static_cast<char>('a' + sent.size() / 4096 % 26));
-    if (::write(source.writing.get(), chunk.data(), chunk.size()) < 0) {
-      if (!round(relay)) break;
+    if (::write(source_.writing.get(), chunk.data(), chunk.size()) < 0) {
+      if (!round()) break;
       continue;
     }
     sent += chunk;
-    round(relay);
+    round();
   }
   EXPECT_GT(sent.size(), 65536U);
   do {
-    got += read_all(log.reading);
-  } while (round(relay));
-  got += read_all(log.reading);
+    got += read_all(log_.reading);
+  } while (round());
+  got += read_all(log_.reading);
   EXPECT_EQ(got, sent);
 }
 
-TEST(OutputRelay, FinishTakesWhatWasWrittenAndDoesNotWaitForAStuckLog) {
-  Pipe source;
-  Pipe log;
-  Tail tail;
-  OutputRelay relay(log.writing.get(), tail);
-  relay.start(std::move(source.reading));
-  write_to(source.writing, std::string(50000, 'x'));
-  relay.finish(std::chrono::milliseconds(0));
-  EXPECT_EQ(read_all(log.reading).size(), 50000U);
+TEST_F(OutputRelayTest, FinishTakesWhatWasWrittenAndDoesNotWaitForAStuckLog) {
+  write_to(source_.writing, std::string(50000, 'x'));
+  relay_.finish(std::chrono::milliseconds(0));
+  EXPECT_EQ(read_all(log_.reading).size(), 50000U);
 
-  const std::string filling(4096, 'f');
-  while (::write(log.writing.get(), filling.data(), filling.size()) > 0) {
-  }
-  write_to(source.writing, "lost");
-  relay.finish(std::chrono::milliseconds(10));
-  EXPECT_EQ(tail.text().substr(tail.text().size() - 4), "lost");
+  fill_the_log();
+  write_to(source_.writing, "lost");
+  relay_.finish(std::chrono::milliseconds(10));
+  EXPECT_EQ(tail_.text().substr(tail_.text().size() - 4), "lost");
 }
 
-TEST(OutputRelay, FinishTakesTheRestAlsoWhileTheLogIsBehind) {
-  Pipe source;
-  Pipe log;
-  Tail tail;
-  OutputRelay relay(log.writing.get(), tail);
-  relay.start(std::move(source.reading));
-  const std::string filling(4096, 'f');
-  while (::write(log.writing.get(), filling.data(), filling.size()) > 0) {
+TEST_F(OutputRelayTest, FinishTakesTheRestAlsoWhileTheLogIsBehind) {
+  fill_the_log();
+  write_to(source_.writing, std::string(20000, 'x'));
+  while (round()) {  // the first of it waits for the log, the rest in the pipe
   }
-  write_to(source.writing, std::string(20000, 'x'));
-  while (round(relay)) {  // the first of it waits for the log, the rest in the pipe
-  }
-  read_all(log.reading);
-  relay.finish(std::chrono::milliseconds(0));
-  EXPECT_EQ(read_all(log.reading), std::string(20000, 'x'));
+  read_all(log_.reading);
+  relay_.finish(std::chrono::milliseconds(0));
+  EXPECT_EQ(read_all(log_.reading), std::string(20000, 'x'));
 }
 
-TEST(OutputRelay, EndsWithItsSource) {
-  Pipe source;
-  Pipe log;
-  Tail tail;
-  OutputRelay relay(log.writing.get(), tail);
-  relay.start(std::move(source.reading));
-  source.writing.reset();
-  EXPECT_TRUE(round(relay));
+TEST_F(OutputRelayTest, EndsWithItsSource) {
+  source_.writing.reset();
+  EXPECT_TRUE(round());
   Watches watches;
-  relay.collect(watches);
+  relay_.collect(watches);
   EXPECT_TRUE(watches.watches.empty());
 }
 

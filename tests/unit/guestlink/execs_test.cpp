@@ -70,6 +70,16 @@ void fill_with_descriptors(int socket) {
 
 class ExecsTest : public GuestLinksTest {
  protected:
+  // A guest of which only the list of its execs is still to come.
+  awaitable<void> come_to_the_list() {
+    folder_ = make("s1");
+    EXPECT_TRUE(links_->expect("s1", with_secret(secret_ = new_secret())));
+    EXPECT_TRUE(co_await guest_.connect(folder_));
+    EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret_));
+    v1::ToDaemon prepared;
+    prepared.mutable_prepared();
+    co_await guest_.send(prepared);
+  }
   // A guest that is connected and was told to go; knows these execs.
   awaitable<void> settle_in(std::vector<std::string> execs = {}) {
     folder_ = links_->make("s1").value().folder;
@@ -345,13 +355,7 @@ TEST_F(ExecsTest, AGuestThatComesBackTellsWhatItHas) {
 
 TEST_F(ExecsTest, WhatAGuestHasMayTakeSeveralMessages) {
   run([&]() -> awaitable<void> {
-    folder_ = make("s1");
-    EXPECT_TRUE(links_->expect("s1", with_secret(secret_ = new_secret())));
-    EXPECT_TRUE(co_await guest_.connect(folder_));
-    EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret_));
-    v1::ToDaemon prepared;
-    prepared.mutable_prepared();
-    co_await guest_.send(prepared);
+    co_await come_to_the_list();
     for (int i = 0; i < 64; ++i) {
       EXPECT_EQ(connected_["s1"], 0) << "not before all of it was read";
       std::vector<std::string> ids(256);
@@ -487,13 +491,7 @@ class FalseListTest : public ExecsTest, public testing::WithParamInterface<False
 
 TEST_P(FalseListTest, EndsTheGreeting) {
   run([&]() -> awaitable<void> {
-    folder_ = make("s1");
-    EXPECT_TRUE(links_->expect("s1", with_secret(secret_ = new_secret())));
-    EXPECT_TRUE(co_await guest_.connect(folder_));
-    EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret_));
-    v1::ToDaemon prepared;
-    prepared.mutable_prepared();
-    co_await guest_.send(prepared);
+    co_await come_to_the_list();
     for (const v1::ToDaemon& word : GetParam().words) co_await guest_.send(word);
     EXPECT_FALSE(co_await guest_.receive());
     EXPECT_EQ(connected_["s1"], 0);

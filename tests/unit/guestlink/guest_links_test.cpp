@@ -231,21 +231,13 @@ TEST_F(GuestLinksTest, UnprovenConnectionsAreFewAndEndWhenTheGuestIsThere) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
-    std::vector<std::unique_ptr<ScriptedGuest>> crowd;
-    for (int i = 0; i < 7; ++i) {
-      crowd.push_back(std::make_unique<ScriptedGuest>(io_.get_executor()));
-      EXPECT_TRUE(co_await crowd.back()->connect(folder));
-    }
+    const auto crowd = co_await connect_many(7, folder);
     EXPECT_TRUE(co_await guest_.arrive(folder));
     for (const auto& one : crowd) EXPECT_FALSE(co_await one->receive());
   }());
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
-    std::vector<std::unique_ptr<ScriptedGuest>> crowd;
-    for (int i = 0; i < 8; ++i) {
-      crowd.push_back(std::make_unique<ScriptedGuest>(io_.get_executor()));
-      EXPECT_TRUE(co_await crowd.back()->connect(folder));
-    }
+    const auto crowd = co_await connect_many(8, folder);
     EXPECT_TRUE(co_await guest_.connect(folder));
     EXPECT_FALSE(co_await guest_.receive()) << "the ninth";
   }());

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +74,16 @@ class GuestLinksTest : public testing::Test {
     io_.restart();
     while (!told && std::chrono::steady_clock::now() < end) io_.run_one_for(100ms);
     ASSERT_TRUE(told) << "the story hangs";
+  }
+
+  // Guests that connect and say nothing.
+  awaitable<std::vector<std::unique_ptr<ScriptedGuest>>> connect_many(int count, fs::path folder) {
+    std::vector<std::unique_ptr<ScriptedGuest>> crowd;
+    for (int i = 0; i < count; ++i) {
+      crowd.push_back(std::make_unique<ScriptedGuest>(io_.get_executor()));
+      EXPECT_TRUE(co_await crowd.back()->connect(folder));
+    }
+    co_return crowd;
   }
 
   fs::path make(const std::string& id) { return links_->make(id).value().folder; }
