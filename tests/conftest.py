@@ -21,7 +21,7 @@ from support.engine import (
     PrivateEngine,
 )
 from support.host_engine import HostEngine
-from support.leaks import LeakCheck
+from support.leaks import LeakCheck, Snapshot
 from support.registry import Registry
 from support.run_folder import RunFolder
 from support.user import TestUser
@@ -78,6 +78,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if selected(item)]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+
+
+def _group_of(item: pytest.Item) -> str:
+    """Tests of one group never run at the same time: those of one private engine share it, those of
+    none share the host."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return parameters.get("engine_name", "host")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -105,10 +115,39 @@ def run_folder() -> Iterator[RunFolder]:
 def leak_check(run_folder: RunFolder, pytestconfig: pytest.Config) -> Iterator[LeakCheck]:
     """Whatever lives as long as the run asks for this fixture too, even where it does not use it:
     pytest then ends it before the last look, which also sees what the kit itself left."""
-    check = LeakCheck(run_folder, pytestconfig.getoption("--beside-others"))
+    check = LeakCheck(run_folder, _has_others_beside(pytestconfig))
     before = check.snapshot()
     yield check
     _fail_on(check.leaks_since(before), "this test run")
+
+
+def _has_others_beside(config: pytest.Config) -> bool:
+    """One of several workers (`-n 2`) has the others beside it."""
+    return config.getoption("--beside-others") or hasattr(config, "workerinput")
+
+
+_WHOLE_RUN = pytest.StashKey[tuple[RunFolder, LeakCheck, Snapshot]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """What the workers cannot blame on one of their tests is looked at before and after them all."""
+    has_workers = bool(session.config.getoption("numprocesses", None))
+    if has_workers and not _has_others_beside(session.config):
+        folder = RunFolder()
+        check = LeakCheck(folder)
+        session.config.stash[_WHOLE_RUN] = (folder, check, check.snapshot())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _WHOLE_RUN not in session.config.stash:
+        return
+    folder, check, before = session.config.stash[_WHOLE_RUN]
+    leaks = check.leaks_since(before)
+    folder.remove()
+    if leaks:
+        print("\nthis test run left behind:\n  " + "\n  ".join(leaks), file=sys.stderr)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(autouse=True)
