@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from server import cpu_ms
+from server import cpu_ms, cpu_ms_with_children
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -32,6 +32,9 @@ NO_IMAGE = "127.0.0.1:1/agents-sandbox/nowhere:local"
 CONFIG = '[network]\ndns = ["192.0.2.53"]\naddress_pool = "10.240.0.0/16"\n'
 RAW_POOL = "10.241"
 READY, FAILED, DELETED = 2, 3, 6
+EXEC_RUNNING, EXEC_FINISHED = 1, 2
+STDOUT = 1
+GUEST = ".agbox-guest"  # the name of its process
 PATIENCE = 300.0
 
 
@@ -67,14 +70,42 @@ class Sandboxes:
             raise RuntimeError(f"sandbox {created.name}: {last.sandbox_phase.error_message}")
         return (ended - began) * 1000
 
+    def start(self, name: str, *command: str) -> "Started":
+        request = self._contract.service.CreateExecRequest(sandbox_id=name, command=command)
+        sequence = self._stub.GetSandbox(
+            self._contract.service.GetSandboxRequest(sandbox_id=name),
+            timeout=PATIENCE).sandbox.last_event_sequence
+        return Started(name, self._stub.CreateExec(request, timeout=PATIENCE).exec_id, sequence)
+
+    def wait(self, started: "Started") -> None:
+        """Until its end is told, which must be a good one."""
+        def has_ended(event) -> bool:
+            return event.exec.exec_id == started.exec_id and event.exec.exec_state != EXEC_RUNNING
+
+        last = self._first(started.sandbox, started.sequence, has_ended)
+        if last.exec.exec_state != EXEC_FINISHED:
+            raise RuntimeError(f"exec {started.exec_id}: {last.exec.error_message or last}")
+
+    def run(self, name: str, *command: str) -> None:
+        self.wait(self.start(name, *command))
+
+    def read(self, started: "Started"):
+        """A stream of what it writes to stdout, until its end."""
+        request = self._contract.service.ReadExecOutputRequest(exec_id=started.exec_id, stream=STDOUT,
+                                                               follow=True)
+        return self._stub.ReadExecOutput(request, timeout=PATIENCE)
+
     def _follow(self, name: str, after: int, states: tuple[int, ...]):
-        """The first event after `after` with one of these states."""
+        return self._first(name, after, lambda event: event.sandbox_state in states)
+
+    def _first(self, name: str, after: int, is_wanted):
+        """The first event after `after` that is wanted."""
         request = self._contract.service.SubscribeSandboxEventsRequest(sandbox_id=name,
                                                                        from_sequence=after)
         stream = self._stub.SubscribeSandboxEvents(request, timeout=PATIENCE)
         try:
             for event in stream:
-                if event.sandbox_state in states:
+                if is_wanted(event):
                     return event
         finally:
             stream.cancel()
@@ -86,6 +117,13 @@ class Created:
     name: str
     ms: float
     sequence: int = 0  # of its newest event
+
+
+@dataclass(frozen=True)
+class Started:
+    sandbox: str
+    exec_id: str
+    sequence: int  # of an event before it
 
 
 class Raw:
@@ -117,6 +155,14 @@ class Raw:
         self._api.call("DELETE", f"/containers/{name}", query={"v": "true"}, timeout=PATIENCE)
         self._api.call("DELETE", f"/networks/{name}", timeout=PATIENCE)
         return (time.monotonic() - began) * 1000
+
+    def run(self, name: str, *command: str) -> None:
+        config = {"AttachStdout": True, "AttachStderr": True, "Cmd": command}
+        made = self._api.call("POST", f"/containers/{name}/exec", json_body=config).json()["Id"]
+        self._api.call("POST", f"/exec/{made}/start", json_body={"Detach": False, "Tty": False},
+                       timeout=PATIENCE)
+        if code := self._api.call("GET", f"/exec/{made}/json").json()["ExitCode"]:
+            raise RuntimeError(f"container {name}: {' '.join(command)} ended with {code}")
 
     def _network(self, name: str, number: int) -> dict:
         sample = self._sample_network
@@ -153,6 +199,21 @@ class EngineWorld:
         """What the daemon, the engine, containerd and the shims have spent so far."""
         processes = {self.daemon.pid} | descendants([self.engine.pid], all_processes()) | {self.engine.pid}
         return sum(cpu_ms(pid) for pid in processes)
+
+    def whole_cpu_ms(self) -> float:
+        """The same with what every process that has ended since then has spent, in the containers
+        too: whoever waits for a process inherits its time, and so on up to the world's reaper."""
+        return sum(cpu_ms_with_children(pid) for pid in {self.daemon.pid} | self._of_the_engine())
+
+    def guests(self) -> list[int]:
+        """The first process of every container that is up."""
+        inside = self._of_the_engine()
+        return [process.pid for process in all_processes().values()
+                if process.pid in inside and process.name == GUEST]
+
+    def _of_the_engine(self) -> set[int]:
+        roots = self.engine.processes()
+        return roots | descendants(roots, all_processes())
 
 
 @contextlib.contextmanager

@@ -11,36 +11,28 @@
 //       opens the streams, prints "holding", and keeps them until stdin ends
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdlib>
-#include <functional>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "agbox/v1/service.grpc.pb.h"
+#include "arms.h"
 
 namespace {
 
 namespace v1 = agbox::v1;
+using agbox::bench::Arm;
+using agbox::bench::give_up;
+using agbox::bench::Measured;
 using Stub = v1::SandboxService::Stub;
 
 constexpr int kStreamsPerConnection = 50;
 constexpr auto kPatience = std::chrono::seconds(120);
-
-// An arm that errs ends the whole run: a partial table would lie.
-[[noreturn]] void give_up(const std::string& why) {
-  std::cerr << "event_bench: " << why << "\n";
-  std::exit(1);
-}
 
 void must(const grpc::Status& status, const std::string& what) {
   if (!status.ok()) give_up(what + ": " + status.error_message());
@@ -145,8 +137,6 @@ double milliseconds_since(const v1::SandboxEvent& event) {
   return age.count();
 }
 
-using Measured = std::map<std::string, double>;
-
 // Deletes a sandbox that has failed, and follows it.
 Measured daemon_latency(Stub& stub, const std::string& image) {
   v1::CreateSandboxRequest create;
@@ -225,38 +215,6 @@ double deliveries_per_second(const std::string& socket, const std::string& sandb
   return static_cast<double>(subscribers * events) / taken.count();
 }
 
-struct Arm {
-  std::string name;
-  std::function<Measured()> measure;
-};
-
-void print(const Measured& measured) {
-  std::string separator;
-  for (const auto& [metric, value] : measured) {
-    std::cout << separator << '"' << metric << R"(": )" << value;
-    separator = ", ";
-  }
-}
-
-void run(int rounds, std::array<Arm, 2> arms) {
-  std::mt19937 random(std::random_device{}());
-  for (const Arm& arm : arms) arm.measure();  // once unmeasured
-  std::cout << R"({"benchmark": "events", "rounds": [)";
-  for (int round = 0; round < rounds; ++round) {
-    std::ranges::shuffle(arms, random);
-    std::cout << (round == 0 ? "\n{" : ",\n{");
-    std::string separator;
-    for (const Arm& arm : arms) {
-      std::cout << separator << '"' << arm.name << R"(": {)";
-      print(arm.measure());
-      std::cout << "}";
-      separator = ", ";
-    }
-    std::cout << "}";
-  }
-  std::cout << "\n]}\n";
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -264,8 +222,9 @@ int main(int argc, char** argv) {
   if (words.size() == 5 && words[0] == "latency") {
     const auto daemon = connect(words[2]);
     const auto echo = connect(words[3]);
-    run(std::stoi(words[1]), {Arm{"agboxd", [&] { return daemon_latency(*daemon, words[4]); }},
-                              Arm{"echo", [&] { return Measured{{"ms", echo_latency(*echo)}}; }}});
+    agbox::bench::run("events", std::stoi(words[1]),
+                      {Arm{"agboxd", [&] { return daemon_latency(*daemon, words[4]); }},
+                       Arm{"echo", [&] { return Measured{{"ms", echo_latency(*echo)}}; }}});
     return 0;
   }
   if (words.size() == 7 && words[0] == "flood") {
@@ -276,8 +235,9 @@ int main(int argc, char** argv) {
       return Measured{
           {"per_second", deliveries_per_second(socket, sandbox, from, subscribers, events)}};
     };
-    run(std::stoi(words[1]), {Arm{"agboxd", [&] { return flood(words[2], words[4], 0); }},
-                              Arm{"echo", [&] { return flood(words[3], "flood", events); }}});
+    agbox::bench::run("events", std::stoi(words[1]),
+                      {Arm{"agboxd", [&] { return flood(words[2], words[4], 0); }},
+                       Arm{"echo", [&] { return flood(words[3], "flood", events); }}});
     return 0;
   }
   if (words.size() == 4 && words[0] == "hold") {

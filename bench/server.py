@@ -32,6 +32,16 @@ def cpu_ms(pid: int) -> float:
     return spent / 1e6
 
 
+def cpu_ms_with_children(pid: int) -> float:
+    """What it and every child that it has waited for have spent so far."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0  # its parent has its time now
+    ticks = sum(map(int, stat[stat.rindex(")") + 2:].split()[11:15]))
+    return ticks * 1000 / os.sysconf("SC_CLK_TCK")
+
+
 class Server:
     """A started process; `started_ms` is the time from the exec to its own word that it serves."""
 
