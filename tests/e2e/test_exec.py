@@ -22,7 +22,20 @@ from support.execs import (
     output,
 )
 from support.images import make_image
-from support.sandboxes import CONFIG, DELETED, connected, inside, left_over, primary, restarted, started
+from support.odd_images import odd_image
+from support.sandboxes import (
+    CONFIG,
+    DELETED,
+    connected,
+    inside,
+    inspect,
+    left_over,
+    primary,
+    restarted,
+    started,
+)
+
+PIPE_BYTES = 64 << 10  # what a command has written and nobody has read yet
 
 
 @pytest.fixture
@@ -234,6 +247,55 @@ def test_execs_outlive_the_daemon(armed, engine, contract, image, end):
     assert left_over(engine) == []
 
 
+def test_a_daemon_that_hangs_holds_up_no_output(execs, engine, pytestconfig):
+    size = (1 << 30) if pytestconfig.getoption("--long") else (64 << 20)
+    inside(engine, "box-1", "mkfifo", "/tmp/up", "/tmp/go", "/tmp/done")
+    script = f"echo >/tmp/up; read x </tmp/go; head -c {size} /dev/zero; echo >/tmp/done; exit 3"
+    log = Path(execs.create("sh", "-c", script, exec_id="much").stdout_log_path)
+    inside(engine, "box-1", "sh", "-c", "read x </tmp/up")
+    execs.daemon.process.freeze()
+    try:
+        inside(engine, "box-1", "sh", "-c", "echo >/tmp/go; read x </tmp/done")
+        assert log.stat().st_size >= size - PIPE_BYTES, "written while the daemon stands still"
+    finally:
+        execs.daemon.process.thaw()
+    status = execs.wait("much")
+    assert (status.exit_code, status.output_truncated) == (3, False)
+    assert log.stat().st_size == size
+
+
+def test_an_image_without_a_shell_runs_its_one_program(
+    make_daemon, daemon_user, engine, contract
+):
+    image = make_image(engine.api, "exec-scratch:1", odd_image("scratch"))
+    daemon = started(make_daemon(user=daemon_user, engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        execs = Execs(sandboxes, "box-1")
+        status = execs.run("/busybox", "echo", "no shell")
+        assert (status.state, output(status)) == (FINISHED, "no shell\n")
+        assert execs.run("sh", "-c", "true").exit_code == 127
+        sandboxes.delete_wait("box-1")
+    assert left_over(engine) == []
+
+
+def test_a_command_that_kills_all_it_may_ends_itself_alone(
+    make_daemon, test_user, engine, contract, image
+):
+    """As an ordinary user; root in the container may kill what runs its commands too."""
+    daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        execs = Execs(sandboxes, "box-1")
+        start = inspect(engine, primary("box-1"))["State"]["StartedAt"]
+        status = execs.run("sh", "-c", "env kill -9 -1; true")
+        assert (status.state, status.exit_code) == (FAILED, 137)
+        assert execs.run("sh", "-c", "exit 5").exit_code == 5
+        assert inspect(engine, primary("box-1"))["State"]["StartedAt"] == start
+        sandboxes.delete_wait("box-1")
+    assert left_over(engine) == []
+
+
 @contextlib.contextmanager
 def crashing(daemon):
     """The daemon is to die of what is asked here, perhaps before it has answered."""
@@ -244,7 +306,6 @@ def crashing(daemon):
     assert daemon.wait() == -signal.SIGKILL
 
 
-@pytest.mark.engines("28")
 @pytest.mark.parametrize("failpoint", EXEC_FAILPOINTS)
 def test_an_exec_runs_exactly_once_wherever_the_daemon_dies(
     armed, engine, contract, image, failpoint

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that take all there is: their output's limit, the disk, every process. Whoever does that
+meets a bound, and everybody else goes on."""
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+import grpc
+import pytest
+from support.execs import CANCELLED, FAILED, FINISHED, Execs, ends_of, errors, output
+from support.images import make_image
+from support.process import all_processes, descendants, run
+from support.sandboxes import CONFIG, connected, inside, inspect, left_over, primary, restarted, started
+
+MIB = 1 << 20
+
+
+def test_a_sandbox_at_its_output_limit_disturbs_nobody(
+    make_daemon, daemon_user, engine, contract
+):
+    image = make_image(engine.api, "limits:1")
+    config = f'{CONFIG}[artifacts]\nexec_output_max = "1MiB"\n'
+    daemon = started(make_daemon(user=daemon_user, engine=engine, config=config))
+    with connected(daemon, contract) as sandboxes:
+        for box in ("loud", "quiet"):
+            sandboxes.create_ready(box, image)
+        loud, quiet = Execs(sandboxes, "loud"), Execs(sandboxes, "quiet")
+        loud.create("sh", "-c", "yes | head -c 67108864; echo all of it >&2; exit 3", exec_id="much")
+        status = quiet.run("sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; exit 4")
+        assert (status.exit_code, output(status)) == (4, "x" * 1_000_000)
+        assert not status.output_truncated
+
+        status = loud.wait("much")
+        assert (status.exit_code, status.output_truncated) == (3, True)
+        assert output(status) == "y\n" * (MIB // 2), "and not a byte from beyond the gap"
+        assert errors(status) == "", "both streams share the limit"
+        status = loud.run("echo", "on")
+        assert (status.state, status.output_truncated, output(status)) == (FINISHED, False, "on\n")
+        for box in ("loud", "quiet"):
+            sandboxes.delete_wait(box)
+    assert left_over(engine) == []
+
+
+# --- a full disk ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(folder, test_user):
+    """A filesystem of 64 MiB with nothing else on it, of the test user."""
+    image, place = folder / "disk", folder / "mounted"
+    with image.open("wb") as file:
+        file.truncate(64 * MIB)
+    run("mkfs.ext4", "-q", "-m", "0", image)
+    place.mkdir()
+    run("mount", "-o", "loop", image, place)
+    try:
+        test_user.own(place)
+        yield place
+    finally:
+        run("umount", place)
+
+
+@pytest.fixture
+def engine_with_disk(small_disk, make_engine):
+    """Made after the disk, because an engine's world sees only what is mounted by then."""
+    return make_engine("28")
+
+
+@contextlib.contextmanager
+def full(disk: Path):
+    """Not a byte is left while the block lasts."""
+    filler = os.open(disk / "filler", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        for size in (MIB, 4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.write(filler, b"x" * size)
+        assert os.statvfs(disk).f_bavail == 0
+        yield
+    finally:
+        os.close(filler)
+        (disk / "filler").unlink()
+
+
+def assert_refused(execs: Execs) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        execs.create("true", exec_id="too-much")
+    assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    # The reserve for output is looked at first; the store's own is smaller.
+    assert re.search("make room there|free some space and try again", refused.value.details())
+
+
+def test_on_a_full_disk_nothing_acknowledged_is_lost(
+    small_disk, engine_with_disk, make_daemon, test_user, contract
+):
+    engine, acknowledged = engine_with_disk, {}
+    image = make_image(engine.api, "limits:1")
+    daemon = started(
+        make_daemon(
+            user=test_user,
+            engine=engine,
+            config=CONFIG,
+            environment={"XDG_DATA_HOME": str(small_disk)},
+        )
+    )
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        execs = Execs(sandboxes, "box-1")
+        for i in range(20):
+            script = f"echo begin; until [ -e /tmp/go ]; do sleep 0.05; done; echo end; exit {i}"
+            execs.create("sh", "-c", script, exec_id=f"exec-{i:02}")
+            acknowledged[f"exec-{i:02}"] = i
+        for exec_id in acknowledged:
+            request = sandboxes.service.ReadExecOutputRequest(
+                exec_id=exec_id, stream=1, follow=True
+            )
+            stream = sandboxes.stub.ReadExecOutput(request, timeout=30)
+            assert next(stream).data == b"begin\n"
+            stream.cancel()
+
+    with full(small_disk):
+        with connected(daemon, contract) as sandboxes:
+            execs = Execs(sandboxes, "box-1")
+            assert_refused(execs)
+            # What runs ends all the same, and is told.
+            inside(engine, "box-1", "touch", "/tmp/go")
+            for exec_id, code in acknowledged.items():
+                assert execs.wait(exec_id).exit_code == code
+        daemon.kill()
+        with connected(restarted(daemon), contract) as sandboxes:
+            execs = Execs(sandboxes, "box-1")
+            assert {one.exec_id: one.exit_code for one in execs.all()} == acknowledged
+            assert_refused(execs)
+
+    with connected(daemon, contract) as sandboxes:
+        execs = Execs(sandboxes, "box-1")
+        status = execs.run("echo", "there is room", exec_id="too-much")
+        assert (status.state, output(status)) == (FINISHED, "there is room\n")
+        events = execs.events()
+        for exec_id in acknowledged:
+            assert ends_of(events, exec_id) == 1
+            # What was written on the full disk was dropped, and that was told.
+            status = execs.get(exec_id)
+            assert output(status) == ("begin\n" if status.output_truncated else "begin\nend\n")
+
+        # The disk can also be filled from inside: that ends at the reserve.
+        status = execs.run("sh", "-c", f"head -c {128 * MIB} /dev/zero; exit 6", exec_id="fills")
+        assert (status.state, status.exit_code, status.output_truncated) == (FAILED, 6, True)
+        disk = os.statvfs(small_disk)
+        assert disk.f_bavail * disk.f_frsize > disk.f_blocks * disk.f_frsize / 20 - 2 * MIB
+        Path(status.stdout_log_path).unlink()
+        assert execs.run("true").state == FINISHED
+        sandboxes.delete_wait("box-1")
+    assert left_over(engine) == []
+    assert daemon.stop() == 0
+
+
+# --- every process -------------------------------------------------------------------------------
+
+# The first process waits, so that the exec runs until it is cancelled; the others are deaf to a
+# polite request, leave their session, and multiply until they are refused.
+FORK_BOMB = """
+trap '' TERM
+export bomb='while :; do setsid sh -c "$bomb" & done'
+sh -c "$bomb" &
+exec sleep 1234
+"""
+
+
+def pids_group(engine, sandbox_id: str) -> Path:
+    """The control group that bounds the sandbox's processes, as the host sees it."""
+    container = inspect(engine, primary(sandbox_id))["Id"]
+    found = [
+        group
+        for top in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
+        for group in [top / engine.cgroup / container]
+        if (group / "pids.max").exists()
+    ]
+    assert found, f"no control group bounds the processes of {sandbox_id}"
+    return found[0]
+
+
+def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
+    make_daemon, daemon_user, engine, contract, pytestconfig
+):
+    image = make_image(engine.api, "limits:1")
+    daemon = started(make_daemon(user=daemon_user, engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        sandboxes.create_ready("box-2", image)
+        limit = inspect(engine, primary("box-1"))["HostConfig"]["PidsLimit"]
+        if not pytestconfig.getoption("--long"):
+            limit = 256
+            engine.docker("update", "--pids-limit", str(limit), primary("box-1"))
+        group = pids_group(engine, "box-1")
+        assert (group / "pids.max").read_text().strip() == str(limit) and 0 < limit <= 4096
+        execs = Execs(sandboxes, "box-1")
+        execs.create("sh", "-c", FORK_BOMB, exec_id="bomb")
+        refusals = sandboxes.service.ReadExecOutputRequest(exec_id="bomb", stream=2, follow=True)
+        stream = sandboxes.stub.ReadExecOutput(refusals, timeout=60)
+        assert b"can't fork" in next(stream).data
+        stream.cancel()
+        assert Execs(sandboxes, "box-2").run("true").state == FINISHED, "a neighbour goes on"
+
+        execs.cancel("bomb")
+        status = execs.wait("bomb")
+        alive = living_below_the_guest(engine, group)
+        assert status.state == CANCELLED
+        assert alive == []
+        assert execs.run("sh", "-c", "exit 5").exit_code == 5
+        for box in ("box-1", "box-2"):
+            sandboxes.delete_wait(box)
+    assert left_over(engine) == []
+
+
+def living_below_the_guest(engine, group: Path) -> list[str]:
+    """Names of what runs in the container besides the guest; what has only to be reaped is dead."""
+    processes = all_processes()
+    inside_pids = {int(line) for line in (group / "cgroup.procs").read_text().split()}
+    return [
+        processes[pid].name
+        for pid in inside_pids & descendants(engine.processes(), processes)
+        if not processes[pid].zombie and processes[pid].name not in {".agbox-guest", "agbox-runner"}
+    ]
