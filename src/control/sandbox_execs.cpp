@@ -178,9 +178,10 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
     response.set_exec_id(exec_id);
     response.set_stdout_log_path(logs->stdout_path);
     response.set_stderr_log_path(logs->stderr_path);
+    // It is on disk, so it may run; while the answer is on its way the command starts already.
+    accepted(exec_id, logs);
     reply(std::move(response));
     AGBOX_FAILPOINT("exec.reply.after");
-    accepted(exec_id, logs);
   };
   AGBOX_FAILPOINT("exec.commit.before");
   journal_.append({change::CreateExec{started->request, record}, std::move(event)},
