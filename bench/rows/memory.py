@@ -80,7 +80,8 @@ IN_USE = Row(
     default_rounds=1,
     measure=measure_in_use,
     # A stream of ours also has its cursor and its place in the feed: 22 KiB where gRPC alone needs 17.
-    goals=(Goal("rss_kib", USED, ECHO, at_most=1.75),
+    # The execs brought two threads along, for their files and for those who read their output.
+    goals=(Goal("rss_kib", USED, ECHO, at_most=1.9),
            Goal("rss_kib", CROWDED, CROWDED_ECHO, at_most=1.45)),
     targets=(Target("rss_kib", USED, 0.5, at_most=14 * 1024),
              Target("rss_kib", CROWDED, 0.5, at_most=30 * 1024)),
