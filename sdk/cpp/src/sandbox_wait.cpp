@@ -28,9 +28,9 @@ class Judge {
   Verdict operator()(v1::SandboxState state, const Failure& failure) const {
     switch (state) {
       case v1::SANDBOX_STATE_READY:
-        return goal_ == SandboxGoal::Ready ? reached() : std::nullopt;
+        return is_for_ready() ? reached() : std::nullopt;
       case v1::SANDBOX_STATE_STOPPED:
-        if (goal_ == SandboxGoal::Ready) return lost("entered Stopped state before ready");
+        if (is_for_ready()) return lost("entered Stopped state before ready");
         return goal_ == SandboxGoal::Stopped ? reached() : std::nullopt;
       case v1::SANDBOX_STATE_FAILED:
         return lost("failed: " + failure_text(failure));
@@ -51,10 +51,12 @@ class Judge {
 
  private:
   static Verdict reached() { return Result<void>(); }
+  bool is_for_ready() const { return goal_ == SandboxGoal::Ready || goal_ == SandboxGoal::Resumed; }
 
   Verdict deleted_meanwhile(const std::string& state) const {
     if (goal_ == SandboxGoal::Ready) return lost("entered " + state + " state before ready");
-    return lost("was deleted while waiting for stop");
+    return lost(std::string("was deleted while waiting for ") +
+                (goal_ == SandboxGoal::Resumed ? "resume" : "stop"));
   }
 
   Verdict lost(const std::string& how) const {

@@ -21,6 +21,8 @@ void add_sandbox_delete(CommandLine& line, CLI::App& parent);
 void add_sandbox_exec(CommandLine& line, CLI::App& parent);
 void add_sandbox_get(CommandLine& line, CLI::App& parent);
 void add_sandbox_list(CommandLine& line, CLI::App& parent);
+void add_sandbox_resume(CommandLine& line, CLI::App& parent);
+void add_sandbox_stop(CommandLine& line, CLI::App& parent);
 
 // Of agbox exec.
 void add_exec_cancel(CommandLine& line, CLI::App& parent);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox sandbox: the commands that make, use, show and remove sandboxes.
+// agbox sandbox: the commands that make, use, show, stop and remove sandboxes.
 #include "cli/commands/commands.h"
 
 namespace agbox::cli {
 
 void add_sandbox(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("sandbox", "Create, use, show and delete sandboxes");
+  CLI::App& command =
+      *parent.add_subcommand("sandbox", "Create, use, show, stop and delete sandboxes");
   line.needs_subcommand(command);
   add_sandbox_create(line, command);
   add_sandbox_list(line, command);
   add_sandbox_get(line, command);
   add_sandbox_delete(line, command);
+  add_sandbox_stop(line, command);
+  add_sandbox_resume(line, command);
   add_sandbox_exec(line, command);
 }
 

@@ -69,6 +69,7 @@ class SandboxWait : public RawClientTest {
 TEST_F(SandboxWait, AStateThatIsReachedAlreadyNeedsNoEvents) {
   const std::pair<SandboxGoal, v1::SandboxState> rows[] = {
       {SandboxGoal::Ready, v1::SANDBOX_STATE_READY},
+      {SandboxGoal::Resumed, v1::SANDBOX_STATE_READY},
       {SandboxGoal::Stopped, v1::SANDBOX_STATE_STOPPED},
       {SandboxGoal::Deleted, v1::SANDBOX_STATE_DELETED}};
   ScriptedDaemon daemon(socket());
@@ -77,7 +78,7 @@ TEST_F(SandboxWait, AStateThatIsReachedAlreadyNeedsNoEvents) {
     EXPECT_TRUE(wait(goal).has_value());
   }
   const std::string get = "GetSandbox sandbox_id: \"s-one\"";
-  EXPECT_THAT(daemon.calls(), ElementsAre(get, get, get));
+  EXPECT_THAT(daemon.calls(), ElementsAre(get, get, get, get));
 }
 
 TEST_F(SandboxWait, FollowsTheEventsBehindTheBaselineAndShowsThem) {
@@ -144,6 +145,10 @@ TEST_F(SandboxWait, AnotherWayOutEndsTheWait) {
        "sandbox s-one entered Deleting state before ready"},
       {SandboxGoal::Ready, v1::SANDBOX_STATE_DELETED,
        "sandbox s-one entered Deleted state before ready"},
+      {SandboxGoal::Resumed, v1::SANDBOX_STATE_STOPPED,
+       "sandbox s-one entered Stopped state before ready"},
+      {SandboxGoal::Resumed, v1::SANDBOX_STATE_DELETING,
+       "sandbox s-one was deleted while waiting for resume"},
       {SandboxGoal::Stopped, v1::SANDBOX_STATE_DELETING,
        "sandbox s-one was deleted while waiting for stop"},
       {SandboxGoal::Stopped, v1::SANDBOX_STATE_DELETED,

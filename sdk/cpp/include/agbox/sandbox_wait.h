@@ -11,8 +11,9 @@
 
 namespace agbox::sdk {
 
-// What a caller of create or resume, stop, or delete waits for.
-enum class SandboxGoal { Ready, Stopped, Deleted };
+// What a caller of create, resume, stop or delete waits for. Resumed is ready too, in other words
+// where it is not reached.
+enum class SandboxGoal { Ready, Resumed, Stopped, Deleted };
 
 struct WaitOptions {
   FollowOptions follow = {};
