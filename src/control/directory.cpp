@@ -104,7 +104,7 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
                           " sandboxes already; delete some that are no longer needed"));
   }
   if (!services_.was_engine_asked) {
-    early_creates_.emplace_back([this, spec = std::move(spec), sandbox_id, reply]() mutable {
+    early_calls_.emplace_back([this, spec = std::move(spec), sandbox_id, reply]() mutable {
       create(std::move(spec), std::move(sandbox_id), std::move(reply));
     });
     return;
@@ -173,6 +173,24 @@ Result<v1::ListSandboxesResponse> Directory::list(const v1::ListSandboxesRequest
   return response;
 }
 
+void Directory::stop(const std::string& sandbox_id, Reply<void> reply) {
+  once_engine_was_asked(sandbox_id, &SandboxActor::stop, std::move(reply));
+}
+
+void Directory::resume(const std::string& sandbox_id, Reply<void> reply) {
+  once_engine_was_asked(sandbox_id, &SandboxActor::resume, std::move(reply));
+}
+
+void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork work,
+                                      Reply<void> reply) {
+  const auto actor = find(sandbox_id);
+  if (!actor) return reply(std::unexpected(actor.error()));
+  if (services_.was_engine_asked) return ((*actor)->*work)(std::move(reply));
+  early_calls_.emplace_back([this, sandbox_id, work, reply = std::move(reply)] {
+    once_engine_was_asked(sandbox_id, work, reply);
+  });
+}
+
 void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
   const auto actor = find(sandbox_id);
   if (!actor) return reply(std::unexpected(actor.error()));
@@ -224,7 +242,7 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
 
 void Directory::engine_was_asked() {
   if (std::exchange(services_.was_engine_asked, true)) return;
-  for (const auto& create_now : std::exchange(early_creates_, {})) create_now();
+  for (const auto& call : std::exchange(early_calls_, {})) call();
 }
 
 void Directory::engine_is_back() {

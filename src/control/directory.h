@@ -37,6 +37,8 @@ class Directory {
   Result<v1::SandboxHandle> get(const std::string& sandbox_id) const;
   // Newest first, one page.
   Result<v1::ListSandboxesResponse> list(const v1::ListSandboxesRequest& request) const;
+  void stop(const std::string& sandbox_id, Reply<void> reply);
+  void resume(const std::string& sandbox_id, Reply<void> reply);
   void remove(const std::string& sandbox_id, Reply<void> reply);
   // Gives the ids whose deletion this began, in order.
   void remove_matching(const google::protobuf::Map<std::string, std::string>& selector,
@@ -68,13 +70,16 @@ class Directory {
   // --- the engine ---
   void container_died(const std::string& sandbox_id);
   void engine_is_back();
-  // The first try to reach the engine has ended, well or not: creates that came before go on.
+  // The first try to reach the engine has ended, well or not: calls that came before go on.
   void engine_was_asked();
 
   Retention& retention() { return retention_; }
 
  private:
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
+  // What needs the engine waits for its first word, and only for that.
+  using EngineWork = void (SandboxActor::*)(SandboxActor::Reply);
+  void once_engine_was_asked(const std::string& sandbox_id, EngineWork work, Reply<void> reply);
   // As clients may see it: not one that is being accepted.
   std::shared_ptr<const ExecRecord> running_exec(const std::string& exec_id) const;
   std::size_t undeleted() const;
@@ -85,7 +90,7 @@ class Directory {
   Services& services_;
   std::map<std::string, std::unique_ptr<SandboxActor>, std::less<>> actors_;
   std::size_t creates_under_way_ = 0;
-  std::vector<std::function<void()>> early_creates_;
+  std::vector<std::function<void()>> early_calls_;
   Retention retention_;
 };
 

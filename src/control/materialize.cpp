@@ -2,12 +2,11 @@
 #include "control/materialize.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "control/container_loss.h"
 #include "control/container_settings.h"
 #include "control/exec_logs.h"
+#include "control/start_primary.h"
 #include "control/step.h"
 #include "control/unbroken_call.h"
 #include "isolation/seccomp_profile.h"
@@ -16,21 +15,6 @@
 
 namespace agbox {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr auto kHelloLimit = 30s;
-constexpr auto kEntrypointLimit = 60s;
-// The guest ends a slow entrypoint itself and reports it; this is for a guest that does not.
-constexpr auto kEntrypointSlack = 5s;
-
-CallOptions on_its_engine(const SandboxFacts& facts) {
-  return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
-}
-
-ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
-  return {.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
-}
 
 std::string describe(const std::string& image, const PullProgress& pull) {
   std::string text = "pulling " + image + ": " + std::to_string(pull.layers_done) + " of " +
@@ -94,7 +78,17 @@ asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxF
   }
 }
 
-asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxFacts& facts) {
+// What the image says is kept: by the next start its name may stand for another image.
+store::v1::Container::Image kept_of(const ImageSeen& image) {
+  store::v1::Container::Image kept;
+  kept.mutable_entrypoint()->Assign(image.entrypoint.begin(), image.entrypoint.end());
+  kept.set_user(image.user);
+  kept.mutable_volumes()->Assign(image.volumes.begin(), image.volumes.end());
+  return kept;
+}
+
+asio::awaitable<Result<>> ensure_primary(Services& services, SandboxFacts& facts,
+                                         const ImageSeen& image) {
   AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id));
   AGBOX_CO_TRY(exec_logs, make_exec_log_folder(facts.created_with, facts.sandbox_id));
   const HostFolders folders{.guest_program = facts.created_with.guest_program(),
@@ -109,38 +103,8 @@ asio::awaitable<Result<std::string>> ensure_primary(Services& services, SandboxF
   primary.set_container_id(id);
   primary.set_guest_folder_device(place.identity.device);
   primary.set_guest_folder_inode(place.identity.inode);
-  co_return id;
-}
-
-guestlink::Expectation expectation(const SandboxFacts& facts, const ImageSeen& image) {
-  guestlink::Expectation expected;
-  expected.uid = facts.created_with.host_uid();
-  expected.gid = facts.created_with.host_gid();
-  expected.image_user = image.user;
-  for (const std::string& volume : image.volumes) {
-    expected.mounts.push_back({.target = volume, .anonymous_volume = true});
-  }
-  return expected;
-}
-
-// Starts the container and waits for its guest, which has run nothing of the image yet.
-asio::awaitable<Result<guestlink::GuestHello>> start_primary(Services& services,
-                                                             SandboxFacts& facts,
-                                                             const ImageSeen& image) {
-  AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, image)));
-  const std::string container_id = facts.containers[""].container_id();
-  AGBOX_CO_TRY_VOID(co_await step(
-      "create.start", services.engine.start_container(container_id, on_its_engine(facts))));
-  AGBOX_CO_TRY(seen, co_await step("create.look", services.engine.inspect_container(
-                                                      container_id, on_its_engine(facts))));
-  facts.containers[""].set_engine_started_at(start_mark(seen));
-  const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
-  AGBOX_CO_TRY(hello,
-               co_await step("create.hello", services.guests.hello(facts.sandbox_id, limit)));
-  if (!hello.failure.empty()) {
-    co_return fail(Reason::Internal, "the sandbox could not be prepared: " + hello.failure);
-  }
-  co_return hello;
+  *primary.mutable_image() = kept_of(image);
+  co_return Result<>{};
 }
 
 // What loads the engine, a few sandboxes at a time.
@@ -148,29 +112,9 @@ asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& 
                                               const ImageSeen& image) {
   AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.enter()));
   AGBOX_CO_TRY(network, co_await ensure_network(services, facts));
-  AGBOX_CO_TRY(container, co_await ensure_primary(services, facts));
-  AGBOX_CO_TRY(guest, co_await start_primary(services, facts, image));
+  AGBOX_CO_TRY_VOID(co_await ensure_primary(services, facts, image));
+  AGBOX_CO_TRY_VOID(co_await start_primary(services, facts));
   co_return network;
-}
-
-// Lets the image's entrypoint and the caller's command run.
-asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts, const ImageSeen& image) {
-  store::v1::Container& primary = facts.containers[""];
-  primary.set_secret(facts.next_secret);
-  primary.set_start_count(primary.start_count() + 1);
-  const v1::CreateSpec& spec = facts.spec.create_spec;
-  guestlink::GoOrder order{.secret = primary.secret(),
-                           .entrypoint = {},
-                           .command = {spec.command().begin(), spec.command().end()},
-                           .working_directory = std::string(kWorkspace),
-                           .entrypoint_limit = kEntrypointLimit};
-  if (!spec.bypass_entrypoint()) order.entrypoint = image.entrypoint;
-  AGBOX_CO_TRY_VOID(services.guests.go(facts.sandbox_id, order));
-  const auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
-  AGBOX_CO_TRY(outcome, co_await step("create.entrypoint",
-                                      services.guests.entrypoint(facts.sandbox_id, limit)));
-  if (outcome.failure) co_return fail(Reason::Internal, outcome.failure->sentence());
-  co_return Result<>{};
 }
 
 }  // namespace
@@ -180,7 +124,7 @@ asio::awaitable<Result<>> materialize(Services& services, SandboxFacts& facts, P
   AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));
   AGBOX_CO_TRY_VOID(
       co_await step("create.isolation", services.isolation.prove(network.bridge_name)));
-  co_return co_await let_go(services, facts, image);
+  co_return co_await let_go(services, facts);
 }
 
 }  // namespace agbox

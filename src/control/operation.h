@@ -15,6 +15,8 @@ namespace agbox {
 
 enum class OperationKind {
   Create,   // make it and bring it to ready
+  Stop,     // end what runs in it, and its container
+  Resume,   // bring what was stopped back to ready
   CleanUp,  // remove what a failed create left
   Delete,
   Look,  // see whether its container still runs
@@ -31,6 +33,12 @@ struct SandboxFacts {
   // Of the primary's next start. On disk before the operation begins, because nobody could take in
   // a guest again whose secret was lost.
   std::string next_secret{};
+
+  // The engine's; empty where none is known.
+  std::string primary_id() const {
+    const auto primary = containers.find("");
+    return primary == containers.end() ? std::string() : primary->second.container_id();
+  }
 };
 
 struct OperationOutcome {

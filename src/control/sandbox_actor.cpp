@@ -12,6 +12,8 @@
 #include "control/container_loss.h"
 #include "control/look.h"
 #include "control/materialize.h"
+#include "control/resume.h"
+#include "control/stop.h"
 #include "control/stored_life.h"
 #include "control/teardown.h"
 
@@ -26,6 +28,7 @@ constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
 constexpr std::uint32_t kMostAttempts = 3;
 constexpr auto kCleanUpLimit = 30s;
 constexpr const char* kMaterialize = "materialize";  // the phase
+constexpr const char* kStopRequested = "stop_requested";
 
 // What a later daemon needs to know of the sandbox's objects, as the store keeps it.
 std::vector<Mutation> stored(const SandboxFacts& facts) {
@@ -91,24 +94,46 @@ void SandboxActor::accept(Reply reply) {
 
 Mutation SandboxActor::new_start() {
   facts_.next_secret = guestlink::new_secret();
-  store::v1::Container primary;
+  const auto known = facts_.containers.find("");
+  store::v1::Container primary =
+      known == facts_.containers.end() ? store::v1::Container() : known->second;
   primary.set_secret(facts_.next_secret);
   return change::PutContainer{id(), "", std::move(primary)};
 }
 
 void SandboxActor::recover() {
   if (facts_.subnet) services_.subnets.take(*facts_.subnet);
-  if (life_.state == Lifecycle::Creating) {
-    if (++attempts_ > kMostAttempts) {
+  recover_operation();
+  if (has_guest()) adopt_guest();
+  work();
+}
+
+void SandboxActor::recover_operation() {
+  switch (life_.state) {
+    case Lifecycle::Creating:
+      if (++attempts_ <= kMostAttempts) return;
       cleans_up_ = true;
-      decide_and_record(
+      return decide_and_record(
           command::Refuse{{.code = failure_code(life_.state),
                            .message = "the daemon ended " + std::to_string(kMostAttempts) +
                                       " times while it created this sandbox; look into its log"}});
+    case Lifecycle::Resuming: {
+      // It starts the container anew, so it needs another secret.
+      const OperationUnderWay again{Operation::Resuming, life_.reason, ++attempts_};
+      return record({},
+                    {.execs = {}, .mutations = {new_start(), change::SetOperation{id(), again}}},
+                    Urgency::GoesOn, {});
     }
+    case Lifecycle::Stopping:
+      // One that was being accepted when the stop was decided is asked for its end only now.
+      return record({}, {.execs = execs_.cancel_all(), .mutations = {}}, Urgency::GoesOn, {});
+    case Lifecycle::Ready:
+    case Lifecycle::Stopped:
+    case Lifecycle::Failed:
+    case Lifecycle::Deleting:
+    case Lifecycle::Deleted:
+      return;
   }
-  if (has_guest()) adopt_guest();
-  work();
 }
 
 // The guest of a sandbox that was ready comes back by itself once somebody listens.
@@ -124,6 +149,43 @@ void SandboxActor::adopt_guest() {
     adopted = services_.guests.expect(id(), std::move(expected));
   }
   if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
+}
+
+// Work that only the engine can do is not begun while it is away.
+Result<> SandboxActor::check_engine() const {
+  if (!services_.engine_now) return fail(Reason::EngineUnavailable, services_.engine_problem);
+  const std::string& its_engine = facts_.created_with.engine_id();
+  if (services_.engine_now->id == its_engine) return {};
+  return fail(Reason::EngineUnavailable, "sandbox " + id() + " is on the engine " + its_engine +
+                                             ", and another one (" + services_.engine_now->id +
+                                             ") answers now; bring its engine back");
+}
+
+void SandboxActor::stop(Reply reply) {
+  const auto decision = decide(id(), life_, command::Stop{kStopRequested});
+  if (!decision) return reply(std::unexpected(decision.error()));
+  if (decision->empty()) return record({}, {}, Urgency::GoesOn, std::move(reply));
+  if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
+  begin_stop(*decision, std::move(reply));
+}
+
+void SandboxActor::begin_stop(const std::vector<LifecycleEvent>& events, Reply reply) {
+  attempts_ = 1;
+  must_look_ = false;
+  record(events, {.execs = execs_.cancel_all(), .mutations = {}}, Urgency::GoesOn,
+         std::move(reply));
+  log_.info("sandbox stop requested", {{"operation", "stop"}, {"reason", life_.reason}});
+  work();
+}
+
+void SandboxActor::resume(Reply reply) {
+  const auto decision = decide(id(), life_, command::Resume{});
+  if (!decision) return reply(std::unexpected(decision.error()));
+  if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
+  attempts_ = 1;
+  log_.info("sandbox resume accepted", {{"operation", "resume"}});
+  record(*decision, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, std::move(reply));
+  work();
 }
 
 void SandboxActor::remove(std::string reason, Reply reply) {
@@ -182,14 +244,16 @@ std::optional<OperationKind> SandboxActor::wanted_operation() const {
   switch (life_.state) {
     case Lifecycle::Creating:
       return OperationKind::Create;
+    case Lifecycle::Stopping:
+      return OperationKind::Stop;
+    case Lifecycle::Resuming:
+      return OperationKind::Resume;
     case Lifecycle::Deleting:
       return OperationKind::Delete;
     case Lifecycle::Failed:
       if (cleans_up_) return OperationKind::CleanUp;
       break;
     case Lifecycle::Ready:
-    case Lifecycle::Resuming:
-    case Lifecycle::Stopping:
     case Lifecycle::Stopped:
     case Lifecycle::Deleted:
       break;
@@ -238,6 +302,15 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
       }
       break;
     }
+    case OperationKind::Stop:
+      outcome.result = co_await stop_sandbox(services_, outcome.facts, execs_);
+      break;
+    case OperationKind::Resume:
+      outcome.result = co_await resume_sandbox(services_, outcome.facts);
+      if (!outcome.result && is_definite(outcome.result.error()) && !co_await is_cancelled()) {
+        outcome.has_cleaned_up = (co_await undo_resume(services_, outcome.facts)).has_value();
+      }
+      break;
     case OperationKind::CleanUp:
     case OperationKind::Delete:
       outcome.result = co_await teardown(services_, outcome.facts);
@@ -274,6 +347,15 @@ void SandboxActor::succeeded(OperationKind kind) {
     case OperationKind::Create:
       log_.info("sandbox ready", {{"operation", "create"}});
       return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)});
+    case OperationKind::Resume:
+      log_.info("sandbox ready", {{"operation", "resume"}});
+      execs_.take_again();
+      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)});
+    case OperationKind::Stop:
+      log_.info("sandbox stopped", {{"operation", "stop"}});
+      // Whatever ran is over with the container.
+      return decide_and_record(command::Succeed{},
+                               {.execs = execs_.end_all(cancelled_outcome()), .mutations = {}});
     case OperationKind::Delete:
       log_.info("sandbox deleted", {{"operation", "delete"}});
       facts.emplace_back(change::MarkDeleted{id(), journal_.now()});
@@ -305,6 +387,9 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
     return retry_later();
   }
   log_.warn("sandbox failed", {{"error", error.message()}});
+  if (kind == OperationKind::Resume && !has_cleaned_up) {
+    log_.warn("the container of a failed resume may run until the sandbox is deleted");
+  }
   cleans_up_ = kind == OperationKind::Create && !has_cleaned_up;
   decide_and_record(
       command::Refuse{{.code = failure_code(life_.state), .message = error.message()}},
@@ -340,8 +425,10 @@ void SandboxActor::engine_is_back() {
 // --- execs and the guest ---
 
 bool SandboxActor::has_guest() const {
-  // After a delete that the engine refused, the container may well run on with what is in it.
-  return life_.state == Lifecycle::Ready || (life_.state == Lifecycle::Failed && execs_.has_any());
+  // After a stop or a delete that the engine refused, the container may well run on with what is in
+  // it.
+  return life_.state == Lifecycle::Ready || life_.state == Lifecycle::Stopping ||
+         (life_.state == Lifecycle::Failed && execs_.has_any());
 }
 
 Result<> SandboxActor::check_takes_execs() const {
@@ -360,6 +447,7 @@ void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
 // own event then brings us here again.
 void SandboxActor::look_unless_connected() {
   if (!has_guest() || services_.guests.is_connected(id())) return;
+  if (life_.state == Lifecycle::Stopping) return;  // the container is to end
   // What a look under way has seen may be older than what brings us here.
   looks_again_ = running_ && running_->kind == OperationKind::Look;
   must_look_ = true;

@@ -65,6 +65,11 @@ class SandboxActor {
   // Goes on with what was under way when the daemon ended.
   void recover();
 
+  // Refused where the state forbids it, or no engine is there to do it. A stop that is under way
+  // already is accepted and changes nothing.
+  void stop(Reply reply);
+  void resume(Reply reply);
+  // Legal in every state; what is under way is given up.
   void remove(std::string reason, Reply reply);
 
   // Also of one that is deleted: what its execs wrote is kept with its history.
@@ -87,16 +92,19 @@ class SandboxActor {
     std::shared_ptr<asio::cancellation_signal> cancel{};
   };
 
-  // What goes into one change with the sandbox's own events: ends of execs before them, and other
-  // mutations.
+  // What goes into one change with the sandbox's own events: what becomes of execs before them, and
+  // other mutations.
   struct Beside {
-    SandboxExecs::AllEnded execs;
+    SandboxExecs::Part execs;
     std::vector<Mutation> mutations;
   };
   // Stores the events with the state they lead to, then shows them; then `reply`.
   void record(const std::vector<LifecycleEvent>& events, Beside beside, Urgency urgency,
               Reply reply);
   Mutation new_start();  // with a secret of its own
+  Result<> check_engine() const;
+  void begin_stop(const std::vector<LifecycleEvent>& events, Reply reply);
+  void recover_operation();
   void forget_spec();
   // Starts what the state asks for, or ends what it no longer asks for. Safe to call at any time.
   void work();

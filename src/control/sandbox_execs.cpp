@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "async/cancellation.h"
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "control/running_execs.h"
@@ -38,7 +39,11 @@ void log_end(const Logger& log, const ExecOutcome& outcome) {
 
 SandboxExecs::SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
                            Logger log)
-    : services_(services), journal_(journal), facts_(facts), log_(std::move(log)) {}
+    : services_(services),
+      journal_(journal),
+      facts_(facts),
+      log_(std::move(log)),
+      ends_(services.loop.io().get_executor()) {}
 
 SandboxExecs::~SandboxExecs() {
   for (const auto& [exec_id, exec] : execs_) services_.execs.leave(exec_id);
@@ -66,6 +71,7 @@ void SandboxExecs::leave(const std::string& exec_id) {
   bytes_ -= found->second.bytes;
   execs_.erase(found);
   services_.execs.leave(exec_id);
+  ends_.notify();
 }
 
 std::shared_ptr<const ExecRecord> SandboxExecs::shown(std::string_view exec_id) const {
@@ -190,7 +196,7 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
 
 // It runs as soon as the guest has it; until then a restart of the daemon begins here again.
 void SandboxExecs::accepted(const std::string& exec_id, std::shared_ptr<ExecLogs> logs) {
-  if (lost_) return end(exec_id, *lost_);
+  if (no_more_) return end(exec_id, *no_more_);
   if (!logs->are_new) {
     // The id was never used, so what lies there is left from a create that came to nothing.
     auto taken_over = reopen_exec_logs(find(exec_id)->record, EarlierOutput::Discard);
@@ -224,13 +230,41 @@ void SandboxExecs::cancel(const std::string& exec_id, Reply reply) {
   });
 }
 
-void SandboxExecs::store_record(const std::string& exec_id, const RunningExec& exec, Reply reply) {
-  auto show = [this, exec_id, record = exec.record] {
-    RunningExec* running = find(exec_id);
-    auto changed = std::make_shared<ExecRecord>(*running->shown);
-    changed->record = record;
-    running->shown = std::move(changed);
+SandboxExecs::Part SandboxExecs::cancel_all() {
+  no_more_ = cancelled_outcome();
+  Part part;
+  std::vector<std::pair<std::string, store::v1::Exec>> asked;
+  for (auto& [exec_id, exec] : execs_) {
+    // One whose acceptance is under way is ended by accepted(): the store may still refuse it.
+    if (!exec.shown || exec.is_ending) continue;
+    exec.record.set_cancel_requested(true);
+    part.mutations.emplace_back(change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record});
+    asked.emplace_back(exec_id, exec.record);
+  }
+  part.show = [this, asked = std::move(asked)] {
+    for (const auto& [exec_id, record] : asked) {
+      show_record(exec_id, record);
+      if (!find(exec_id)->is_ending) send_cancel(exec_id);
+    }
   };
+  return part;
+}
+
+asio::awaitable<Result<>> SandboxExecs::wait_for_ends(std::chrono::steady_clock::time_point limit) {
+  const bool have_ended = co_await ends_.wait([this] { return execs_.empty(); }, limit);
+  if (!have_ended && co_await is_cancelled()) co_return fail(Reason::Cancelled, "given up");
+  co_return Result<>{};
+}
+
+void SandboxExecs::show_record(const std::string& exec_id, const store::v1::Exec& record) {
+  RunningExec* running = find(exec_id);
+  auto changed = std::make_shared<ExecRecord>(*running->shown);
+  changed->record = record;
+  running->shown = std::move(changed);
+}
+
+void SandboxExecs::store_record(const std::string& exec_id, const RunningExec& exec, Reply reply) {
+  auto show = [this, exec_id, record = exec.record] { show_record(exec_id, record); };
   journal_.append({change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record}},
                   Urgency::GoesOn, std::move(show), std::move(reply));
 }
@@ -271,9 +305,9 @@ void SandboxExecs::end(const std::string& exec_id, const ExecOutcome& outcome) {
                   });
 }
 
-SandboxExecs::AllEnded SandboxExecs::end_all(const ExecOutcome& outcome) {
-  lost_ = outcome;
-  AllEnded all;
+SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
+  no_more_ = outcome;
+  Part all;
   std::vector<std::string> ended;
   for (auto& [exec_id, exec] : execs_) {
     // One whose acceptance is under way is ended by accepted(): the store may still refuse it.

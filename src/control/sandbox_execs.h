@@ -12,6 +12,8 @@
 // on disk, together with the sandbox's newest sequence.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,6 +32,7 @@
 #include "control/sandbox_journal.h"
 #include "control/services.h"
 #include "guestlink/guest_report.h"
+#include "guestlink/waiters.h"
 #include "model/exec_request.h"
 
 namespace agbox {
@@ -70,14 +73,21 @@ class SandboxExecs {
   void guest_ended(const guestlink::ExecEnd& end);
   void guest_truncated(const std::string& exec_id);
 
-  // --- the sandbox's own end ---
-  // Ends all of them as part of a larger change: the mutations go before the sandbox's own event,
-  // `show` is called when they are on disk.
-  struct AllEnded {
+  // --- what becomes of the sandbox ---
+  // Their part of a larger change: the mutations go before the sandbox's own event, `show` is
+  // called when they are on disk.
+  struct Part {
     std::vector<Mutation> mutations;
     SandboxJournal::Show show;
   };
-  AllEnded end_all(const ExecOutcome& outcome);
+  // The sandbox stops: the guest is asked to end them. From here on none is taken.
+  Part cancel_all();
+  // Back when none is left, or at the limit. CANCELLED where the caller was.
+  asio::awaitable<Result<>> wait_for_ends(std::chrono::steady_clock::time_point limit);
+  // The container is gone, so all of them are over. From here on none is taken.
+  Part end_all(const ExecOutcome& outcome);
+  // The container runs again.
+  void take_again() { no_more_.reset(); }
 
  private:
   struct RunningExec {
@@ -99,6 +109,7 @@ class SandboxExecs {
   void add_end(const std::string& exec_id, RunningExec& exec, const ExecOutcome& outcome,
                std::vector<Mutation>& mutations);
   void show_end(const std::string& exec_id, const ExecOutcome& outcome);
+  void show_record(const std::string& exec_id, const store::v1::Exec& record);
   void store_record(const std::string& exec_id, const RunningExec& exec, Reply reply);
   void leave(const std::string& exec_id);
   RunningExec* find(std::string_view exec_id);
@@ -110,8 +121,9 @@ class SandboxExecs {
   Logger log_;
   std::map<std::string, RunningExec, std::less<>> execs_;
   std::size_t bytes_ = 0;
-  // The container is lost: an exec whose acceptance was under way then has nowhere to run.
-  std::optional<ExecOutcome> lost_;
+  // What becomes of an exec whose acceptance was under way when the sandbox ceased to run any.
+  std::optional<ExecOutcome> no_more_;
+  guestlink::Waiters ends_;
 };
 
 }  // namespace agbox

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One await of an operation, with a failpoint on both sides. An operation that was given up ends at
 // the next of these sides. `hold` at a failpoint (see base/failpoint.h) waits until the operation
-// is cancelled. scripts/check-failpoints sees to it that materialize() and teardown() await nothing
-// of others without a step.
+// is cancelled. scripts/check-failpoints sees to it that operations await nothing of others
+// without a step.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

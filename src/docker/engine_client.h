@@ -9,6 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,15 @@ class EngineClient {
   // The same for a container; gives its id. One of ours under this name is taken as it is.
   EngineAwaitable<std::string> ensure_container(ObjectOwner owner, ContainerSpec spec,
                                                 CallOptions options = {});
+  // What is there of the owner, and never a new one; nothing where it is gone.
+  EngineAwaitable<std::optional<NetworkSeen>> find_network_of(ObjectOwner owner, std::string name,
+                                                              CallOptions options = {});
+  // Conflict where it is not the owner's.
+  EngineAwaitable<std::optional<ContainerSeen>> find_container_of(ObjectOwner owner, std::string id,
+                                                                  CallOptions options = {});
+  // By the id that the engine gave it; one that is gone or does not run is a success.
+  EngineAwaitable<> stop_if_there(std::string id, std::chrono::seconds grace,
+                                  CallOptions options = {});
   // By force, with its volumes; one that is gone already is a success.
   EngineAwaitable<> remove_owned_container(ObjectOwner owner, std::string id,
                                            CallOptions options = {});

@@ -85,6 +85,37 @@ EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, C
   co_return std::move(holder.id);
 }
 
+EngineAwaitable<std::optional<NetworkSeen>> EngineClient::find_network_of(ObjectOwner owner,
+                                                                          std::string name,
+                                                                          CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_networks(owner.labels(), options));
+  for (NetworkSeen& network : listed) {
+    if (network.name == name && owner.owns(network.labels)) co_return std::move(network);
+  }
+  co_return std::nullopt;
+}
+
+EngineAwaitable<std::optional<ContainerSeen>> EngineClient::find_container_of(ObjectOwner owner,
+                                                                              std::string id,
+                                                                              CallOptions options) {
+  if (id.empty()) co_return std::nullopt;
+  EngineResult<ContainerSeen> seen = co_await inspect_container(id, options);
+  if (!seen && seen.error().kind() == EngineErrorKind::NotFound) co_return std::nullopt;
+  if (!seen) co_return std::unexpected(std::move(seen.error()));
+  if (!owner.owns(seen->labels)) {
+    co_return engine_fail(EngineErrorKind::Conflict, "container " + seen->name + " is not ours");
+  }
+  co_return std::move(*seen);
+}
+
+EngineAwaitable<> EngineClient::stop_if_there(std::string id, std::chrono::seconds grace,
+                                              CallOptions options) {
+  if (id.empty()) co_return EngineResult<>{};
+  EngineResult<> stopped = co_await stop_container(std::move(id), grace, std::move(options));
+  if (!stopped && stopped.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  co_return stopped;
+}
+
 EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
   EngineResult<> removed =
       co_await remove_container(id, {.force = true, .with_volumes = true}, options);
@@ -99,13 +130,8 @@ EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options
 
 EngineAwaitable<> EngineClient::remove_owned_container(ObjectOwner owner, std::string id,
                                                        CallOptions options) {
-  EngineResult<ContainerSeen> seen = co_await inspect_container(id, options);
-  if (!seen && seen.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
-  if (!seen) co_return std::unexpected(std::move(seen.error()));
-  if (!owner.owns(seen->labels)) {
-    co_return engine_fail(EngineErrorKind::Conflict,
-                          "container " + seen->name + " is not ours and stays");
-  }
+  AGBOX_CO_TRY(seen, co_await find_container_of(std::move(owner), std::move(id), options));
+  if (!seen) co_return EngineResult<>{};
   co_return co_await force_remove(seen->id, options);
 }
 

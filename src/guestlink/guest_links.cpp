@@ -114,11 +114,15 @@ Result<> GuestLinks::takes_execs(const std::string& sandbox_id) const {
   return link->takes_execs();
 }
 
+void GuestLinks::rest(const std::string& sandbox_id) {
+  const auto link = links_.find(sandbox_id);
+  if (link == links_.end()) return;
+  link->second->close();
+  links_.erase(link);
+}
+
 Result<> GuestLinks::forget(const std::string& sandbox_id) {
-  if (const auto link = links_.find(sandbox_id); link != links_.end()) {
-    link->second->close();
-    links_.erase(link);
-  }
+  rest(sandbox_id);
   return LinkFolder::remove(state_root_, sandbox_id);
 }
 

@@ -3,7 +3,8 @@
 //
 // The life of a link: make() before the container is created, whose mounts need the folder's path;
 // expect() before each start of the container; hello(); go(); entrypoint(). After a restart of the
-// daemon: adopt() and expect() with the stored secret. forget() once the container is gone.
+// daemon: adopt() and expect() with the stored secret. rest() when the container is stopped, and
+// adopt() before its next start. forget() once the container is gone.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -68,6 +69,8 @@ class GuestLinks {
   // Why start_exec() would be refused now, or that it would not.
   Result<> takes_execs(const std::string& sandbox_id) const;
 
+  // While the container does not run: the link ends, its folder stays for adopt().
+  void rest(const std::string& sandbox_id);
   // Last of all: the folder must outlive the container.
   Result<> forget(const std::string& sandbox_id);
 

@@ -14,14 +14,8 @@ namespace agbox {
 namespace {
 
 // Names that clients test for; a name stays once it was released.
-constexpr std::string_view kFeatures[] = {"error-info", "exec",       "exec-output",
-                                          "health",     "list-pages", "reflection"};
-
-Error unimplemented(std::string_view method, const std::string& version) {
-  return {Reason::Unimplemented,
-          std::string(method) + " is not available in agboxd " + version,
-          {{"method", std::string(method)}}};
-}
+constexpr std::string_view kFeatures[] = {"error-info", "exec",       "exec-output", "health",
+                                          "list-pages", "reflection", "stop-resume"};
 
 // Answers the call with an error, or with what `fill` makes of the value.
 template <class Fill>
@@ -43,12 +37,6 @@ std::string describe(const EngineIdentity& engine) {
 }
 
 }  // namespace
-
-SandboxService::Call SandboxService::refuse(Context context, std::string_view method) const {
-  auto* call = context->DefaultReactor();
-  call->Finish(to_status(unimplemented(method, identity_.version)));
-  return call;
-}
 
 SandboxService::Call SandboxService::Ping(Context context, Request<v1::PingRequest>,
                                           v1::PingResponse* response) {
@@ -108,14 +96,25 @@ SandboxService::Call SandboxService::ListSandboxes(Context context,
 }
 
 SandboxService::Call SandboxService::ResumeSandbox(Context context,
-                                                   Request<v1::ResumeSandboxRequest>,
-                                                   v1::AcceptedResponse*) {
-  return refuse(context, "ResumeSandbox");
+                                                   Request<v1::ResumeSandboxRequest> request,
+                                                   v1::AcceptedResponse* response) {
+  log_.debug("gRPC ResumeSandbox", {{"sandbox_id", request->sandbox_id()}});
+  auto* call = context->DefaultReactor();
+  loop_.post([this, request, reply = answer_accepted(call, response)] {
+    plane_.directory().resume(request->sandbox_id(), reply);
+  });
+  return call;
 }
 
-SandboxService::Call SandboxService::StopSandbox(Context context, Request<v1::StopSandboxRequest>,
-                                                 v1::AcceptedResponse*) {
-  return refuse(context, "StopSandbox");
+SandboxService::Call SandboxService::StopSandbox(Context context,
+                                                 Request<v1::StopSandboxRequest> request,
+                                                 v1::AcceptedResponse* response) {
+  log_.debug("gRPC StopSandbox", {{"sandbox_id", request->sandbox_id()}});
+  auto* call = context->DefaultReactor();
+  loop_.post([this, request, reply = answer_accepted(call, response)] {
+    plane_.directory().stop(request->sandbox_id(), reply);
+  });
+  return call;
 }
 
 SandboxService::Call SandboxService::DeleteSandbox(Context context,

@@ -66,8 +66,6 @@ class SandboxService final : public ServiceBase {
       Context context, Request<grpc::ByteBuffer> request) override;
 
  private:
-  Call refuse(Context context, std::string_view method) const;
-
   DaemonIdentity identity_;
   ControlLoop& loop_;
   ControlPlane& plane_;

@@ -44,11 +44,11 @@ def test_health_and_reflection_are_served(daemon):
         assert name in next(reflection(iter([list_services]), timeout=10))
 
 
-def test_what_is_not_built_yet_answers_with_error_info(daemon, contract):
+def test_a_refusal_has_error_info(daemon, contract):
     with daemon.channel() as channel, pytest.raises(grpc.RpcError) as refused:
         request = contract.service.StopSandboxRequest(sandbox_id="s-1")
         contract.stub(channel).StopSandbox(request, timeout=10)
-    assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert refused.value.code() == grpc.StatusCode.NOT_FOUND
     trailers = dict(refused.value.trailing_metadata())
     status = contract.error_details.Status.FromString(trailers["grpc-status-details-bin"])
     # What Python's grpc_status insists on.
@@ -57,8 +57,8 @@ def test_what_is_not_built_yet_answers_with_error_info(daemon, contract):
     (detail,) = status.details
     assert detail.type_url == "type.googleapis.com/google.rpc.ErrorInfo"
     info = contract.error_details.ErrorInfo.FromString(detail.value)
-    assert (info.domain, info.reason) == ("agents-sandbox", "UNIMPLEMENTED")
-    assert info.metadata["method"] == "StopSandbox"
+    assert (info.domain, info.reason) == ("agents-sandbox", "SANDBOX_NOT_FOUND")
+    assert info.metadata["sandbox_id"] == "s-1"
 
 
 def test_another_user_is_refused_whatever_the_modes_say(make_daemon, test_user, contract):

@@ -128,7 +128,7 @@ def test_a_delete_goes_on_after_a_crash_anywhere(armed, engine, contract, image,
 
 
 @pytest.mark.engines("20.10")
-@pytest.mark.parametrize("failpoint", ["create.image.before", "create.start.after"])
+@pytest.mark.parametrize("failpoint", ["create.image.before", "start.container.after"])
 def test_a_create_that_kills_the_daemon_three_times_fails(
     armed, engine, contract, image, failpoint
 ):

@@ -108,9 +108,10 @@ def test_every_error_carries_its_reason(sandboxes, contract):
         assert (code, reason) == ("NOT_FOUND", "EXEC_NOT_FOUND")
         assert (metadata, said) == ({"exec_id": "nobody"}, "exec nobody was not found")
     for method in ("StopSandbox", "ResumeSandbox"):
-        request = getattr(service, f"{method}Request")()
-        code, reason, _, said = refused(contract, getattr(sandboxes.stub, method), request)
-        assert (code, reason) == ("UNIMPLEMENTED", "UNIMPLEMENTED") and method in said
+        request = getattr(service, f"{method}Request")(sandbox_id="nobody")
+        code, reason, metadata, said = refused(contract, getattr(sandboxes.stub, method), request)
+        assert (code, reason) == ("NOT_FOUND", "SANDBOX_NOT_FOUND")
+        assert (metadata, said) == ({"sandbox_id": "nobody"}, "sandbox nobody was not found")
     sandboxes.delete_wait("present")
     assert refused(contract, sandboxes.create, "present", image)[0] == "ALREADY_EXISTS"
 

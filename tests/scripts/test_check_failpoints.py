@@ -33,6 +33,13 @@ asio::awaitable<Result<>> teardown_within(Services& services, int limit) {
 """
 
 
+OTHERS = """
+asio::awaitable<Result<>> {name}(Services& services) {{
+  co_return co_await step("{name}.thing", services.engine.work());
+}}
+"""
+
+
 def check(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, str(SCRIPT), "--root", str(root), *arguments], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
@@ -43,14 +50,22 @@ def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) 
     folder.mkdir(parents=True)
     (folder / "materialize.cpp").write_text(materialize)
     (folder / "teardown.cpp").write_text(teardown)
+    for name in ("start_primary", "stop", "resume"):
+        (folder / f"{name}.cpp").write_text(OTHERS.format(name=name))
     return root
 
 
 def test_a_step_has_a_failpoint_on_both_sides(tmp_path):
     listed = check(plant(tmp_path), "--list")
     assert listed.returncode == 0
-    assert listed.stdout.split() == ["create.thing.before", "create.thing.after",
-                                     "delete.thing.before", "delete.thing.after"]
+    assert listed.stdout.split() == [
+        f"{name}.thing.{side}" for name in ("create", "start_primary", "stop", "resume", "delete")
+        for side in ("before", "after")]
+
+
+def test_a_function_of_another_file_is_held_to_the_same_rule_there(tmp_path):
+    shared = MATERIALIZE.replace("co_await ensure(services)", "co_await start_primary(services)")
+    assert check(plant(tmp_path, shared)).returncode == 0
 
 
 @pytest.mark.parametrize("awaited", ["services.engine.make()", "make(services)",

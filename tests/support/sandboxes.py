@@ -24,11 +24,16 @@ PENDING, READY, FAILED, STOPPED, DELETING, DELETED = 1, 2, 3, 4, 5, 6
 PREPARING = 2  # the event
 
 _ROOT = Path(__file__).resolve().parents[2]
-# Every failpoint of control/materialize.cpp and teardown.cpp.
+# Every failpoint of the operations in control/.
 _FAILPOINTS = subprocess.run(
     [sys.executable, str(_ROOT / "scripts" / "check-failpoints"), "--list"],
     check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout.split()
-CREATE_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("create.")]
+_START_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("start.")]
+CREATE_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("create.")] + _START_FAILPOINTS
+STOP_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("stop.")]
+# Those of a resume that finds a stopped container, and comes to its end.
+RESUME_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("resume.")
+                     and not name.startswith(("resume.stop.", "resume.undo."))] + _START_FAILPOINTS
 DELETE_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("delete.")]
 
 _PATIENCE = 90  # of a stream, in seconds; a create takes about one
@@ -62,6 +67,32 @@ class Sandboxes:
 
     def page(self, **request) -> Any:
         return self.stub.ListSandboxes(self.service.ListSandboxesRequest(**request), timeout=30)
+
+    def stop(self, sandbox_id: str) -> None:
+        request = self.service.StopSandboxRequest(sandbox_id=sandbox_id)
+        assert self.stub.StopSandbox(request, timeout=30).accepted
+
+    def stop_wait(self, sandbox_id: str) -> list[Any]:
+        """Stops it and waits; all its events."""
+        return self._moved(sandbox_id, self.stop, STOPPED)
+
+    def resume(self, sandbox_id: str) -> None:
+        request = self.service.ResumeSandboxRequest(sandbox_id=sandbox_id)
+        assert self.stub.ResumeSandbox(request, timeout=30).accepted
+
+    def resume_wait(self, sandbox_id: str) -> list[Any]:
+        """Resumes it and waits; all its events."""
+        return self._moved(sandbox_id, self.resume, READY)
+
+    def _moved(self, sandbox_id: str, ask: Callable[[str], None], state: int) -> list[Any]:
+        newest = self.get(sandbox_id).last_event_sequence
+        ask(sandbox_id)
+        ends = {state, FAILED, DELETED}
+        events = self.follow(
+            sandbox_id, lambda event: event.sequence > newest and event.sandbox_state in ends
+        )
+        assert events[-1].sandbox_state == state, events[-1]
+        return events
 
     def delete(self, sandbox_id: str) -> None:
         request = self.service.DeleteSandboxRequest(sandbox_id=sandbox_id)

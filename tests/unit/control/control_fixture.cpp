@@ -112,7 +112,7 @@ SandboxSpec ControlTest::spec(const LabelMap& labels, const std::string& image) 
 }
 
 Result<v1::SandboxHandle> ControlTest::create(const std::string& id, SandboxSpec wanted) {
-  run_until([&] { return plane_->engine().has_value(); });
+  wait_for_engine();
   std::optional<Result<v1::SandboxHandle>> reply;
   directory().create(std::move(wanted), id, [&](auto result) { reply = std::move(result); });
   run_until([&] { return reply.has_value(); });
@@ -125,11 +125,35 @@ void ControlTest::create_ready(const std::string& id, SandboxSpec wanted) {
   wait_for_state(id, v1::SANDBOX_STATE_READY);
 }
 
+Result<> ControlTest::answer_of(const std::function<void(Directory::Reply<void>)>& call) {
+  std::optional<Result<>> answer;
+  call([&](auto result) { answer = std::move(result); });
+  run_until([&] { return answer.has_value(); });
+  return *answer;
+}
+
 Result<> ControlTest::remove(const std::string& id) {
-  std::optional<Result<>> reply;
-  directory().remove(id, [&](auto result) { reply = std::move(result); });
-  run_until([&] { return reply.has_value(); });
-  return *reply;
+  return answer_of([&](auto reply) { directory().remove(id, reply); });
+}
+
+Result<> ControlTest::ask_stop(const std::string& id) {
+  return answer_of([&](auto reply) { directory().stop(id, reply); });
+}
+
+Result<> ControlTest::ask_resume(const std::string& id) {
+  return answer_of([&](auto reply) { directory().resume(id, reply); });
+}
+
+void ControlTest::stop_sandbox(const std::string& id) {
+  const auto accepted = ask_stop(id);
+  ASSERT_TRUE(accepted.has_value()) << accepted.error().message();
+  wait_for_state(id, v1::SANDBOX_STATE_STOPPED);
+}
+
+void ControlTest::resume_sandbox(const std::string& id) {
+  const auto accepted = ask_resume(id);
+  ASSERT_TRUE(accepted.has_value()) << accepted.error().message();
+  wait_for_state(id, v1::SANDBOX_STATE_READY);
 }
 
 void ControlTest::wait_for_state(const std::string& id, v1::SandboxState wanted) {
@@ -200,17 +224,23 @@ void ControlTest::disarm() {
 
 namespace {
 
-// Of the steps that are written step("name", ...) in materialize() and teardown().
-std::vector<std::string> failpoints_in_the_source(std::string_view prefix) {
+bool begins_like_one_of(const std::string& name, const std::vector<std::string>& prefixes) {
+  return std::ranges::any_of(prefixes,
+                             [&](const auto& prefix) { return name.starts_with(prefix); });
+}
+
+// Of the steps that are written step("name", ...) in the operations.
+std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>& prefixes) {
   const std::regex pattern(R"re(\bstep\(\s*"([a-z_.]+)",)re");
   std::vector<std::string> names;
-  for (const char* file : {"materialize.cpp", "teardown.cpp"}) {
+  for (const char* file :
+       {"materialize.cpp", "start_primary.cpp", "stop.cpp", "resume.cpp", "teardown.cpp"}) {
     std::ifstream in(fs::path(AGBOX_CONTROL_SOURCES) / file);
     const std::string source{std::istreambuf_iterator<char>(in), {}};
     for (std::sregex_iterator found(source.begin(), source.end(), pattern), end; found != end;
          ++found) {
       const std::string step = (*found)[1];
-      if (!step.starts_with(prefix)) continue;
+      if (!begins_like_one_of(step, prefixes)) continue;
       names.push_back(step + ".before");
       names.push_back(step + ".after");
     }
@@ -221,18 +251,26 @@ std::vector<std::string> failpoints_in_the_source(std::string_view prefix) {
 
 }  // namespace
 
-std::vector<std::string> ControlTest::failpoints_of_a_life(std::string_view prefix) {
+std::vector<std::string> ControlTest::failpoints_of_a_life(
+    const std::vector<std::string>& prefixes) {
   occupy_all_subnets_but_the_last();
   failpoint::record_passages(true);
   create_ready("life-of-one");
+  stop_sandbox("life-of-one");
+  start_by_hand("life-of-one");
+  resume_sandbox("life-of-one");
+  stop_sandbox("life-of-one");
+  docker().reply("POST /containers/*/start", 500, R"({"message":"no"})", 1);
+  EXPECT_TRUE(ask_resume("life-of-one").has_value());
+  wait_for_state("life-of-one", v1::SANDBOX_STATE_FAILED);
   EXPECT_TRUE(remove("life-of-one").has_value());
   wait_for_state("life-of-one", v1::SANDBOX_STATE_DELETED);
   failpoint::record_passages(false);
   std::vector<std::string> names;
   for (const std::string& name : failpoint::recorded_passages()) {
-    if (name.starts_with(prefix)) names.push_back(name);
+    if (begins_like_one_of(name, prefixes)) names.push_back(name);
   }
-  EXPECT_THAT(names, testing::UnorderedElementsAreArray(failpoints_in_the_source(prefix)));
+  EXPECT_THAT(names, testing::UnorderedElementsAreArray(failpoints_in_the_source(prefixes)));
   return names;
 }
 
@@ -267,6 +305,15 @@ void ControlTest::expect_nothing_left() {
   EXPECT_THAT(docker_.container_names(), IsEmpty());
   EXPECT_THAT(network_names(), IsEmpty());
   EXPECT_THAT(link_folders(), IsEmpty());
+}
+
+void ControlTest::start_by_hand(const std::string& id) {
+  const auto started = engine().answer({.method = "POST",
+                                        .path = "/containers/" + primary(id).id + "/start",
+                                        .query = {},
+                                        .body = {},
+                                        .registry_auth = {}});
+  ASSERT_EQ(started.status, 204);
 }
 
 const fake::Container& ControlTest::primary(const std::string& id) {

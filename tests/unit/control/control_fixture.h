@@ -38,6 +38,12 @@ class ControlTest : public testing::Test {
     start();
   }
   bool is_running() const { return plane_ != nullptr; }
+  void wait_for_engine() {
+    run_until([&] { return plane_->engine().has_value(); });
+  }
+  void wait_for_loss_of_engine() {
+    run_until([&] { return !plane_->engine().has_value(); });
+  }
   Directory& directory() { return plane_->directory(); }
   Store& store() { return *store_; }
 
@@ -52,6 +58,11 @@ class ControlTest : public testing::Test {
   static SandboxSpec spec(const LabelMap& labels = {}, const std::string& image = "busybox");
   Result<v1::SandboxHandle> create(const std::string& id, SandboxSpec wanted = spec());
   void create_ready(const std::string& id, SandboxSpec wanted = spec());
+  Result<> ask_stop(const std::string& id);
+  Result<> ask_resume(const std::string& id);
+  // Accepted, and done.
+  void stop_sandbox(const std::string& id);
+  void resume_sandbox(const std::string& id);
   Result<> remove(const std::string& id);
   v1::SandboxHandle handle(const std::string& id) { return directory().get(id).value(); }
   v1::SandboxState state(const std::string& id) { return handle(id).state(); }
@@ -75,10 +86,13 @@ class ControlTest : public testing::Test {
   void remove_held_at(const std::string& id, const std::string& failpoint);
   void wait_held_at(const std::string& failpoint);
   static void disarm();
-  // The failpoints that a whole life passes, whose names begin like this. All that the source has:
-  // from then on all subnets but one are somebody else's, so that a create comes by those too that
-  // are for a refused one.
-  std::vector<std::string> failpoints_of_a_life(std::string_view prefix);
+  // The failpoints that a whole life passes, whose names begin like one of these. All that the
+  // source has: from then on all subnets but one are somebody else's, so that a create comes by
+  // those too that are for a refused one.
+  std::vector<std::string> failpoints_of_a_life(const std::vector<std::string>& prefixes);
+  std::vector<std::string> create_failpoints() {
+    return failpoints_of_a_life({"create.", "start."});
+  }
 
   // --- what is left ---
   std::vector<std::string> link_folders() const;
@@ -88,6 +102,8 @@ class ControlTest : public testing::Test {
   FakeDocker& docker() { return docker_; }
   fake::Engine& engine() { return docker_.engine(); }
   const fake::Container& primary(const std::string& id);
+  // By somebody else.
+  void start_by_hand(const std::string& id);
   // With networks of the engine that no route of this host shows. So whatever is tried first is
   // refused.
   void occupy_all_subnets_but_the_last();
@@ -98,6 +114,8 @@ class ControlTest : public testing::Test {
   FakeDocker docker_;
   LivingGuests guests_;
   StoreOptions store_options();
+  // A client's call, and its answer.
+  Result<> answer_of(const std::function<void(Directory::Reply<void>)>& call);
   std::uint64_t ballast_bytes_ = 4096;
   std::string address_pool_ = "10.99.0.0/24";
   std::chrono::nanoseconds event_retention_ttl_{0};

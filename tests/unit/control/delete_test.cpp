@@ -30,7 +30,7 @@ class DeleteTest : public ControlTest {
 
 // L1: a delete during the create is the sandbox's end, wherever the create is.
 TEST_F(DeleteTest, ADeleteWhileTheCreateIsHeldAtAnyOfItsStepsNeverResurrects) {
-  for (const std::string& point : failpoints_of_a_life("create.")) {
+  for (const std::string& point : create_failpoints()) {
     SCOPED_TRACE(point);
     std::string id = "held-" + point;
     std::ranges::replace(id, '.', '-');

@@ -21,7 +21,7 @@ class RestartTest : public ControlTest {
 };
 
 TEST_F(RestartTest, ACreateThatWasInterruptedAnywhereStartsOver) {
-  for (const std::string& point : failpoints_of_a_life("create.")) {
+  for (const std::string& point : create_failpoints()) {
     SCOPED_TRACE(point);
     const std::string id = id_for(point);
     create_held_at(id, point);
@@ -40,7 +40,7 @@ TEST_F(RestartTest, ACreateThatWasInterruptedAnywhereStartsOver) {
 }
 
 TEST_F(RestartTest, ADeleteThatWasInterruptedAnywhereGoesOn) {
-  for (const std::string& point : failpoints_of_a_life("delete.")) {
+  for (const std::string& point : failpoints_of_a_life({"delete."})) {
     SCOPED_TRACE(point);
     const std::string id = id_for(point);
     create_ready(id);
@@ -57,12 +57,12 @@ TEST_F(RestartTest, ADeleteThatWasInterruptedAnywhereGoesOn) {
 }
 
 TEST_F(RestartTest, TheThirdEndOfTheDaemonDuringOneCreateIsItsFailure) {
-  create_held_at("fatal-1", "create.start.after");
+  create_held_at("fatal-1", "start.container.after");
   for (int ended = 0; ended < 2; ++ended) {
     stop();
-    failpoint::arm("create.start.after=hold");
+    failpoint::arm("start.container.after=hold");
     start();
-    wait_held_at("create.start.after");
+    wait_held_at("start.container.after");
   }
   stop();
   disarm();

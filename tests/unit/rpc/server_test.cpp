@@ -101,33 +101,33 @@ TEST_F(ServerTest, PingSaysWhoWeAre) {
   EXPECT_THAT(response.features(), Contains("exec"));
 }
 
-void expect_unimplemented(const grpc::Status& status, const std::string& method) {
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(status.error_message(), HasSubstr(method));
-  rpc::Status details;
-  ASSERT_TRUE(details.ParseFromString(status.error_details()));
-  ASSERT_EQ(details.details_size(), 1);
-  rpc::ErrorInfo info;
-  ASSERT_TRUE(info.ParseFromString(details.details(0).value()));
-  EXPECT_EQ(info.reason(), "UNIMPLEMENTED");
-  EXPECT_EQ(info.metadata().at("method"), method);
-}
-
-TEST_F(ServerTest, WhatIsNotBuiltYetSaysSo) {
-  const auto call = [&](auto method, const auto& request, auto response, const std::string& name) {
-    grpc::ClientContext context;
-    expect_unimplemented((stub_.get()->*method)(&context, request, &response), name);
-  };
-  using Stub = v1::SandboxService::Stub;
-  call(&Stub::ResumeSandbox, v1::ResumeSandboxRequest(), v1::AcceptedResponse(), "ResumeSandbox");
-  call(&Stub::StopSandbox, v1::StopSandboxRequest(), v1::AcceptedResponse(), "StopSandbox");
-}
-
 template <class Response, class Method, class Request>
 grpc::Status call_of(v1::SandboxService::Stub& stub, Method method, const Request& request) {
   grpc::ClientContext context;
   Response response;
   return (stub.*method)(&context, request, &response);
+}
+
+void expect_no_sandbox(const grpc::Status& status) {
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(status.error_message(), "sandbox nobody was not found");
+  rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  ASSERT_EQ(details.details_size(), 1);
+  rpc::ErrorInfo info;
+  ASSERT_TRUE(info.ParseFromString(details.details(0).value()));
+  EXPECT_EQ(info.reason(), "SANDBOX_NOT_FOUND");
+  EXPECT_EQ(info.metadata().at("sandbox_id"), "nobody");
+}
+
+TEST_F(ServerTest, ASandboxOfNobodyIsNotFound) {
+  using Stub = v1::SandboxService::Stub;
+  v1::StopSandboxRequest stop;
+  stop.set_sandbox_id("nobody");
+  expect_no_sandbox(call_of<v1::AcceptedResponse>(*stub_, &Stub::StopSandbox, stop));
+  v1::ResumeSandboxRequest resume;
+  resume.set_sandbox_id("nobody");
+  expect_no_sandbox(call_of<v1::AcceptedResponse>(*stub_, &Stub::ResumeSandbox, resume));
 }
 
 // The sandbox comes first, and nothing is asked of an exec that nobody knows.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stop.h"
+
+#include <chrono>
+
+#include "control/start_primary.h"
+#include "control/step.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The guest kills after two seconds what does not end by itself. What is not told by then, because
+// no guest answers or the kernel does not let go of a process, ends with the container.
+constexpr auto kExecLimit = 3s;
+
+}  // namespace
+
+asio::awaitable<Result<>> stop_sandbox(Services& services, const SandboxFacts& facts,
+                                       SandboxExecs& execs) {
+  const auto limit = std::chrono::steady_clock::now() + kExecLimit;
+  AGBOX_CO_TRY_VOID(co_await step("stop.execs", execs.wait_for_ends(limit)));
+  AGBOX_CO_TRY_VOID(co_await step(
+      "stop.container", services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace,
+                                                      on_its_engine(facts))));
+  // Nobody is in there any more who could have anything to say.
+  services.guests.rest(facts.sandbox_id);
+  co_return Result<>{};
+}
+
+}  // namespace agbox

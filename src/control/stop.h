@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings a ready sandbox to a stop: first its execs, then its container. All of it stays in the
+// engine, for a resume. Safe to run again from the top; what is stopped or gone already is fine.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include "control/operation.h"
+#include "control/sandbox_execs.h"
+#include "control/services.h"
+
+namespace agbox {
+
+// Of `execs` the guest was asked for their ends when the stop was decided.
+boost::asio::awaitable<Result<>> stop_sandbox(Services& services, const SandboxFacts& facts,
+                                              SandboxExecs& execs);
+
+}  // namespace agbox
