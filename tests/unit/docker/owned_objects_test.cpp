@@ -51,6 +51,31 @@ TEST_F(OwnedObjectsTest, ALostAnswerOfARemovalIsMadeGoodByAskingAgain) {
   EXPECT_THAT(docker_.network_names(), IsEmpty());
 }
 
+TEST_F(OwnedObjectsTest, WhatIsThereOfOursIsFoundAndNothingIsMade) {
+  EXPECT_FALSE(loop_.run(client_.find_network_of(owner_, network_.name)).value().has_value());
+  EXPECT_FALSE(loop_.run(client_.find_container_of(owner_, "gone")).value().has_value());
+  EXPECT_FALSE(loop_.run(client_.find_container_of(owner_, "")).value().has_value());
+  const auto id = loop_.run(client_.ensure_container(owner_, container_));
+  ASSERT_TRUE(loop_.run(client_.ensure_network(owner_, network_)));
+  EXPECT_EQ(loop_.run(client_.find_network_of(owner_, network_.name)).value()->bridge_name,
+            "agbx1");
+  EXPECT_EQ(loop_.run(client_.find_container_of(owner_, *id)).value()->id, *id);
+  const ObjectOwner other{.instance = "i2", .sandbox_id = "s1"};
+  EXPECT_FALSE(loop_.run(client_.find_network_of(other, network_.name)).value().has_value());
+  EXPECT_EQ(loop_.run(client_.find_container_of(other, *id)).error().kind(),
+            EngineErrorKind::Conflict);
+}
+
+TEST_F(OwnedObjectsTest, AStopOfWhatIsGoneOrDoesNotRunIsDone) {
+  const auto id = loop_.run(client_.ensure_container(owner_, container_));
+  EXPECT_TRUE(loop_.run(client_.stop_if_there(*id, std::chrono::seconds(5))));
+  EXPECT_TRUE(loop_.run(client_.stop_if_there("gone", std::chrono::seconds(5))));
+  EXPECT_TRUE(loop_.run(client_.stop_if_there("", std::chrono::seconds(5))));
+  docker_.reply("POST /containers/*/stop", 500, R"({"message":"device is busy"})");
+  EXPECT_THAT(loop_.run(client_.stop_if_there(*id, std::chrono::seconds(5))).error().message(),
+              HasSubstr("device is busy"));
+}
+
 TEST_F(OwnedObjectsTest, AForeignContainerUnderOurNameIsNeverRemoved) {
   ContainerSpec foreign = container_;
   foreign.labels = {{instance_label(), "i2"}, {sandbox_label(), "s1"}};

@@ -400,6 +400,23 @@ TEST_F(GuestLinksTest, AForgottenLinkThatJustBeganToListenDoesNoHarm) {
   ASSERT_TRUE(links_->forget("s1"));
 }
 
+TEST_F(GuestLinksTest, ALinkThatRestsKeepsItsFolderForTheNextStart) {
+  const LinkPlace place = links_->make("s1").value();
+  const fs::path& folder = place.folder;
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  links_->rest("s1");
+  links_->rest("s1");
+  EXPECT_FALSE(links_->is_connected("s1"));
+  EXPECT_FALSE(links_->expect("s1", someone()));
+  EXPECT_TRUE(fs::exists(folder));
+  ASSERT_TRUE(links_->adopt("s1", place.identity));
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+  }());
+}
+
 TEST_F(GuestLinksTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
