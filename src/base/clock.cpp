@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 
+#include <algorithm>
 #include <ctime>
+#include <fstream>
 
 #include "base/check.h"
 
@@ -15,6 +17,22 @@ std::chrono::nanoseconds read_clock(clockid_t id) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds time_since(const Moment& then, const Moment& now) {
+  using std::chrono::nanoseconds;
+  // What is read back may be anything: nothing was before its boot or before 1970, or is to come.
+  if (!then.boot_id.empty() && then.boot_id == now.boot_id) {
+    return now.boot - std::clamp(then.boot, nanoseconds(0), now.boot);
+  }
+  const nanoseconds by_date =
+      now.wall - std::clamp(then.wall, std::min(WallTime(), now.wall), now.wall);
+  return then.boot_id.empty() ? by_date : std::max(by_date, now.boot);
+}
+
+// Linux tells it; without it moments of earlier processes are told apart by the date alone.
+SystemClock::SystemClock() {
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id_;
+}
 
 WallTime SystemClock::wall_now() const {
   return WallTime(read_clock(CLOCK_REALTIME));

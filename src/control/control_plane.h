@@ -3,7 +3,6 @@
 // directory of sandboxes that works with them.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "control/control_loop.h"
+#include "control/deadlines.h"
 #include "control/directory.h"
 #include "control/services.h"
 #include "control/start_gate.h"
@@ -24,6 +24,7 @@
 #include "guestlink/guest_links.h"
 #include "isolation/host_isolation.h"
 #include "model/ipv4.h"
+#include "model/time_to_live.h"
 #include "paths/fixed_paths.h"
 #include "store/store.h"
 
@@ -35,8 +36,8 @@ struct ControlOptions {
   std::filesystem::path state_root;
   std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   Ipv4Network address_pool;
-  std::chrono::nanoseconds event_retention_ttl{0};  // 0: for ever
-  store::v1::CreatedWith created_with;              // what new sandboxes keep of the configuration
+  TimesToLive ttls{};
+  store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
   guestlink::LinkLimits guest_limits{};
 };
 
@@ -81,6 +82,7 @@ class ControlPlane {
   SpareFiles spare_files_;
   TaskGroup operations_;
   TaskGroup calls_;
+  Deadlines deadlines_;
   Services services_;
   std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
   Directory directory_;

@@ -29,17 +29,11 @@ bool comes_before(const v1::SandboxHandle* left, const v1::SandboxHandle* right)
 
 }  // namespace
 
-Directory::Directory(Services& services)
-    : services_(services),
-      retention_(services.loop, services.clock, services.event_retention_ttl,
-                 [this](const std::string& sandbox_id) {
-                   services_.tasks.spawn("purge " + sandbox_id, purge_with_logs(sandbox_id));
-                 }) {}
-
-SandboxActor::OnDeleted Directory::on_deleted() {
-  return [this](const std::string& sandbox_id, WallTime when) {
-    retention_.deleted(sandbox_id, when);
-  };
+void Directory::time_is_up(const std::string& sandbox_id) {
+  const auto actor = find(sandbox_id);
+  if (!actor || services_.is_shutting_down) return;  // the next start sees that it is due
+  if (!(*actor)->is_deleted()) return (*actor)->time_is_up();
+  services_.tasks.spawn("purge " + sandbox_id, purge_with_logs(sandbox_id));
 }
 
 // The output of its execs goes first: a crash in between leaves a history that is due at the next
@@ -79,9 +73,7 @@ void Directory::restore(LoadedSandboxes loaded) {
       continue;
     }
     std::string id = record.sandbox_id;
-    if (record.deleted_at) retention_.deleted(id, *record.deleted_at);
-    auto actor = std::make_unique<SandboxActor>(services_, on_deleted(), std::move(record),
-                                                std::move(*spec));
+    auto actor = std::make_unique<SandboxActor>(services_, std::move(record), std::move(*spec));
     actors_.emplace(std::move(id), std::move(actor));
   }
   for (const auto& [id, actor] : actors_) actor->recover();
@@ -122,7 +114,7 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
   // It joins the others once its id is reserved: the store knows every id that was ever used.
   ++creates_under_way_;
   auto actor = std::make_shared<std::unique_ptr<SandboxActor>>(std::make_unique<SandboxActor>(
-      services_, on_deleted(), std::move(sandbox_id), std::move(spec), std::move(created_with)));
+      services_, std::move(sandbox_id), std::move(spec), std::move(created_with)));
   (*actor)->accept([this, actor, reply = std::move(reply)](const Result<>& accepted) {
     --creates_under_way_;
     if (!accepted) return reply(std::unexpected(accepted.error()));

@@ -14,7 +14,6 @@
 #include "base/result.h"
 #include "control/event_feed.h"
 #include "control/exec_output_source.h"
-#include "control/retention.h"
 #include "control/sandbox_actor.h"
 #include "control/services.h"
 #include "model/exec_request.h"
@@ -27,7 +26,7 @@ class Directory {
   template <class T>
   using Reply = std::function<void(Result<T>)>;
 
-  explicit Directory(Services& services);
+  explicit Directory(Services& services) : services_(services) {}
 
   // Takes in what earlier runs of the daemon left, and goes on with it.
   void restore(LoadedSandboxes loaded);
@@ -73,7 +72,9 @@ class Directory {
   // The first try to reach the engine has ended, well or not: calls that came before go on.
   void engine_was_asked();
 
-  Retention& retention() { return retention_; }
+  // A sandbox was left alone for as long as its state allows.
+  void time_is_up(const std::string& sandbox_id);
+  Deadlines& deadlines() { return services_.deadlines; }
 
  private:
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
@@ -83,7 +84,6 @@ class Directory {
   // As clients may see it: not one that is being accepted.
   std::shared_ptr<const ExecRecord> running_exec(const std::string& exec_id) const;
   std::size_t undeleted() const;
-  SandboxActor::OnDeleted on_deleted();
   boost::asio::awaitable<void> purge_with_logs(std::string sandbox_id);
   void purge(const std::string& sandbox_id);
 
@@ -91,7 +91,6 @@ class Directory {
   std::map<std::string, std::unique_ptr<SandboxActor>, std::less<>> actors_;
   std::size_t creates_under_way_ = 0;
   std::vector<std::function<void()>> early_calls_;
-  Retention retention_;
 };
 
 }  // namespace agbox

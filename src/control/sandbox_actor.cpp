@@ -28,7 +28,6 @@ constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
 constexpr std::uint32_t kMostAttempts = 3;
 constexpr auto kCleanUpLimit = 30s;
 constexpr const char* kMaterialize = "materialize";  // the phase
-constexpr const char* kStopRequested = "stop_requested";
 
 // What a later daemon needs to know of the sandbox's objects, as the store keeps it.
 std::vector<Mutation> stored(const SandboxFacts& facts) {
@@ -47,10 +46,9 @@ bool is_definite(const Error& error) {
 
 }  // namespace
 
-SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, std::string sandbox_id,
-                           SandboxSpec spec, store::v1::CreatedWith created_with)
+SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSpec spec,
+                           store::v1::CreatedWith created_with)
     : services_(services),
-      on_deleted_(std::move(on_deleted)),
       log_(services.log.with({"sandbox_id", sandbox_id})),
       facts_{.sandbox_id = std::move(sandbox_id),
              .spec = std::move(spec),
@@ -59,14 +57,12 @@ SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, std::string
              .containers = {}},
       attempts_(1),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
-      execs_(services, journal_, facts_, log_),
+      execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
       retry_timer_(services.loop.io()),
       back_off_(kFirstBackOff, kLongestBackOff) {}
 
-SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, SandboxRecord record,
-                           SandboxSpec spec)
+SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec)
     : services_(services),
-      on_deleted_(std::move(on_deleted)),
       log_(services.log.with({"sandbox_id", record.sandbox_id})),
       facts_{.sandbox_id = record.sandbox_id,
              .spec = std::move(spec),
@@ -77,7 +73,7 @@ SandboxActor::SandboxActor(Services& services, OnDeleted on_deleted, SandboxReco
       cleans_up_(record.operation.operation == Operation::CleaningUp),
       attempts_(record.operation.attempts),
       journal_(services, record),
-      execs_(services, journal_, facts_, log_),
+      execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
       retry_timer_(services.loop.io()),
       back_off_(kFirstBackOff, kLongestBackOff) {
   execs_.restore(std::move(record.running_execs));
@@ -105,6 +101,7 @@ void SandboxActor::recover() {
   if (facts_.subnet) services_.subnets.take(*facts_.subnet);
   recover_operation();
   if (has_guest()) adopt_guest();
+  set_deadline();
   work();
 }
 
@@ -151,54 +148,6 @@ void SandboxActor::adopt_guest() {
   if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
 }
 
-// Work that only the engine can do is not begun while it is away.
-Result<> SandboxActor::check_engine() const {
-  if (!services_.engine_now) return fail(Reason::EngineUnavailable, services_.engine_problem);
-  const std::string& its_engine = facts_.created_with.engine_id();
-  if (services_.engine_now->id == its_engine) return {};
-  return fail(Reason::EngineUnavailable, "sandbox " + id() + " is on the engine " + its_engine +
-                                             ", and another one (" + services_.engine_now->id +
-                                             ") answers now; bring its engine back");
-}
-
-void SandboxActor::stop(Reply reply) {
-  const auto decision = decide(id(), life_, command::Stop{kStopRequested});
-  if (!decision) return reply(std::unexpected(decision.error()));
-  if (decision->empty()) return record({}, {}, Urgency::GoesOn, std::move(reply));
-  if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
-  begin_stop(*decision, std::move(reply));
-}
-
-void SandboxActor::begin_stop(const std::vector<LifecycleEvent>& events, Reply reply) {
-  attempts_ = 1;
-  must_look_ = false;
-  record(events, {.execs = execs_.cancel_all(), .mutations = {}}, Urgency::GoesOn,
-         std::move(reply));
-  log_.info("sandbox stop requested", {{"operation", "stop"}, {"reason", life_.reason}});
-  work();
-}
-
-void SandboxActor::resume(Reply reply) {
-  const auto decision = decide(id(), life_, command::Resume{});
-  if (!decision) return reply(std::unexpected(decision.error()));
-  if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
-  attempts_ = 1;
-  log_.info("sandbox resume accepted", {{"operation", "resume"}});
-  record(*decision, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, std::move(reply));
-  work();
-}
-
-void SandboxActor::remove(std::string reason, Reply reply) {
-  const auto decision = decide(id(), life_, command::Delete{std::move(reason)});
-  AGBOX_CHECK(decision.has_value(), "delete is legal in every state");
-  if (!decision->empty()) {
-    attempts_ = 1;
-    log_.info("sandbox delete requested", {{"operation", "delete"}});
-  }
-  record(*decision, {}, Urgency::GoesOn, std::move(reply));
-  work();
-}
-
 void SandboxActor::record(const std::vector<LifecycleEvent>& events, Beside beside, Urgency urgency,
                           Reply reply) {
   const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
@@ -224,6 +173,7 @@ void SandboxActor::record(const std::vector<LifecycleEvent>& events, Beside besi
   std::ranges::move(beside.mutations, std::back_inserter(mutations));
   // Actors are erased only after their last commit, so `this` lives.
   journal_.append(std::move(mutations), urgency, std::move(beside.execs.show), std::move(reply));
+  if (!events.empty()) set_deadline();
 }
 
 // A deleted sandbox is kept for its history, for days: what only operations need may be megabytes.
@@ -374,7 +324,7 @@ void SandboxActor::succeeded(OperationKind kind) {
 
 void SandboxActor::deleted() {
   forget_spec();
-  on_deleted_(id(), journal_.status().changed_at);
+  set_deadline();
 }
 
 void SandboxActor::failed(OperationKind kind, const Error& error, bool has_cleaned_up) {

@@ -36,14 +36,11 @@ class SandboxActor {
  public:
   using Reply = std::function<void(Result<>)>;
 
-  // Told once that the sandbox is deleted, for good and on disk.
-  using OnDeleted = std::function<void(const std::string& sandbox_id, WallTime when)>;
-
   // A sandbox that a client asks for; nothing is stored before accept().
-  SandboxActor(Services& services, OnDeleted on_deleted, std::string sandbox_id, SandboxSpec spec,
+  SandboxActor(Services& services, std::string sandbox_id, SandboxSpec spec,
                store::v1::CreatedWith created_with);
   // A sandbox of an earlier run of the daemon.
-  SandboxActor(Services& services, OnDeleted on_deleted, SandboxRecord record, SandboxSpec spec);
+  SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec);
   SandboxActor(const SandboxActor&) = delete;
 
   const std::string& id() const { return facts_.sandbox_id; }
@@ -70,7 +67,9 @@ class SandboxActor {
   void stop(Reply reply);
   void resume(Reply reply);
   // Legal in every state; what is under way is given up.
-  void remove(std::string reason, Reply reply);
+  void remove(const std::string& reason, Reply reply);
+  // It was left alone for as long as its state allows.
+  void time_is_up();
 
   // Also of one that is deleted: what its execs wrote is kept with its history.
   std::filesystem::path exec_log_folder() const {
@@ -105,6 +104,8 @@ class SandboxActor {
   Result<> check_engine() const;
   void begin_stop(const std::vector<LifecycleEvent>& events, Reply reply);
   void recover_operation();
+  // To what its state and its execs ask for.
+  void set_deadline();
   void forget_spec();
   // Starts what the state asks for, or ends what it no longer asks for. Safe to call at any time.
   void work();
@@ -126,7 +127,6 @@ class SandboxActor {
   void report_progress(std::string phase);
 
   Services& services_;
-  OnDeleted on_deleted_;
   Logger log_;
   SandboxFacts facts_;
   SandboxLife life_;

@@ -38,11 +38,12 @@ void log_end(const Logger& log, const ExecOutcome& outcome) {
 }  // namespace
 
 SandboxExecs::SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
-                           Logger log)
+                           Logger log, std::function<void()> on_change)
     : services_(services),
       journal_(journal),
       facts_(facts),
       log_(std::move(log)),
+      on_change_(std::move(on_change)),
       ends_(services.loop.io().get_executor()) {}
 
 SandboxExecs::~SandboxExecs() {
@@ -72,6 +73,7 @@ void SandboxExecs::leave(const std::string& exec_id) {
   execs_.erase(found);
   services_.execs.leave(exec_id);
   ends_.notify();
+  on_change_();
 }
 
 std::shared_ptr<const ExecRecord> SandboxExecs::shown(std::string_view exec_id) const {
@@ -169,6 +171,7 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
   execs_.emplace(exec_id, RunningExec{.shown = {}, .record = record, .bytes = spec.bytes});
   services_.execs.enter(exec_id, this, spec.bytes);
   bytes_ += spec.bytes;
+  on_change_();
   auto show = [this, exec_id, started] {
     find(exec_id)->shown = started;
     log_.with({"exec_id", exec_id}).info("exec started");

@@ -42,8 +42,10 @@ class SandboxExecs {
   using Reply = std::function<void(Result<>)>;
   using CreateReply = std::function<void(Result<v1::CreateExecResponse>)>;
 
-  // The facts are the sandbox's own, as they are at each moment.
-  SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts, Logger log);
+  // The facts are the sandbox's own, as they are at each moment. `on_change` is told when one came
+  // or went.
+  SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts, Logger log,
+               std::function<void()> on_change);
   SandboxExecs(const SandboxExecs&) = delete;
   ~SandboxExecs();
 
@@ -121,6 +123,7 @@ class SandboxExecs {
   Logger log_;
   std::map<std::string, RunningExec, std::less<>> execs_;
   std::size_t bytes_ = 0;
+  std::function<void()> on_change_;
   // What becomes of an exec whose acceptance was under way when the sandbox ceased to run any.
   std::optional<ExecOutcome> no_more_;
   guestlink::Waiters ends_;

@@ -20,6 +20,17 @@ v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec
   return handle;
 }
 
+// Of a record that an older daemon wrote the date is all that is known.
+Moment quiet_since(const SandboxRecord& record) {
+  if (record.quiet_since) return *record.quiet_since;
+  const WallTime changed_at = record.status.changed_at;
+  return {.wall = std::max(changed_at, record.last_exec_ended_at.value_or(changed_at))};
+}
+
+bool is_end_of_exec(const v1::SandboxEvent& event) {
+  return event.has_exec() && event.exec().exec_state() != v1::EXEC_STATE_RUNNING;
+}
+
 }  // namespace
 
 google::protobuf::Timestamp to_timestamp(WallTime time) {
@@ -42,6 +53,7 @@ SandboxJournal::SandboxJournal(Services& services, const SandboxRecord& record)
       created_at_(record.created_at),
       status_(record.status),
       newest_event_at_(record.newest_event_at),
+      quiet_since_(agbox::quiet_since(record)),
       handle_(new_handle(record.sandbox_id, record.spec, created_at_)),
       feed_(std::make_shared<EventFeed>(record.sandbox_id, record.newest_sequence)) {
   show(status_, record.newest_sequence);
@@ -56,9 +68,15 @@ Mutation SandboxJournal::entry(v1::SandboxEvent event) {
   const WallTime time = now();
   event.set_sandbox_id(sandbox_id());
   *event.mutable_occurred_at() = to_timestamp(time);
+  const bool changes_state = event.sandbox_state() != v1::SANDBOX_STATE_UNSPECIFIED &&
+                             event.sandbox_state() != status_.state;
+  if (changes_state || is_end_of_exec(event)) {
+    quiet_since_ = services_.clock.now();
+    is_quiet_since_stored_ = false;
+  }
   if (event.sandbox_state() == v1::SANDBOX_STATE_UNSPECIFIED) {
     event.set_sandbox_state(status_.state);
-  } else if (event.sandbox_state() != status_.state) {
+  } else if (changes_state) {
     status_ = {.state = event.sandbox_state(),
                .changed_at = time,
                .error_code = event.sandbox_phase().error_code(),
@@ -69,6 +87,9 @@ Mutation SandboxJournal::entry(v1::SandboxEvent event) {
 
 void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Show show,
                             Reply reply) {
+  if (!std::exchange(is_quiet_since_stored_, true)) {
+    mutations.emplace_back(change::SetQuietSince{sandbox_id(), quiet_since_});
+  }
   auto committed = [this, status = status_, show = std::move(show),
                     reply = std::move(reply)](Result<Committed> result) {
     if (result) {

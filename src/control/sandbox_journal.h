@@ -40,6 +40,9 @@ class SandboxJournal {
   const v1::SandboxHandle& handle() const { return handle_; }
   const std::shared_ptr<EventFeed>& feed() const { return feed_; }
 
+  // Its latest change of state or end of an exec: from here its time to live is counted.
+  const Moment& quiet_since() const { return quiet_since_; }
+
   // The time of something that happens now; it never goes back, whoever sets the date.
   WallTime now();
   // The event with its sandbox and its time. One without a state of its own gets the sandbox's; one
@@ -58,6 +61,8 @@ class SandboxJournal {
   WallTime created_at_;
   SandboxStatus status_;
   WallTime newest_event_at_{};
+  Moment quiet_since_;
+  bool is_quiet_since_stored_ = true;
   v1::SandboxHandle handle_;
   std::shared_ptr<EventFeed> feed_;
 };

@@ -2,7 +2,6 @@
 // What actors and operations work with. One per daemon; everything in it is of the control thread.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control_loop.h"
+#include "control/deadlines.h"
 #include "control/running_execs.h"
 #include "control/spare_files.h"
 #include "control/start_gate.h"
@@ -19,6 +19,7 @@
 #include "docker/image_pulls.h"
 #include "guestlink/guest_links.h"
 #include "isolation/host_isolation.h"
+#include "model/time_to_live.h"
 #include "store/store.h"
 
 namespace agbox {
@@ -38,8 +39,9 @@ struct Services {
   RunningExecs& execs;
   SpareFiles& spare_files;  // for the output of execs
   TaskGroup& tasks;
-  TaskGroup& calls;                                 // what unbroken() carries on with
-  std::chrono::nanoseconds event_retention_ttl{0};  // 0: for ever
+  TaskGroup& calls;  // what unbroken() carries on with
+  Deadlines& deadlines;
+  TimesToLive ttls;
   // What new sandboxes keep of today's configuration.
   store::v1::CreatedWith created_with;
   bool was_engine_asked = false;               // whether the first try to reach it has ended

@@ -71,7 +71,9 @@ Result<ControlOptions> control_options(const Configuration& configuration,
                         .state_root = configuration.state_root,
                         .guest_program = std::move(guest_program),
                         .address_pool = configuration.address_pool,
-                        .event_retention_ttl = configuration.event_retention_ttl,
+                        .ttls = {.idle = configuration.idle_ttl,
+                                 .cleanup = configuration.cleanup_ttl,
+                                 .history = configuration.event_retention_ttl},
                         .created_with = created_with(configuration)};
 }
 

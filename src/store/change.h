@@ -39,6 +39,12 @@ struct SetOperation {
   OperationUnderWay operation;
 };
 
+// The latest change of its state or end of an exec.
+struct SetQuietSince {
+  std::string sandbox_id;
+  Moment when;
+};
+
 // Refused where another sandbox that is not deleted has it.
 struct SetSubnet {
   std::string sandbox_id;
@@ -84,9 +90,9 @@ struct Purge {
 }  // namespace change
 
 using Mutation = std::variant<change::CreateSandbox, change::AppendEvent, change::SetStatus,
-                              change::SetOperation, change::SetSubnet, change::PutContainer,
-                              change::ForgetContainers, change::CreateExec, change::UpdateExec,
-                              change::MarkDeleted, change::Purge>;
+                              change::SetOperation, change::SetQuietSince, change::SetSubnet,
+                              change::PutContainer, change::ForgetContainers, change::CreateExec,
+                              change::UpdateExec, change::MarkDeleted, change::Purge>;
 
 // Whether a change may wait for room on the disk, or has to be turned away.
 enum class Urgency {

@@ -53,6 +53,7 @@ SqlResult<ChangeWriter> ChangeWriter::prepare(sqlite::Connection& connection, co
       {&sql.set_operation,
        "UPDATE sandbox SET operation = ?, operation_reason = ?, operation_attempts = ?"
        " WHERE sandbox_id = ?"},
+      {&sql.set_quiet_since, "UPDATE sandbox SET quiet_since = ? WHERE sandbox_id = ?"},
       {&sql.set_subnet, "UPDATE sandbox SET subnet = ? WHERE sandbox_id = ?"},
       {&sql.set_deleted, "UPDATE sandbox SET deleted_at = ? WHERE sandbox_id = ?"},
       {&sql.update_exec, "UPDATE exec SET state = ?, ended_at = ?, record = ? WHERE exec_id = ?"},
@@ -167,6 +168,12 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::SetOperation& set, Co
   AGBOX_TRY_VOID(sql_.set_operation.run(static_cast<std::int64_t>(set.operation.operation),
                                         set.operation.reason, std::int64_t{set.operation.attempts},
                                         set.sandbox_id));
+  return expect_sandbox_changed(set.sandbox_id);
+}
+
+ChangeWriter::Step<> ChangeWriter::write_one(const change::SetQuietSince& set, Committed&) {
+  AGBOX_TRY(moment, serialize(encode_moment(set.when)));
+  AGBOX_TRY_VOID(sql_.set_quiet_since.run(Blob{moment}, set.sandbox_id));
   return expect_sandbox_changed(set.sandbox_id);
 }
 

@@ -24,7 +24,8 @@ class ChangeWriter {
     sqlite::Statement reserve_sandbox, reserve_exec;
     sqlite::Statement find_sandbox, find_deleted_sandbox, newest_sequence;
     sqlite::Statement insert_sandbox, insert_origin, insert_event, insert_exec, put_container;
-    sqlite::Statement set_status, set_operation, set_subnet, set_deleted, update_exec;
+    sqlite::Statement set_status, set_operation, set_quiet_since, set_subnet, set_deleted,
+        update_exec;
     sqlite::Statement delete_events, delete_execs, delete_containers, delete_origin, delete_sandbox;
   };
   // A refusal or a failure of the disk, whichever came first.
@@ -40,6 +41,7 @@ class ChangeWriter {
   Step<> write_one(const change::AppendEvent& append, Committed& committed);
   Step<> write_one(const change::SetStatus& set, Committed&);
   Step<> write_one(const change::SetOperation& set, Committed&);
+  Step<> write_one(const change::SetQuietSince& set, Committed&);
   Step<> write_one(const change::SetSubnet& set, Committed&);
   Step<> write_one(const change::PutContainer& put, Committed&);
   Step<> write_one(const change::ForgetContainers& forget, Committed&);

@@ -50,6 +50,14 @@ std::optional<WallTime> decode_time(const google::protobuf::Timestamp& timestamp
   return decode_time(timestamp.seconds() * kNanosecondsPerSecond + timestamp.nanos());
 }
 
+store::v1::Moment encode_moment(const Moment& moment) {
+  store::v1::Moment encoded;
+  encoded.set_wall(encode_time(moment.wall));
+  encoded.set_boot(moment.boot.count());
+  encoded.set_boot_id(moment.boot_id);
+  return encoded;
+}
+
 std::string event_id(std::string_view sandbox_id, std::uint64_t sequence) {
   return std::string(sandbox_id) + "-" + std::to_string(sequence);
 }
@@ -75,6 +83,13 @@ Result<SandboxRecord> decode_sandbox(const SandboxRow& row) {
                       .attempts = static_cast<std::uint32_t>(row.operation_attempts)};
   if (row.subnet) record.subnet = std::string(*row.subnet);
   if (row.deleted_at) record.deleted_at = decode_time(*row.deleted_at);
+  if (row.quiet_since) {
+    store::v1::Moment moment;
+    if (!parse(moment, *row.quiet_since)) return unreadable("quiet_since is not a Moment");
+    record.quiet_since = {.wall = decode_time(moment.wall()),
+                          .boot = BootTime(moment.boot()),
+                          .boot_id = moment.boot_id()};
+  }
   if (!parse(record.spec, row.spec)) return unreadable("spec is not a CreateSpec");
   if (!parse(record.created_with, row.created_with)) {
     return unreadable("configuration is not a CreatedWith");

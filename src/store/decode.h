@@ -25,6 +25,7 @@ struct SandboxRow {
   std::int64_t operation_attempts = 0;
   std::optional<std::string_view> subnet;
   std::optional<std::int64_t> deleted_at;
+  std::optional<std::string_view> quiet_since;
   std::string_view spec;
   std::string_view created_with;
 };
@@ -50,6 +51,8 @@ std::int64_t encode_time(WallTime time);
 WallTime decode_time(std::int64_t nanoseconds);
 // Of an event or an exec; absent where it is out of the range that a WallTime can hold.
 std::optional<WallTime> decode_time(const google::protobuf::Timestamp& timestamp);
+
+store::v1::Moment encode_moment(const Moment& moment);
 
 std::string event_id(std::string_view sandbox_id, std::uint64_t sequence);
 

@@ -12,7 +12,8 @@ using sqlite::Statement;
 
 constexpr std::string_view kSandboxes =
     "SELECT number, sandbox_id, created_at, state, state_changed_at, error_code, error_message,"
-    " operation, operation_reason, operation_attempts, subnet, deleted_at, spec, created_with"
+    " operation, operation_reason, operation_attempts, subnet, deleted_at, spec, created_with,"
+    " quiet_since"
     " FROM sandbox LEFT JOIN sandbox_origin ON sandbox_origin.sandbox = sandbox.number"
     " ORDER BY number";
 
@@ -28,9 +29,11 @@ SandboxRow sandbox_row(const Rows& rows) {
                  .operation_attempts = rows.integer(9),
                  .subnet = {},
                  .deleted_at = rows.optional_integer(11),
+                 .quiet_since = {},
                  .spec = rows.bytes(12),
                  .created_with = rows.bytes(13)};
   if (!rows.is_null(10)) row.subnet = rows.bytes(10);
+  if (!rows.is_null(14)) row.quiet_since = rows.bytes(14);
   return row;
 }
 

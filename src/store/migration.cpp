@@ -27,7 +27,8 @@ Result<> empty_the_log(sqlite::Connection& connection, const std::filesystem::pa
 }  // namespace
 
 MigrationPlan current_migrations() {
-  return {.version = kStoreSchemaVersion, .steps = {}};
+  return {.version = kStoreSchemaVersion,
+          .steps = {{.to_version = 2, .sql = "ALTER TABLE sandbox ADD COLUMN quiet_since BLOB"}}};
 }
 
 Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::path& path,

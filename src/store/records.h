@@ -62,6 +62,8 @@ struct SandboxRecord {
   std::map<std::string, store::v1::Container> containers;  // by name; the primary's is empty
   std::vector<ExecRecord> running_execs;
   std::optional<WallTime> last_exec_ended_at;
+  // The latest change of its state or end of an exec; nothing in records of an older daemon.
+  std::optional<Moment> quiet_since;
   // The newest event. It has as many predecessors as its sequence says.
   std::uint64_t newest_sequence = 0;
   WallTime newest_event_at;

@@ -49,7 +49,9 @@ CREATE TABLE sandbox (
   operation_reason    TEXT NOT NULL,
   operation_attempts  INTEGER NOT NULL,
   subnet              TEXT,
-  deleted_at          INTEGER
+  deleted_at          INTEGER,
+  -- the latest change of its state or end of an exec: from here its time to live is counted
+  quiet_since         BLOB                        -- agbox.store.v1.Moment
 ) STRICT;
 CREATE UNIQUE INDEX sandbox_by_subnet ON sandbox (subnet)
   WHERE subnet IS NOT NULL AND deleted_at IS NULL;

@@ -12,7 +12,7 @@ namespace agbox {
 
 // "agbx": in the header of every store of ours, and of no other program's SQLite file.
 inline constexpr std::uint32_t kStoreApplicationId = 0x61676278;
-inline constexpr std::uint32_t kStoreSchemaVersion = 1;
+inline constexpr std::uint32_t kStoreSchemaVersion = 2;
 
 // Makes all tables of the current schema, the two numbers and the instance's UUID, in an empty
 // database.

@@ -94,6 +94,25 @@ def test_an_image_that_nobody_has_fails_with_the_engines_words(box_daemon):
     assert run_agbox(box_daemon, "sandbox", "delete", "cli-missing").returncode == 0
 
 
+def test_stop_and_resume_wait_and_keep_the_sandbox(box_daemon):
+    created = run_agbox(box_daemon, "sandbox", "create", "--image", IMAGE, "--sandbox-id", "cli-stop")
+    assert created.returncode == 0, created.stderr
+    stopped = run_agbox(box_daemon, "sandbox", "stop", "cli-stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "")
+    assert re.fullmatch(r"Waiting for sandbox cli-stop to be stopped\.\.\.\n"
+                        r"Sandbox stopped in \d+\.\ds\.\n", stopped.stderr)
+    again = run_agbox(box_daemon, "sandbox", "stop", "cli-stop")
+    assert (again.returncode, again.stderr) == (1, "stop sandbox: sandbox cli-stop is not ready\n")
+    resumed = run_agbox(box_daemon, "sandbox", "resume", "cli-stop", "--json")
+    assert re.fullmatch(r"Waiting for sandbox cli-stop to be resumed\.\.\.\n"
+                        r"Sandbox resumed in \d+\.\ds\.\n", resumed.stderr)
+    assert json.loads(resumed.stdout)["sandbox"]["state"] == "SANDBOX_STATE_READY"
+    assert run_agbox(box_daemon, "sandbox", "delete", "cli-stop").returncode == 0
+    types = [event["event_type"] for event in events_of(box_daemon, "cli-stop")]
+    assert types[3:7] == ["SANDBOX_STOP_REQUESTED", "SANDBOX_STOPPED", "SANDBOX_ACCEPTED",
+                          "SANDBOX_READY"]
+
+
 def test_deletes_by_label_what_carries_it_and_nothing_else(box_daemon):
     for name, group in [("cli-one", "x"), ("cli-two", "x"), ("cli-three", "y")]:
         created = run_agbox(box_daemon, "sandbox", "create", "-q", "--image", IMAGE,

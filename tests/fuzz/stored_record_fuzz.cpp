@@ -50,10 +50,13 @@ void decode(unsigned char decoder, Columns columns) {
       row.operation_attempts = columns.integer();
       row.deleted_at = columns.integer();
       row.subnet = columns.bytes();
+      row.quiet_since = columns.bytes();
       row.created_with = columns.bytes();
       row.spec = columns.rest();
       const auto sandbox = decode_sandbox(row);
       AGBOX_CHECK(!sandbox || sandbox->sandbox_id == row.sandbox_id, "another sandbox");
+      if (!sandbox) return;
+      AGBOX_CHECK(time_since(*sandbox->quiet_since, SystemClock().now()).count() >= 0, "to come");
       return;
     }
     case 1: {

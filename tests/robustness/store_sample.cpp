@@ -3,7 +3,7 @@
 // everything. Run once when a schema is new, and commit the file; it is the old store of every
 // later version.
 //
-//   store_sample tests/data/store/schema-1.db
+//   store_sample tests/data/store/schema-2.db
 #include <cstdio>
 #include <filesystem>
 #include <future>
@@ -62,7 +62,8 @@ Change life_of_a_ready_sandbox() {
                  change::SetSubnet{id, "10.201.0.0/28"}, change::PutContainer{id, "", container},
                  event(id, v1::SANDBOX_READY, v1::SANDBOX_STATE_READY, 2),
                  change::SetStatus{id, {v1::SANDBOX_STATE_READY, at(2), "", ""}},
-                 change::SetOperation{id, {}}, ended,
+                 change::SetOperation{id, {}},
+                 change::SetQuietSince{id, {at(4), BootTime(4), "sample-boot"}}, ended,
                  event(id, v1::EXEC_STARTED, v1::SANDBOX_STATE_READY, 3), end,
                  event(id, v1::EXEC_FINISHED, v1::SANDBOX_STATE_READY, 4), running,
                  event(id, v1::EXEC_STARTED, v1::SANDBOX_STATE_READY, 5)}};

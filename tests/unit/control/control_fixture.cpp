@@ -61,7 +61,7 @@ void ControlTest::start() {
                          .state_root = folder_.path() / "state",
                          .guest_program = folder_.path() / "agbox-guest",
                          .address_pool = parse_ipv4_network(address_pool_).value(),
-                         .event_retention_ttl = event_retention_ttl_,
+                         .ttls = ttls_,
                          .created_with = {}};
   options.guest_limits.guest_uid = ::geteuid();
   options.guest_limits.penalty = std::chrono::milliseconds(10);  // guests of tests come back often

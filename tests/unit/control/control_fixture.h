@@ -118,7 +118,7 @@ class ControlTest : public testing::Test {
   Result<> answer_of(const std::function<void(Directory::Reply<void>)>& call);
   std::uint64_t ballast_bytes_ = 4096;
   std::string address_pool_ = "10.99.0.0/24";
-  std::chrono::nanoseconds event_retention_ttl_{0};
+  TimesToLive ttls_;
   std::string exec_output_template_ = "{sandbox_id}/{exec_id}";
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;
 

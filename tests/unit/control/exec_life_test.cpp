@@ -259,7 +259,7 @@ TEST_F(ExecLifeTest, TheTemplateDecidesWhereTheFilesAre) {
 // L26
 TEST_F(ExecLifeTest, WhatExecsWroteGoesWithTheHistory) {
   stop();
-  event_retention_ttl_ = 1h;
+  ttls_.history = 1h;
   start();
   begin_exec("history-1");
   const std::filesystem::path folder = folder_.path() / "execs" / kBox;
@@ -267,11 +267,11 @@ TEST_F(ExecLifeTest, WhatExecsWroteGoesWithTheHistory) {
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
   clock_.advance(59min);
-  directory().retention().purge_due();
+  directory().deadlines().call_due();
   settle();
   EXPECT_TRUE(std::filesystem::exists(exec("history-1").stdout_log_path()));
   clock_.advance(2min);
-  directory().retention().purge_due();
+  directory().deadlines().call_due();
   run_until([&] { return !directory().get(kBox).has_value(); });
   EXPECT_FALSE(std::filesystem::exists(folder));
   EXPECT_EQ(get_exec("history-1").error().reason(), Reason::ExecNotFound);

@@ -87,6 +87,7 @@ TEST_F(AppendTest, MutationsOfUnknownThingsAreRefusedByName) {
                          {{"sandbox_id", "nobody"}});
   EXPECT_EQ(append(event("nobody")).error(), no_sandbox);
   EXPECT_EQ(append(change::SetStatus{"nobody", {}}).error(), no_sandbox);
+  EXPECT_EQ(append(change::SetQuietSince{"nobody", {}}).error(), no_sandbox);
   EXPECT_EQ(append(change::SetOperation{"nobody", {}}).error(), no_sandbox);
   EXPECT_EQ(append(change::SetSubnet{"nobody", "10.0.0.0/28"}).error(), no_sandbox);
   EXPECT_EQ(append(change::PutContainer{"nobody", "", {}}).error(), no_sandbox);

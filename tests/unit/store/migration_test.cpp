@@ -112,6 +112,10 @@ TEST_F(MigrationTest, AStoreOfEverySchemaStillOpens) {
     EXPECT_EQ(ready.containers.at("").start_count(), 1U);
     EXPECT_THAT(ready.running_execs, SizeIs(1));
     EXPECT_EQ(ready.newest_sequence, 5U);
+    const Moment quiet_since{.wall = WallTime(std::chrono::seconds(1'700'000'004)),
+                             .boot = BootTime(4),
+                             .boot_id = "sample-boot"};
+    EXPECT_EQ(ready.quiet_since, version == 1 ? std::optional<Moment>() : quiet_since);
     EXPECT_EQ(events("sample-ready")->events.at(2).event.event_id(), "sample-ready-3");
     EXPECT_TRUE(loaded->sandboxes[1].deleted_at.has_value());
     EXPECT_EQ(append(create("sample-purged")).error().reason(), Reason::SandboxIdAlreadyExists);

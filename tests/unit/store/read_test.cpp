@@ -56,6 +56,7 @@ TEST_F(ReadTest, EverythingIsTheSameAfterARestart) {
               change::SetSubnet{"s-01", "10.201.0.0/28"},
               change::SetOperation{"s-01", {Operation::Stopping, "idle_ttl", 3}},
               change::SetStatus{"s-01", {v1::SANDBOX_STATE_FAILED, later, "CODE", "words"}},
+              change::SetQuietSince{"s-01", {later, BootTime(7), "boot"}},
               event("s-01", v1::SANDBOX_FAILED)}}));
   const auto before = events("s-01");
   ASSERT_TRUE(before.has_value());
@@ -83,6 +84,7 @@ TEST_F(ReadTest, EverythingIsTheSameAfterARestart) {
   EXPECT_EQ(sandbox.operation.attempts, 3U);
   EXPECT_EQ(sandbox.subnet, "10.201.0.0/28");
   EXPECT_EQ(sandbox.deleted_at, std::nullopt);
+  EXPECT_EQ(sandbox.quiet_since, (Moment{.wall = later, .boot = BootTime(7), .boot_id = "boot"}));
   EXPECT_EQ(sandbox.spec.image(), "image-of-s-01");
   EXPECT_EQ(sandbox.created_with.engine_id(), "engine");
   ASSERT_THAT(sandbox.containers, SizeIs(2));
