@@ -31,7 +31,7 @@ IMAGE = "agents-sandbox/bench:local"
 NO_IMAGE = "127.0.0.1:1/agents-sandbox/nowhere:local"
 CONFIG = '[network]\ndns = ["192.0.2.53"]\naddress_pool = "10.240.0.0/16"\n'
 RAW_POOL = "10.241"
-READY, FAILED, DELETED = 2, 3, 6
+READY, FAILED, STOPPED, DELETED = 2, 3, 4, 6
 EXEC_RUNNING, EXEC_FINISHED = 1, 2
 STDOUT = 1
 GUEST = ".agbox-guest"  # the name of its process
@@ -60,15 +60,26 @@ class Sandboxes:
             raise RuntimeError(f"sandbox {name}: {last.sandbox_phase.error_message or last}")
         return Created(name, (ended - began) * 1000, last.sequence)
 
+    def stop(self, created: "Created") -> "Created":
+        request = self._contract.service.StopSandboxRequest(sandbox_id=created.name)
+        return self._move(created, self._stub.StopSandbox, request, STOPPED)
+
+    def resume(self, created: "Created") -> "Created":
+        request = self._contract.service.ResumeSandboxRequest(sandbox_id=created.name)
+        return self._move(created, self._stub.ResumeSandbox, request, READY)
+
     def delete(self, created: "Created") -> float:
         request = self._contract.service.DeleteSandboxRequest(sandbox_id=created.name)
+        return self._move(created, self._stub.DeleteSandbox, request, DELETED).ms
+
+    def _move(self, created: "Created", call, request, state: int) -> "Created":
         began = time.monotonic()
-        self._stub.DeleteSandbox(request, timeout=PATIENCE)
-        last = self._follow(created.name, created.sequence, (DELETED, FAILED))
+        call(request, timeout=PATIENCE)
+        last = self._follow(created.name, created.sequence, (state, FAILED))
         ended = time.monotonic()
-        if last.sandbox_state != DELETED:
+        if last.sandbox_state != state:
             raise RuntimeError(f"sandbox {created.name}: {last.sandbox_phase.error_message}")
-        return (ended - began) * 1000
+        return Created(created.name, (ended - began) * 1000, last.sequence)
 
     def start(self, name: str, *command: str) -> "Started":
         request = self._contract.service.CreateExecRequest(sandbox_id=name, command=command)
@@ -147,6 +158,18 @@ class Raw:
                               json_body=container, timeout=PATIENCE).json()
         self._api.call("POST", f"/containers/{made['Id']}/start", timeout=PATIENCE)
         return Created(name, (time.monotonic() - began) * 1000)
+
+    def stop(self, created: Created) -> Created:
+        """Of a container that ends on SIGTERM."""
+        return self._timed(created, f"/containers/{created.name}/stop?t=5")
+
+    def resume(self, created: Created) -> Created:
+        return self._timed(created, f"/containers/{created.name}/start")
+
+    def _timed(self, created: Created, call: str) -> Created:
+        began = time.monotonic()
+        self._api.call("POST", call, timeout=PATIENCE)
+        return Created(created.name, (time.monotonic() - began) * 1000)
 
     def delete(self, created: Created) -> float:
         name = created.name

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A default sandbox stopped and resumed, beside the same container stopped and started by hand: from
+StopSandbox sent to SANDBOX_STOPPED received, and from ResumeSandbox sent to SANDBOX_READY received."""
+import random
+from pathlib import Path
+
+from engine_world import engine_world
+from row import Goal, Measured, Row
+
+OURS, RAW = "agboxd", "engine API by hand"
+
+
+def measure(build: Path, rounds: int) -> Measured:
+    measured = []
+    with engine_world(build) as world:
+        arms = {OURS: world.sandboxes, RAW: world.raw}
+        boxes = {arm: arms[arm].create() for arm in arms}
+        for _ in range(rounds):
+            results = {}
+            for arm in random.sample(list(arms), len(arms)):
+                stopped = arms[arm].stop(boxes[arm])
+                boxes[arm] = arms[arm].resume(stopped)
+                results[arm] = {"stop_ms": stopped.ms, "resume_ms": boxes[arm].ms}
+            measured.append(results)
+        for arm, box in boxes.items():
+            arms[arm].delete(box)
+    return Measured(measured)
+
+
+ROW = Row(
+    name="stop",
+    title="one sandbox stopped and resumed, beside the engine's stop and start",
+    default_rounds=30,
+    measure=measure,
+    # By hand it ends when the engine says "started"; ours then hears from the guest, has the user
+    # agbox run a program and runs the entrypoint.
+    goals=(Goal("stop_ms", OURS, RAW, at_most=1.3), Goal("resume_ms", OURS, RAW, at_most=1.2)),
+)
