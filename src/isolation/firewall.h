@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The firewall of one instance's sandboxes: holds what is wanted, puts it into the kernel and
+// compares. Two copies of every table: docs/decisions/0030-two-tables.md says why. Every call
+// blocks for about a millisecond and is for one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "isolation/packet_filter.h"
+#include "isolation/ruleset.h"
+
+namespace agbox {
+
+struct FirewallOptions {
+  std::string instance_id;
+  Ipv4Network address_pool;
+};
+
+class Firewall {
+ public:
+  static Result<Firewall> open(FirewallOptions options);
+
+  // Puts both copies in place of whatever is there, in one transaction, and reads them back. They
+  // stay in the kernel when this object goes; the owned ones where the kernel knows how.
+  Result<> load(const HostNetwork& host);
+
+  // Both copies with what the host has become. Nothing happens where nothing changed.
+  Result<> follow(const HostNetwork& host);
+
+  // Whether the kernel shows exactly what is wanted; the error says what is different.
+  Result<> verify();
+
+  // Puts back what is different; the answer says what it was, and is nothing where all is well.
+  Result<std::optional<std::string>> repair();
+
+  // Takes both copies away: for a daemon that ends and has no sandbox left.
+  Result<> remove();
+
+  const HostNetwork& host() const { return host_; }
+  // Of every table, to tell its changes from others'.
+  std::vector<nft::TableName> table_names() const;
+  std::uint32_t port_id() const { return filter_.port_id(); }
+
+ private:
+  Firewall(FirewallOptions options, nft::PacketFilter filter);
+  void want(const HostNetwork& host);
+  // These tables instead of those with their names.
+  Result<> replace(const std::vector<nft::Table>& tables);
+  std::vector<nft::Table> all_tables() const;
+
+  FirewallOptions options_;
+  nft::PacketFilter filter_;
+  bool kernel_has_persist_ = true;  // until it says otherwise
+  HostNetwork host_;
+  bool follows_ = false;  // the kernel has taken host_
+  Ruleset wanted_;
+};
+
+}  // namespace agbox

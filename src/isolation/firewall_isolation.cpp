@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/firewall_isolation.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "base/check.h"
+
+namespace agbox {
+namespace {
+
+template <class T>
+boost::asio::awaitable<T> run_on(boost::asio::any_io_executor executor,
+                                 boost::asio::awaitable<T> work) {
+  co_return co_await boost::asio::co_spawn(executor, std::move(work), boost::asio::use_awaitable);
+}
+
+std::unexpected<Error> firewall_not_started() {
+  return fail(Reason::Internal, "the firewall of the sandboxes is not loaded yet");
+}
+
+}  // namespace
+
+FirewallIsolation::FirewallIsolation(boost::asio::any_io_executor home,
+                                     boost::asio::any_io_executor worker, FirewallOptions options,
+                                     Logger log)
+    : home_(std::move(home)),
+      worker_(std::move(worker)),
+      options_(std::move(options)),
+      log_(std::move(log)) {}
+
+FirewallIsolation::~FirewallIsolation() {
+  AGBOX_CHECK(!monitor_, "stop() before destruction");
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::start(std::vector<Ipv4Address> resolvers) {
+  auto outcome = co_await run_on(worker_, start_there(std::move(resolvers)));
+  started_ = outcome.has_value();
+  co_return outcome;
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers(
+    std::vector<Ipv4Address> resolvers) {
+  co_return co_await run_on(worker_, set_resolvers_there(std::move(resolvers)));
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
+  started_ = false;
+  co_return co_await run_on(worker_, stop_there(remove_rules));
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::prove(std::string bridge_name) {
+  co_return co_await run_on(worker_, prove_there(std::move(bridge_name)));
+}
+
+std::string FirewallIsolation::shortcoming() const {
+  return started_ ? health_->shortcoming : firewall_not_started().error().message();
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::start_there(
+    std::vector<Ipv4Address> resolvers) {
+  const auto report = [home = home_, weak = std::weak_ptr(health_)](const FirewallHealth& health) {
+    boost::asio::post(home, [weak, health] {
+      if (const auto kept = weak.lock()) *kept = health;
+    });
+  };
+  AGBOX_CO_TRY(monitor,
+               FirewallMonitor::start(worker_, options_, std::move(resolvers), report, log_));
+  monitor_ = std::move(monitor);
+  co_return Result<>{};
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::stop_there(bool remove_rules) {
+  if (!monitor_) co_return Result<>{};
+  co_await monitor_->stop();
+  const auto monitor = std::move(monitor_);
+  if (remove_rules) co_return monitor->remove_rules();
+  co_return Result<>{};
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::prove_there(std::string bridge_name) {
+  if (!monitor_) co_return firewall_not_started();
+  co_return monitor_->prove(bridge_name);
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers_there(
+    std::vector<Ipv4Address> resolvers) {
+  if (!monitor_) co_return firewall_not_started();
+  co_return monitor_->set_resolvers(std::move(resolvers));
+}
+
+}  // namespace agbox

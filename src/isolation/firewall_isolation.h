@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The isolation that the daemon relies on: the firewall with its monitor, on a thread of its own,
+// as the control thread sees it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "isolation/firewall_monitor.h"
+#include "isolation/host_isolation.h"
+
+namespace agbox {
+
+class FirewallIsolation final : public HostIsolation {
+ public:
+  // Everything public is for the thread of `home`; the firewall's work is done on `worker`, which
+  // ends after stop().
+  FirewallIsolation(boost::asio::any_io_executor home, boost::asio::any_io_executor worker,
+                    FirewallOptions options, Logger log);
+  ~FirewallIsolation() override;
+
+  // Loads the rules and reads them back; before any network of a sandbox is made.
+  boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers);
+  boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers);
+  // The rules stay, unless they are of no use to anybody any more.
+  boost::asio::awaitable<Result<>> stop(bool remove_rules);
+
+  // That the rules are in the kernel and are for this bridge.
+  boost::asio::awaitable<Result<>> prove(std::string bridge_name) override;
+  std::string shortcoming() const override;
+  const FirewallHealth& health() const { return *health_; }
+
+ private:
+  boost::asio::awaitable<Result<>> start_there(std::vector<Ipv4Address> resolvers);
+  boost::asio::awaitable<Result<>> stop_there(bool remove_rules);
+  boost::asio::awaitable<Result<>> prove_there(std::string bridge_name);
+  boost::asio::awaitable<Result<>> set_resolvers_there(std::vector<Ipv4Address> resolvers);
+
+  boost::asio::any_io_executor home_;
+  boost::asio::any_io_executor worker_;
+  FirewallOptions options_;
+  Logger log_;
+  bool started_ = false;
+  // Of the home thread. A report may be on its way when this object goes, so it knows it weakly.
+  std::shared_ptr<FirewallHealth> health_ = std::make_shared<FirewallHealth>();
+  std::unique_ptr<FirewallMonitor> monitor_;  // of the worker thread
+};
+
+}  // namespace agbox

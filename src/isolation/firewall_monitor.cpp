@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/firewall_monitor.h"
+
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "async/await.h"
+#include "async/cancellation.h"
+#include "isolation/netfilter.h"
+#include "isolation/netlink_attributes.h"
+#include "isolation/sandbox_proof.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A stranger who removes our table whenever it comes back must not cost a core; the owned copy
+// filters all the time.
+constexpr milliseconds kAfterRepair{50};
+// Links and addresses come and go in bursts when containers start.
+constexpr milliseconds kAfterRouteChange{20};
+// Until the next try where the kernel refused the last one.
+constexpr milliseconds kAfterFailure{1000};
+
+constexpr std::uint32_t group_bit(unsigned group) {
+  return 1U << (group - 1);
+}
+constexpr std::uint32_t kTableGroups = group_bit(NFNLGRP_NFTABLES);
+// The links too: with a link its routes go, and nobody tells of those.
+constexpr std::uint32_t kRouteGroups = group_bit(RTNLGRP_LINK) | group_bit(RTNLGRP_IPV4_IFADDR) |
+                                       group_bit(RTNLGRP_IPV4_ROUTE) | group_bit(RTNLGRP_IPV4_RULE);
+
+std::unexpected<Error> cannot_listen(const std::string& to_what, const KernelError& error) {
+  return fail(Reason::Internal, nft::explain_refusal("listen to " + to_what, error));
+}
+
+// Tables, chains, rules, sets and elements all name their table in the first attribute.
+std::string table_of_event(const nlmsghdr* event) {
+  std::string name;
+  for_each_attribute(event, sizeof(nfgenmsg), [&](const nlattr* attribute) {
+    const bool is_name = mnl_attr_get_type(attribute) == NFTA_TABLE_NAME &&
+                         mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) == 0;
+    if (is_name) name = mnl_attr_get_str(attribute);
+  });
+  return name;
+}
+
+}  // namespace
+
+FirewallMonitor::FirewallMonitor(boost::asio::any_io_executor executor, FirewallOptions options,
+                                 Firewall firewall, RoutingReader routing,
+                                 NetlinkSubscription table_events, NetlinkSubscription route_events,
+                                 OnHealth on_health, Logger log)
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      our_bridges_(bridge_prefix(options_.instance_id)),
+      firewall_(std::move(firewall)),
+      our_tables_(firewall_.table_names()),
+      routing_(std::move(routing)),
+      table_events_(std::move(table_events)),
+      route_events_(std::move(route_events)),
+      on_health_(std::move(on_health)),
+      log_(std::move(log)),
+      tasks_(executor_) {}
+
+Result<std::unique_ptr<FirewallMonitor>> FirewallMonitor::start(
+    boost::asio::any_io_executor executor, FirewallOptions options,
+    std::vector<Ipv4Address> resolvers, OnHealth on_health, Logger log) {
+  AGBOX_TRY(firewall, Firewall::open(options));
+  AGBOX_TRY(routing, RoutingReader::open());
+  auto table_events = NetlinkSubscription::open(executor, NETLINK_NETFILTER, kTableGroups);
+  if (!table_events) return cannot_listen("changes of nftables", table_events.error());
+  auto route_events = NetlinkSubscription::open(executor, NETLINK_ROUTE, kRouteGroups);
+  if (!route_events) return cannot_listen("changes of routes", route_events.error());
+  std::unique_ptr<FirewallMonitor> monitor(new FirewallMonitor(
+      std::move(executor), std::move(options), std::move(firewall), std::move(routing),
+      std::move(*table_events), std::move(*route_events), std::move(on_health), std::move(log)));
+  monitor->resolvers_ = std::move(resolvers);
+  AGBOX_TRY(host, monitor->look_at_host());
+  AGBOX_TRY_VOID(monitor->firewall_.load(host));
+  monitor->tasks_.spawn("watch the firewall", monitor->watch_tables());
+  monitor->tasks_.spawn("watch the routes", monitor->watch_routes());
+  return monitor;
+}
+
+boost::asio::awaitable<void> FirewallMonitor::stop() {
+  tasks_.cancel();
+  co_await tasks_.join();
+}
+
+Result<> FirewallMonitor::set_resolvers(std::vector<Ipv4Address> resolvers) {
+  resolvers_ = std::move(resolvers);
+  return follow_routes();
+}
+
+Result<> FirewallMonitor::prove(const std::string& bridge_name) {
+  AGBOX_TRY(routing, routing_.read());
+  AGBOX_TRY_VOID(check_bridge({.prefix = our_bridges_, .address_pool = options_.address_pool},
+                              look_at_bridge(bridge_name, routing)));
+  return firewall_.verify();
+}
+
+boost::asio::awaitable<void> FirewallMonitor::watch_tables() {
+  while (!co_await is_cancelled()) {
+    if (!co_await table_events_.wait()) co_return;
+    if (!take_table_events()) continue;
+    const std::uint64_t repairs_before = health_.repairs;
+    while (!repair()) {
+      co_await pause(kAfterFailure);
+      if (co_await is_cancelled()) co_return;
+    }
+    if (health_.repairs != repairs_before) co_await pause(kAfterRepair);
+  }
+}
+
+boost::asio::awaitable<void> FirewallMonitor::watch_routes() {
+  while (!co_await is_cancelled()) {
+    if (!co_await route_events_.wait()) co_return;
+    // Whatever it was, also what the kernel had to drop: the lists are read anew.
+    static_cast<void>(route_events_.drain([](const nlmsghdr*) {}));
+    while (!follow_routes()) {
+      co_await pause(kAfterFailure);
+      if (co_await is_cancelled()) co_return;
+    }
+    co_await pause(kAfterRouteChange);
+  }
+}
+
+bool FirewallMonitor::take_table_events() {
+  bool concerns_us = false;
+  stranger_ = {};
+  const bool complete =
+      table_events_.drain([&](const nlmsghdr* event) { take_table_event(event, concerns_us); });
+  // What the kernel had to drop may have been about us.
+  return concerns_us || !complete;
+}
+
+void FirewallMonitor::take_table_event(const nlmsghdr* event, bool& concerns_us) {
+  const bool is_nftables = event->nlmsg_type >> 8 == NFNL_SUBSYS_NFTABLES;
+  if (!is_nftables || event->nlmsg_pid == firewall_.port_id()) return;
+  if (mnl_nlmsg_get_payload_len(event) < sizeof(nfgenmsg)) return;
+  if ((event->nlmsg_type & 0xFF) == NFT_MSG_NEWGEN) {  // ends a transaction: by whom
+    if (!concerns_us || stranger_.pid != 0) return;
+    for_each_attribute(event, sizeof(nfgenmsg), [&](const nlattr* attribute) {
+      const std::uint16_t type = mnl_attr_get_type(attribute);
+      if (type == NFTA_GEN_PROC_PID && mnl_attr_validate(attribute, MNL_TYPE_U32) == 0) {
+        stranger_.pid = ntohl(mnl_attr_get_u32(attribute));
+      }
+      if (type == NFTA_GEN_PROC_NAME && mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) == 0) {
+        stranger_.program = mnl_attr_get_str(attribute);
+      }
+    });
+    return;
+  }
+  const auto* header = static_cast<const nfgenmsg*>(mnl_nlmsg_get_payload(event));
+  const nft::TableName table{.family = header->nfgen_family, .name = table_of_event(event)};
+  if (std::ranges::find(our_tables_, table) != our_tables_.end()) concerns_us = true;
+}
+
+Result<> FirewallMonitor::repair() {
+  const auto repaired = firewall_.repair();
+  if (!repaired) {
+    log_.error("the firewall of the sandboxes cannot be put back",
+               {{"error", repaired.error().message()}});
+    set_problem(table_problem_, repaired.error().message());
+    return std::unexpected(repaired.error());
+  }
+  if (*repaired) {
+    ++health_.repairs;
+    health_.last_repair = **repaired + ", changed by " +
+                          (stranger_.pid == 0 ? std::string("an unknown process")
+                                              : "'" + stranger_.program + "' (pid " +
+                                                    std::to_string(stranger_.pid) + ")");
+    log_.warn("the firewall of the sandboxes was changed and is put back",
+              {{"difference", **repaired},
+               {"program", stranger_.program},
+               {"pid", stranger_.pid},
+               {"repairs", health_.repairs}});
+    on_health_(health_);
+  }
+  set_problem(table_problem_, {});
+  return {};
+}
+
+Result<> FirewallMonitor::follow_routes() {
+  const HostNetwork before = firewall_.host();
+  const auto host = look_at_host();
+  const auto followed = host ? firewall_.follow(*host) : std::unexpected(host.error());
+  if (!followed) {
+    log_.error("the firewall of the sandboxes does not know this host's networks any more",
+               {{"error", followed.error().message()}});
+    set_problem(route_problem_, followed.error().message());
+    return followed;
+  }
+  set_problem(route_problem_, {});
+  if (firewall_.host() != before) {
+    log_.info("the firewall follows this host's networks",
+              {{"uplinks", firewall_.host().uplinks.size()},
+               {"on_link", firewall_.host().on_link.size()},
+               {"resolvers", firewall_.host().resolvers.size()}});
+  }
+  return {};
+}
+
+Result<HostNetwork> FirewallMonitor::look_at_host() {
+  AGBOX_TRY(routing, routing_.read());
+  return HostNetwork{.uplinks = uplinks_of(routing, our_bridges_),
+                     .on_link = on_link_networks_of(routing, our_bridges_),
+                     .resolvers = resolvers_};
+}
+
+boost::asio::awaitable<void> FirewallMonitor::pause(milliseconds duration) {
+  boost::asio::steady_timer timer(executor_, duration);
+  co_await timer.async_wait(kAwait);
+}
+
+void FirewallMonitor::set_problem(std::string& which, std::string problem) {
+  which = std::move(problem);
+  const std::string& first = table_problem_.empty() ? route_problem_ : table_problem_;
+  if (first == health_.shortcoming) return;
+  health_.shortcoming = first;
+  on_health_(health_);
+}
+
+}  // namespace agbox

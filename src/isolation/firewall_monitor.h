@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the firewall true while the daemon lives: the kernel tells of every change to our tables,
+// and they are put back; it tells of routes, addresses and links, and the sets follow them. Nothing
+// is looked at without a reason.
+//
+// All of it runs on one executor. Calls to the kernel take about a millisecond each, so that
+// executor's thread should not be one that others wait for.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "async/task_group.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "isolation/firewall.h"
+#include "isolation/netlink_subscription.h"
+#include "isolation/routing.h"
+
+namespace agbox {
+
+struct FirewallHealth {
+  // One sentence while something is wrong; empty where the kernel has what is wanted.
+  std::string shortcoming;
+  // How often a stranger's change was undone since the start, and the last time in one sentence.
+  std::uint64_t repairs = 0;
+  std::string last_repair;
+};
+
+class FirewallMonitor {
+ public:
+  using OnHealth = std::function<void(const FirewallHealth&)>;
+
+  // Listens first, then loads the rules: nothing that happens in between is missed. Fails where the
+  // rules are not in place at the end.
+  static Result<std::unique_ptr<FirewallMonitor>> start(boost::asio::any_io_executor executor,
+                                                        FirewallOptions options,
+                                                        std::vector<Ipv4Address> resolvers,
+                                                        OnHealth on_health, Logger log);
+
+  // The rules stay as they are.
+  boost::asio::awaitable<void> stop();
+
+  // The resolvers that sandboxes use have changed.
+  Result<> set_resolvers(std::vector<Ipv4Address> resolvers);
+
+  // Whether, at this moment, the rules are in the kernel and are for this bridge.
+  Result<> prove(const std::string& bridge_name);
+
+  // For a daemon that ends and has no sandbox left; after stop().
+  Result<> remove_rules() { return firewall_.remove(); }
+
+ private:
+  // Who changed the firewall, as the kernel tells it.
+  struct Stranger {
+    std::uint32_t pid = 0;
+    std::string program;
+  };
+
+  FirewallMonitor(boost::asio::any_io_executor executor, FirewallOptions options, Firewall firewall,
+                  RoutingReader routing, NetlinkSubscription table_events,
+                  NetlinkSubscription route_events, OnHealth on_health, Logger log);
+
+  boost::asio::awaitable<void> watch_tables();
+  boost::asio::awaitable<void> watch_routes();
+  // Whether something may have happened to our tables.
+  bool take_table_events();
+  void take_table_event(const nlmsghdr* event, bool& concerns_us);
+  Result<> repair();
+  Result<> follow_routes();
+  Result<HostNetwork> look_at_host();
+  boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
+  // Empty: it is over.
+  void set_problem(std::string& which, std::string problem);
+
+  boost::asio::any_io_executor executor_;
+  FirewallOptions options_;
+  std::string our_bridges_;
+  Firewall firewall_;
+  std::vector<nft::TableName> our_tables_;
+  RoutingReader routing_;
+  NetlinkSubscription table_events_;
+  NetlinkSubscription route_events_;
+  OnHealth on_health_;
+  Logger log_;
+  std::vector<Ipv4Address> resolvers_;
+  Stranger stranger_;
+  std::string table_problem_;
+  std::string route_problem_;
+  FirewallHealth health_;
+  TaskGroup tasks_;
+};
+
+}  // namespace agbox

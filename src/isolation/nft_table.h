@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of the kernel's packet filter as a value: what we want and what the kernel shows are both
+// one of these, so that they can be compared. Numbers are the kernel's own
+// (linux/netfilter/nf_tables.h). Nothing here talks to anybody.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace agbox::nft {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// The steps of a rule. One register is enough for all of our rules, so none of them names it: what
+// loads, loads into it, and what tests, tests it and leaves the rule where the test fails.
+struct LoadMeta {
+  std::uint32_t key = 0;  // NFT_META_…
+  bool operator==(const LoadMeta&) const = default;
+};
+struct LoadPayload {
+  std::uint32_t base = 0;  // NFT_PAYLOAD_…
+  std::uint32_t offset = 0;
+  std::uint32_t length = 0;
+  bool operator==(const LoadPayload&) const = default;
+};
+struct LoadConnection {
+  std::uint32_t key = 0;  // NFT_CT_…
+  std::optional<std::uint8_t> direction;
+  bool operator==(const LoadConnection&) const = default;
+};
+struct LoadRoute {
+  std::uint32_t result = 0;  // NFT_FIB_RESULT_…
+  std::uint32_t flags = 0;   // NFTA_FIB_F_…
+  bool operator==(const LoadRoute&) const = default;
+};
+struct Mask {
+  Bytes bits;
+  bool operator==(const Mask&) const = default;
+};
+struct Compare {
+  bool equal = true;
+  Bytes value;
+  bool operator==(const Compare&) const = default;
+};
+struct Lookup {
+  std::string set;
+  bool contained = true;
+  bool operator==(const Lookup&) const = default;
+};
+// Goes on where the register's key, as an element of the set, has more connections than this.
+struct OverBudget {
+  std::string set;
+  std::uint32_t connections = 0;
+  bool operator==(const OverBudget&) const = default;
+};
+struct Count {  // its numbers change by themselves and belong to no comparison
+  bool operator==(const Count&) const = default;
+};
+struct Reject {
+  std::uint32_t type = 0;  // NFT_REJECT_…
+  std::uint8_t code = 0;
+  bool operator==(const Reject&) const = default;
+};
+struct Verdict {
+  std::int32_t code = 0;  // NF_… or NFT_…
+  std::string chain;      // of a jump or goto
+  bool operator==(const Verdict&) const = default;
+};
+// A step that the kernel shows and that none of ours can be.
+struct Foreign {
+  std::string what;
+  bool operator==(const Foreign&) const = default;
+};
+
+using Step = std::variant<LoadMeta, LoadPayload, LoadConnection, LoadRoute, Mask, Compare, Lookup,
+                          OverBudget, Count, Reject, Verdict, Foreign>;
+using Rule = std::vector<Step>;
+
+struct Hook {
+  std::string type = "filter";
+  std::uint32_t number = 0;  // NF_INET_… or NF_ARP_…
+  std::int32_t priority = 0;
+  std::uint32_t policy = 1;  // NF_ACCEPT
+  bool operator==(const Hook&) const = default;
+};
+
+struct Chain {
+  std::string name;
+  std::optional<Hook> hook;  // without one it is only jumped to
+  std::vector<Rule> rules;
+  bool operator==(const Chain&) const = default;
+};
+
+struct Element {
+  Bytes key;
+  bool ends_interval = false;  // the first key after an interval
+  auto operator<=>(const Element&) const = default;
+};
+
+struct Set {
+  std::string name;
+  std::uint32_t key_type = 0;  // nft's number for the type, which is only for whoever lists it
+  std::uint32_t key_length = 0;
+  std::uint32_t flags = 0;  // NFT_SET_…
+  std::uint32_t size = 0;   // 0: no limit
+  bool holds_text = false;  // also for whoever lists it: nft turns the bytes of numbers around
+  std::vector<Element> elements;
+  bool operator==(const Set&) const = default;
+};
+
+struct TableName {
+  std::uint8_t family = 0;  // NFPROTO_…
+  std::string name;
+  std::string text() const;  // as `nft` takes it: inet agents_sandbox_0a0b0c0d
+  auto operator<=>(const TableName&) const = default;
+};
+
+// The owner is the socket that made the table: nobody else can change it. `persist` keeps the table
+// when the socket closes; kernels before 6.9 do not know it, and neither do their headers.
+inline constexpr std::uint32_t kTableOwner = 2;
+inline constexpr std::uint32_t kTablePersist = 4;
+
+struct Table {
+  TableName name;
+  std::uint32_t flags = 0;
+  std::vector<Set> sets;
+  std::vector<Chain> chains;
+  bool operator==(const Table&) const = default;
+};
+
+}  // namespace agbox::nft

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel's packet filter of the network namespace that we are in: applies transactions and
+// reads tables back. Touches only tables that it is asked for. What it makes with an owner is owned
+// by this object, and by nobody when it is gone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "isolation/netlink_socket.h"
+#include "isolation/nft_batch.h"
+#include "isolation/nft_table.h"
+
+namespace agbox::nft {
+
+// Why a transaction was refused: the sentence, and what a program needs to try something else.
+struct Refusal {
+  Error error;
+  int number = 0;    // errno
+  std::string what;  // the refused part, as Batch::what() says it
+};
+
+class PacketFilter {
+ public:
+  static Result<PacketFilter> open();
+
+  // Changes that this object made carry this number where the kernel tells of them.
+  std::uint32_t port_id() const { return socket_.port_id(); }
+
+  // All of it or nothing.
+  std::expected<void, Refusal> apply(Batch& batch);
+
+  // Those of the named tables that exist, as they were at one moment.
+  Result<std::vector<Table>> read(std::span<const TableName> names);
+  // Which of them exist.
+  Result<std::vector<TableName>> existing(std::span<const TableName> names);
+
+ private:
+  explicit PacketFilter(NetlinkSocket socket) : socket_(std::move(socket)) {}
+  KernelResult<std::uint32_t> generation();
+  KernelResult<std::vector<Table>> read_once(std::span<const TableName> names);
+  KernelResult<std::vector<Table>> read_headers(std::span<const TableName> names);
+  KernelResult<> read_chains(Table& table);
+  KernelResult<> read_rules(Table& table);
+  KernelResult<> read_sets(Table& table);
+  KernelResult<> read_elements(const TableName& table, Set& set);
+
+  NetlinkSocket socket_;
+};
+
+// One sentence: what we tried, what the kernel said, what helps. `what` is empty for the
+// transaction as such.
+std::string explain_refusal(const std::string& what, const KernelError& error);
+
+}  // namespace agbox::nft

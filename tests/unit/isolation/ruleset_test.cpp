@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/ruleset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "isolation/netfilter.h"
+#include "isolation/nft_steps.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr char kInstance[] = "0a0b0c0d-1111-4222-8333-444455556666";
+
+RulesetOptions some_options() {
+  return {.instance_id = kInstance,
+          .address_pool = parse_ipv4_network("10.213.0.0/16").value(),
+          .persist = true};
+}
+
+Ruleset some_ruleset(const HostNetwork& host = {}) {
+  return make_ruleset(some_options(), host);
+}
+
+const nft::Set& set_named(const nft::Table& table, const std::string& name) {
+  return *std::ranges::find(table.sets, name, &nft::Set::name);
+}
+
+std::vector<std::string> shown(const nft::Set& set) {
+  std::vector<std::string> texts;
+  for (const nft::Element& element : set.elements) {
+    std::uint32_t value = 0;
+    for (const std::uint8_t byte : element.key) value = value << 8 | byte;
+    texts.push_back((element.ends_interval ? "before " : "") + Ipv4Address{value}.text());
+  }
+  return texts;
+}
+
+TEST(Ruleset, TablesAreNamedAfterTheInstance) {
+  const Ruleset ruleset = some_ruleset();
+  EXPECT_EQ(ruleset.plain[0].name.text(), "inet agents_sandbox_0a0b0c0d");
+  EXPECT_EQ(ruleset.plain[1].name.text(), "arp agents_sandbox_0a0b0c0d");
+  EXPECT_EQ(ruleset.owned[0].name.text(), "inet agents_sandbox_0a0b0c0d_owned");
+  EXPECT_EQ(ruleset.owned[1].name.text(), "arp agents_sandbox_0a0b0c0d_owned");
+}
+
+// Whoever is not one of our sandboxes must not notice us: each chain that packets enter tells our
+// bridges from all others, in the first rule or in every one.
+TEST(Ruleset, EveryHookedChainBeginsWithTheBridges) {
+  const std::string prefix = bridge_prefix(kInstance);
+  const nft::Bytes bytes(prefix.begin(), prefix.end());
+  for (const nft::Table& table : some_ruleset().plain) {
+    for (const nft::Chain& chain : table.chains) {
+      if (!chain.hook) continue;
+      EXPECT_EQ(chain.hook->policy, static_cast<std::uint32_t>(NF_ACCEPT)) << chain.name;
+      ASSERT_GE(chain.rules.front().size(), 2U) << chain.name;
+      const auto* compare = std::get_if<nft::Compare>(&chain.rules.front()[1]);
+      ASSERT_NE(compare, nullptr) << chain.name;
+      EXPECT_EQ(compare->value, bytes) << chain.name;
+    }
+  }
+}
+
+TEST(Ruleset, TheOwnedCopyHasTheSameRulesButForTheBudget) {
+  Ruleset ruleset = some_ruleset();
+  nft::Table& plain = ruleset.plain[0];
+  const nft::Table& owned = ruleset.owned[0];
+  std::erase_if(plain.sets, [](const nft::Set& set) { return set.name == "budget"; });
+  for (nft::Chain& chain : plain.chains) {
+    std::erase_if(chain.rules, [](const nft::Rule& rule) {
+      return std::ranges::any_of(rule, [](const nft::Step& step) {
+        return std::holds_alternative<nft::OverBudget>(step);
+      });
+    });
+  }
+  EXPECT_EQ(plain.sets, owned.sets);
+  EXPECT_EQ(plain.chains, owned.chains);
+  EXPECT_EQ(ruleset.plain[1].chains, ruleset.owned[1].chains);
+  EXPECT_EQ(plain.flags, 0U);
+  EXPECT_EQ(owned.flags, nft::kTableOwner | nft::kTablePersist);
+}
+
+TEST(Ruleset, EveryLookupAndJumpFindsItsTarget) {
+  const Ruleset ruleset = some_ruleset();
+  for (const nft::Table& table : {ruleset.plain[0], ruleset.owned[0]}) {
+    for (const nft::Chain& chain : table.chains) {
+      for (const nft::Rule& rule : chain.rules) {
+        for (const nft::Step& step : rule) {
+          if (const auto* lookup = std::get_if<nft::Lookup>(&step)) {
+            EXPECT_NE(std::ranges::find(table.sets, lookup->set, &nft::Set::name),
+                      table.sets.end());
+          }
+          const auto* verdict = std::get_if<nft::Verdict>(&step);
+          if (verdict == nullptr || verdict->chain.empty()) continue;
+          EXPECT_NE(std::ranges::find(table.chains, verdict->chain, &nft::Chain::name),
+                    table.chains.end());
+        }
+      }
+    }
+  }
+}
+
+TEST(Ruleset, NetworksThatOverlapOrTouchAreOneInterval) {
+  HostNetwork host;
+  for (const char* text : {"203.0.113.0/24", "198.51.100.128/25", "198.51.100.0/24",
+                           "203.0.112.0/24", "203.0.113.64/26"}) {
+    host.on_link.push_back(parse_ipv4_network(text).value());
+  }
+  const Ruleset ruleset = some_ruleset(host);
+  EXPECT_THAT(
+      shown(set_named(ruleset.plain[0], "onlink")),
+      ElementsAre("198.51.100.0", "before 198.51.101.0", "203.0.112.0", "before 203.0.114.0"));
+}
+
+TEST(Ruleset, AnIntervalToTheLastAddressHasNoEnd) {
+  const Ruleset ruleset = some_ruleset();
+  EXPECT_EQ(shown(set_named(ruleset.plain[0], "blocked")).back(), "224.0.0.0");
+}
+
+TEST(Ruleset, ElementsAreThereOnce) {
+  HostNetwork host;
+  host.uplinks = {"lan0", "wan0", "lan0"};
+  host.resolvers = {parse_ipv4_address("9.9.9.9").value(), parse_ipv4_address("9.9.9.9").value()};
+  const Ruleset ruleset = some_ruleset(host);
+  EXPECT_EQ(set_named(ruleset.owned[0], "uplinks").elements.size(), 2U);
+  EXPECT_THAT(shown(set_named(ruleset.owned[0], "resolvers")), ElementsAre("9.9.9.9"));
+  EXPECT_THAT(set_named(ruleset.owned[0], "onlink").elements, IsEmpty());
+}
+
+TEST(Ruleset, EveryStepComesBackFromItsExpression) {
+  for (const nft::Table& table : some_ruleset().plain) {
+    for (const nft::Chain& chain : table.chains) {
+      for (const nft::Rule& rule : chain.rules) {
+        for (const nft::Step& step : rule) {
+          EXPECT_EQ(nft::decode_step(nft::encode_step(step).get()), step) << chain.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Ruleset, AStepThatIsNotOursIsForeign) {
+  const auto expression = nft::make_expression_object("masq");
+  EXPECT_EQ(nft::decode_step(expression.get()), nft::Step(nft::Foreign{"masq"}));
+}
+
+}  // namespace
+}  // namespace agbox

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/table_difference.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "isolation/netfilter.h"
+#include "isolation/ruleset.h"
+
+namespace agbox {
+namespace {
+
+nft::Table some_table() {
+  HostNetwork host;
+  host.uplinks = {"lan0", "wan0"};
+  return make_ruleset({.instance_id = "0a0b0c0d",
+                       .address_pool = parse_ipv4_network("10.213.0.0/16").value()},
+                      host)
+      .plain[0];
+}
+
+template <class Part>
+Part& named(std::vector<Part>& parts, const std::string& name) {
+  return *std::ranges::find(parts, name, &Part::name);
+}
+
+std::string changed_by(const std::function<void(nft::Table&)>& change) {
+  nft::Table seen = some_table();
+  change(seen);
+  return nft::difference(some_table(), seen).value_or("the same");
+}
+
+constexpr char kTable[] = "table inet agents_sandbox_0a0b0c0d: ";
+
+TEST(TableDifference, OrderOfNamedThingsDoesNotCount) {
+  EXPECT_EQ(changed_by([](nft::Table& seen) {
+              std::ranges::reverse(seen.chains);
+              std::ranges::reverse(seen.sets);
+              std::ranges::reverse(named(seen.sets, "uplinks").elements);
+            }),
+            "the same");
+}
+
+TEST(TableDifference, WhatRulesPutIntoSetsDoesNotCount) {
+  EXPECT_EQ(changed_by([](nft::Table& seen) {
+              named(seen.sets, "budget").elements.push_back({.key = nft::Bytes(16)});
+            }),
+            "the same");
+}
+
+TEST(TableDifference, EveryOtherChangeIsNamed) {
+  EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "input").rules.pop_back(); }),
+            std::string(kTable) + "chain input has 2 rules where there are 3");
+  EXPECT_EQ(changed_by([](nft::Table& seen) {
+              auto& rules = named(seen.chains, "input").rules;
+              std::swap(rules[0], rules[1]);
+            }),
+            std::string(kTable) + "chain input has another rule in place 1");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "pre").hook->priority = 7; }),
+            std::string(kTable) + "chain pre is at another place");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "pre").hook.reset(); }),
+            std::string(kTable) + "chain pre is at another place");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { seen.chains.pop_back(); }),
+            std::string(kTable) + "chain forward is missing");
+  EXPECT_EQ(changed_by([](nft::Table& seen) {
+              seen.chains.push_back({.name = "mine", .hook = {}, .rules = {}});
+            }),
+            std::string(kTable) + "chain mine is not ours");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.sets, "uplinks").elements.pop_back(); }),
+            std::string(kTable) + "set uplinks has other elements");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.sets, "budget").size = 1; }),
+            std::string(kTable) + "set budget is of another kind");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { seen.flags = NFT_TABLE_F_DORMANT; }),
+            std::string(kTable) + "it has other flags");
+}
+
+TEST(TableDifference, EachWantedTableMustBeSeen) {
+  const std::vector<nft::Table> wanted{some_table()};
+  EXPECT_EQ(nft::difference(wanted, {}), "table inet agents_sandbox_0a0b0c0d is missing");
+  EXPECT_EQ(nft::difference(wanted, wanted), std::nullopt);
+}
+
+}  // namespace
+}  // namespace agbox
