@@ -63,9 +63,10 @@ add_library(agbox_sodium INTERFACE)
 add_library(agbox::sodium ALIAS agbox_sodium)
 target_link_libraries(agbox_sodium INTERFACE ${SODIUM_STATIC})
 
-# libnftnl static, as it comes: a few objects of it. Debian has libmnl as a shared library only.
+# libnftnl static: a few objects of it. Debian has libmnl as a shared library only, and whoever uses nothing of it
+# does not load it.
 find_library(NFTNL_STATIC NAMES libnftnl.a REQUIRED)
 find_library(MNL NAMES mnl REQUIRED)
 add_library(agbox_nftnl INTERFACE)
 add_library(agbox::nftnl ALIAS agbox_nftnl)
-target_link_libraries(agbox_nftnl INTERFACE ${NFTNL_STATIC} ${MNL})
+target_link_libraries(agbox_nftnl INTERFACE ${NFTNL_STATIC} "-Wl,--push-state,--as-needed,${MNL},--pop-state")

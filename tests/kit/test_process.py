@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for what a program writes: found, ended first, too late."""
 
+import subprocess
+
 import pytest
 
 from support.process import LoggedProcess, base_environment, run
@@ -11,8 +13,9 @@ from support.run_folder import check_socket_path
 def shell():
     started = []
 
-    def start(script: str) -> LoggedProcess:
-        started.append(LoggedProcess("shell", ["sh", "-c", script], base_environment()))
+    def start(script: str, **options) -> LoggedProcess:
+        argv = ["sh", "-c", script]
+        started.append(LoggedProcess("shell", argv, base_environment(), **options))
         return started[-1]
 
     yield start
@@ -25,6 +28,16 @@ def test_a_line_is_waited_for(shell):
     process = shell("echo one; echo two; exec sleep 600")
     assert process.wait_for_line(lambda line: line == "two", "two", timeout=10) == "two"
     assert process.wait_for_line(lambda line: line == "one", "one", timeout=10) == "one"
+
+
+def test_a_program_is_asked_and_only_what_it_says_afterwards_counts(shell):
+    process = shell("echo ok; while read -r line; do echo ok $line; done", stdin=subprocess.PIPE)
+    process.wait_for_line("ok".__eq__, "the first words", timeout=10)
+    process.write_line("again")
+    answer = process.wait_for_line(lambda line: line.startswith("ok"), "an answer", 10, after=1)
+    assert answer == "ok again"
+    process.close_input()
+    assert process.wait() == 0
 
 
 def test_a_program_that_ends_first_is_reported_with_its_words(shell):

@@ -68,9 +68,12 @@ class LoggedProcess:
         with self._changed:
             return list(self._lines)
 
-    def wait_for_line(self, wanted: Callable[[str], bool], what: str, timeout: float) -> str:
-        """The first line so far, or to come, that is wanted; `what` is for the error."""
-        seen = 0
+    def wait_for_line(
+        self, wanted: Callable[[str], bool], what: str, timeout: float, after: int = 0
+    ) -> str:
+        """The first line so far, or to come, that is wanted; `what` is for the error. `after` is the
+        number of lines at the beginning that do not count."""
+        seen = after
 
         def found_or_over() -> bool:
             nonlocal seen
@@ -99,6 +102,14 @@ class LoggedProcess:
     def send(self, number: int) -> None:
         self._process.send_signal(number)
 
+    def write_line(self, line: str) -> None:
+        """For a program that was started with stdin=subprocess.PIPE."""
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def close_input(self) -> None:
+        self._process.stdin.close()
+
     def freeze(self) -> None:
         """Returns when every thread of the program has stopped."""
         self.send(signal.SIGSTOP)
@@ -116,6 +127,8 @@ class LoggedProcess:
                 f"{self.name} (pid {self.pid}) still runs after {timeout} s; its last lines:\n"
                 + self.tail()
             ) from None
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         # A child that outlives the program keeps the pipe open; its lines are not waited for.
         self._reader.join(timeout=0.2)
         return code

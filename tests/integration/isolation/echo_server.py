@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers on every given place: echo_server.py tcp/10.0.0.1/80 udp/fd00::1/53 ...
+
+Says `ready` when all of them listen. A datagram that begins with `say ` is told on a line of its own
+instead of being answered, for what must not arrive at all.
+"""
+
+import selectors
+import socket
+import sys
+
+
+def open_place(place: str) -> socket.socket:
+    protocol, address, port = place.split("/")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+    opened = socket.socket(family, kind)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    opened.bind(socket.getaddrinfo(address, int(port), family, kind)[0][4])
+    if kind == socket.SOCK_STREAM:
+        opened.listen(64)
+    return opened
+
+
+def main() -> None:
+    ready = selectors.DefaultSelector()
+    for place in sys.argv[1:]:
+        opened = open_place(place)
+        ready.register(opened, selectors.EVENT_READ, place.split("/")[0])
+    print("ready", flush=True)
+    while True:
+        for key, _ in ready.select():
+            if key.data == "tcp":
+                connection, _ = key.fileobj.accept()
+                ready.register(connection, selectors.EVENT_READ, "connection")
+            elif key.data == "connection":
+                try:
+                    data = key.fileobj.recv(4096)
+                    key.fileobj.sendall(data)
+                except OSError:
+                    data = b""
+                if not data:
+                    ready.unregister(key.fileobj)
+                    key.fileobj.close()
+            else:
+                data, peer = key.fileobj.recvfrom(4096)
+                if data.startswith(b"say "):
+                    print(data.decode(), flush=True)
+                else:
+                    key.fileobj.sendto(data, peer)
+
+
+main()

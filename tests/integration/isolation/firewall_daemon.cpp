@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The firewall with its monitor and nothing else, for tests in network namespaces of their own. Its
+// arguments are the instance, the pool and the resolvers. It says "loaded" and how the names of its
+// bridges begin, takes a command per line, answers each with one line, and ends with its input:
+//
+//   prove BRIDGE            ok | error SENTENCE
+//   resolvers ADDRESS...    ok | error SENTENCE
+//   health                  ok REPAIRS | error SENTENCE
+//   remove                  ok | error SENTENCE, and ends
+#include <unistd.h>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/streambuf.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "async/await.h"
+#include "base/log.h"
+#include "isolation/firewall_isolation.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+void say(const std::string& line) {
+  std::cout << line << '\n' << std::flush;
+}
+
+void say(const Result<>& outcome) {
+  say(outcome ? "ok" : "error " + outcome.error().message());
+}
+
+std::vector<Ipv4Address> parse_resolvers(const std::vector<std::string>& words) {
+  std::vector<Ipv4Address> resolvers;
+  for (const std::string& word : words) resolvers.push_back(parse_ipv4_address(word).value());
+  return resolvers;
+}
+
+boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::string& line) {
+  std::istringstream words(line);
+  std::string command;
+  words >> command;
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) arguments.push_back(word);
+  if (command == "prove") {
+    say(co_await isolation.prove(arguments.at(0)));
+  } else if (command == "resolvers") {
+    say(co_await isolation.set_resolvers(parse_resolvers(arguments)));
+  } else if (command == "health") {
+    const std::string shortcoming = isolation.shortcoming();
+    say(shortcoming.empty() ? "ok " + std::to_string(isolation.health().repairs)
+                            : "error " + shortcoming);
+  } else if (command == "remove") {
+    say(co_await isolation.stop(true));
+    co_return false;
+  } else {
+    say("error unknown command " + command);
+  }
+  co_return true;
+}
+
+boost::asio::awaitable<void> serve(FirewallIsolation& isolation, std::string instance,
+                                   std::vector<Ipv4Address> resolvers, int& exit_code) {
+  const auto started = co_await isolation.start(std::move(resolvers));
+  if (!started) {
+    say(started);
+    exit_code = EXIT_FAILURE;
+    co_return;
+  }
+  say("loaded " + bridge_prefix(instance));
+  boost::asio::posix::stream_descriptor input(co_await boost::asio::this_coro::executor,
+                                              ::dup(STDIN_FILENO));
+  boost::asio::streambuf buffer;
+  while (true) {
+    const auto [problem, size] =
+        co_await boost::asio::async_read_until(input, buffer, '\n', kAwait);
+    if (problem) break;
+    std::istream lines(&buffer);
+    std::string line;
+    std::getline(lines, line);
+    if (!co_await obey(isolation, line)) co_return;
+  }
+  static_cast<void>(co_await isolation.stop(false));
+}
+
+int run(const std::vector<std::string>& arguments) {
+  boost::asio::io_context home;
+  boost::asio::thread_pool worker(1);
+  FirewallIsolation isolation(
+      home.get_executor(), worker.get_executor(),
+      {.instance_id = arguments.at(0), .address_pool = parse_ipv4_network(arguments.at(1)).value()},
+      Logger());
+  int exit_code = EXIT_SUCCESS;
+  boost::asio::co_spawn(home,
+                        serve(isolation, arguments.at(0),
+                              parse_resolvers({arguments.begin() + 2, arguments.end()}), exit_code),
+                        [](const std::exception_ptr& failure) {
+                          if (failure) std::rethrow_exception(failure);
+                        });
+  home.run();
+  worker.join();
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace agbox
+
+int main(int count, char** arguments) {
+  return agbox::run({arguments + 1, arguments + count});
+}

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules as `nft` lists them, and that they stay as they are: whatever strangers do to them,
+beside whatever tables, and whatever becomes of the host's networks."""
+
+import datetime
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from network import RESOLVER
+
+GOLDEN = Path(__file__).parent / "ruleset.golden"
+NAME = "agents_sandbox_0a0b0c0d"
+TABLES = [f"{family} {NAME}{copy}" for copy in ("", "_owned") for family in ("inet", "arp")]
+OTHER_INSTANCE = "deadbeef-1111-4222-8333-444455556666"
+
+# What iptables-nft, ufw and Docker leave in a host.
+FOREIGN_TABLES = """
+table ip filter {
+    chain DOCKER-USER { counter return; }
+    chain INPUT { type filter hook input priority filter; policy accept; counter jump ufw-input; }
+    chain FORWARD { type filter hook forward priority filter; policy drop; jump DOCKER-USER; }
+    chain ufw-input { ip saddr 192.168.77.9 counter drop; }
+}
+table ip nat {
+    chain POSTROUTING {
+        type nat hook postrouting priority srcnat; policy accept;
+        ip saddr 10.213.0.0/16 masquerade
+    }
+}
+table inet firewalld {
+    set trusted { type ipv4_addr; flags interval; elements = { 192.168.0.0/16 }; }
+    chain filter_INPUT { type filter hook input priority filter + 10; ip saddr @trusted accept; }
+}
+"""
+
+
+def listing(node, tables=TABLES) -> str:
+    return "".join(node.run("nft", "list", "table", *table.split()).stdout for table in tables)
+
+
+def without_counts(text: str) -> str:
+    """Counters count; this host's own IPv6 chatter never reaches them, but let nothing depend on it."""
+    words = text.split(" ")
+    return " ".join(
+        "N" if index and words[index - 1] in ("packets", "bytes") else word
+        for index, word in enumerate(words)
+    )
+
+
+@pytest.fixture
+def host(clean_host):
+    return clean_host
+
+
+@pytest.fixture
+def firewall(make_firewall, host):
+    made = make_firewall(host)
+    made.wait_until_loaded()
+    return made
+
+
+def test_the_rules_are_those_of_the_golden_file(host, firewall):
+    listed = listing(host)
+    if os.environ.get("AGBOX_WRITE_GOLDEN"):
+        GOLDEN.write_text(listed)
+    assert listed == GOLDEN.read_text(), "AGBOX_WRITE_GOLDEN=1 writes it anew: read the difference"
+    assert firewall.ask("health") == "ok 0"
+
+
+MUTATIONS = {
+    "one rule deleted": "delete rule inet {name} forward handle {handle}",
+    "one rule added": "insert rule inet {name} from_sandbox accept",
+    "a chain flushed": "flush chain inet {name} from_sandbox",
+    "the table flushed": "flush table inet {name}",
+    "the table removed": "delete table inet {name}",
+    "the table asleep": "add table inet {name} {{ flags dormant; }}",
+    "the table of ARP removed": "delete table arp {name}",
+    "an element removed": "delete element inet {name} blocked {{ 10.0.0.0/8 }}",
+    "an element added": "add element inet {name} uplinks {{ docker0 }}",
+    "a policy changed": "add chain inet {name} input {{ policy drop; }}",
+    "everything flushed": "flush ruleset",
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_property, say):
+    before = listing(host)
+    command = MUTATIONS[mutation].format(name=NAME, handle=handle_of_first_rule(host))
+    began = time.time()
+    host.nft(command + "\n")
+    repair = firewall.wait_for_repair(1)
+    assert without_counts(listing(host)) == without_counts(before)
+    assert repair["program"] == "nft" and repair["pid"] > 0
+    assert firewall.ask("health") == "ok 1"
+    put_back = datetime.datetime.fromisoformat(repair["time"]).timestamp()
+    milliseconds = round((put_back - began) * 1000, 1)
+    record_property("milliseconds", milliseconds)
+    say(f"{mutation}: put back {milliseconds} ms after the stranger's nft was started")
+
+
+def handle_of_first_rule(host) -> int:
+    shown = json.loads(host.run("nft", "-j", "list", "chain", "inet", NAME, "forward").stdout)
+    return next(entry["rule"]["handle"] for entry in shown["nftables"] if "rule" in entry)
+
+
+@pytest.mark.parametrize("command", ["delete table", "flush table"])
+def test_nobody_else_changes_the_owned_copy(host, firewall, command):
+    tried = host.run("nft", *command.split(), "inet", NAME + "_owned", check=False)
+    assert tried.returncode != 0 and "Operation not permitted" in tried.stderr
+    host.nft("flush ruleset\n")
+    firewall.wait_for_repair(1)
+    assert "forward" in listing(host, [f"inet {NAME}_owned"])
+
+
+def test_a_stranger_who_never_gives_up_is_undone_each_time(host, firewall):
+    for number in range(1, 21):
+        host.nft(f"delete table inet {NAME}\n")
+        firewall.wait_for_repair(number)
+    assert without_counts(listing(host)) == without_counts(GOLDEN.read_text())
+
+
+def test_what_the_kernel_could_not_tell_is_looked_at(host, firewall):
+    """So many changes while the daemon cannot listen that its queue runs over."""
+    firewall.process.freeze()
+    flood = "add table ip flood\nadd set ip flood numbers { type ipv4_addr; }\n"
+    numbers = ", ".join(f"10.{n >> 8}.{n & 255}.1" for n in range(8000))
+    host.nft(f"{flood}add element ip flood numbers {{ {numbers} }}\n")
+    for _ in range(4):
+        host.nft("flush set ip flood numbers\n"
+                 f"add element ip flood numbers {{ {numbers} }}\n")
+    host.nft(f"delete table inet {NAME}\n")
+    lost = sum(int(line.split()[8]) for line in dropped_lines(host))
+    firewall.process.thaw()
+    repair = firewall.wait_for_repair(1)
+    assert lost > 0, "the queue did not run over, so this test has shown nothing"
+    assert repair["difference"] == f"table inet {NAME} is missing"
+
+
+def dropped_lines(host) -> list[str]:
+    return host.run("cat", "/proc/net/netlink").stdout.splitlines()[1:]
+
+
+def test_the_sets_follow_the_host(host, firewall):
+    def follow(*commands: str) -> None:
+        seen = len(firewall.process.lines())
+        host.ip(*commands)
+        firewall.process.wait_for_line(
+            lambda line: "follows this host's networks" in line, str(commands), 10, after=seen
+        )
+
+    def elements(name: str) -> set[str]:
+        both = []
+        for table in (NAME, NAME + "_owned"):
+            shown = json.loads(host.run("nft", "-j", "list", "set", "inet", table, name).stdout)
+            found = shown["nftables"][1]["set"].get("elem", [])
+            both.append({
+                f"{e['prefix']['addr']}/{e['prefix']['len']}" if isinstance(e, dict) else e
+                for e in found
+            })
+        assert both[0] == both[1]
+        return both[0]
+
+    assert elements("uplinks") == {"lan0"} and elements("onlink") == {"203.0.113.0/24"}
+    follow("address add 198.51.100.7/25 dev lan0")
+    assert elements("onlink") == {"203.0.113.0/24", "198.51.100.0/25"}
+    follow("address delete 198.51.100.7/25 dev lan0")
+    assert elements("onlink") == {"203.0.113.0/24"}
+    # A VPN that takes the internet over with two halves, and goes with its link.
+    follow("link add vpn0 type veth peer name vpn1", "link set vpn0 up", "link set vpn1 up",
+           "route add 0.0.0.0/1 dev vpn0", "route add 128.0.0.0/1 dev vpn0")
+    assert elements("uplinks") == {"lan0", "vpn0"}
+    follow("link delete vpn0")
+    assert elements("uplinks") == {"lan0"}
+    assert firewall.ask("resolvers 9.9.9.9 192.168.77.1") == "ok"
+    assert elements("resolvers") == {"9.9.9.9", "192.168.77.1"}
+    assert firewall.ask("health") == "ok 0"
+
+
+def test_bridges_of_sandboxes_change_nothing(host, firewall):
+    before = listing(host)
+    prefix = before.split('iifname "')[1].split("*")[0]
+    host.ip(f"link add {prefix}1234567 type bridge", f"link set {prefix}1234567 up",
+            f"address add 203.0.113.129/28 dev {prefix}1234567")
+    answer = firewall.ask(f"prove {prefix}1234567")
+    assert "addresses of 203.0.113.128/28" in answer
+    assert listing(host) == before
+
+
+def test_the_proof_of_a_sandbox(host, firewall):
+    prefix = listing(host).split('iifname "')[1].split("*")[0]
+    bridge = f"{prefix}1234567"
+    assert "not in the daemon's network namespace" in firewall.ask(f"prove {bridge}")
+    host.ip(f"link add {bridge} type bridge", f"address add 10.213.0.1/28 dev {bridge}",
+            f"link set {bridge} up")
+    assert firewall.ask(f"prove {bridge}") == "ok"
+    assert "its name does not begin with" in firewall.ask("prove lan0")
+
+
+def test_beside_the_tables_of_others(host, make_firewall):
+    host.nft(FOREIGN_TABLES)
+    foreign = ["ip filter", "ip nat", "inet firewalld"]
+    before = listing(host, foreign)
+    firewall = make_firewall(host)
+    firewall.wait_until_loaded()
+    assert listing(host) == GOLDEN.read_text()
+    host.nft("insert rule ip filter DOCKER-USER counter\ndelete rule ip filter DOCKER-USER handle "
+             f"{first_docker_handle(host)}\n")
+    host.nft(f"delete table inet {NAME}\n")
+    firewall.wait_for_repair(1)
+    assert len(listing(host, foreign).splitlines()) == len(before.splitlines())
+    assert firewall.ask("remove") == "ok"
+    assert firewall.process.wait() == 0
+    tables = host.run("nft", "list", "tables").stdout.split("\n")
+    assert sorted(filter(None, tables)) == sorted(f"table {name}" for name in foreign)
+
+
+def first_docker_handle(host) -> int:
+    shown = json.loads(host.run("nft", "-j", "list", "chain", "ip", "filter", "DOCKER-USER").stdout)
+    return next(entry["rule"]["handle"] for entry in shown["nftables"] if "rule" in entry)
+
+
+def test_two_daemons_do_not_meet(host, firewall, make_firewall):
+    ours = listing(host)
+    other = make_firewall(host, instance=OTHER_INSTANCE)
+    prefix = other.wait_until_loaded()
+    theirs_named = [table.replace("0a0b0c0d", "deadbeef") for table in TABLES]
+    theirs = listing(host, theirs_named)
+    assert f'"{prefix}*"' in theirs and f'"{prefix}*"' not in ours
+    host.nft("flush ruleset\n")
+    firewall.wait_for_repair(1)
+    other.wait_for_repair(1)
+    assert listing(host) == ours and listing(host, theirs_named) == theirs
+    assert other.ask("remove") == "ok"
+    assert firewall.ask("health") == "ok 1"
+    assert listing(host) == ours
+
+
+def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, firewall, make_firewall):
+    firewall.process.kill()
+    plain = [table for table in TABLES if "_owned" not in table]
+    assert listing(host, plain) == "".join(golden_tables()[:2])
+    following = make_firewall(host)
+    following.wait_until_loaded()
+    assert listing(host) == GOLDEN.read_text()
+    assert following.ask("health") == "ok 0"
+
+
+def test_a_daemon_that_dies_before_it_repairs_leaves_it_to_the_next(host, make_firewall):
+    firewall = make_firewall(host, failpoints="isolation.before_repair=kill")
+    firewall.wait_until_loaded()
+    host.nft(f"delete table inet {NAME}\n")
+    assert firewall.process.wait() == -9
+    following = make_firewall(host)
+    following.wait_until_loaded()
+    assert listing(host) == GOLDEN.read_text()
+
+
+def golden_tables() -> list[str]:
+    """The golden file, one table each, in the order of TABLES."""
+    parts = GOLDEN.read_text().split("\ntable ")
+    return [("table " if index else "") + part + ("\n" if index < len(parts) - 1 else "")
+            for index, part in enumerate(parts)]
+
+
+def test_without_the_capability_it_says_what_is_missing(host, make_firewall):
+    dropped = ("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
+    firewall = make_firewall(host, prefix=dropped)
+    assert firewall.process.wait() == 1
+    assert firewall.process.lines()[-1].endswith(
+        "Operation not permitted; the daemon needs CAP_NET_ADMIN: "
+        "sudo setcap cap_net_admin+ep $(which agboxd)"
+    )
+    assert host.run("nft", "list", "tables").stdout == ""
+
+
+def test_a_table_of_the_same_name_that_another_process_owns(host, firewall, make_firewall):
+    second = make_firewall(host)
+    assert second.process.wait() == 1
+    assert "another process owns the table" in second.process.lines()[-1]
+    assert firewall.ask("health") == "ok 0"
+    assert RESOLVER in listing(host)

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sandbox reaches, and what reaches it. Every forbidden place is first reached without the
+rules: a probe that finds nothing anyway would prove nothing."""
+
+import socket
+import struct
+
+import pytest
+from network import RESOLVER
+
+INTERNET = "198.51.100.10"
+LAN_NEIGHBOUR = "192.168.77.9"
+METADATA = "169.254.169.254"
+ON_LINK_PUBLIC = "203.0.113.9"
+VPN_PEER = "10.8.0.9"
+
+# Of the host itself: its addresses on this sandbox's bridge, the neighbour's, Docker's, the LAN, a
+# public network and the VPN.
+HOST_ADDRESSES = ("10.213.0.1", "10.213.0.17", "172.17.0.1", "192.168.77.2", "203.0.113.2", "10.8.0.1")
+OUTSIDE_ADDRESSES = (LAN_NEIGHBOUR, "192.168.77.1", METADATA, ON_LINK_PUBLIC)
+
+PORT = 80
+
+
+def everywhere(*addresses: str) -> list[str]:
+    """Over TCP, UDP and ICMP."""
+    return [
+        place
+        for address in addresses
+        for place in (f"tcp/{address}/{PORT}", f"udp/{address}/{PORT}", f"icmp/{address}")
+    ]
+
+
+FORBIDDEN = [
+    *everywhere(*HOST_ADDRESSES),
+    *everywhere(*OUTSIDE_ADDRESSES),
+    *everywhere(VPN_PEER),
+    # Another sandbox, and a container that is none of ours.
+    *everywhere("10.213.0.18", "172.17.0.2"),
+    # A port that another sandbox published on every address of the host.
+    *(f"tcp/{address}/9090" for address in HOST_ADDRESSES),
+    # DNS of whoever is not the resolver, and the resolver's other ports.
+    f"tcp/{LAN_NEIGHBOUR}/53",
+    f"udp/{LAN_NEIGHBOUR}/53",
+    f"tcp/{RESOLVER}/{PORT}",
+    f"udp/{RESOLVER}/{PORT}",
+    # IPv6, which a sandbox does not have but can give itself.
+    *everywhere("fd13:0:0:1::1", "fd13:0:0:2::1", "fd77::2", "fd77::1", "2001:db8::10"),
+    *everywhere("fd13:0:0:2::2"),
+]
+
+ALLOWED = [
+    f"tcp/{RESOLVER}/53",
+    f"udp/{RESOLVER}/53",
+    *everywhere(INTERNET),
+    *everywhere("10.213.0.3"),
+]
+
+
+@pytest.fixture
+def services(town):
+    """Something answers at every place that there is."""
+
+    def places(*addresses: str, ports=(PORT,)) -> list[str]:
+        return [f"{kind}/{a}/{p}" for a in addresses for p in ports for kind in ("tcp", "udp")]
+
+    link_local = town.link_local(town.bridge)
+    host_places = places(*HOST_ADDRESSES, "fd13:0:0:1::1", "fd13:0:0:2::1", "fd77::2")
+    host_places += places(f"{link_local}%{town.bridge}")
+    router_places = places(*OUTSIDE_ADDRESSES, INTERNET, "fd77::1", "2001:db8::10")
+    router_places += places(RESOLVER, LAN_NEIGHBOUR, ports=(53,)) + places(RESOLVER)
+    with (
+        town.host.serving(*host_places),
+        town.router.serving(*router_places) as router,
+        town.vpn.serving(*places(VPN_PEER)),
+        town.companion.serving(*places("10.213.0.3")),
+        town.neighbour.serving(*places("10.213.0.18", "fd13:0:0:2::2")),
+        town.container.serving(*places("172.17.0.2")),
+        town.sandbox.serving(*places("10.213.0.2", "fd13:0:0:1::2")),
+    ):
+        yield router
+
+
+@pytest.fixture
+def forbidden(town, services):
+    """With the link-local address, which only this run knows."""
+    return FORBIDDEN + everywhere(f"{town.link_local(town.bridge)}%eth0")
+
+
+def outcomes(results: dict) -> dict[str, str]:
+    return {place: outcome for place, (outcome, _) in results.items()}
+
+
+def reached(results: dict) -> set[str]:
+    return {place for place, outcome in outcomes(results).items() if outcome == "reached"}
+
+
+def out_of_reach(node, places: list[str]) -> set[str]:
+    """The control: what cannot be reached at all. The first packet over a new link may be lost while
+    neighbours find each other, and is sent again after a second; so what is silent is tried again."""
+    left = set(places)
+    for _ in range(5):
+        left -= reached(node.probe(sorted(left)))
+        if not left:
+            break
+    return left
+
+
+def load(make_firewall, town):
+    firewall = make_firewall(town.host)
+    firewall.wait_until_loaded()
+    return firewall
+
+
+def test_the_matrix(town, forbidden, make_firewall, say):
+    assert out_of_reach(town.sandbox, forbidden + ALLOWED) == set(), "even without the rules"
+    assert out_of_reach(town.companion, FORBIDDEN) == set(), "even without the rules"
+
+    load(make_firewall, town)
+    results = town.sandbox.probe(forbidden)
+    assert reached(results) == set()
+    assert set(ALLOWED) - reached(town.sandbox.probe(ALLOWED)) == set()
+    # The companion is as closed in as the sandbox.
+    assert reached(town.companion.probe(FORBIDDEN)) == set()
+
+    # An agent that runs into a refusal goes on at once. Only IPv6, which no honest sandbox speaks,
+    # and the bridges of others are silent.
+    answered = {
+        place: result
+        for place, result in results.items()
+        if place.startswith("tcp/") and ":" not in place and "/10.213.0.18/" not in place
+    }
+    slow = {place: result for place, result in answered.items()
+            if result[0] != "refused" or result[1] > 500}
+    assert slow == {}
+    longest = max(took for _, took in answered.values())
+    say(f"{len(forbidden)} forbidden places, 0 reached; {len(ALLOWED)} allowed, all reached; "
+        f"the slowest refusal over TCP took {longest} ms")
+
+
+def test_replies_pass_and_nothing_else_gets_in(town, services, make_firewall):
+    """The host reaches a sandbox's port, as the engine's proxy of a published port does; the local
+    network, another sandbox and a VPN do not."""
+    inwards = everywhere("10.213.0.2")
+    outside = (town.router, town.vpn, town.neighbour, town.container)
+    inwards6 = everywhere("fd13:0:0:1::2")
+    for node in outside:
+        assert out_of_reach(node, inwards) == set()
+    assert out_of_reach(town.router, inwards6) == set()
+    load(make_firewall, town)
+    assert set(inwards) - reached(town.host.probe(inwards)) == set()
+    for node in outside:
+        assert reached(node.probe(inwards)) == set()
+    assert reached(town.router.probe(inwards6)) == set()
+
+
+@pytest.mark.parametrize("state", ["only the plain tables", "after the daemon's death"])
+def test_the_plain_tables_alone_are_enough(town, forbidden, make_firewall, state):
+    assert out_of_reach(town.sandbox, forbidden + ALLOWED) == set()
+    firewall = load(make_firewall, town)
+    firewall.process.kill()
+    name = "agents_sandbox_0a0b0c0d_owned"
+    if state == "only the plain tables":
+        town.host.nft(f"delete table inet {name}\ndelete table arp {name}\n")
+    assert reached(town.sandbox.probe(forbidden)) == set()
+    assert set(ALLOWED) - reached(town.sandbox.probe(ALLOWED)) == set()
+
+
+STRANGERS = {
+    "everything flushed": "flush ruleset",
+    "the table removed": "delete table inet agents_sandbox_0a0b0c0d",
+    "a chain flushed": "flush chain inet agents_sandbox_0a0b0c0d from_sandbox",
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_nothing_is_open_while_the_rules_are_put_back(town, services, make_firewall, stranger, say):
+    watched = ["tcp/10.213.0.1/80", "udp/10.213.0.1/80", f"tcp/{LAN_NEIGHBOUR}/80",
+               f"udp/{LAN_NEIGHBOUR}/80", "tcp/10.213.0.18/80", f"tcp/{ON_LINK_PUBLIC}/80"]
+    assert out_of_reach(town.sandbox, watched) == set()
+    firewall = load(make_firewall, town)
+    with town.sandbox.probing(watched) as counts:
+        for number in range(1, 6):
+            town.host.nft(STRANGERS[stranger] + "\n")
+            firewall.wait_for_repair(number)
+    assert {place: open_ for place, (_, open_) in counts.items() if open_} == {}
+    assert all(tries >= 3 for tries, _ in counts.values()), counts
+    say(f"{stranger}, five times: {sum(tries for tries, _ in counts.values())} tries, 0 reached")
+
+
+def test_a_public_network_that_comes_next_door_is_closed(town, services, make_firewall):
+    """Until then it is the internet: only afterwards do its hosts count as neighbours."""
+    firewall = load(make_firewall, town)
+    town.router.ip("address add 192.0.2.9/24 dev eth0")
+    with town.router.serving("tcp/192.0.2.9/80"):
+        assert out_of_reach(town.sandbox, ["tcp/192.0.2.9/80"]) == set()
+        seen = len(firewall.process.lines())
+        town.host.ip("address add 192.0.2.2/24 dev lan0")
+        firewall.process.wait_for_line(
+            lambda line: "follows this host's networks" in line, "the new network", 10, after=seen
+        )
+        assert reached(town.sandbox.probe(["tcp/192.0.2.9/80"])) == set()
+
+
+def test_what_was_opened_towards_a_sandbox_before_the_rules_is_cut(town, services, make_firewall):
+    """A local neighbour's connection that is established already."""
+    script = (
+        "import socket, sys\n"
+        "c = socket.create_connection(('10.213.0.2', 80), 5)\n"
+        "c.settimeout(2)\n"
+        "def ask():\n"
+        "    try:\n"
+        "        c.send(b'hello')\n"
+        "        return c.recv(64) == b'hello'\n"
+        "    except OSError:\n"
+        "        return False\n"
+        "print('first', ask(), flush=True)\n"
+        "sys.stdin.readline()\n"
+        "print('second', ask(), flush=True)\n"
+    )
+    with town.router.running("/usr/bin/python3", "-c", script) as client:
+        client.wait_for_line("first True".__eq__, "the first answer", 10)
+        load(make_firewall, town)
+        client.write_line("")
+        client.wait_for_line("second False".__eq__, "the end of the connection", 10)
+
+
+def test_forged_senders_do_not_leave_the_bridge(town, services, make_firewall):
+    """A datagram with the address of somebody else, made by hand as with CAP_NET_RAW."""
+    def send_forged(source: str, word: str) -> None:
+        packet = forged_datagram(source, INTERNET, f"say {word}".encode())
+        script = (
+            "import socket, sys\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)\n"
+            f"s.sendto(bytes.fromhex('{packet.hex()}'), ('{INTERNET}', 0))\n"
+        )
+        town.sandbox.run("/usr/bin/python3", "-c", script)
+
+    def say_honestly(word: str) -> None:
+        script = (
+            "import socket\n"
+            f"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'say {word}', ('{INTERNET}', 80))\n"
+        )
+        town.sandbox.run("/usr/bin/python3", "-c", script)
+
+    # The router must take it for an answerable one, or the control would show nothing.
+    town.router.sysctl(ipv4__conf__all__rp_filter="0", ipv4__conf__eth0__rp_filter="0")
+    town.host.sysctl(ipv4__conf__all__rp_filter="0", **{f"ipv4__conf__{town.bridge}__rp_filter": "0"})
+    send_forged("198.51.100.99", "before")
+    services.wait_for_line("say before".__eq__, "the forged datagram without the rules", 10)
+    load(make_firewall, town)
+    send_forged("198.51.100.99", "after")
+    # What is sent later arrives later: once it is there, the forged one would be.
+    say_honestly("honest")
+    services.wait_for_line("say honest".__eq__, "the honest datagram", 10)
+    assert "say after" not in services.lines()
+
+
+def forged_datagram(source: str, destination: str, data: bytes) -> bytes:
+    datagram = struct.pack("!HHHH", 7777, PORT, 8 + len(data), 0) + data
+    return struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(datagram), 1, 0, 64, socket.IPPROTO_UDP, 0,
+        socket.inet_aton(source), socket.inet_aton(destination),
+    ) + datagram
