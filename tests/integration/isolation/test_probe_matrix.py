@@ -7,6 +7,7 @@ import struct
 
 import pytest
 from network import RESOLVER
+from prober import checksum
 
 INTERNET = "198.51.100.10"
 LAN_NEIGHBOUR = "192.168.77.9"
@@ -256,9 +257,59 @@ def test_forged_senders_do_not_leave_the_bridge(town, services, make_firewall):
     assert "say after" not in services.lines()
 
 
-def forged_datagram(source: str, destination: str, data: bytes) -> bytes:
-    datagram = struct.pack("!HHHH", 7777, PORT, 8 + len(data), 0) + data
+def forged_datagram(source: str, destination: str, data: bytes, source_port: int = 7777) -> bytes:
+    datagram = struct.pack("!HHHH", source_port, PORT, 8 + len(data), 0) + data
     return struct.pack(
         "!BBHHHBBH4s4s", 0x45, 0, 20 + len(datagram), 1, 0, 64, socket.IPPROTO_UDP, 0,
         socket.inet_aton(source), socket.inet_aton(destination),
     ) + datagram
+
+
+def test_a_vpn_that_takes_over_the_internet_keeps_it_open(town, services, make_firewall):
+    """By two halves instead of a default route, as many do; and its own network stays closed."""
+    town.vpn.ip(f"address add {INTERNET}/32 dev eth0")
+    firewall = load(make_firewall, town)
+    seen = len(firewall.process.lines())
+    town.host.ip("route add 0.0.0.0/1 via 10.8.0.9 dev vpn0", "route add 128.0.0.0/1 via 10.8.0.9 dev vpn0")
+    firewall.process.wait_for_line(
+        lambda line: '"uplinks":2' in line, "the second uplink", 10, after=seen
+    )
+    with town.vpn.serving(f"tcp/{INTERNET}/8080"):  # only at this end of the way
+        assert out_of_reach(town.sandbox, [f"tcp/{INTERNET}/8080"]) == set()
+    assert reached(town.sandbox.probe(everywhere(VPN_PEER, "10.8.0.1"))) == set()
+
+
+def test_forged_icmp_does_not_lower_the_path_mtu_of_the_host(town, services, make_firewall):
+    """`Fragmentation needed` for a connection of the host's own, sent by a sandbox."""
+    script = (
+        "import socket, sys\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "s.bind(('192.168.77.2', 5555))\n"
+        "s.connect((sys.argv[1], 80))\n"
+        "s.send(b'hello')\n"
+        "s.recv(64)\n"
+        "print('connected', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "print('mtu', s.getsockopt(socket.IPPROTO_IP, 14), flush=True)\n"  # IP_MTU
+    )
+
+    def mtu_after_forgery(destination: str) -> str:
+        quoted = forged_datagram("192.168.77.2", destination, b"hello", source_port=5555)
+        body = struct.pack("!BBHHH", 3, 4, 0, 0, 1000) + quoted + b"\0" * (len(quoted) % 2)
+        message = body[:2] + struct.pack("!H", checksum(body)) + body[4:]
+        forge = (
+            "import socket\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)\n"
+            f"s.sendto(bytes.fromhex('{message.hex()}'), ('192.168.77.2', 0))\n"
+        )
+        with town.host.running("/usr/bin/python3", "-c", script, destination) as connection:
+            connection.wait_for_line("connected".__eq__, "the connection", 10)
+            town.sandbox.run("/usr/bin/python3", "-c", forge)
+            # What is sent later arrives later, and on the way from the sandbox nothing is queued.
+            town.sandbox.probe([f"udp/{RESOLVER}/53"])
+            connection.write_line("")
+            return connection.wait_for_line(lambda line: line.startswith("mtu"), "the MTU", 10)
+
+    assert mtu_after_forgery(INTERNET) == "mtu 1000", "the forgery has no effect anyhow"
+    load(make_firewall, town)
+    assert mtu_after_forgery(ON_LINK_PUBLIC) == "mtu 1500"
