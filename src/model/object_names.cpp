@@ -81,6 +81,10 @@ std::string sandbox_label() {
   return label("sandbox-id");
 }
 
+std::string component_label() {
+  return label("component");
+}
+
 Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels) {
   Labels labels = common_labels(instance_id, sandbox_id, "primary", user_labels);

@@ -24,9 +24,11 @@ std::string bridge_prefix(std::string_view instance_id);
 
 using Labels = std::map<std::string, std::string>;
 
-// The label that says whose object it is, and the one that says of which sandbox.
+// The label that says whose object it is, the one that says of which sandbox, and the one that says
+// what it is there: a primary or a companion.
 std::string instance_label();
 std::string sandbox_label();
+std::string component_label();
 
 Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels);

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/restart_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace agbox {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::array kPrimaries{PrimarySeen::Missing, PrimarySeen::Created,    PrimarySeen::Running,
+                                PrimarySeen::Paused,  PrimarySeen::OtherStart, PrimarySeen::Exited,
+                                PrimarySeen::Foreign};
+
+// The step as one letter; a failure as one that says which.
+char letter(const RestartPlan& plan) {
+  switch (plan.step) {
+    case RestartStep::Stay:
+      return '-';
+    case RestartStep::Look:
+      return '?';
+    case RestartStep::StartOver:
+      return 'o';
+    case RestartStep::GoOn:
+      return 'g';
+    case RestartStep::CleanUp:
+      return 'c';
+    case RestartStep::Adopt:
+      return 'a';
+    case RestartStep::Restart:
+      return 'r';
+    case RestartStep::Fail:
+      break;
+  }
+  if (plan.failure.code == "CONTAINER_NOT_RUNNING") return 'C';
+  if (plan.failure.code == "NETWORK_MISSING") return 'N';
+  if (plan.failure.code == "GUEST_UNREACHABLE") return 'G';
+  if (plan.failure.code == "SANDBOX_CREATE_FAILED") return 'X';
+  return '!';
+}
+
+struct PlanRow {
+  std::string name;
+  SandboxStored stored;
+  char unasked;
+  // One letter for each of kPrimaries: all there; no guest folder; no network; neither.
+  std::array<std::string, 4> plans;
+};
+
+const std::vector<PlanRow>& plan_table() {
+  using L = Lifecycle;
+  static const std::vector<PlanRow> rows{
+      //                                                      M C R P O E F   missing, created, ...
+      {"first create", {L::Creating, false, 1}, 'o', {"ooooooo", "ooooooo", "ooooooo", "ooooooo"}},
+      {"second create", {L::Creating, false, 2}, 'o', {"ooooooo", "ooooooo", "ooooooo", "ooooooo"}},
+      {"third create", {L::Creating, false, 3}, 'X', {"XXXXXXX", "XXXXXXX", "XXXXXXX", "XXXXXXX"}},
+      {"resume", {L::Resuming, false, 9}, 'g', {"ggggggg", "ggggggg", "ggggggg", "ggggggg"}},
+      {"ready", {L::Ready, false, 1}, '?', {"CraarrC", "CGGGGGC", "CNNNNNC", "CNNNNNC"}},
+      {"stop", {L::Stopping, false, 9}, 'g', {"ggggggg", "ggggggg", "ggggggg", "ggggggg"}},
+      {"stopped", {L::Stopped, false, 1}, '?', {"C-----C", "C-----C", "CNNNNNC", "CNNNNNC"}},
+      {"failed", {L::Failed, false, 1}, '-', {"-------", "-------", "-------", "-------"}},
+      {"cleans up", {L::Failed, true, 9}, 'c', {"ccccccc", "ccccccc", "ccccccc", "ccccccc"}},
+      {"delete", {L::Deleting, false, 9}, 'g', {"ggggggg", "ggggggg", "ggggggg", "ggggggg"}},
+      {"deleted", {L::Deleted, false, 1}, '-', {"-------", "-------", "-------", "-------"}},
+  };
+  return rows;
+}
+
+TEST(RestartPlanTest, IsThisForEveryPair) {
+  for (const PlanRow& row : plan_table()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(letter(restart_plan(row.stored, std::nullopt)), row.unasked);
+    for (std::size_t lack = 0; lack < row.plans.size(); ++lack) {
+      std::string plans;
+      for (const PrimarySeen primary : kPrimaries) {
+        const SandboxSeen seen{
+            .primary = primary, .has_network = lack < 2, .has_guest_folder = lack % 2 == 0};
+        plans += letter(restart_plan(row.stored, seen));
+      }
+      EXPECT_EQ(plans, row.plans.at(lack)) << "lack " << lack;
+    }
+  }
+}
+
+TEST(RestartPlanTest, EveryStateHasARow) {
+  for (int state = 0; state <= static_cast<int>(Lifecycle::Deleted); ++state) {
+    EXPECT_TRUE(std::ranges::any_of(plan_table(), [state](const PlanRow& row) {
+      return row.stored.state == static_cast<Lifecycle>(state);
+    })) << state;
+  }
+}
+
+TEST(RestartPlanTest, AFailureSaysWhatIsWrongAndWhatToDo) {
+  const SandboxStored ready{.state = Lifecycle::Ready, .attempts = 1};
+  const auto message = [&](const SandboxSeen& seen) {
+    return restart_plan(ready, seen).failure.message;
+  };
+  EXPECT_THAT(message({.primary = PrimarySeen::Missing}), HasSubstr("it was removed"));
+  EXPECT_THAT(message({.primary = PrimarySeen::Foreign}), HasSubstr("not ours"));
+  EXPECT_THAT(message({.primary = PrimarySeen::Running, .has_network = false}),
+              HasSubstr("network was removed"));
+  EXPECT_THAT(message({.primary = PrimarySeen::Running, .has_guest_folder = false}),
+              HasSubstr("the folder"));
+  for (const PrimarySeen primary : {PrimarySeen::Missing, PrimarySeen::Foreign}) {
+    EXPECT_THAT(message({.primary = primary}), HasSubstr("create it again"));
+  }
+  EXPECT_THAT(
+      restart_plan({.state = Lifecycle::Creating, .attempts = 3}, std::nullopt).failure.message,
+      HasSubstr("3 times"));
+}
+
+}  // namespace
+}  // namespace agbox
