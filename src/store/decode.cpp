@@ -62,7 +62,10 @@ std::string event_id(std::string_view sandbox_id, std::uint64_t sequence) {
   return std::string(sandbox_id) + "-" + std::to_string(sequence);
 }
 
-Result<SandboxRecord> decode_sandbox(const SandboxRow& row) {
+namespace {
+
+// Without what it was made from.
+Result<SandboxRecord> decode_life(const SandboxRow& row) {
   SandboxRecord record;
   record.sandbox_id = row.sandbox_id;
   record.created_at = decode_time(row.created_at);
@@ -90,6 +93,21 @@ Result<SandboxRecord> decode_sandbox(const SandboxRow& row) {
                           .boot = BootTime(moment.boot()),
                           .boot_id = moment.boot_id()};
   }
+  return record;
+}
+
+}  // namespace
+
+Result<SandboxRecord> decode_sandbox_life(const SandboxRow& row) {
+  AGBOX_TRY(record, decode_life(row));
+  // What could be read in part is not believed in part.
+  if (!parse(record.spec, row.spec)) record.spec.Clear();
+  if (!parse(record.created_with, row.created_with)) record.created_with.Clear();
+  return record;
+}
+
+Result<SandboxRecord> decode_sandbox(const SandboxRow& row) {
+  AGBOX_TRY(record, decode_life(row));
   if (!parse(record.spec, row.spec)) return unreadable("spec is not a CreateSpec");
   if (!parse(record.created_with, row.created_with)) {
     return unreadable("configuration is not a CreatedWith");

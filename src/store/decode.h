@@ -40,6 +40,8 @@ struct ExecRow {
 
 // All but containers, execs and the newest event, which have rows of their own.
 Result<SandboxRecord> decode_sandbox(const SandboxRow& row);
+// The same without what it was made from, as far as that cannot be read.
+Result<SandboxRecord> decode_sandbox_life(const SandboxRow& row);
 Result<store::v1::Container> decode_container(std::string_view name, std::string_view record);
 Result<ExecRecord> decode_exec(const ExecRow& row);
 // An event has to be the one that its key says.

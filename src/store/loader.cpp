@@ -68,6 +68,19 @@ class SandboxLoader {
     return Result<>();
   }
 
+  // What can be read of a sandbox that is broken; nothing where its history cannot be gone on with.
+  SqlResult<std::optional<SandboxRecord>> rest_of(std::int64_t number, const SandboxRow& row) {
+    auto rest = decode_sandbox_life(row);
+    if (!rest) return std::nullopt;
+    AGBOX_TRY(history, add_newest_event(number, *rest));
+    if (!history) return std::nullopt;
+    AGBOX_TRY(containers, add_containers(number, *rest));
+    if (!containers) rest->containers.clear();
+    AGBOX_TRY(execs, add_running_execs(number, *rest));  // up to the first that cannot be read
+    static_cast<void>(execs);
+    return std::move(*rest);
+  }
+
  private:
   SqlResult<Result<>> add_containers(std::int64_t number, SandboxRecord& sandbox) {
     Rows rows = containers_.query(number);
@@ -134,7 +147,10 @@ SqlResult<LoadedSandboxes> load_sandboxes(sqlite::Connection& connection) {
     if (sandbox) {
       loaded.sandboxes.push_back(std::move(*sandbox));
     } else {
-      loaded.broken.push_back({rows.string(1), sandbox.error().message()});
+      AGBOX_TRY(rest, loader.rest_of(rows.integer(0), sandbox_row(rows)));
+      loaded.broken.push_back({.sandbox_id = rows.string(1),
+                               .why = sandbox.error().message(),
+                               .rest = std::move(rest)});
     }
   }
 }

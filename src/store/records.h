@@ -79,6 +79,9 @@ struct ExecPage {
 struct BrokenSandbox {
   std::string sandbox_id;
   std::string why;
+  // What can be read of it, where that is at least its life and its history: such a sandbox can
+  // still be shown as failed, and deleted.
+  std::optional<SandboxRecord> rest{};
 };
 
 struct LoadedSandboxes {

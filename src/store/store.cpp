@@ -125,6 +125,11 @@ void Store::read_due_for_purge(WallTime cutoff, std::size_t limit,
   reader_->read_due_for_purge(cutoff, limit, std::move(done));
 }
 
+void Store::read_purged(std::vector<std::string> sandbox_ids,
+                        std::function<void(Result<std::vector<std::string>>)> done) {
+  reader_->read_purged(std::move(sandbox_ids), std::move(done));
+}
+
 SpaceStatus Store::space() const {
   return writer_->space();
 }

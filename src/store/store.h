@@ -90,6 +90,10 @@ class Store {
   void read_due_for_purge(WallTime cutoff, std::size_t limit,
                           std::function<void(Result<std::vector<std::string>>)> done);
 
+  // Those of these ids that were taken once and have no record any more.
+  void read_purged(std::vector<std::string> sandbox_ids,
+                   std::function<void(Result<std::vector<std::string>>)> done);
+
   SpaceStatus space() const;
 
  private:

@@ -56,6 +56,9 @@ SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection co
       {&reader->due_,
        "SELECT sandbox_id FROM sandbox WHERE deleted_at IS NOT NULL AND deleted_at <= ?"
        " ORDER BY deleted_at LIMIT ?"},
+      {&reader->purged_,
+       "SELECT 1 FROM sandbox_reservation WHERE sandbox_id = ?1"
+       " AND NOT EXISTS (SELECT 1 FROM sandbox WHERE sandbox.sandbox_id = ?1)"},
   };
   for (const auto& [statement, text] : texts) {
     AGBOX_TRY(prepared, reader->connection_.prepare(text));
@@ -135,6 +138,13 @@ void StoreReader::read_due_for_purge(WallTime cutoff, std::size_t limit,
   answer(std::move(done), [this, cutoff, limit] { return due_for_purge(cutoff, limit); });
 }
 
+void StoreReader::read_purged(std::vector<std::string> sandbox_ids,
+                              std::function<void(Result<std::vector<std::string>>)> done) {
+  answer(std::move(done), [this, sandbox_ids = std::move(sandbox_ids)] {
+    return at_one_moment([&] { return purged(sandbox_ids); });
+  });
+}
+
 Result<std::int64_t> StoreReader::sandbox_number(const std::string& sandbox_id) {
   Rows rows = find_sandbox_.query(sandbox_id);
   AGBOX_TRY(found, reading(rows.next()));
@@ -205,6 +215,16 @@ Result<std::vector<std::string>> StoreReader::due_for_purge(WallTime cutoff, std
     if (!found) return due;
     due.push_back(rows.string(0));
   }
+}
+
+Result<std::vector<std::string>> StoreReader::purged(const std::vector<std::string>& sandbox_ids) {
+  std::vector<std::string> purged;
+  for (const std::string& sandbox_id : sandbox_ids) {
+    Rows rows = purged_.query(sandbox_id);
+    AGBOX_TRY(found, reading(rows.next()));
+    if (found) purged.push_back(sandbox_id);
+  }
+  return purged;
 }
 
 }  // namespace agbox

@@ -34,6 +34,8 @@ class StoreReader {
                   std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done);
   void read_due_for_purge(WallTime cutoff, std::size_t limit,
                           std::function<void(Result<std::vector<std::string>>)> done);
+  void read_purged(std::vector<std::string> sandbox_ids,
+                   std::function<void(Result<std::vector<std::string>>)> done);
 
  private:
   StoreReader(sqlite::Connection connection, Post post)
@@ -53,11 +55,12 @@ class StoreReader {
   Result<ExecPage> exec_page(const std::string& sandbox_id, std::uint64_t after,
                              std::size_t limit_count, std::size_t limit_bytes);
   Result<std::vector<std::string>> due_for_purge(WallTime cutoff, std::size_t limit);
+  Result<std::vector<std::string>> purged(const std::vector<std::string>& sandbox_ids);
 
   sqlite::Connection connection_;
   Post post_;
   sqlite::Statement begin_, end_, find_sandbox_, newest_, page_, exec_, exec_numbers_,
-      exec_by_number_, due_;
+      exec_by_number_, due_, purged_;
 
   std::mutex mutex_;  // guards the two below
   std::condition_variable something_to_do_;

@@ -167,6 +167,18 @@ TEST_F(ReadTest, WhatIsDueForPurgeIsWhatWasDeletedLongAgo) {
   EXPECT_THAT(due(9, 1), ElementsAre("s-02"));
 }
 
+TEST_F(ReadTest, WhatWasPurgedIsWhatWasTakenAndIsGone) {
+  for (const char* id : {"s-01", "s-02"}) ASSERT_TRUE(append(create(id)));
+  ASSERT_TRUE(append(change::MarkDeleted{"s-02", clock_.wall_now()}));
+  const auto purged = [&] {
+    return *ask<std::vector<std::string>>(
+        [&](auto done) { store().read_purged({"s-01", "s-02", "never-1"}, done); });
+  };
+  EXPECT_THAT(purged(), IsEmpty());
+  ASSERT_TRUE(append(change::Purge{"s-02"}));
+  EXPECT_THAT(purged(), ElementsAre("s-02"));
+}
+
 TEST_F(ReadTest, ABrokenSandboxHarmsNoOther) {
   for (const char* id : {"good", "spec", "with", "stat", "oper", "cont", "exec", "even", "orig"}) {
     ASSERT_TRUE(append(Change{{create(id), event(id), change::PutContainer{id, "", {}},
@@ -189,9 +201,15 @@ TEST_F(ReadTest, ABrokenSandboxHarmsNoOther) {
   ASSERT_THAT(loaded->sandboxes, SizeIs(1));
   EXPECT_EQ(loaded->sandboxes[0].sandbox_id, "good");
   std::vector<std::string> reasons;
+  std::vector<std::string> with_rest;
   for (const BrokenSandbox& broken : loaded->broken) {
     reasons.push_back(broken.sandbox_id + ": " + broken.why);
+    if (!broken.rest) continue;
+    with_rest.push_back(broken.sandbox_id);
+    EXPECT_EQ(broken.rest->sandbox_id, broken.sandbox_id);
+    EXPECT_EQ(broken.rest->newest_sequence, 1U);
   }
+  EXPECT_THAT(with_rest, ElementsAre("spec", "with", "cont", "exec"));
   EXPECT_THAT(reasons, ElementsAre("spec: stored spec is not a CreateSpec",
                                    "with: stored configuration is not a CreatedWith",
                                    "stat: stored state 77 is unknown",
