@@ -4,35 +4,50 @@
 #include <utility>
 
 namespace agbox {
+namespace {
+
+SandboxLook lost(PrimarySeen primary, std::string how, bool is_out_of_memory = false) {
+  return {.seen = {.primary = primary},
+          .loss = ContainerLoss{.is_out_of_memory = is_out_of_memory, .how = std::move(how)}};
+}
+
+}  // namespace
 
 std::string start_mark(const ContainerSeen& seen) {
   if (!seen.started_at) return {};
   return std::to_string(seen.started_at->time_since_epoch().count());
 }
 
-std::optional<ContainerLoss> loss_of(const store::v1::Container& kept,
-                                     const std::optional<ContainerSeen>& seen) {
-  const auto lost = [](std::string how, bool is_out_of_memory = false) {
-    return ContainerLoss{.is_out_of_memory = is_out_of_memory, .how = std::move(how)};
-  };
-  if (!seen) return lost("it was removed");
-  if (!seen->is_up()) {
-    const std::string code = std::to_string(seen->exit_code);
-    if (seen->was_oom_killed) return lost("it ran out of memory and ended with code " + code, true);
-    return lost("it exited with code " + code);
+SandboxLook judge_primary(const store::v1::Container& kept,
+                          const std::optional<ContainerSeen>& container, const ObjectOwner& owner) {
+  if (!container) return lost(PrimarySeen::Missing, "it was removed");
+  if (!owner.owns(container->labels)) {
+    return lost(PrimarySeen::Foreign, "what has its id is not ours");
+  }
+  if (!container->is_up()) {
+    if (container->status == "created") return lost(PrimarySeen::Created, "it was not started");
+    const std::string code = std::to_string(container->exit_code);
+    if (container->was_oom_killed) {
+      return lost(PrimarySeen::Exited, "it ran out of memory and ended with code " + code, true);
+    }
+    return lost(PrimarySeen::Exited, "it exited with code " + code);
   }
   // What was accepted of one start is not what the guest of another one would do.
-  if (!kept.engine_started_at().empty() && kept.engine_started_at() != start_mark(*seen)) {
-    return lost("it ended and was started again by somebody else");
+  if (!kept.engine_started_at().empty() && kept.engine_started_at() != start_mark(*container)) {
+    return lost(PrimarySeen::OtherStart, "it ended and was started again by somebody else");
   }
-  return std::nullopt;
+  const auto primary = container->is_paused ? PrimarySeen::Paused : PrimarySeen::Running;
+  return {.seen = {.primary = primary}, .loss = std::nullopt};
 }
 
-Failure sandbox_failure(const ContainerLoss& loss) {
+Failure crash_failure(const ContainerLoss& loss) {
+  const std::string again = loss.how +
+                            "; it was started again and again for five minutes and never"
+                            " ran for 30 s";
   if (loss.is_out_of_memory) {
-    return {.code = "CONTAINER_OOM", .message = "primary container OOM killed: " + loss.how};
+    return {.code = "CONTAINER_OOM", .message = "primary container OOM killed: " + again};
   }
-  return {.code = "CONTAINER_NOT_RUNNING", .message = "primary container not running: " + loss.how};
+  return {.code = "CONTAINER_CRASHLOOP", .message = "primary container exited: " + again};
 }
 
 }  // namespace agbox

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a sandbox still has the container that it was made ready in, judged by what the engine
-// says of it. Pure.
+// says of it, and in which words its loss is told. Pure.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "agbox/store/v1/record.pb.h"
+#include "docker/object_owner.h"
 #include "docker/observations.h"
 #include "model/lifecycle.h"
+#include "model/restart_plan.h"
 
 namespace agbox {
 
@@ -19,14 +21,21 @@ struct ContainerLoss {
   bool operator==(const ContainerLoss&) const = default;
 };
 
-// Nothing while it runs and is still the start of which `kept` is stored. `seen` is nothing where
-// the engine has no such container.
-std::optional<ContainerLoss> loss_of(const store::v1::Container& kept,
-                                     const std::optional<ContainerSeen>& seen);
+// What the engine shows of a sandbox, in the terms of the restart plan and for people.
+struct SandboxLook {
+  SandboxSeen seen;
+  std::optional<ContainerLoss> loss;  // nothing while it runs and is still the start that we know
+};
+
+// `kept` is what is stored of the container, `container` nothing where the engine has no such one.
+// Nothing is said about the network.
+SandboxLook judge_primary(const store::v1::Container& kept,
+                          const std::optional<ContainerSeen>& container, const ObjectOwner& owner);
 
 // The engine's word for a start, as it is stored.
 std::string start_mark(const ContainerSeen& seen);
 
-Failure sandbox_failure(const ContainerLoss& loss);
+// Of a container that ended so often, and so soon, that it is not started again.
+Failure crash_failure(const ContainerLoss& loss);
 
 }  // namespace agbox

@@ -50,6 +50,8 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       calls_(loop.io().get_executor()),
       deadlines_(loop, clock,
                  [this](const std::string& sandbox_id) { directory_.time_is_up(sandbox_id); }),
+      restarts_(loop, clock,
+                [this](const std::string& sandbox_id) { directory_.restart_is_due(sandbox_id); }),
       services_{.loop = loop,
                 .clock = clock,
                 .log = log_,
@@ -66,9 +68,12 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                 .tasks = operations_,
                 .calls = calls_,
                 .deadlines = deadlines_,
+                .restarts = restarts_,
                 .ttls = options.ttls,
                 .created_with = std::move(options.created_with)},
       directory_(services_),
+      janitor_(services_, {.of = [this](const std::string& id) { return directory_.claim_of(id); },
+                           .sandbox_ids = [this] { return directory_.sandbox_ids(); }}),
       watches_(loop.io().get_executor()),
       ending_(loop.io().get_executor()) {
   if (const std::string shortcoming = isolation_.shortcoming(); !shortcoming.empty()) {
@@ -98,6 +103,7 @@ void ControlPlane::engine_seen(const EngineIdentity& engine) {
 void ControlPlane::engine_watched() {
   services_.engine_now = engine_seen_;
   directory_.engine_is_back();
+  janitor_.sweep();
 }
 
 // Only that something happened: the sandbox looks for itself.

@@ -15,6 +15,7 @@
 #include "control/control_loop.h"
 #include "control/deadlines.h"
 #include "control/directory.h"
+#include "control/janitor.h"
 #include "control/services.h"
 #include "control/start_gate.h"
 #include "control/subnet_pool.h"
@@ -52,6 +53,8 @@ class ControlPlane {
   // The engine that answers now; nothing while none does.
   const std::optional<EngineIdentity>& engine() const { return services_.engine_now; }
   std::string isolation_shortcoming() const { return isolation_.shortcoming(); }
+  Janitor& janitor() { return janitor_; }
+  Deadlines& restarts() { return restarts_; }
 
   // Answers those who wait for the first word of the engine; before the server shuts down.
   void answer_who_waits() { directory_.engine_was_asked(); }
@@ -83,9 +86,11 @@ class ControlPlane {
   TaskGroup operations_;
   TaskGroup calls_;
   Deadlines deadlines_;
+  Deadlines restarts_;
   Services services_;
   std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
   Directory directory_;
+  Janitor janitor_;
   TaskGroup watches_;
   TaskGroup ending_;
 };

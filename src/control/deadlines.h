@@ -25,6 +25,10 @@ class Deadlines {
   // Instead of the one that it has.
   void set(const std::string& sandbox_id, BootTime when);
   void clear(const std::string& sandbox_id);
+  // Of all of them.
+  std::optional<BootTime> next() const {
+    return by_time_.empty() ? std::nullopt : std::optional(by_time_.begin()->first);
+  }
   // What is due by now; the timer calls it, and tests that move a clock by hand.
   void call_due();
 

@@ -41,7 +41,10 @@ void Directory::time_is_up(const std::string& sandbox_id) {
 boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) {
   const auto actor = find(sandbox_id);
   if (!actor) co_return;
-  const auto removed = co_await remove_exec_log_folder((*actor)->exec_log_folder());
+  // Of one whose record could not be read nobody knows where it was.
+  const std::filesystem::path folder = (*actor)->exec_log_folder();
+  if (!folder.is_absolute()) co_return purge(sandbox_id);
+  const auto removed = co_await remove_exec_log_folder(folder);
   if (removed) co_return purge(sandbox_id);
   services_.log.warn("output of a purged sandbox cannot be removed",
                      {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
@@ -61,22 +64,51 @@ void Directory::purge(const std::string& sandbox_id) {
 }
 
 void Directory::restore(LoadedSandboxes loaded) {
-  for (const BrokenSandbox& broken : loaded.broken) {
-    services_.log.error("stored sandbox cannot be read and is left alone",
-                        {{"sandbox_id", broken.sandbox_id}, {"error", broken.why}});
-  }
   for (SandboxRecord& record : loaded.sandboxes) {
     auto spec = parse_create_spec(record.spec);
-    if (!spec) {
-      services_.log.error("stored sandbox has a spec that is not valid and is left alone",
-                          {{"sandbox_id", record.sandbox_id}, {"error", spec.error().message()}});
-      continue;
+    if (spec) {
+      add_restored(std::move(record), std::move(*spec));
+    } else {
+      const std::string id = record.sandbox_id;
+      loaded.broken.push_back({.sandbox_id = id,
+                               .why = "stored spec is not valid: " + spec.error().message(),
+                               .rest = std::move(record)});
     }
-    std::string id = record.sandbox_id;
-    auto actor = std::make_unique<SandboxActor>(services_, std::move(record), std::move(*spec));
-    actors_.emplace(std::move(id), std::move(actor));
   }
   for (const auto& [id, actor] : actors_) actor->recover();
+  for (const BrokenSandbox& broken : loaded.broken) add_broken(broken);
+}
+
+void Directory::add_restored(SandboxRecord record, SandboxSpec spec) {
+  std::string id = record.sandbox_id;
+  actors_.emplace(std::move(id),
+                  std::make_unique<SandboxActor>(services_, std::move(record), std::move(spec)));
+}
+
+// It harms no other. Where its history can be gone on with it says itself what is wrong with it,
+// and can be deleted; else every call that names it does.
+void Directory::add_broken(const BrokenSandbox& broken) {
+  services_.log.error("stored sandbox cannot be read",
+                      {{"sandbox_id", broken.sandbox_id}, {"error", broken.why}});
+  if (!broken.rest) {
+    unreadable_.emplace(broken.sandbox_id, broken.why);
+    return;
+  }
+  add_restored(*broken.rest, {});
+  actors_.at(broken.sandbox_id)->recover_unreadable(broken.why);
+}
+
+SandboxClaim Directory::claim_of(const std::string& sandbox_id) const {
+  if (unreadable_.contains(sandbox_id)) return {.kind = SandboxClaim::Kind::Everything};
+  const auto found = actors_.find(sandbox_id);
+  return found == actors_.end() ? SandboxClaim{} : found->second->claim();
+}
+
+std::vector<std::string> Directory::sandbox_ids() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, actor] : actors_) ids.push_back(id);
+  for (const auto& [id, why] : unreadable_) ids.push_back(id);
+  return ids;
 }
 
 std::size_t Directory::undeleted() const {
@@ -131,8 +163,16 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
 
 Result<SandboxActor*> Directory::find(const std::string& sandbox_id) const {
   const auto found = actors_.find(sandbox_id);
-  if (found == actors_.end()) return std::unexpected(sandbox_not_found(sandbox_id));
-  return found->second.get();
+  if (found != actors_.end()) return found->second.get();
+  if (const auto broken = unreadable_.find(sandbox_id); broken != unreadable_.end()) {
+    return fail(Reason::Internal,
+                "sandbox " + sandbox_id +
+                    " cannot be read from the daemon's store: " + broken->second +
+                    "; restore the store from a backup, or remove the sandbox's "
+                    "container and network by hand",
+                {{"sandbox_id", sandbox_id}});
+  }
+  return std::unexpected(sandbox_not_found(sandbox_id));
 }
 
 Result<v1::SandboxHandle> Directory::get(const std::string& sandbox_id) const {
@@ -235,6 +275,10 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
 void Directory::engine_was_asked() {
   if (std::exchange(services_.was_engine_asked, true)) return;
   for (const auto& call : std::exchange(early_calls_, {})) call();
+}
+
+void Directory::restart_is_due(const std::string& sandbox_id) {
+  if (const auto actor = find(sandbox_id)) (*actor)->restart_is_due();
 }
 
 void Directory::engine_is_back() {

@@ -17,6 +17,7 @@
 #include "control/sandbox_actor.h"
 #include "control/services.h"
 #include "model/exec_request.h"
+#include "model/orphans.h"
 #include "model/sandbox_spec.h"
 
 namespace agbox {
@@ -74,7 +75,12 @@ class Directory {
 
   // A sandbox was left alone for as long as its state allows.
   void time_is_up(const std::string& sandbox_id);
+  void restart_is_due(const std::string& sandbox_id);
   Deadlines& deadlines() { return services_.deadlines; }
+
+  // What the janitor asks.
+  SandboxClaim claim_of(const std::string& sandbox_id) const;
+  std::vector<std::string> sandbox_ids() const;
 
  private:
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
@@ -86,9 +92,13 @@ class Directory {
   std::size_t undeleted() const;
   boost::asio::awaitable<void> purge_with_logs(std::string sandbox_id);
   void purge(const std::string& sandbox_id);
+  void add_restored(SandboxRecord record, SandboxSpec spec);
+  void add_broken(const BrokenSandbox& broken);
 
   Services& services_;
   std::map<std::string, std::unique_ptr<SandboxActor>, std::less<>> actors_;
+  // Why they cannot be read, by id: so little of them can that they can only be named.
+  std::map<std::string, std::string, std::less<>> unreadable_;
   std::size_t creates_under_way_ = 0;
   std::vector<std::function<void()>> early_calls_;
 };

@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/look.h"
 
+#include "control/start_primary.h"
 #include "control/step.h"
+#include "control/stop.h"
+#include "model/object_names.h"
 
 namespace agbox {
 
-asio::awaitable<Result<std::optional<ContainerSeen>>> look_at_primary(Services& services,
-                                                                      const SandboxFacts& facts) {
-  const auto primary = facts.containers.find("");
-  if (primary == facts.containers.end() || primary->second.container_id().empty()) {
-    co_return std::nullopt;
-  }
+asio::awaitable<Result<SandboxLook>> look_at_sandbox(Services& services,
+                                                     const SandboxFacts& facts) {
   // After a restart of the daemon or of the engine all sandboxes ask at once.
-  AGBOX_CO_TRY(turn, co_await services.looks.enter());
-  AGBOX_CO_TRY_VOID(co_await pass_failpoint("look.inspect", ".before"));
-  auto seen = co_await services.engine.inspect_container(
-      primary->second.container_id(),
-      {.deadline = {}, .expected_engine = facts.created_with.engine_id()});
-  if (seen) co_return std::move(*seen);
-  if (seen.error().kind() == EngineErrorKind::NotFound) co_return std::nullopt;
-  co_return std::unexpected(seen.error());
+  AGBOX_CO_TRY(turn, co_await step("look.turn", services.looks.enter()));
+  AGBOX_CO_TRY(container,
+               co_await step("look.inspect", services.engine.find_container(facts.primary_id(),
+                                                                            on_its_engine(facts))));
+  const auto kept = facts.containers.find("");
+  const store::v1::Container none;
+  SandboxLook look = judge_primary(kept == facts.containers.end() ? none : kept->second, container,
+                                   owner_of(services, facts));
+  const std::string name = network_name(facts.sandbox_id);
+  if (container && container->is_up()) {
+    look.seen.has_network = container->networks.contains(name);
+  } else if (container) {
+    AGBOX_CO_TRY(network, co_await step("look.network", services.engine.find_network_of(
+                                                            owner_of(services, facts), name,
+                                                            on_its_engine(facts))));
+    look.seen.has_network = network.has_value();
+  }
+  co_return look;
+}
+
+asio::awaitable<Result<>> stop_unusable(Services& services, const SandboxFacts& facts) {
+  co_return co_await step(
+      "look.stop",
+      services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace, on_its_engine(facts)));
 }
 
 }  // namespace agbox

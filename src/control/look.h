@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the engine what became of a sandbox's primary container.
+// Asks the engine what became of a sandbox's primary container and of its network.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <optional>
 
+#include "control/container_loss.h"
 #include "control/operation.h"
 #include "control/services.h"
-#include "docker/observations.h"
+#include "model/restart_plan.h"
 
 namespace agbox {
 
-// Nothing where the engine does not have it. An error says nothing about the container.
-boost::asio::awaitable<Result<std::optional<ContainerSeen>>> look_at_primary(
-    Services& services, const SandboxFacts& facts);
+// An error says nothing about the sandbox.
+boost::asio::awaitable<Result<SandboxLook>> look_at_sandbox(Services& services,
+                                                            const SandboxFacts& facts);
+
+// Stops a container that is not what it should be. One that is gone, or not ours, is left alone.
+boost::asio::awaitable<Result<>> stop_unusable(Services& services, const SandboxFacts& facts);
 
 }  // namespace agbox

@@ -19,7 +19,8 @@ enum class OperationKind {
   Resume,   // bring what was stopped back to ready
   CleanUp,  // remove what a failed create left
   Delete,
-  Look,  // see whether its container still runs
+  Look,     // see whether its container still runs
+  Restart,  // bring a container that should run to run again
 };
 
 // Everything that is known of a sandbox's objects. It is stored together with how the operation
@@ -43,9 +44,9 @@ struct SandboxFacts {
 
 struct OperationOutcome {
   Result<> result;
-  SandboxFacts facts;                   // as the operation left them, however it ended
-  bool has_cleaned_up = true;           // of a failed create: nothing of it is left in the engine
-  std::optional<ContainerLoss> loss{};  // of a look: the container is not what it was
+  SandboxFacts facts;                 // as the operation left them, however it ended
+  bool has_cleaned_up = true;         // of a failed create: nothing of it is left in the engine
+  std::optional<SandboxLook> look{};  // what was seen, where that is for the sandbox to judge
 };
 
 }  // namespace agbox

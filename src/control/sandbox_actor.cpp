@@ -24,20 +24,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstBackOff = 100ms;
 constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
-// A create that takes the daemon down with it is not tried for ever.
-constexpr std::uint32_t kMostAttempts = 3;
 constexpr auto kCleanUpLimit = 30s;
 constexpr const char* kMaterialize = "materialize";  // the phase
-
-// What a later daemon needs to know of the sandbox's objects, as the store keeps it.
-std::vector<Mutation> stored(const SandboxFacts& facts) {
-  std::vector<Mutation> mutations{change::SetSubnet{facts.sandbox_id, facts.subnet},
-                                  change::ForgetContainers{facts.sandbox_id}};
-  for (const auto& [name, container] : facts.containers) {
-    mutations.emplace_back(change::PutContainer{facts.sandbox_id, name, container});
-  }
-  return mutations;
-}
 
 // Whether the engine said no, as against not having been reached.
 bool is_definite(const Error& error) {
@@ -97,57 +85,6 @@ Mutation SandboxActor::new_start() {
   return change::PutContainer{id(), "", std::move(primary)};
 }
 
-void SandboxActor::recover() {
-  if (facts_.subnet) services_.subnets.take(*facts_.subnet);
-  recover_operation();
-  if (has_guest()) adopt_guest();
-  set_deadline();
-  work();
-}
-
-void SandboxActor::recover_operation() {
-  switch (life_.state) {
-    case Lifecycle::Creating:
-      if (++attempts_ <= kMostAttempts) return;
-      cleans_up_ = true;
-      return decide_and_record(
-          command::Refuse{{.code = failure_code(life_.state),
-                           .message = "the daemon ended " + std::to_string(kMostAttempts) +
-                                      " times while it created this sandbox; look into its log"}});
-    case Lifecycle::Resuming: {
-      // It starts the container anew, so it needs another secret.
-      const OperationUnderWay again{Operation::Resuming, life_.reason, ++attempts_};
-      return record({},
-                    {.execs = {}, .mutations = {new_start(), change::SetOperation{id(), again}}},
-                    Urgency::GoesOn, {});
-    }
-    case Lifecycle::Stopping:
-      // One that was being accepted when the stop was decided is asked for its end only now.
-      return record({}, {.execs = execs_.cancel_all(), .mutations = {}}, Urgency::GoesOn, {});
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleting:
-    case Lifecycle::Deleted:
-      return;
-  }
-}
-
-// The guest of a sandbox that was ready comes back by itself once somebody listens.
-void SandboxActor::adopt_guest() {
-  const store::v1::Container& primary = facts_.containers[""];
-  auto adopted = services_.guests.adopt(
-      id(), {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()});
-  if (adopted) {
-    guestlink::Expectation expected;
-    expected.secret = primary.secret();
-    expected.uid = facts_.created_with.host_uid();
-    expected.gid = facts_.created_with.host_gid();
-    adopted = services_.guests.expect(id(), std::move(expected));
-  }
-  if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
-}
-
 void SandboxActor::record(const std::vector<LifecycleEvent>& events, Beside beside, Urgency urgency,
                           Reply reply) {
   const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
@@ -155,6 +92,10 @@ void SandboxActor::record(const std::vector<LifecycleEvent>& events, Beside besi
   for (const LifecycleEvent& event : events) {
     life_ = apply(std::move(life_), event);
     mutations.push_back(journal_.entry(to_message(id(), life_, event)));
+  }
+  if (!events.empty()) {  // no series of crashes outlives a stop or a resume
+    forget_restart();
+    crash_window_.reset();
   }
   const OperationUnderWay operation{.operation = stored_operation(life_.state, cleans_up_),
                                     .reason = life_.reason,
@@ -208,7 +149,9 @@ std::optional<OperationKind> SandboxActor::wanted_operation() const {
     case Lifecycle::Deleted:
       break;
   }
-  if (has_guest() && must_look_) return OperationKind::Look;
+  if (must_restart_) return OperationKind::Restart;
+  const bool may_look = has_guest() || life_.state == Lifecycle::Stopped;
+  if (may_look && must_look_) return OperationKind::Look;
   return std::nullopt;
 }
 
@@ -227,6 +170,8 @@ void SandboxActor::work() {
     has_prepared_ = true;
     decide_and_record(command::Prepare{kMaterialize}, {.execs = {}, .mutations = {new_start()}});
   }
+  // Not stored before: what is interrupted is started once more, with another one.
+  if (*wanted == OperationKind::Restart) facts_.next_secret = guestlink::new_secret();
   running_->cancel = services_.tasks.spawn("sandbox " + id(), run(*wanted));
 }
 
@@ -265,14 +210,32 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
     case OperationKind::Delete:
       outcome.result = co_await teardown(services_, outcome.facts);
       break;
-    case OperationKind::Look: {
-      auto seen = co_await look_at_primary(services_, outcome.facts);
-      if (seen) outcome.loss = loss_of(outcome.facts.containers[""], *seen);
-      if (!seen) outcome.result = std::unexpected(seen.error());
+    case OperationKind::Look:
+    case OperationKind::Restart:
+      outcome.result = co_await look(kind, outcome);
       break;
-    }
   }
   ended(kind, std::move(outcome));
+}
+
+// What is seen and not acted on here is left in the outcome.
+asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcome& outcome) {
+  AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, outcome.facts));
+  const RestartPlan plan = plan_for(look);
+  if (kind == OperationKind::Restart && plan.step != RestartStep::Fail) {
+    auto started = co_await resume_sandbox(services_, outcome.facts);
+    if (started || !is_definite(started.error()) || co_await is_cancelled()) co_return started;
+    const auto undone = co_await undo_resume(services_, outcome.facts);
+    if (!undone) log_.warn("a failed start is not undone", {{"error", undone.error().message()}});
+    co_return started;
+  }
+  if (plan.step == RestartStep::Fail && runs(look.seen.primary)) {
+    const auto stopped = co_await stop_unusable(services_, outcome.facts);
+    if (!stopped && !is_definite(stopped.error())) co_return stopped;
+    if (!stopped) log_.warn("the container runs on", {{"error", stopped.error().message()}});
+  }
+  outcome.look = look;
+  co_return Result<>{};
 }
 
 void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
@@ -280,7 +243,7 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   facts_ = std::move(outcome.facts);
   if (services_.is_shutting_down) return;
   if (wanted_operation() != kind) return work();
-  if (outcome.result && kind == OperationKind::Look) return looked(outcome.loss);
+  if (outcome.result && outcome.look) return looked(*outcome.look);
   if (outcome.result) return succeeded(kind);
   const Error& error = outcome.result.error();
   if (!is_definite(error)) {
@@ -317,6 +280,8 @@ void SandboxActor::succeeded(OperationKind kind) {
       cleans_up_ = false;
       facts.emplace_back(change::SetOperation{id(), {}});
       return record({}, {.execs = {}, .mutations = std::move(facts)}, Urgency::GoesOn, {});
+    case OperationKind::Restart:
+      return restarted();
     case OperationKind::Look:
       break;
   }
@@ -336,6 +301,7 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
     log_.warn("the container cannot be looked at; tried again", {{"error", error.message()}});
     return retry_later();
   }
+  if (kind == OperationKind::Restart) return restart_failed(error);
   log_.warn("sandbox failed", {{"error", error.message()}});
   if (kind == OperationKind::Resume && !has_cleaned_up) {
     log_.warn("the container of a failed resume may run until the sandbox is deleted");
@@ -369,6 +335,7 @@ void SandboxActor::end_wait_for_retry() {
 void SandboxActor::engine_is_back() {
   back_off_.reset();
   look_unless_connected();  // its events of the time between are lost
+  if (life_.state == Lifecycle::Stopped) look_again();
   if (waits_for_retry_) end_wait_for_retry();
 }
 
@@ -387,31 +354,10 @@ Result<> SandboxActor::check_takes_execs() const {
 }
 
 void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
-  if (!has_guest()) return;
+  if (!has_guest() || is_down_) return;  // that of a start under way is the start's affair
   must_look_ = false;
   work();  // nobody need look any more
   execs_.guest_connected(hello);
-}
-
-// The engine may not know yet that the container has ended when the guest's connection does; its
-// own event then brings us here again.
-void SandboxActor::look_unless_connected() {
-  if (!has_guest() || services_.guests.is_connected(id())) return;
-  if (life_.state == Lifecycle::Stopping) return;  // the container is to end
-  // What a look under way has seen may be older than what brings us here.
-  looks_again_ = running_ && running_->kind == OperationKind::Look;
-  must_look_ = true;
-  work();
-}
-
-void SandboxActor::looked(const std::optional<ContainerLoss>& loss) {
-  back_off_.reset();
-  must_look_ = std::exchange(looks_again_, false) && !loss;
-  if (!loss) return work();  // the guest comes back by itself
-  log_.warn("sandbox failed", {{"error", sandbox_failure(*loss).message}});
-  // This is where a container that should run would be started again.
-  decide_and_record(command::LosePrimary{sandbox_failure(*loss)},
-                    {.execs = execs_.end_all(outcome_of(*loss)), .mutations = {}}, {});
 }
 
 void SandboxActor::report_progress(std::string phase) {

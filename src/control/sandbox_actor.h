@@ -26,7 +26,10 @@
 #include "control/sandbox_journal.h"
 #include "control/services.h"
 #include "docker/event_watch.h"
+#include "model/crash_window.h"
 #include "model/lifecycle.h"
+#include "model/orphans.h"
+#include "model/restart_plan.h"
 #include "model/sandbox_spec.h"
 #include "store/store.h"
 
@@ -61,6 +64,10 @@ class SandboxActor {
   void begin() { work(); }
   // Goes on with what was under way when the daemon ended.
   void recover();
+  // The same for one whose record cannot be read: it fails with the reason, and can be deleted.
+  void recover_unreadable(const std::string& why);
+  // What it claims of the things that carry its labels.
+  SandboxClaim claim() const;
 
   // Refused where the state forbids it, or no engine is there to do it. A stop that is under way
   // already is accepted and changes nothing.
@@ -70,6 +77,7 @@ class SandboxActor {
   void remove(const std::string& reason, Reply reply);
   // It was left alone for as long as its state allows.
   void time_is_up();
+  void restart_is_due();
 
   // Also of one that is deleted: what its execs wrote is kept with its history.
   std::filesystem::path exec_log_folder() const {
@@ -103,7 +111,6 @@ class SandboxActor {
   Mutation new_start();  // with a secret of its own
   Result<> check_engine() const;
   void begin_stop(const std::vector<LifecycleEvent>& events, Reply reply);
-  void recover_operation();
   // To what its state and its execs ask for.
   void set_deadline();
   void forget_spec();
@@ -111,6 +118,7 @@ class SandboxActor {
   void work();
   std::optional<OperationKind> wanted_operation() const;
   asio::awaitable<void> run(OperationKind kind);
+  asio::awaitable<Result<>> look(OperationKind kind, OperationOutcome& outcome);
   void ended(OperationKind kind, OperationOutcome outcome);
   void succeeded(OperationKind kind);
   void failed(OperationKind kind, const Error& error, bool has_cleaned_up);
@@ -120,11 +128,23 @@ class SandboxActor {
   void deleted();
   // Whether a guest may be there that has to do with us.
   bool has_guest() const;
-  void adopt_guest();
-  void look_unless_connected();
-  void looked(const std::optional<ContainerLoss>& loss);
   void decide_and_record(const LifecycleCommand& command, Beside beside = {}, Reply reply = {});
   void report_progress(std::string phase);
+
+  // --- what the engine shows, in sandbox_recovery.cpp ---
+  void go_on();  // with the operation that an earlier run of the daemon left
+  void adopt_guest();
+  SandboxStored stored_now() const { return {life_.state, cleans_up_, attempts_}; }
+  RestartPlan plan_for(const SandboxLook& look) const;
+  void look_unless_connected();
+  void look_again();
+  void looked(const SandboxLook& look);
+  void lose_primary(const Failure& failure, const ContainerLoss& loss);
+  void container_ended(const ContainerLoss& loss);
+  void restart_after(std::chrono::milliseconds wait);
+  void restart_failed(const Error& error);
+  void restarted();
+  void forget_restart();
 
   Services& services_;
   Logger log_;
@@ -134,6 +154,11 @@ class SandboxActor {
   bool cleans_up_ = false;     // after a failed create, things of it may be left in the engine
   bool must_look_ = false;     // whether the container of a guest that is away still runs
   bool looks_again_ = false;   // once the look under way is over
+  bool is_down_ = false;       // its container ended and is to be started again
+  bool must_restart_ = false;  // now: the wait before it is over
+  bool has_guest_folder_ = true;
+  bool is_unreadable_ = false;
+  CrashWindow crash_window_;
   std::uint32_t attempts_ = 0;
   SandboxJournal journal_;
   SandboxExecs execs_;

@@ -54,7 +54,7 @@ void SandboxExecs::restore(std::vector<ExecRecord> running) {
   for (ExecRecord& stored : running) {
     const std::string exec_id = stored.request.exec_id();
     const std::size_t bytes = stored.request.ByteSizeLong();
-    RunningExec exec{.shown = {}, .record = stored.record, .bytes = bytes};
+    RunningExec exec{.shown = {}, .record = stored.record, .bytes = bytes, .may_run = true};
     exec.shown = std::make_shared<const ExecRecord>(std::move(stored));
     execs_.emplace(exec_id, std::move(exec));
     services_.execs.enter(exec_id, this, bytes);
@@ -308,13 +308,13 @@ void SandboxExecs::end(const std::string& exec_id, const ExecOutcome& outcome) {
                   });
 }
 
-SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
-  no_more_ = outcome;
+SandboxExecs::Part SandboxExecs::end_those(
+    const ExecOutcome& outcome, const std::function<bool(const RunningExec& exec)>& is_meant) {
   Part all;
   std::vector<std::string> ended;
   for (auto& [exec_id, exec] : execs_) {
     // One whose acceptance is under way is ended by accepted(): the store may still refuse it.
-    if (!exec.shown || exec.is_ending) continue;
+    if (!exec.shown || exec.is_ending || !is_meant(exec)) continue;
     add_end(exec_id, exec, outcome, all.mutations);
     ended.push_back(exec_id);
   }
@@ -322,6 +322,16 @@ SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
     for (const std::string& exec_id : ended) show_end(exec_id, outcome);
   };
   return all;
+}
+
+SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
+  no_more_ = outcome;
+  return end_those(outcome, [](const RunningExec&) { return true; });
+}
+
+SandboxExecs::Part SandboxExecs::end_for_restart(const ExecOutcome& outcome) {
+  is_held_ = true;
+  return end_those(outcome, [](const RunningExec& exec) { return exec.may_run; });
 }
 
 }  // namespace agbox

@@ -88,8 +88,14 @@ class SandboxExecs {
   asio::awaitable<Result<>> wait_for_ends(std::chrono::steady_clock::time_point limit);
   // The container is gone, so all of them are over. From here on none is taken.
   Part end_all(const ExecOutcome& outcome);
+  // The same where the container is started again: those that no guest was given, and those that
+  // come from here on, wait for it.
+  Part end_for_restart(const ExecOutcome& outcome);
   // The container runs again.
-  void take_again() { no_more_.reset(); }
+  void take_again() {
+    no_more_.reset();
+    is_held_ = false;
+  }
 
  private:
   struct RunningExec {
@@ -97,6 +103,8 @@ class SandboxExecs {
     store::v1::Exec record;                   // as decided; may be ahead of the disk
     std::size_t bytes = 0;
     bool is_ending = false;  // its end is decided
+    bool may_run =
+        false;  // the guest was given it, or an earlier run of the daemon may have done so
     std::vector<std::weak_ptr<const OnExecEnd>> watchers{};
   };
 
@@ -111,6 +119,8 @@ class SandboxExecs {
   void add_end(const std::string& exec_id, RunningExec& exec, const ExecOutcome& outcome,
                std::vector<Mutation>& mutations);
   void show_end(const std::string& exec_id, const ExecOutcome& outcome);
+  Part end_those(const ExecOutcome& outcome,
+                 const std::function<bool(const RunningExec& exec)>& is_meant);
   void show_record(const std::string& exec_id, const store::v1::Exec& record);
   void store_record(const std::string& exec_id, const RunningExec& exec, Reply reply);
   void leave(const std::string& exec_id);
@@ -126,6 +136,8 @@ class SandboxExecs {
   std::function<void()> on_change_;
   // What becomes of an exec whose acceptance was under way when the sandbox ceased to run any.
   std::optional<ExecOutcome> no_more_;
+  // The container is down or being started: a guest that is there already was not told to go yet.
+  bool is_held_ = false;
   guestlink::Waiters ends_;
 };
 

@@ -43,8 +43,8 @@ void SandboxExecs::send(const std::string& exec_id, ExecLogs logs) {
   if (journal_.status().state == v1::SANDBOX_STATE_FAILED) {
     return end(exec_id, unstarted_outcome("the sandbox failed before the command could start"));
   }
-  if (journal_.status().state != v1::SANDBOX_STATE_READY) return;  // it ends with the sandbox
-  if (!services_.guests.is_connected(sandbox_id)) return;          // until it comes back
+  if (journal_.status().state != v1::SANDBOX_STATE_READY) return;      // it ends with the sandbox
+  if (is_held_ || !services_.guests.is_connected(sandbox_id)) return;  // until it comes back
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;
   guestlink::ExecOrder order{
@@ -57,6 +57,7 @@ void SandboxExecs::send(const std::string& exec_id, ExecLogs logs) {
       .out = std::move(logs.out),
       .err = std::move(logs.err)};
   const auto sent = services_.guests.start_exec(sandbox_id, std::move(order));
+  find(exec_id)->may_run = find(exec_id)->may_run || sent.has_value();
   if (!sent) {
     log_.warn("exec waits for the guest to come back",
               {{"exec_id", exec_id}, {"error", sent.error().message()}});
@@ -71,6 +72,7 @@ void SandboxExecs::send_again(const std::string& exec_id) {
 }
 
 void SandboxExecs::send_cancel(const std::string& exec_id) {
+  if (is_held_) return end(exec_id, cancelled_outcome());  // nothing of it ever ran, or will
   if (!services_.guests.is_connected(journal_.sandbox_id())) return;
   if (AGBOX_FAILPOINT_FAILS("exec.cancel_send.before")) return;
   const auto sent = services_.guests.cancel_exec(journal_.sandbox_id(), exec_id, kCancelGrace);

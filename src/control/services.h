@@ -41,6 +41,7 @@ struct Services {
   TaskGroup& tasks;
   TaskGroup& calls;  // what unbroken() carries on with
   Deadlines& deadlines;
+  Deadlines& restarts;  // of containers that should run and do not
   TimesToLive ttls;
   // What new sandboxes keep of today's configuration.
   store::v1::CreatedWith created_with;

@@ -50,6 +50,15 @@ Lifecycle life_of(const SandboxRecord& record) {
   }
 }
 
+std::vector<Mutation> stored(const SandboxFacts& facts) {
+  std::vector<Mutation> mutations{change::SetSubnet{facts.sandbox_id, facts.subnet},
+                                  change::ForgetContainers{facts.sandbox_id}};
+  for (const auto& [name, container] : facts.containers) {
+    mutations.emplace_back(change::PutContainer{facts.sandbox_id, name, container});
+  }
+  return mutations;
+}
+
 const char* failure_code(Lifecycle state) {
   switch (state) {
     case Lifecycle::Resuming:

@@ -116,6 +116,9 @@ class EngineClient {
   // What is there of the owner, and never a new one; nothing where it is gone.
   EngineAwaitable<std::optional<NetworkSeen>> find_network_of(ObjectOwner owner, std::string name,
                                                               CallOptions options = {});
+  // Whosever it is; nothing where it is gone, or the id is empty.
+  EngineAwaitable<std::optional<ContainerSeen>> find_container(std::string id,
+                                                               CallOptions options = {});
   // Conflict where it is not the owner's.
   EngineAwaitable<std::optional<ContainerSeen>> find_container_of(ObjectOwner owner, std::string id,
                                                                   CallOptions options = {});

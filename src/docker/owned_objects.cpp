@@ -95,17 +95,23 @@ EngineAwaitable<std::optional<NetworkSeen>> EngineClient::find_network_of(Object
   co_return std::nullopt;
 }
 
+EngineAwaitable<std::optional<ContainerSeen>> EngineClient::find_container(std::string id,
+                                                                           CallOptions options) {
+  if (id.empty()) co_return std::nullopt;
+  EngineResult<ContainerSeen> seen = co_await inspect_container(std::move(id), std::move(options));
+  if (!seen && seen.error().kind() == EngineErrorKind::NotFound) co_return std::nullopt;
+  if (!seen) co_return std::unexpected(std::move(seen.error()));
+  co_return std::move(*seen);
+}
+
 EngineAwaitable<std::optional<ContainerSeen>> EngineClient::find_container_of(ObjectOwner owner,
                                                                               std::string id,
                                                                               CallOptions options) {
-  if (id.empty()) co_return std::nullopt;
-  EngineResult<ContainerSeen> seen = co_await inspect_container(id, options);
-  if (!seen && seen.error().kind() == EngineErrorKind::NotFound) co_return std::nullopt;
-  if (!seen) co_return std::unexpected(std::move(seen.error()));
-  if (!owner.owns(seen->labels)) {
+  AGBOX_CO_TRY(seen, co_await find_container(std::move(id), std::move(options)));
+  if (seen && !owner.owns(seen->labels)) {
     co_return engine_fail(EngineErrorKind::Conflict, "container " + seen->name + " is not ours");
   }
-  co_return std::move(*seen);
+  co_return std::move(seen);
 }
 
 EngineAwaitable<> EngineClient::stop_if_there(std::string id, std::chrono::seconds grace,

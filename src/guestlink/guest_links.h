@@ -73,6 +73,11 @@ class GuestLinks {
   void rest(const std::string& sandbox_id);
   // Last of all: the folder must outlive the container.
   Result<> forget(const std::string& sandbox_id);
+  // Removes the folders of all sandboxes but these, and gives their paths.
+  Result<std::vector<std::filesystem::path>> remove_unclaimed(
+      const std::set<std::string>& sandbox_ids) const {
+    return LinkFolder::remove_unclaimed(state_root_, sandbox_ids);
+  }
 
   // Ends every conversation; guests stay and come back to the next daemon. Before destruction.
   boost::asio::awaitable<void> shutdown();

@@ -32,6 +32,10 @@ std::string hash_of(std::string_view text) {
   return name;
 }
 
+bool is_hash(std::string_view name) {
+  return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 Result<> make_private_folder(const std::filesystem::path& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return std::unexpected(errno_error("making " + path.string(), errno));
@@ -74,7 +78,7 @@ Result<LinkFolder> LinkFolder::adopt(const std::filesystem::path& state_root,
   const std::string what = folder ? "is not the one that its container has mounted"
                                   : "cannot be used (" + folder.error().message() + ")";
   return fail(Reason::Internal, "the folder of the guest of sandbox " + std::string(sandbox_id) +
-                                    " " + what + ": stop and resume the sandbox");
+                                    " " + what + ": delete the sandbox and create it again");
 }
 
 Result<> LinkFolder::remove(const std::filesystem::path& state_root, std::string_view sandbox_id) {
@@ -84,6 +88,32 @@ Result<> LinkFolder::remove(const std::filesystem::path& state_root, std::string
   if (!problem) return {};
   return fail(Reason::Internal,
               "removing the guest's folder " + path.string() + ": " + problem.message());
+}
+
+Result<std::vector<std::filesystem::path>> LinkFolder::remove_unclaimed(
+    const std::filesystem::path& state_root, const std::set<std::string>& sandbox_ids) {
+  std::set<std::string> claimed;
+  for (const std::string& sandbox_id : sandbox_ids) claimed.insert(hash_of(sandbox_id));
+  std::vector<std::filesystem::path> unclaimed;
+  const std::filesystem::path links = path_of(state_root, "").parent_path();
+  std::error_code problem;
+  for (std::filesystem::directory_iterator entry(links, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    const std::string name = entry->path().filename();
+    const bool is_folder =
+        entry->symlink_status(problem).type() == std::filesystem::file_type::directory;
+    if (is_folder && is_hash(name) && !claimed.contains(name)) unclaimed.push_back(entry->path());
+  }
+  if (problem && problem != std::errc::no_such_file_or_directory) {
+    return fail(Reason::Internal, "reading " + links.string() + ": " + problem.message());
+  }
+  for (const std::filesystem::path& path : unclaimed) {
+    std::filesystem::remove_all(path, problem);
+    if (!problem) continue;
+    return fail(Reason::Internal,
+                "removing the guest's folder " + path.string() + ": " + problem.message());
+  }
+  return unclaimed;
 }
 
 Result<UniqueFd> LinkFolder::listen() const {

@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -34,6 +37,9 @@ class LinkFolder {
                                   std::string_view sandbox_id, FolderIdentity expected);
   // Nothing to do where it is not there.
   static Result<> remove(const std::filesystem::path& state_root, std::string_view sandbox_id);
+  // Removes those of all other sandboxes, and gives their paths. What is not named like one stays.
+  static Result<std::vector<std::filesystem::path>> remove_unclaimed(
+      const std::filesystem::path& state_root, const std::set<std::string>& sandbox_ids);
 
   const std::filesystem::path& path() const { return path_; }
   FolderIdentity identity() const { return identity_; }

@@ -50,7 +50,7 @@ def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) 
     folder.mkdir(parents=True)
     (folder / "materialize.cpp").write_text(materialize)
     (folder / "teardown.cpp").write_text(teardown)
-    for name in ("start_primary", "stop", "resume"):
+    for name in ("start_primary", "stop", "resume", "look", "janitor"):
         (folder / f"{name}.cpp").write_text(OTHERS.format(name=name))
     return root
 
@@ -59,7 +59,8 @@ def test_a_step_has_a_failpoint_on_both_sides(tmp_path):
     listed = check(plant(tmp_path), "--list")
     assert listed.returncode == 0
     assert listed.stdout.split() == [
-        f"{name}.thing.{side}" for name in ("create", "start_primary", "stop", "resume", "delete")
+        f"{name}.thing.{side}"
+        for name in ("create", "start_primary", "stop", "resume", "delete", "look", "janitor")
         for side in ("before", "after")]
 
 

@@ -191,5 +191,5 @@ def test_a_folder_that_was_made_again_is_told_instead_of_waited_for(sandbox, sta
     box.daemon.ask("make", box.name)
     box.daemon.end()
     box.daemon = start_daemon(1000)
-    with pytest.raises(LinkError, match="stop and resume the sandbox"):
+    with pytest.raises(LinkError, match="create it again"):
         box.daemon.ask("adopt", box.name, device=box.place["device"], inode=box.place["inode"])

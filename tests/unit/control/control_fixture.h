@@ -46,6 +46,12 @@ class ControlTest : public testing::Test {
   }
   Directory& directory() { return plane_->directory(); }
   Store& store() { return *store_; }
+  Deadlines& restarts() { return plane_->restarts(); }
+  Janitor& janitor() { return plane_->janitor(); }
+  // Until the engine is here and orphans were looked for.
+  void wait_swept() {
+    run_until([&] { return janitor().sweeps() > 0 && !janitor().is_sweeping(); });
+  }
 
   // Runs the loop until it holds; a test that waits in vain fails.
   void run_until(const std::function<bool()>& holds);

@@ -140,6 +140,7 @@ TEST_F(CreateFailureTest, ANetworkIsRefusedForGoodWhereItsSubnetIsFree) {
 
 TEST_F(CreateFailureTest, AnEngineThatDoesNotSayWhichSubnetsItHasIsTheSandboxsError) {
   occupy_all_subnets_but_the_last();
+  wait_swept();  // which asks for them too
   docker().reply("GET /networks", 500, R"({"message":"no space left on device"})", 2);
   const auto handle = failed("unlisted-1");
   EXPECT_THAT(handle.error_message(), HasSubstr("no space left on device"));

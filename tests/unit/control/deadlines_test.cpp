@@ -222,7 +222,11 @@ TEST_F(LeftAloneTest, WhatIsStoppedForLongIsDeletedAndThenPurged) {
 
 // L26
 TEST_F(LeftAloneTest, WhatFailedLongAgoIsDeletedToo) {
-  end_container(1);
+  engine().answer({.method = "DELETE",
+                   .path = "/containers/" + primary(kBox).id,
+                   .query = {{"force", "1"}},
+                   .body = {},
+                   .registry_auth = {}});
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
   restart_after(300h);
   pass(59h);

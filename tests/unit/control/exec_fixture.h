@@ -20,6 +20,7 @@ class ExecTest : public ControlTest {
   ExecTest() {
     start();
     create_ready(kBox);
+    wait_swept();  // from here on the engine is asked only for what tests are about
   }
 
   static v1::CreateExecRequest request(const std::string& exec_id, const ChangeRequest& change = {},

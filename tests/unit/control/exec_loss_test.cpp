@@ -13,49 +13,46 @@ using testing::IsEmpty;
 
 class ExecLossTest : public ExecTest {
  protected:
-  void expect_lost(const std::string& exec_code, const std::string& sandbox_code,
-                   const std::string& words) {
-    wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
-    EXPECT_THAT(exec_events(),
-                ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1", "SANDBOX_FAILED"));
+  // Its execs are over; the sandbox itself is started again.
+  void expect_lost(const std::string& exec_code, const std::string& words) {
+    wait_for_end("lost-1");
+    EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1"));
     const v1::ExecStatus status = exec("lost-1");
     EXPECT_EQ(status.state(), v1::EXEC_STATE_FAILED);
     EXPECT_EQ(status.error_code(), exec_code);
     EXPECT_THAT(status.error(), HasSubstr(words));
     EXPECT_EQ(status.exit_code(), 0);
-    EXPECT_EQ(handle(kBox).error_code(), sandbox_code);
-    EXPECT_THAT(handle(kBox).error_message(), HasSubstr(words));
     EXPECT_THAT(active(), IsEmpty());
-    EXPECT_EQ(create_exec("after-1").error().reason(), Reason::SandboxNotReady);
+    EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
   }
 };
 
 TEST_F(ExecLossTest, AContainerThatExitsEndsItsExecsFirst) {
   begin_exec("lost-1");
   end_container(137);
-  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 137");
+  expect_lost("CONTAINER_EXITED", "it exited with code 137");
 }
 
 TEST_F(ExecLossTest, OutOfMemoryIsCalledSo) {
   begin_exec("lost-1");
   end_container(137, true);
-  expect_lost("CONTAINER_OOM", "CONTAINER_OOM", "out of memory");
+  expect_lost("CONTAINER_OOM", "out of memory");
 }
 
-TEST_F(ExecLossTest, AContainerThatSomebodyRemovedIsLost) {
+TEST_F(ExecLossTest, AContainerThatSomebodyRemovedIsLostWithItsSandbox) {
   begin_exec("lost-1");
   engine().containers.erase(engine().find_container(container())->id);
   engine().on_change();
-  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it was removed");
-}
-
-TEST_F(ExecLossTest, ASandboxWithoutExecsFailsToo) {
-  end_container(0);
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_THAT(exec_events(),
+              ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1", "SANDBOX_FAILED"));
+  EXPECT_EQ(exec("lost-1").error_code(), "CONTAINER_EXITED");
+  EXPECT_THAT(exec("lost-1").error(), HasSubstr("it was removed"));
   EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_NOT_RUNNING");
+  EXPECT_EQ(create_exec("after-1").error().reason(), Reason::SandboxNotReady);
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
-  expect_nothing_left();
+  EXPECT_THAT(docker().network_names(), IsEmpty());
 }
 
 TEST_F(ExecLossTest, WhatDiedWhileTheDaemonWasAwayIsFoundAtItsStart) {
@@ -63,7 +60,7 @@ TEST_F(ExecLossTest, WhatDiedWhileTheDaemonWasAwayIsFoundAtItsStart) {
   stop();
   end_container(1);
   start();
-  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 1");
+  expect_lost("CONTAINER_EXITED", "it exited with code 1");
 }
 
 // Somebody restarted it by hand: another guest is in it now, which has nothing of ours.
@@ -75,7 +72,7 @@ TEST_F(ExecLossTest, AnotherStartOfTheContainerIsNotTheSameContainer) {
   found.status = "running";
   found.started_at = "2031-01-01T00:00:00Z";
   start();
-  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "started again by somebody else");
+  expect_lost("CONTAINER_EXITED", "started again by somebody else");
 }
 
 TEST_F(ExecLossTest, WhileTheEngineDoesNotAnswerNothingIsDecided) {
@@ -88,7 +85,7 @@ TEST_F(ExecLossTest, WhileTheEngineDoesNotAnswerNothingIsDecided) {
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
   EXPECT_EQ(exec("lost-1").state(), v1::EXEC_STATE_RUNNING);
   docker().listen();
-  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 9");
+  expect_lost("CONTAINER_EXITED", "it exited with code 9");
 }
 
 // An engine in trouble says nothing about the container.
@@ -113,18 +110,23 @@ TEST_F(ExecLossTest, ADeathThatTheEngineLearnsOfLaterIsSeen) {
   docker().clear_faults();
   end_container(6);
   docker().release("GET /containers/*/json");
-  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 6");
+  expect_lost("CONTAINER_EXITED", "it exited with code 6");
 }
 
-TEST_F(ExecLossTest, AnExecThatWasNeverStartedIsLostWithTheContainer) {
+TEST_F(ExecLossTest, AnExecThatNoGuestWasGivenWaitsForTheContainer) {
   run_until([&] { return docker().event_streams() == 1; });
   docker().stop_listening();
   end_container(3);
   run_until([&] { return !guests_.is_connected(container()); });
-  ASSERT_TRUE(create_exec("lost-1").has_value());
+  ASSERT_TRUE(create_exec("early-1").has_value());
   docker().listen();
-  expect_lost("CONTAINER_EXITED", "CONTAINER_NOT_RUNNING", "it exited with code 3");
-  EXPECT_THAT(guests_.begun(), IsEmpty());
+  run_until([&] { return restarts().next().has_value(); });
+  settle();
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_RUNNING);
+  clock_.advance(std::chrono::milliseconds(100));
+  restarts().call_due();
+  wait_given("early-1");
+  EXPECT_EQ(times_begun("early-1"), 1);
 }
 
 // --- a delete ---
@@ -212,26 +214,52 @@ TEST(ExecOutcomeTest, IsWhatTheGuestTold) {
 }
 
 TEST(ContainerLossTest, IsJudgedByWhatTheEngineSays) {
+  const ObjectOwner owner{.instance = "ours", .sandbox_id = "box-1"};
   store::v1::Container kept;
-  ContainerSeen seen;
-  seen.is_running = true;
-  seen.started_at = WallTime(std::chrono::seconds(7));
-  kept.set_engine_started_at(start_mark(seen));
-  EXPECT_EQ(loss_of(kept, seen), std::nullopt);
-  EXPECT_EQ(loss_of(kept, std::nullopt)->how, "it was removed");
-  seen.started_at = WallTime(std::chrono::seconds(8));
-  EXPECT_THAT(loss_of(kept, seen)->how, HasSubstr("started again"));
+  ContainerSeen container;
+  container.labels = owner.labels();
+  container.is_running = true;
+  container.started_at = WallTime(std::chrono::seconds(7));
+  kept.set_engine_started_at(start_mark(container));
+  const auto seen = [&] { return judge_primary(kept, container, owner).seen.primary; };
+  const auto how = [&] {
+    return judge_primary(kept, container, owner).loss.value_or(ContainerLoss()).how;
+  };
+  EXPECT_EQ(seen(), PrimarySeen::Running);
+  EXPECT_EQ(how(), "");
+  EXPECT_EQ(judge_primary(kept, std::nullopt, owner).seen.primary, PrimarySeen::Missing);
+  EXPECT_EQ(judge_primary(kept, std::nullopt, owner).loss->how, "it was removed");
+  container.is_paused = true;
+  EXPECT_EQ(seen(), PrimarySeen::Paused);
+  EXPECT_EQ(how(), "");
+  container.started_at = WallTime(std::chrono::seconds(8));
+  EXPECT_EQ(seen(), PrimarySeen::OtherStart);
+  EXPECT_THAT(how(), HasSubstr("started again"));
+  container.is_paused = false;
   kept.clear_engine_started_at();  // of a sandbox that was made before this was stored
-  EXPECT_EQ(loss_of(kept, seen), std::nullopt);
-  seen.is_paused = true;
-  EXPECT_EQ(loss_of(kept, seen), std::nullopt);
-  seen.is_restarting = true;
-  EXPECT_TRUE(loss_of(kept, seen).has_value());
-  seen.is_running = false;
-  seen.exit_code = 2;
-  EXPECT_EQ(loss_of(kept, seen)->how, "it exited with code 2");
-  seen.was_oom_killed = true;
-  EXPECT_TRUE(loss_of(kept, seen)->is_out_of_memory);
+  EXPECT_EQ(seen(), PrimarySeen::Running);
+  container.is_restarting = true;
+  EXPECT_EQ(seen(), PrimarySeen::Exited);
+  container.is_running = false;
+  container.exit_code = 2;
+  EXPECT_EQ(how(), "it exited with code 2");
+  container.was_oom_killed = true;
+  EXPECT_TRUE(judge_primary(kept, container, owner).loss->is_out_of_memory);
+  container.status = "created";
+  EXPECT_EQ(seen(), PrimarySeen::Created);
+  container.labels = ObjectOwner{.instance = "ours", .sandbox_id = "box-2"}.labels();
+  EXPECT_EQ(seen(), PrimarySeen::Foreign);
+  EXPECT_THAT(how(), HasSubstr("not ours"));
+}
+
+TEST(ContainerLossTest, ACrashLoopIsToldByItsLastEnd) {
+  const Failure crashed =
+      crash_failure({.is_out_of_memory = false, .how = "it exited with code 2"});
+  EXPECT_EQ(crashed.code, "CONTAINER_CRASHLOOP");
+  EXPECT_THAT(crashed.message, HasSubstr("primary container exited: it exited with code 2"));
+  const Failure oom = crash_failure({.is_out_of_memory = true, .how = "it ran out of memory"});
+  EXPECT_EQ(oom.code, "CONTAINER_OOM");
+  EXPECT_THAT(oom.message, HasSubstr("primary container OOM killed"));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct LivingGuests::Guest {
   std::optional<guest::v1::Go> order;
   std::map<std::string, GivenExec> execs;
   bool is_connected = false;
+  bool is_frozen = false;
   bool has_ended = false;
 
   void end_exec(const std::string& exec_id, guest::v1::ExecEnded end) {
@@ -96,7 +97,7 @@ void LivingGuests::end_all() {
 // Like the real one it tries again and again: the daemon may be away for a while.
 asio::awaitable<void> LivingGuests::live(std::shared_ptr<Guest> self) {
   while (!self->has_ended) {
-    if (co_await self->link.connect(self->folder)) co_await converse(self);
+    if (!self->is_frozen && co_await self->link.connect(self->folder)) co_await converse(self);
     self->is_connected = false;
     if (self->has_ended) co_return;
     self->pause.expires_after(std::chrono::milliseconds(2));
@@ -219,6 +220,14 @@ void LivingGuests::say(const std::string& container, const ToDaemon& message) {
   Guest* guest = find(container);
   AGBOX_CHECK(guest != nullptr && guest->is_connected, "the guest is connected");
   guest->link.send_now(message);
+}
+
+void LivingGuests::freeze(const std::string& container) {
+  find(container)->is_frozen = true;
+}
+
+void LivingGuests::thaw(const std::string& container) {
+  find(container)->is_frozen = false;
 }
 
 void LivingGuests::cut(const std::string& container) {

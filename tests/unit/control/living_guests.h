@@ -62,6 +62,9 @@ class LivingGuests {
   void say(const std::string& container, const guest::v1::ToDaemon& message);
   // Ends the connection; the guest comes back.
   void cut(const std::string& container);
+  // Its container is paused: once its connection is gone it does not come back before it is thawed.
+  void freeze(const std::string& container);
+  void thaw(const std::string& container);
 
   int alive() const { return alive_; }
   // As if the containers had died with the engine: ends them all.

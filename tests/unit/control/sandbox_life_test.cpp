@@ -173,7 +173,7 @@ TEST_F(SandboxLifeTest, ReadyOnlyAfterTheGuestSaysThatTheEntrypointHasPassed) {
 
 // P7: no fixed waits and no polling for "running".
 TEST_F(SandboxLifeTest, ACreateAsksTheEngineForNothingTwice) {
-  run_until([&] { return docker().event_streams() == 1; });
+  wait_swept();
   docker().forget_calls();
   create_ready("frugal-1");
   EXPECT_THAT(docker().call_log(),

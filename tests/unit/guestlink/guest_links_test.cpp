@@ -147,7 +147,7 @@ TEST_F(GuestLinksTest, AnotherFolderIsNotAdopted) {
   const LinkPlace place = links_->make("s1").value();
   const auto other = links_->adopt("s1", {place.identity.device, place.identity.inode + 1});
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message(), HasSubstr("stop and resume the sandbox"));
+  EXPECT_THAT(other.error().message(), HasSubstr("create it again"));
   EXPECT_FALSE(links_->adopt("never made", place.identity));
 }
 

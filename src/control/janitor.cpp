@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/janitor.h"
+
+#include <algorithm>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <memory>
+#include <utility>
+
+#include "control/exec_logs.h"
+#include "control/step.h"
+#include "model/ids.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+std::string value_of(const EngineLabels& labels, const std::string& key) {
+  const auto found = labels.find(key);
+  return found == labels.end() ? std::string() : found->second;
+}
+
+// Those of the ids that were taken once and are purged, as something to await.
+asio::awaitable<Result<std::vector<std::string>>> read_purged(Store& store,
+                                                              std::vector<std::string> ids) {
+  auto start = [&store, ids = std::move(ids)](auto handler) mutable {
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    store.read_purged(std::move(ids), [shared](Result<std::vector<std::string>> purged) {
+      std::move (*shared)(std::move(purged));
+    });
+  };
+  return asio::async_initiate<const asio::use_awaitable_t<>,
+                              void(Result<std::vector<std::string>>)>(std::move(start),
+                                                                      asio::use_awaitable);
+}
+
+}  // namespace
+
+void Janitor::sweep() {
+  if (is_sweeping_) {
+    sweeps_again_ = true;
+    return;
+  }
+  is_sweeping_ = true;
+  services_.tasks.spawn("janitor", run());
+}
+
+asio::awaitable<void> Janitor::run() {
+  do {
+    sweeps_again_ = false;
+    const auto swept = co_await sweep_once();
+    ++sweeps_;
+    // An engine that went away comes back with an event stream, and with that comes the next sweep.
+    if (swept) {
+      log_.debug("orphans were looked for");
+    } else if (swept.error().reason() != Reason::Cancelled) {
+      log_.warn("orphans could not all be looked for", {{"error", swept.error().message()}});
+    }
+  } while (sweeps_again_ && !services_.is_shutting_down);
+  is_sweeping_ = false;
+}
+
+asio::awaitable<Result<>> Janitor::sweep_once() {
+  if (!services_.engine_now) co_return Result<>{};
+  const CallOptions options{.deadline = {}, .expected_engine = services_.engine_now->id};
+  AGBOX_CO_TRY_VOID(co_await sweep_containers(options));
+  AGBOX_CO_TRY_VOID(co_await sweep_networks(options));
+  AGBOX_CO_TRY_VOID(sweep_guest_folders());
+  co_return co_await sweep_exec_logs();
+}
+
+// What the engine lists was made before now, by a sandbox that the directory had before it made
+// anything. So a claim that is asked for after the list is never too old.
+asio::awaitable<Result<>> Janitor::sweep_containers(CallOptions options) {
+  const ObjectOwner ours{.instance = services_.store.instance_id()};
+  AGBOX_CO_TRY(listed, co_await step("janitor.containers",
+                                     services_.engine.list_containers(ours.labels(), options)));
+  unknown_primaries_.clear();
+  for (const ContainerListed& container : listed) {
+    const std::string sandbox_id = value_of(container.labels, sandbox_label());
+    if (!ours.owns(container.labels) || sandbox_id.empty()) continue;
+    // What it does not say is taken for the worse.
+    const bool is_primary = value_of(container.labels, component_label()) != "companion";
+    const Judgement judged = judge_container(claims_.of(sandbox_id), container.id, is_primary);
+    if (judged.fate == Fate::Report) {
+      report({sandbox_id, container.id, container.name}, judged.reason);
+    }
+    if (judged.fate != Fate::Remove) continue;
+    log_.warn(
+        "orphaned container is removed",
+        {{"sandbox_id", sandbox_id}, {"container", container.name}, {"reason", judged.reason}});
+    const ObjectOwner owner{.instance = ours.instance, .sandbox_id = sandbox_id};
+    AGBOX_CO_TRY_VOID(
+        allow(co_await step("janitor.remove_container", services_.engine.remove_owned_container(
+                                                            owner, container.id, options))));
+  }
+  co_return Result<>{};
+}
+
+asio::awaitable<Result<>> Janitor::sweep_networks(CallOptions options) {
+  const ObjectOwner ours{.instance = services_.store.instance_id()};
+  AGBOX_CO_TRY(listed, co_await step("janitor.networks",
+                                     services_.engine.list_networks(ours.labels(), options)));
+  for (const NetworkSeen& network : listed) {
+    const std::string sandbox_id = value_of(network.labels, sandbox_label());
+    if (!ours.owns(network.labels) || sandbox_id.empty()) continue;
+    const Judgement judged = judge_network(claims_.of(sandbox_id), is_unknown_primarys(sandbox_id));
+    if (judged.fate != Fate::Remove) continue;
+    log_.warn("orphaned network is removed",
+              {{"sandbox_id", sandbox_id}, {"network", network.name}, {"reason", judged.reason}});
+    // One that has members is refused: it is in use, and stays.
+    const ObjectOwner owner{.instance = ours.instance, .sandbox_id = sandbox_id};
+    AGBOX_CO_TRY_VOID(allow(co_await step("janitor.remove_network",
+                                          services_.engine.remove_networks_of(owner, options))));
+  }
+  co_return Result<>{};
+}
+
+Result<> Janitor::sweep_guest_folders() {
+  std::set<std::string> claimed;
+  for (const std::string& sandbox_id : claims_.sandbox_ids()) {
+    // The folder of one that is deleted went before it was told so.
+    if (claims_.of(sandbox_id).kind != SandboxClaim::Kind::Deleted) claimed.insert(sandbox_id);
+  }
+  for (const UnknownPrimary& primary : unknown_primaries_) claimed.insert(primary.sandbox_id);
+  AGBOX_TRY(removed, services_.guests.remove_unclaimed(claimed));
+  for (const std::filesystem::path& folder : removed) {
+    log_.warn("orphaned guest folder is removed",
+              {{"folder", folder.string()}, {"reason", "no sandbox of this store has it"}});
+  }
+  return {};
+}
+
+// The root may be a folder of the user's own, with anything in it. A folder is ours if its name is
+// the id of a sandbox that this store once had; it is left over if that is purged.
+asio::awaitable<Result<>> Janitor::sweep_exec_logs() {
+  const std::filesystem::path root = services_.created_with.exec_output_root();
+  const std::vector<std::string> kept = claims_.sandbox_ids();
+  const std::set<std::string> claimed(kept.begin(), kept.end());
+  std::vector<std::string> unclaimed;
+  std::error_code problem;
+  for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    const std::string name = entry->path().filename();
+    if (entry->is_directory(problem) && !claimed.contains(name) && check_id("sandbox_id", name)) {
+      unclaimed.push_back(name);
+    }
+  }
+  if (unclaimed.empty()) co_return Result<>{};
+  AGBOX_CO_TRY(purged, co_await step("janitor.purged", read_purged(services_.store, unclaimed)));
+  for (const std::string& sandbox_id : purged) {
+    const std::filesystem::path folder = root / sandbox_id;
+    log_.warn("orphaned output folder is removed",
+              {{"folder", folder.string()}, {"reason", "its sandbox is purged"}});
+    AGBOX_CO_TRY_VOID(
+        allow(co_await step("janitor.remove_output", remove_exec_log_folder(folder))));
+  }
+  co_return Result<>{};
+}
+
+Result<> Janitor::allow(const Result<>& removed) const {
+  if (removed) return {};
+  const Reason reason = removed.error().reason();
+  if (reason == Reason::EngineUnavailable || reason == Reason::Cancelled) return removed;
+  log_.warn("an orphan stays", {{"error", removed.error().message()}});
+  return {};
+}
+
+void Janitor::report(UnknownPrimary primary, const std::string& reason) {
+  log_.warn("unknown primary container is left alone; remove it by hand if it is not needed",
+            {{"sandbox_id", primary.sandbox_id},
+             {"container", primary.container_name},
+             {"reason", reason}});
+  unknown_primaries_.push_back(std::move(primary));
+}
+
+bool Janitor::is_unknown_primarys(const std::string& sandbox_id) const {
+  return std::ranges::any_of(unknown_primaries_, [&sandbox_id](const UnknownPrimary& primary) {
+    return primary.sandbox_id == sandbox_id;
+  });
+}
+
+}  // namespace agbox

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removes what this instance has left in the engine and on the disk and no sandbox claims: what an
+// engine made although its answer was lost, what a crash left between two steps, what somebody
+// restored. Each removal is logged with its reason. What does not carry our instance's label is
+// never looked at, whatever it is called.
+//
+// It runs when the engine's event stream begins, after the start and after every gap. What belongs
+// to a create under way is claimed by it, so the two never meet.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/services.h"
+#include "model/orphans.h"
+
+namespace agbox {
+
+// A primary container of our instance that the store does not know, for people to decide about.
+struct UnknownPrimary {
+  std::string sandbox_id;
+  std::string container_id;
+  std::string container_name;
+
+  bool operator==(const UnknownPrimary&) const = default;
+};
+
+class Janitor {
+ public:
+  // Who claims what, as it is at the moment of asking.
+  struct Claims {
+    std::function<SandboxClaim(const std::string& sandbox_id)> of;
+    // Every sandbox that the store has, deleted ones and those that cannot be read included.
+    std::function<std::vector<std::string>()> sandbox_ids;
+  };
+
+  Janitor(Services& services, Claims claims)
+      : services_(services), claims_(std::move(claims)), log_(services.log) {}
+  Janitor(const Janitor&) = delete;
+
+  // One sweep, or one more after that which is under way: that one may have looked already.
+  void sweep();
+  bool is_sweeping() const { return is_sweeping_; }
+  // That have come to their end.
+  unsigned sweeps() const { return sweeps_; }
+  // Of the latest sweep.
+  const std::vector<UnknownPrimary>& unknown_primaries() const { return unknown_primaries_; }
+
+ private:
+  boost::asio::awaitable<void> run();
+  boost::asio::awaitable<Result<>> sweep_once();
+  boost::asio::awaitable<Result<>> sweep_containers(CallOptions options);
+  boost::asio::awaitable<Result<>> sweep_networks(CallOptions options);
+  Result<> sweep_guest_folders();
+  boost::asio::awaitable<Result<>> sweep_exec_logs();
+  // Whether the sweep can go on after this removal: one that was refused harms no other.
+  Result<> allow(const Result<>& removed) const;
+  void report(UnknownPrimary primary, const std::string& reason);
+  bool is_unknown_primarys(const std::string& sandbox_id) const;
+
+  Services& services_;
+  Claims claims_;
+  Logger log_;
+  bool is_sweeping_ = false;
+  bool sweeps_again_ = false;
+  unsigned sweeps_ = 0;
+  std::vector<UnknownPrimary> unknown_primaries_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sandbox whose record is damaged says so, can be deleted, and harms no other.
+#include "guestlink/link_folder.h"
+#include "store/sqlite.h"
+#include "unit/control/exec_fixture.h"
+
+namespace agbox {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class BadRecordsTest : public ExecTest {
+ protected:
+  static constexpr const char* kBad = "bad-1";
+
+  BadRecordsTest() { create_ready(kBad); }
+
+  // Between two runs of the daemon; `{}` stands for the number of the bad sandbox.
+  void damage(std::string sql) {
+    sql.replace(sql.find("{}"), 2,
+                "(SELECT number FROM sandbox WHERE sandbox_id = '" + std::string(kBad) + "')");
+    stop();
+    {
+      auto file = sqlite::Connection::open(folder_.path() / "data" / "ids.db",
+                                           sqlite::Access::ReadWrite, "");
+      ASSERT_TRUE(file.has_value());
+      ASSERT_TRUE(file->execute(sql).has_value());
+    }
+    start();
+  }
+
+  void expect_the_other_serves() {
+    EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+    run_until([&] { return guests_.is_connected(container()); });
+    begin_exec("still-1");
+    end_exec("still-1", 0);
+    wait_for_end("still-1");
+  }
+
+  void expect_failed(const std::string& code, const std::string& words) {
+    wait_for_state(kBad, v1::SANDBOX_STATE_FAILED);
+    EXPECT_EQ(handle(kBad).error_code(), code);
+    EXPECT_THAT(handle(kBad).error_message(), HasSubstr(words));
+    EXPECT_EQ(event_types(kBad).back(), v1::SANDBOX_FAILED);
+    expect_the_other_serves();
+    const std::uint64_t newest = handle(kBad).last_event_sequence();
+    restart();  // is not told twice
+    EXPECT_EQ(handle(kBad).last_event_sequence(), newest);
+    EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_FAILED);
+  }
+
+  void expect_deletable() {
+    ASSERT_TRUE(remove(kBad).has_value());
+    wait_for_state(kBad, v1::SANDBOX_STATE_DELETED);
+    EXPECT_THAT(docker().container_names(), ElementsAre(primary_container_name(kBox)));
+    EXPECT_THAT(docker().network_names(), ElementsAre(network_name(kBox)));
+    EXPECT_EQ(link_folders().size(), 1U);
+  }
+};
+
+TEST_F(BadRecordsTest, ASpecThatCannotBeRead) {
+  damage("UPDATE sandbox_origin SET spec = x'ff' WHERE sandbox = {}");
+  expect_failed("RECORD_UNREADABLE", "spec is not a CreateSpec");
+  expect_deletable();
+}
+
+TEST_F(BadRecordsTest, ASpecThatIsNotValid) {
+  damage("UPDATE sandbox_origin SET spec = x'' WHERE sandbox = {}");
+  expect_failed("RECORD_UNREADABLE", "image is required");
+  expect_deletable();
+}
+
+TEST_F(BadRecordsTest, AConfigurationThatCannotBeRead) {
+  damage("UPDATE sandbox_origin SET created_with = x'ff' WHERE sandbox = {}");
+  expect_failed("RECORD_UNREADABLE", "not a CreatedWith");
+  expect_deletable();
+}
+
+TEST_F(BadRecordsTest, AContainerThatCannotBeRead) {
+  damage("UPDATE container SET record = x'ff' WHERE sandbox = {}");
+  expect_failed("RECORD_UNREADABLE", "not a Container");
+  EXPECT_THAT(docker().container_names(), Contains(primary_container_name(kBad)));
+  expect_deletable();
+}
+
+TEST_F(BadRecordsTest, AHistoryThatCannotBeGoneOnWithIsNamedByEveryCall) {
+  damage("UPDATE event SET body = x'ff' WHERE sandbox = {}");
+  const auto asked = directory().get(kBad);
+  ASSERT_FALSE(asked.has_value());
+  EXPECT_THAT(asked.error().message(), HasSubstr("cannot be read from the daemon's store"));
+  EXPECT_EQ(remove(kBad).error(), asked.error());
+  EXPECT_THAT(create(kBad).error().reason(), Reason::SandboxIdAlreadyExists);
+  EXPECT_THAT(listed(), ElementsAre(kBox));
+  expect_the_other_serves();
+  // What it has stays for whoever repairs the store.
+  EXPECT_THAT(docker().container_names(), Contains(primary_container_name(kBad)));
+  EXPECT_THAT(docker().network_names(), Contains(network_name(kBad)));
+  EXPECT_EQ(link_folders().size(), 2U);
+}
+
+TEST_F(BadRecordsTest, ANetworkThatWasPruned) {
+  stop_sandbox(kBad);
+  stop();
+  engine().networks.erase(engine().find_network(network_name(kBad))->id);
+  start();
+  expect_failed("NETWORK_MISSING", "network was removed");
+  expect_deletable();
+}
+
+// It was disconnected by force first, while its container ran.
+TEST_F(BadRecordsTest, ANetworkThatWasTakenFromARunningContainer) {
+  stop();
+  guests_.freeze(container(kBad));
+  engine().find_container(container(kBad))->network.clear();
+  engine().networks.erase(engine().find_network(network_name(kBad))->id);
+  start();
+  expect_failed("NETWORK_MISSING", "network was removed");
+  EXPECT_FALSE(primary(kBad).is_running());
+  expect_deletable();
+}
+
+TEST_F(BadRecordsTest, AContainerThatCarriesForeignLabels) {
+  stop();
+  guests_.freeze(container(kBad));
+  engine().find_container(container(kBad))->labels[instance_label()] = "somebody-else";
+  start();
+  expect_failed("CONTAINER_NOT_RUNNING", "not ours");
+  EXPECT_TRUE(primary(kBad).is_running()) << "it is left alone";
+  ASSERT_TRUE(remove(kBad).has_value());
+  run_until([&] { return state(kBad) != v1::SANDBOX_STATE_DELETING; });
+  EXPECT_TRUE(primary(kBad).is_running());
+}
+
+TEST_F(BadRecordsTest, AGuestFolderThatIsGone) {
+  stop();
+  std::filesystem::remove_all(guestlink::LinkFolder::path_of(folder_.path() / "state", kBad));
+  start();
+  expect_failed("GUEST_UNREACHABLE", "the folder");
+  EXPECT_FALSE(primary(kBad).is_running());
+  expect_deletable();
+}
+
+TEST_F(BadRecordsTest, AGuestFolderThatIsAnotherOne) {
+  const auto folder = guestlink::LinkFolder::path_of(folder_.path() / "state", kBad);
+  stop();
+  std::filesystem::rename(folder, folder_.path() / "kept-so-that-its-inode-is-taken");
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  start();
+  expect_failed("GUEST_UNREACHABLE", "the folder");
+  expect_deletable();
+}
+
+// Nothing is decided about its sandboxes, whatever became of their containers.
+TEST_F(BadRecordsTest, AnotherEngineBehindTheSocket) {
+  stop();
+  const std::string own = std::exchange(engine().id, "FAKE:ENGINE:0002");
+  end_container(1, false, kBad);
+  start();
+  wait_swept();
+  run_until_idle();
+  settle();
+  EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
+  EXPECT_FALSE(restarts().next().has_value());
+  EXPECT_THAT(ask_stop(kBad).error().message(), HasSubstr("FAKE:ENGINE:0002"));
+  EXPECT_EQ(docker().container_names().size(), 2U);
+  docker().stop_listening();
+  engine().id = own;
+  docker().listen();
+  run_until([&] { return restarts().next().has_value(); });  // it is started again
+  expect_the_other_serves();
+}
+
+TEST_F(BadRecordsTest, ADeleteGoesOnWithoutTheSpec) {
+  remove_held_at(kBad, "delete.containers.before");
+  disarm();
+  damage("UPDATE sandbox_origin SET spec = x'ff' WHERE sandbox = {}");
+  wait_for_state(kBad, v1::SANDBOX_STATE_DELETED);
+  EXPECT_THAT(docker().container_names(), Not(Contains(primary_container_name(kBad))));
+}
+
+TEST_F(BadRecordsTest, ACreateWithoutItsSpecIsCleanedUp) {
+  create_held_at("half-1", "create.network.after");
+  disarm();
+  ASSERT_TRUE(remove(kBad).has_value());
+  wait_for_state(kBad, v1::SANDBOX_STATE_DELETED);
+  damage("UPDATE sandbox_origin SET spec = x'ff' WHERE sandbox = 1 + {}");
+  wait_for_state("half-1", v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle("half-1").error_code(), "RECORD_UNREADABLE");
+  run_until([&] { return docker().network_names().size() == 1; });
+}
+
+}  // namespace
+}  // namespace agbox

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+// A container that should run and does not: what becomes of it, and in which time.
+#include "base/failpoint.h"
+#include "unit/control/exec_fixture.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class ContainerRestartTest : public ExecTest {
+ protected:
+  int starts() { return docker().calls("POST /containers/*/start"); }
+  bool is_up() {
+    return guests_.is_connected(container()) && !restarts().next() && can_run_execs();
+  }
+  // The daemon has taken in that the container is down, and waits.
+  void wait_down() {
+    run_until([&] { return restarts().next().has_value(); });
+    settle();
+  }
+  // Ends the container; how long the daemon then waits, or nothing where the sandbox has failed.
+  std::optional<std::chrono::nanoseconds> crash(int exit_code = 1, bool oom_killed = false) {
+    end_container(exit_code, oom_killed);
+    run_until([&] { return restarts().next() || state(kBox) == v1::SANDBOX_STATE_FAILED; });
+    settle();
+    if (state(kBox) == v1::SANDBOX_STATE_FAILED) return std::nullopt;
+    return *restarts().next() - clock_.boot_now();
+  }
+  void pass(std::chrono::nanoseconds time) {
+    clock_.advance(time);
+    restarts().call_due();
+  }
+  void wait_up() {
+    run_until([&] { return is_up(); });
+  }
+  // The wait is over, and it is up again.
+  void come_up() {
+    pass(*restarts().next() - clock_.boot_now());
+    wait_up();
+  }
+  void expect_works(const std::string& exec_id) {
+    begin_exec(exec_id);
+    end_exec(exec_id, 0);
+    wait_for_end(exec_id);
+    EXPECT_EQ(exec(exec_id).state(), v1::EXEC_STATE_FINISHED);
+  }
+
+ private:
+  // An exec that is created now reaches the guest.
+  bool can_run_execs() {
+    settle();
+    const std::string probe = "probe-" + std::to_string(++probes_);
+    if (!create_exec(probe).has_value()) return false;
+    run_until([&] { return given(probe) != nullptr; });
+    end_exec(probe, 0);
+    wait_for_end(probe);
+    return true;
+  }
+  int probes_ = 0;
+};
+
+TEST_F(ContainerRestartTest, OneThatExitsIsStartedAgainAndTheNextExecWorks) {
+  begin_exec("lost-1");
+  const std::string id = primary(kBox).id;
+  const int before = starts();
+  EXPECT_EQ(crash(137), 100ms);
+  EXPECT_EQ(exec("lost-1").error_code(), "CONTAINER_EXITED");
+  EXPECT_THAT(exec("lost-1").error(), HasSubstr("it exited with code 137"));
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+  pass(99ms);
+  run_until_idle();
+  EXPECT_EQ(starts(), before);
+  come_up();
+  expect_works("next-1");
+  EXPECT_EQ(primary(kBox).id, id);
+  EXPECT_EQ(starts(), before + 1);
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+  for (const std::string& line : exec_events()) EXPECT_THAT(line, HasSubstr("EXEC_"));
+}
+
+TEST_F(ContainerRestartTest, TheNextDaemonTakesTheNewStartInAgain) {
+  crash();
+  come_up();
+  const int before = starts();
+  begin_exec("runs-on");
+  restart();
+  run_until([&] { return guests_.is_connected(container()); });
+  end_exec("runs-on", 3);
+  wait_for_end("runs-on");
+  EXPECT_EQ(exec("runs-on").exit_code(), 3);
+  EXPECT_EQ(starts(), before);
+}
+
+TEST_F(ContainerRestartTest, AnExecThatIsAcceptedWhileItIsDownRunsOnceItIsUp) {
+  crash();
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  run_until_idle();
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_RUNNING);
+  EXPECT_EQ(times_begun("early-1"), 0);
+  pass(100ms);
+  wait_given("early-1");
+  EXPECT_NE(guests_.order(container()), nullptr) << "nothing runs before the entrypoint was passed";
+  end_exec("early-1", 0);
+  wait_for_end("early-1");
+  EXPECT_EQ(times_begun("early-1"), 1);
+}
+
+TEST_F(ContainerRestartTest, AnExecThatIsCancelledWhileItIsDownEndsAtOnce) {
+  crash();
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  ASSERT_TRUE(cancel_exec("early-1").has_value());
+  wait_for_end("early-1");
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_CANCELLED);
+  come_up();
+  EXPECT_EQ(times_begun("early-1"), 0);
+}
+
+// --- crash loops ---
+
+TEST_F(ContainerRestartTest, OneThatCrashesAtOnceFailsInLessThanSevenMinutes) {
+  const BootTime first = clock_.boot_now();
+  auto expected = 100ms;
+  while (const auto wait = crash(3)) {
+    EXPECT_EQ(*wait, expected);
+    expected = std::min(expected * 2, std::chrono::milliseconds(60s));
+    EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+    come_up();
+    clock_.advance(1s);
+  }
+  EXPECT_GT(clock_.boot_now() - first, 5min);
+  EXPECT_LT(clock_.boot_now() - first, 6min + 30s);
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_CRASHLOOP");
+  EXPECT_THAT(handle(kBox).error_message(), HasSubstr("it exited with code 3"));
+  const int before = starts();
+  pass(1h);
+  run_until_idle();
+  EXPECT_EQ(starts(), before);
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
+  expect_nothing_left();
+}
+
+TEST_F(ContainerRestartTest, OneThatCrashesAfterFortySecondsIsStartedEachTime) {
+  for (int run = 0; run < 12; ++run) {
+    clock_.advance(40s);
+    EXPECT_EQ(crash(), 100ms);
+    come_up();
+  }
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+}
+
+TEST_F(ContainerRestartTest, OneThatRunsOutOfMemoryIsCalledSo) {
+  begin_exec("lost-1");
+  EXPECT_EQ(crash(137, true), 100ms);
+  EXPECT_EQ(exec("lost-1").error_code(), "CONTAINER_OOM");
+  do come_up();
+  while (crash(137, true));
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_OOM");
+  EXPECT_THAT(handle(kBox).error_message(), HasSubstr("out of memory"));
+}
+
+// L16: a normal stop is no crash, and a resume begins from nothing.
+TEST_F(ContainerRestartTest, AStopAndAResumeForgetTheCrashes) {
+  for (int i = 0; i < 5; ++i) {
+    crash();
+    come_up();
+  }
+  stop_sandbox(kBox);
+  clock_.advance(10min);
+  resume_sandbox(kBox);
+  EXPECT_EQ(crash(), 100ms);
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+  come_up();
+}
+
+TEST_F(ContainerRestartTest, AStartThatIsRefusedCountsAsACrash) {
+  EXPECT_EQ(crash(), 100ms);
+  docker().reply("POST /containers/*/start", 500, R"({"message":"no space left"})");
+  BootTime last{0};
+  while (state(kBox) != v1::SANDBOX_STATE_FAILED) {
+    const auto next = restarts().next();
+    if (next && *next != last) {
+      last = *next;
+      pass(last - clock_.boot_now());
+    }
+    run_until([&] {
+      return state(kBox) == v1::SANDBOX_STATE_FAILED ||
+             (restarts().next() && *restarts().next() != last);
+    });
+  }
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_CRASHLOOP");
+  EXPECT_THAT(handle(kBox).error_message(), HasSubstr("no space left"));
+}
+
+TEST_F(ContainerRestartTest, AStartThatIsRefusedOnceIsTriedAgain) {
+  EXPECT_EQ(crash(), 100ms);
+  docker().reply("POST /containers/*/start", 500, R"({"message":"not now"})", 1);
+  const BootTime first = *restarts().next();
+  pass(100ms);
+  run_until([&] { return restarts().next() && *restarts().next() != first; });
+  come_up();
+  expect_works("next-1");
+}
+
+TEST_F(ContainerRestartTest, AnEngineThatIsAwayIsWaitedForAndIsNoCrash) {
+  EXPECT_EQ(crash(), 100ms);
+  docker().stop_listening();
+  pass(100ms);
+  run_until_idle();
+  settle();
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+  docker().listen();
+  wait_up();
+  EXPECT_EQ(crash(), 200ms);  // the second of its series, not more
+  come_up();
+}
+
+// --- by hand ---
+
+TEST_F(ContainerRestartTest, OneThatIsRemovedByHandFailsAtOnce) {
+  begin_exec("lost-1");
+  engine().answer({.method = "DELETE",
+                   .path = "/containers/" + primary(kBox).id,
+                   .query = {{"force", "1"}},
+                   .body = {},
+                   .registry_auth = {}});
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_NOT_RUNNING");
+  EXPECT_THAT(handle(kBox).error_message(), HasSubstr("it was removed"));
+  EXPECT_THAT(docker().container_names(), IsEmpty()) << "nothing is made anew";
+}
+
+TEST_F(ContainerRestartTest, OneThatIsRemovedWhileItIsDownFailsAtItsNextStart) {
+  crash();
+  engine().answer({.method = "DELETE",
+                   .path = "/containers/" + primary(kBox).id,
+                   .query = {},
+                   .body = {},
+                   .registry_auth = {}});
+  pass(100ms);
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_NOT_RUNNING");
+  EXPECT_THAT(docker().container_names(), IsEmpty());
+}
+
+TEST_F(ContainerRestartTest, WithoutItsNetworkItFailsAndTheNetworkIsNotMadeAnew) {
+  crash();
+  engine().networks.erase(engine().find_network(network_name(kBox))->id);
+  pass(100ms);
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "NETWORK_MISSING");
+  EXPECT_THAT(docker().network_names(), IsEmpty());
+}
+
+// Its guest would have nothing of ours, so it is started once more.
+TEST_F(ContainerRestartTest, OneThatSomebodyRestartedIsTakenBack) {
+  begin_exec("lost-1");
+  stop();
+  end_container(0);
+  start_by_hand(kBox);
+  engine().find_container(container())->started_at = "2031-01-01T00:00:00Z";
+  start();
+  wait_down();
+  EXPECT_THAT(exec("lost-1").error(), HasSubstr("started again by somebody else"));
+  come_up();
+  expect_works("next-1");
+}
+
+TEST_F(ContainerRestartTest, OneThatIsPausedStaysReadyAndGoesOnWhereItWas) {
+  begin_exec("still-1");
+  fake::Container& paused = *engine().find_container(container());
+  paused.is_paused = true;
+  guests_.freeze(container());
+  restart();
+  run_until([&] { return docker().calls("GET /containers/*/json") > 0; });
+  run_until_idle();
+  settle();
+  pass(1h);
+  run_until_idle();
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+  EXPECT_EQ(exec("still-1").state(), v1::EXEC_STATE_RUNNING);
+  ASSERT_TRUE(create_exec("later-1").has_value());
+  paused.is_paused = false;
+  guests_.thaw(container());
+  wait_given("later-1");
+  end_exec("still-1", 5);
+  wait_for_end("still-1");
+  EXPECT_EQ(exec("still-1").exit_code(), 5);
+  EXPECT_EQ(times_begun("still-1"), 1);
+}
+
+TEST_F(ContainerRestartTest, AStoppedOneThatWasRemovedFailsAtTheNextStartOfTheDaemon) {
+  stop_sandbox(kBox);
+  stop();
+  engine().answer({.method = "DELETE",
+                   .path = "/containers/" + primary(kBox).id,
+                   .query = {},
+                   .body = {},
+                   .registry_auth = {}});
+  start();
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_NOT_RUNNING");
+}
+
+TEST_F(ContainerRestartTest, AStoppedOneThatIsThereStaysStopped) {
+  stop_sandbox(kBox);
+  const int before = docker().calls("GET /containers/*/json");
+  restart();
+  run_until([&] { return docker().calls("GET /containers/*/json") > before; });
+  run_until_idle();
+  settle();
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_STOPPED);
+  EXPECT_FALSE(restarts().next().has_value());
+}
+
+// --- beside operations ---
+
+TEST_F(ContainerRestartTest, AStopWhileItIsDownIsAStop) {
+  crash();
+  const int before = starts();
+  stop_sandbox(kBox);
+  pass(1h);
+  run_until_idle();
+  EXPECT_EQ(starts(), before);
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_STOPPED);
+  resume_sandbox(kBox);
+  expect_works("next-1");
+}
+
+TEST_F(ContainerRestartTest, ADeleteWhileItIsDownIsADelete) {
+  crash();
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_CANCELLED);
+  pass(1h);
+  run_until_idle();
+  expect_nothing_left();
+}
+
+TEST_F(ContainerRestartTest, ADaemonThatEndsAnywhereInARestartIsFollowedByOneThatDoesIt) {
+  for (const std::string& point :
+       {"look.turn.before",        "look.turn.after",        "look.inspect.before",
+        "look.inspect.after",      "look.network.before",    "look.network.after",
+        "resume.network.before",   "resume.network.after",   "resume.container.before",
+        "resume.container.after",  "resume.turn.before",     "resume.turn.after",
+        "start.container.before",  "start.container.after",  "start.look.before",
+        "start.look.after",        "start.hello.before",     "start.hello.after",
+        "resume.isolation.before", "resume.isolation.after", "start.entrypoint.before",
+        "start.entrypoint.after"}) {
+    SCOPED_TRACE(point);
+    std::string exec_id = "at-" + std::string(point);
+    std::ranges::replace(exec_id, '.', '-');
+    begin_exec(exec_id);
+    ASSERT_TRUE(failpoint::arm(std::string(point) + "=hold"));
+    end_container(1);
+    run_until([&] { return restarts().next() || failpoint::passages(point) > 0; });
+    if (restarts().next()) pass(*restarts().next() - clock_.boot_now());
+    wait_held_at(point);
+    stop();
+    disarm();
+    start();
+    run_until([&] { return restarts().next() || guests_.is_connected(container()); });
+    if (restarts().next()) come_up();
+    wait_up();
+    EXPECT_EQ(exec(exec_id).error_code(), "CONTAINER_EXITED");
+    EXPECT_EQ(times_begun(exec_id), 1);
+    EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+    EXPECT_THAT(docker().container_names(), SizeIs(1));
+    EXPECT_THAT(docker().network_names(), SizeIs(1));
+    clock_.advance(40s);
+  }
+}
+
+TEST_F(ContainerRestartTest, ADeleteAnywhereInARestartWins) {
+  for (const std::string& point : {"resume.network.after", "start.container.after",
+                                   "start.hello.after", "start.entrypoint.before"}) {
+    SCOPED_TRACE(point);
+    std::string id = "at-" + std::string(point);
+    std::ranges::replace(id, '.', '-');
+    create_ready(id);
+    ASSERT_TRUE(failpoint::arm(std::string(point) + "=hold"));
+    end_container(1, false, id);
+    run_until([&] { return restarts().next().has_value(); });
+    pass(100ms);
+    wait_held_at(point);
+    ASSERT_TRUE(remove(id).has_value());
+    disarm();
+    wait_for_state(id, v1::SANDBOX_STATE_DELETED);
+    EXPECT_THAT(docker().container_names(), ElementsAre(container()));
+  }
+}
+
+}  // namespace
+}  // namespace agbox
