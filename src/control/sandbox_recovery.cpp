@@ -104,7 +104,8 @@ SandboxClaim SandboxActor::claim() const {
 void SandboxActor::adopt_guest() {
   const store::v1::Container& primary = facts_.containers[""];
   auto adopted = services_.guests.adopt(
-      id(), {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()});
+      id(), {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()},
+      facts_.created_with.state_root());
   if (adopted) {
     guestlink::Expectation expected;
     expected.secret = primary.secret();

@@ -14,15 +14,17 @@ GuestLinks::GuestLinks(asio::any_io_executor executor, std::filesystem::path sta
       limits_(limits),
       tasks_(executor_) {}
 
-Result<LinkPlace> GuestLinks::make(const std::string& sandbox_id) {
-  AGBOX_TRY(folder, LinkFolder::make(state_root_, sandbox_id));
+Result<LinkPlace> GuestLinks::make(const std::string& sandbox_id,
+                                   const std::filesystem::path& made_below) {
+  AGBOX_TRY(folder, LinkFolder::make(root(made_below), sandbox_id));
   LinkPlace place{folder.path(), folder.identity()};
   add(sandbox_id, std::move(folder));
   return place;
 }
 
-Result<> GuestLinks::adopt(const std::string& sandbox_id, FolderIdentity stored) {
-  AGBOX_TRY(folder, LinkFolder::adopt(state_root_, sandbox_id, stored));
+Result<> GuestLinks::adopt(const std::string& sandbox_id, FolderIdentity stored,
+                           const std::filesystem::path& made_below) {
+  AGBOX_TRY(folder, LinkFolder::adopt(root(made_below), sandbox_id, stored));
   add(sandbox_id, std::move(folder));
   return {};
 }
@@ -121,9 +123,10 @@ void GuestLinks::rest(const std::string& sandbox_id) {
   links_.erase(link);
 }
 
-Result<> GuestLinks::forget(const std::string& sandbox_id) {
+Result<> GuestLinks::forget(const std::string& sandbox_id,
+                            const std::filesystem::path& made_below) {
   rest(sandbox_id);
-  return LinkFolder::remove(state_root_, sandbox_id);
+  return LinkFolder::remove(root(made_below), sandbox_id);
 }
 
 asio::awaitable<void> GuestLinks::shutdown() {

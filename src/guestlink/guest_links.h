@@ -46,8 +46,11 @@ class GuestLinks {
   GuestLinks(boost::asio::any_io_executor executor, std::filesystem::path state_root,
              GuestLinksEvents events, Logger log, LinkLimits limits = {});
 
-  Result<LinkPlace> make(const std::string& sandbox_id);
-  Result<> adopt(const std::string& sandbox_id, FolderIdentity stored);
+  // `made_below` is the state root that the sandbox was made with; today's where it is empty.
+  Result<LinkPlace> make(const std::string& sandbox_id,
+                         const std::filesystem::path& made_below = {});
+  Result<> adopt(const std::string& sandbox_id, FolderIdentity stored,
+                 const std::filesystem::path& made_below = {});
 
   Result<> expect(const std::string& sandbox_id, Expectation expectation);
   boost::asio::awaitable<Result<GuestHello>> hello(std::string sandbox_id, Deadline deadline);
@@ -72,7 +75,7 @@ class GuestLinks {
   // While the container does not run: the link ends, its folder stays for adopt().
   void rest(const std::string& sandbox_id);
   // Last of all: the folder must outlive the container.
-  Result<> forget(const std::string& sandbox_id);
+  Result<> forget(const std::string& sandbox_id, const std::filesystem::path& made_below = {});
   // Removes the folders of all sandboxes but these, and gives their paths.
   Result<std::vector<std::filesystem::path>> remove_unclaimed(
       const std::set<std::string>& sandbox_ids) const {
@@ -83,6 +86,9 @@ class GuestLinks {
   boost::asio::awaitable<void> shutdown();
 
  private:
+  const std::filesystem::path& root(const std::filesystem::path& made_below) const {
+    return made_below.empty() ? state_root_ : made_below;
+  }
   void add(const std::string& sandbox_id, LinkFolder folder);
   Result<std::shared_ptr<GuestLink>> find(const std::string& sandbox_id) const;
 

@@ -26,7 +26,6 @@ ControlTest::ControlTest() : docker_(loop_.io()), guests_(loop_.io().get_executo
   set_log_level(LogLevel::Error);
   disarm();
   std::ofstream(folder_.path() / "agbox-guest") << "a guest program";
-  fs::create_directories(folder_.path() / "state");
   engine().add_image("busybox");
 }
 
@@ -56,9 +55,10 @@ void ControlTest::start() {
   auto store = Store::open(store_options());
   ASSERT_TRUE(store.has_value()) << store.error().message();
   store_ = std::move(*store);
+  fs::create_directories(folder_.path() / state_root_);
   ControlOptions options{.environment = {},
                          .engine_socket = docker_.socket_path(),
-                         .state_root = folder_.path() / "state",
+                         .state_root = folder_.path() / state_root_,
                          .guest_program = folder_.path() / "agbox-guest",
                          .address_pool = parse_ipv4_network(address_pool_).value(),
                          .ttls = ttls_,

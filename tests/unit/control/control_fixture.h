@@ -123,6 +123,7 @@ class ControlTest : public testing::Test {
   // A client's call, and its answer.
   Result<> answer_of(const std::function<void(Directory::Reply<void>)>& call);
   std::uint64_t ballast_bytes_ = 4096;
+  std::string state_root_ = "state";
   std::string address_pool_ = "10.99.0.0/24";
   TimesToLive ttls_;
   std::string exec_output_template_ = "{sandbox_id}/{exec_id}";

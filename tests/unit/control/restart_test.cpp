@@ -91,6 +91,22 @@ TEST_F(RestartTest, AReadySandboxStaysReadyAndItsGuestComesBack) {
   EXPECT_EQ(handle("ready-1").last_event_sequence(), 3U);
 }
 
+TEST_F(RestartTest, AnotherStateRootIsForNewSandboxesOnly) {
+  create_ready("old-root");
+  stop();
+  state_root_ = "elsewhere";
+  start();
+  run_until([&] { return guests_.is_connected("agbox-primary-old-root"); });
+  create_ready("new-root");
+  EXPECT_EQ(link_folders().size(), 1U);
+  for (const char* id : {"old-root", "new-root"}) {
+    ASSERT_TRUE(remove(id).has_value());
+    wait_for_state(id, v1::SANDBOX_STATE_DELETED);
+  }
+  expect_nothing_left();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "elsewhere" / "links"));
+}
+
 // L34: what was told once is told again, to the last bit.
 TEST_F(RestartTest, HandlesAndEventsAreTheSameBytesAfterARestart) {
   clock_.advance(std::chrono::nanoseconds(123'456'789));
