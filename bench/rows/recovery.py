@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery of 200 sandboxes that run on a real engine: the daemon is killed, and the next one on its store
+has all their guests back. Beside it somebody who asks the engine for the same 200 containers, one after
+the other over one connection."""
+import json
+import random
+import time
+from pathlib import Path
+
+from engine_world import CONFIG, EngineWorld, engine_world, side_by_side
+from row import Goal, Measured, Row, Target
+from server import cpu_ms
+
+SANDBOXES = 200
+AT_ONCE = 4
+OURS, RAW = "agboxd, killed and started", "engine API, 200 inspections"
+SERVING = "agboxd, serving"
+
+
+def measure(build: Path, rounds: int) -> Measured:
+    measured = []
+    with engine_world(build) as world:
+        # A guest that is back is a line of the debug log.
+        world.daemon.write_config(CONFIG + '[runtime]\nlog_level = "debug"\n')
+        made = []
+        for _ in range(SANDBOXES // AT_ONCE):
+            made += side_by_side(lambda _: world.sandboxes.create(), AT_ONCE)
+        names = [created.name for created in made]
+        arms = [recover, inspect_all]
+        for _ in range(rounds):
+            results = {}
+            for arm in random.sample(arms, len(arms)):
+                results |= arm(world, names)
+            measured.append(results)
+        for first in range(0, SANDBOXES, AT_ONCE):
+            side_by_side(lambda i, first=first: world.sandboxes.delete(made[first + i]), AT_ONCE)
+    return Measured(measured)
+
+
+def recover(world: EngineWorld, names: list[str]) -> dict[str, dict[str, float]]:
+    """Until the last guest is back: from then on every sandbox runs execs again."""
+    away = set(names)
+
+    def is_the_last(line: str) -> bool:
+        entry = json.loads(line)
+        if entry["msg"] == "the guest is connected":
+            away.discard(entry["sandbox_id"])
+        return not away
+
+    world.daemon.kill()
+    began = time.monotonic()
+    world.daemon.start()
+    serving = time.monotonic()
+    world.daemon.process.wait_for_line(is_the_last, "the last guest", 120)
+    return {OURS: {"ms": (time.monotonic() - began) * 1000, "cpu_ms": cpu_ms(world.daemon.pid)},
+            SERVING: {"ms": (serving - began) * 1000}}
+
+
+def inspect_all(world: EngineWorld, names: list[str]) -> dict[str, dict[str, float]]:
+    before = world.cpu_ms()
+    began = time.monotonic()
+    for name in names:
+        state = world.engine.api.call("GET", f"/containers/agbox-primary-{name}/json").json()["State"]
+        if not state["Running"]:
+            raise RuntimeError(f"the container of {name} does not run: {state}")
+    ended = time.monotonic()
+    return {RAW: {"ms": (ended - began) * 1000, "cpu_ms": world.cpu_ms() - before}}
+
+
+ROW = Row(
+    name="recovery",
+    title="200 sandboxes on a real engine back after kill -9, beside 200 inspections by hand",
+    default_rounds=5,
+    measure=measure,
+    # Guests try to come back a few times a second; what the daemon itself needs is far less.
+    goals=(Goal("ms", OURS, RAW, at_most=3.5),),
+    targets=(Target("ms", OURS, 0.5, at_most=2000), Target("ms", SERVING, 0.5, at_most=200)),
+)
