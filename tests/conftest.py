@@ -68,6 +68,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("engine_name", parameters, scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks for the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     def selected(item: pytest.Item) -> bool:
         if item.get_closest_marker("not_selected"):

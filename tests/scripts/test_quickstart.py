@@ -14,16 +14,16 @@ COMMAND = [str(ROOT / "scripts" / "with-engine"), str(ROOT / "scripts" / "quicks
 
 
 def leftovers() -> tuple[set[str], set[str], set[str]]:
-    """Folders of a quickstart, daemons that run from this clone, and bridges of its sandboxes."""
-    daemons = set()
-    for link in glob.glob("/proc/[0-9]*/exe"):
+    """Folders of a quickstart, processes that work in them, and bridges of its sandboxes."""
+    processes = set()
+    for environment in glob.glob("/proc/[0-9]*/environ"):
         try:
-            if os.readlink(link).startswith(str(ROOT)) and os.readlink(link).endswith("/agboxd"):
-                daemons.add(link.split("/")[2])
+            if b"/tmp/agbox-quickstart." in Path(environment).read_bytes():
+                processes.add(environment.split("/")[2])
         except OSError:
             continue  # ended meanwhile
     bridges = set(glob.glob("/sys/class/net/agbx*"))
-    return set(glob.glob("/tmp/agbox-quickstart.*")), daemons, bridges
+    return set(glob.glob("/tmp/agbox-quickstart.*")), processes, bridges
 
 
 @pytest.fixture(autouse=True)
