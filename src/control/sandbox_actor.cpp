@@ -240,6 +240,8 @@ asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcom
 
 void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   running_.reset();
+  // A secret that was decided on meanwhile is for the operation to come.
+  outcome.facts.next_secret = std::move(facts_.next_secret);
   facts_ = std::move(outcome.facts);
   if (services_.is_shutting_down) return;
   if (wanted_operation() != kind) return work();

@@ -252,7 +252,8 @@ def test_killed_while_migrating(folder: Path, failpoint: str, step: int) -> None
     code, errors = victim.finish(victim.start("changes=5", "plan=migrate"))
     assert code == 0, errors
     # The copy from before each step is a whole store; of the first one, our own schema.
-    victim.path.with_name("ids.db.before-2").rename(victim.path)
+    copies = victim.path.parent.glob("ids.db.before-*")
+    min(copies, key=lambda copy: int(copy.name.rpartition("-")[2])).rename(victim.path)
     other = Victim(folder / "store")
     code, errors = other.finish(other.start("changes=1"))
     assert code == 0, errors

@@ -77,6 +77,15 @@ TEST_F(ResumeTest, AGuestOfAResumedSandboxComesBackToTheNextDaemon) {
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
 }
 
+TEST_F(ResumeTest, OneThatComesDuringTheFirstLookKeepsItsSecret) {
+  stop_sandbox(kBox);
+  docker().hold("GET /containers/*/json", 1);
+  restart();
+  run_until([&] { return docker().held("GET /containers/*/json") == 1; });
+  ASSERT_TRUE(ask_resume(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_READY);
+}
+
 TEST_F(ResumeTest, TheEntrypointIsThatOfTheImageItWasMadeFrom) {
   engine().add_image("busybox", {{"Entrypoint", boost::json::array{"/first"}}});
   create_ready("box-2");
