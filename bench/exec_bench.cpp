@@ -221,8 +221,11 @@ class DockerProgram {
   const std::string container_;
 };
 
+// One before the one that is measured: whoever had the machine before left its caches cold, which
+// costs most where there is least to do.
 template <class Way>
 Measured alone(const Way& way) {
+  way.run();
   const auto began = Clock::now();
   way.run();
   return {{"ms", milliseconds_since(began)}};
@@ -267,7 +270,11 @@ int main(int argc, char** argv) {
   const DockerProgram docker(words[4], words[5]);
   if (mode == "alone") {
     agbox::bench::run("execs", number(1),
-                      {Arm{"agboxd", [&] { return Measured{{"ms", ours.alone()}}; }},
+                      {Arm{"agboxd",
+                           [&] {
+                             ours.alone();
+                             return Measured{{"ms", ours.alone()}};
+                           }},
                        Arm{"engine API by hand", [&] { return alone(engine); }},
                        Arm{"docker exec", [&] { return alone(docker); }}});
     return 0;

@@ -152,7 +152,8 @@ EXEC = Row(
     title="one command from CreateExec to its terminal event, beside the engine's API and docker exec",
     default_rounds=1000,
     measure=measure_alone,
-    goals=(Goal("ms", OURS, RAW, at_most=0.035), Goal("ms", OURS, CLI, at_most=0.03)),
+    # The aim is 2.5 ms; engines take 34 to 77 ms for the same, by machine and version.
+    goals=(Goal("ms", OURS, RAW, at_most=0.08), Goal("ms", OURS, CLI, at_most=0.06)),
     targets=(Target("ms", OURS, 0.5, at_most=2.5), Target("ms", OURS, 0.99, at_most=8)),
 )
 
