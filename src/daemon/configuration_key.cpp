@@ -6,6 +6,7 @@
 #include "model/duration.h"
 #include "model/limits.h"
 #include "model/sandbox_subnet.h"
+#include "model/time_to_live.h"
 
 namespace agbox {
 namespace {
@@ -26,6 +27,10 @@ Result<> assign_duration(Values values, std::chrono::nanoseconds& into) {
   if (duration < std::chrono::nanoseconds::zero()) {
     return invalid("duration " + json_quote(values[0]) +
                    " is negative; write 0 to switch it off, or a time such as 30m");
+  }
+  if (duration > kLongestTtl) {
+    return invalid("duration " + json_quote(values[0]) + " is longer than " +
+                   std::to_string(kLongestTtl.count()) + "h; write 0 to switch it off");
   }
   into = duration;
   return {};

@@ -8,6 +8,7 @@
 
 #include "model/maxima.h"
 #include "model/request_checks.h"
+#include "model/time_to_live.h"
 
 namespace agbox {
 namespace {
@@ -40,8 +41,7 @@ Result<std::optional<std::chrono::nanoseconds>> parse_idle_ttl(const v1::CreateS
   const auto& ttl = spec.idle_ttl();
   if (ttl.seconds() < 0 || ttl.nanos() < 0)
     return invalid_argument("idle_ttl must not be negative");
-  constexpr std::int64_t longest = std::int64_t{100} * 365 * 24 * 3600;
-  if (ttl.seconds() > longest || ttl.nanos() > 999'999'999) {
+  if (ttl.seconds() > std::chrono::seconds(kLongestTtl).count() || ttl.nanos() > 999'999'999) {
     return invalid_argument("idle_ttl must be at most 876000h; 0 switches the idle stop off");
   }
   return std::chrono::seconds(ttl.seconds()) + std::chrono::nanoseconds(ttl.nanos());

@@ -11,6 +11,9 @@
 
 namespace agbox {
 
+// A hundred years: far enough, and a date so far ahead can still be counted in nanoseconds.
+inline constexpr std::chrono::hours kLongestTtl{876'000};
+
 // 0: for ever.
 struct TimesToLive {
   std::chrono::nanoseconds idle{0};     // where a sandbox has none of its own
