@@ -24,6 +24,10 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Sto
   AGBOX_TRY(guest, guestlink::install_guest_program(options.guest_program, options.state_root));
   options.guest_program = guest.path;
   options.created_with.set_guest_program(guest.path.string());
+  // Of this instance alone: another daemon of the same user, or this one with another store, may
+  // have the same state root.
+  const auto link_root = options.state_root / "links" / store.instance_id();
+  options.created_with.set_link_root(link_root.string());
   AGBOX_TRY(loaded, store.load());
   std::unique_ptr<ControlPlane> plane(
       new ControlPlane(loop, store, clock, std::move(options), std::move(log)));
@@ -40,7 +44,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                .on_engine_seen = [this](const EngineIdentity& engine) { engine_seen(engine); }}),
       registry_auth_(options.environment),
       pulls_(engine_, registry_auth_, log_),
-      guests_(loop.io().get_executor(), options.state_root, guest_events(), log_,
+      guests_(loop.io().get_executor(), options.created_with.link_root(), guest_events(), log_,
               options.guest_limits),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),

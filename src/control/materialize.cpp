@@ -89,7 +89,7 @@ store::v1::Container::Image kept_of(const ImageSeen& image) {
 
 asio::awaitable<Result<>> ensure_primary(Services& services, SandboxFacts& facts,
                                          const ImageSeen& image) {
-  AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id, facts.created_with.state_root()));
+  AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id, facts.link_root()));
   AGBOX_CO_TRY(exec_logs, make_exec_log_folder(facts.created_with, facts.sandbox_id));
   const HostFolders folders{.guest_program = facts.created_with.guest_program(),
                             .link_folder = place.folder,

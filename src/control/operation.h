@@ -2,6 +2,7 @@
 // What a sandbox's operations work on and report.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,6 +40,12 @@ struct SandboxFacts {
   std::string primary_id() const {
     const auto primary = containers.find("");
     return primary == containers.end() ? std::string() : primary->second.container_id();
+  }
+  // What holds the folder of its guest; empty where nothing is known of how it was made.
+  std::filesystem::path link_root() const {
+    if (!created_with.link_root().empty()) return created_with.link_root();
+    if (created_with.state_root().empty()) return {};
+    return std::filesystem::path(created_with.state_root()) / "links";
   }
 };
 

@@ -53,7 +53,7 @@ asio::awaitable<Result<>> bring_up(Services& services, SandboxFacts& facts,
   AGBOX_CO_TRY_VOID(services.guests.adopt(
       facts.sandbox_id,
       {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()},
-      facts.created_with.state_root()));
+      facts.link_root()));
   co_return co_await start_primary(services, facts);
 }
 

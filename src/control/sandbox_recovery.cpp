@@ -105,7 +105,7 @@ void SandboxActor::adopt_guest() {
   const store::v1::Container& primary = facts_.containers[""];
   auto adopted = services_.guests.adopt(
       id(), {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()},
-      facts_.created_with.state_root());
+      facts_.link_root());
   if (adopted) {
     guestlink::Expectation expected;
     expected.secret = primary.secret();

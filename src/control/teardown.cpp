@@ -18,7 +18,7 @@ asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(
       co_await step("delete.networks", services.engine.remove_networks_of(owner, options)));
   // Last of all: the folder must outlive the container that has it mounted.
-  AGBOX_CO_TRY_VOID(services.guests.forget(facts.sandbox_id, facts.created_with.state_root()));
+  AGBOX_CO_TRY_VOID(services.guests.forget(facts.sandbox_id, facts.link_root()));
   facts.containers.clear();
   if (facts.subnet) services.subnets.give_back(*facts.subnet);
   facts.subnet.reset();

@@ -5,10 +5,10 @@ namespace agbox::guestlink {
 
 namespace asio = boost::asio;
 
-GuestLinks::GuestLinks(asio::any_io_executor executor, std::filesystem::path state_root,
+GuestLinks::GuestLinks(asio::any_io_executor executor, std::filesystem::path root,
                        GuestLinksEvents events, Logger log, LinkLimits limits)
     : executor_(std::move(executor)),
-      state_root_(std::move(state_root)),
+      root_(std::move(root)),
       events_(std::move(events)),
       log_(std::move(log)),
       limits_(limits),

@@ -43,10 +43,11 @@ class GuestLinks {
  public:
   using Deadline = GuestLink::Deadline;
 
-  GuestLinks(boost::asio::any_io_executor executor, std::filesystem::path state_root,
+  // `root` holds the folders of this instance's sandboxes and of no others.
+  GuestLinks(boost::asio::any_io_executor executor, std::filesystem::path root,
              GuestLinksEvents events, Logger log, LinkLimits limits = {});
 
-  // `made_below` is the state root that the sandbox was made with; today's where it is empty.
+  // `made_below` is the root that the sandbox was made with; today's where it is empty.
   Result<LinkPlace> make(const std::string& sandbox_id,
                          const std::filesystem::path& made_below = {});
   Result<> adopt(const std::string& sandbox_id, FolderIdentity stored,
@@ -76,10 +77,10 @@ class GuestLinks {
   void rest(const std::string& sandbox_id);
   // Last of all: the folder must outlive the container.
   Result<> forget(const std::string& sandbox_id, const std::filesystem::path& made_below = {});
-  // Removes the folders of all sandboxes but these, and gives their paths.
+  // Removes the folders below today's root of all sandboxes but these, and gives their paths.
   Result<std::vector<std::filesystem::path>> remove_unclaimed(
       const std::set<std::string>& sandbox_ids) const {
-    return LinkFolder::remove_unclaimed(state_root_, sandbox_ids);
+    return LinkFolder::remove_unclaimed(root_, sandbox_ids);
   }
 
   // Ends every conversation; guests stay and come back to the next daemon. Before destruction.
@@ -87,13 +88,13 @@ class GuestLinks {
 
  private:
   const std::filesystem::path& root(const std::filesystem::path& made_below) const {
-    return made_below.empty() ? state_root_ : made_below;
+    return made_below.empty() ? root_ : made_below;
   }
   void add(const std::string& sandbox_id, LinkFolder folder);
   Result<std::shared_ptr<GuestLink>> find(const std::string& sandbox_id) const;
 
   boost::asio::any_io_executor executor_;
-  std::filesystem::path state_root_;
+  std::filesystem::path root_;
   GuestLinksEvents events_;
   Logger log_;
   LinkLimits limits_;

@@ -45,9 +45,9 @@ Result<> make_private_folder(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::filesystem::path LinkFolder::path_of(const std::filesystem::path& state_root,
+std::filesystem::path LinkFolder::path_of(const std::filesystem::path& root,
                                           std::string_view sandbox_id) {
-  return state_root / "links" / hash_of(sandbox_id);
+  return root / hash_of(sandbox_id);
 }
 
 Result<LinkFolder> LinkFolder::open(const std::filesystem::path& path) {
@@ -63,17 +63,18 @@ Result<LinkFolder> LinkFolder::open(const std::filesystem::path& path) {
   return LinkFolder(path, std::move(fd), FolderIdentity{status.st_dev, status.st_ino});
 }
 
-Result<LinkFolder> LinkFolder::make(const std::filesystem::path& state_root,
+Result<LinkFolder> LinkFolder::make(const std::filesystem::path& root,
                                     std::string_view sandbox_id) {
-  const auto path = path_of(state_root, sandbox_id);
-  AGBOX_TRY_VOID(make_private_folder(path.parent_path()));
+  const auto path = path_of(root, sandbox_id);
+  AGBOX_TRY_VOID(make_private_folder(root.parent_path()));  // of all instances
+  AGBOX_TRY_VOID(make_private_folder(root));
   AGBOX_TRY_VOID(make_private_folder(path));
   return open(path);
 }
 
-Result<LinkFolder> LinkFolder::adopt(const std::filesystem::path& state_root,
-                                     std::string_view sandbox_id, FolderIdentity expected) {
-  auto folder = open(path_of(state_root, sandbox_id));
+Result<LinkFolder> LinkFolder::adopt(const std::filesystem::path& root, std::string_view sandbox_id,
+                                     FolderIdentity expected) {
+  auto folder = open(path_of(root, sandbox_id));
   if (folder && folder->identity() == expected) return folder;
   const std::string what = folder ? "is not the one that its container has mounted"
                                   : "cannot be used (" + folder.error().message() + ")";
@@ -81,8 +82,8 @@ Result<LinkFolder> LinkFolder::adopt(const std::filesystem::path& state_root,
                                     " " + what + ": delete the sandbox and create it again");
 }
 
-Result<> LinkFolder::remove(const std::filesystem::path& state_root, std::string_view sandbox_id) {
-  const auto path = path_of(state_root, sandbox_id);
+Result<> LinkFolder::remove(const std::filesystem::path& root, std::string_view sandbox_id) {
+  const auto path = path_of(root, sandbox_id);
   std::error_code problem;
   std::filesystem::remove_all(path, problem);
   if (!problem) return {};
@@ -91,13 +92,12 @@ Result<> LinkFolder::remove(const std::filesystem::path& state_root, std::string
 }
 
 Result<std::vector<std::filesystem::path>> LinkFolder::remove_unclaimed(
-    const std::filesystem::path& state_root, const std::set<std::string>& sandbox_ids) {
+    const std::filesystem::path& root, const std::set<std::string>& sandbox_ids) {
   std::set<std::string> claimed;
   for (const std::string& sandbox_id : sandbox_ids) claimed.insert(hash_of(sandbox_id));
   std::vector<std::filesystem::path> unclaimed;
-  const std::filesystem::path links = path_of(state_root, "").parent_path();
   std::error_code problem;
-  for (std::filesystem::directory_iterator entry(links, problem), end; !problem && entry != end;
+  for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
        entry.increment(problem)) {
     const std::string name = entry->path().filename();
     const bool is_folder =
@@ -105,7 +105,7 @@ Result<std::vector<std::filesystem::path>> LinkFolder::remove_unclaimed(
     if (is_folder && is_hash(name) && !claimed.contains(name)) unclaimed.push_back(entry->path());
   }
   if (problem && problem != std::errc::no_such_file_or_directory) {
-    return fail(Reason::Internal, "reading " + links.string() + ": " + problem.message());
+    return fail(Reason::Internal, "reading " + root.string() + ": " + problem.message());
   }
   for (const std::filesystem::path& path : unclaimed) {
     std::filesystem::remove_all(path, problem);
@@ -127,7 +127,7 @@ Result<UniqueFd> LinkFolder::listen() const {
   stop_listening();  // what a daemon left that was killed
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // Through the descriptor: the path has the same few bytes wherever state_root is.
+  // Through the descriptor: the path has the same few bytes wherever root is.
   const std::string path = "/proc/self/fd/" + std::to_string(fd_.get()) + "/" + kDraftName;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   // sockaddr is the C interface's base class.

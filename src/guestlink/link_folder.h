@@ -25,21 +25,20 @@ struct FolderIdentity {
 
 class LinkFolder {
  public:
-  // <state_root>/links/<16 hex digits of a hash of the sandbox's id>: an id may have 200 bytes.
-  static std::filesystem::path path_of(const std::filesystem::path& state_root,
+  // <root>/<16 hex digits of a hash of the sandbox's id>: an id may have 200 bytes.
+  static std::filesystem::path path_of(const std::filesystem::path& root,
                                        std::string_view sandbox_id);
 
-  // Makes it where it is not there yet; 0700.
-  static Result<LinkFolder> make(const std::filesystem::path& state_root,
-                                 std::string_view sandbox_id);
+  // Makes it where it is not there yet, and the root too; 0700.
+  static Result<LinkFolder> make(const std::filesystem::path& root, std::string_view sandbox_id);
   // The one that a running container has mounted; an error that says what to do where it is gone.
-  static Result<LinkFolder> adopt(const std::filesystem::path& state_root,
-                                  std::string_view sandbox_id, FolderIdentity expected);
+  static Result<LinkFolder> adopt(const std::filesystem::path& root, std::string_view sandbox_id,
+                                  FolderIdentity expected);
   // Nothing to do where it is not there.
-  static Result<> remove(const std::filesystem::path& state_root, std::string_view sandbox_id);
+  static Result<> remove(const std::filesystem::path& root, std::string_view sandbox_id);
   // Removes those of all other sandboxes, and gives their paths. What is not named like one stays.
   static Result<std::vector<std::filesystem::path>> remove_unclaimed(
-      const std::filesystem::path& state_root, const std::set<std::string>& sandbox_ids);
+      const std::filesystem::path& root, const std::set<std::string>& sandbox_ids);
 
   const std::filesystem::path& path() const { return path_; }
   FolderIdentity identity() const { return identity_; }

@@ -48,7 +48,7 @@ def armed(make_daemon, test_user, engine):
 
 def links_of(daemon):
     folder = daemon.folder / "data" / "agents-sandbox" / "state" / "links"
-    return [entry.name for entry in folder.iterdir()] if folder.exists() else []
+    return [entry.name for entry in folder.glob("*/*")]
 
 
 def instance_of(daemon):

@@ -137,7 +137,7 @@ TEST_F(BadRecordsTest, AContainerThatCarriesForeignLabels) {
 
 TEST_F(BadRecordsTest, AGuestFolderThatIsGone) {
   stop();
-  std::filesystem::remove_all(guestlink::LinkFolder::path_of(folder_.path() / "state", kBad));
+  std::filesystem::remove_all(guestlink::LinkFolder::path_of(link_root(), kBad));
   start();
   expect_failed("GUEST_UNREACHABLE", "the folder");
   EXPECT_FALSE(primary(kBad).is_running());
@@ -145,7 +145,7 @@ TEST_F(BadRecordsTest, AGuestFolderThatIsGone) {
 }
 
 TEST_F(BadRecordsTest, AGuestFolderThatIsAnotherOne) {
-  const auto folder = guestlink::LinkFolder::path_of(folder_.path() / "state", kBad);
+  const auto folder = guestlink::LinkFolder::path_of(link_root(), kBad);
   stop();
   std::filesystem::rename(folder, folder_.path() / "kept-so-that-its-inode-is-taken");
   std::filesystem::create_directory(folder);

@@ -55,6 +55,7 @@ void ControlTest::start() {
   auto store = Store::open(store_options());
   ASSERT_TRUE(store.has_value()) << store.error().message();
   store_ = std::move(*store);
+  instance_ = store_->instance_id();
   fs::create_directories(folder_.path() / state_root_);
   ControlOptions options{.environment = {},
                          .engine_socket = docker_.socket_path(),
@@ -276,9 +277,10 @@ std::vector<std::string> ControlTest::failpoints_of_a_life(
 
 std::vector<std::string> ControlTest::link_folders() const {
   std::vector<std::string> names;
-  const fs::path links = folder_.path() / "state" / "links";
-  if (!fs::exists(links)) return names;
-  for (const auto& entry : fs::directory_iterator(links)) names.push_back(entry.path().filename());
+  if (!fs::exists(link_root())) return names;
+  for (const auto& entry : fs::directory_iterator(link_root())) {
+    names.push_back(entry.path().filename());
+  }
   return names;
 }
 

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -102,6 +103,7 @@ class ControlTest : public testing::Test {
 
   // --- what is left ---
   std::vector<std::string> link_folders() const;
+  std::filesystem::path link_root() const { return folder_.path() / "state/links" / instance_; }
   std::vector<std::string> network_names();  // without those of occupy_all_subnets_but_the_last()
   void expect_nothing_left();
 
@@ -122,6 +124,7 @@ class ControlTest : public testing::Test {
   StoreOptions store_options();
   // A client's call, and its answer.
   Result<> answer_of(const std::function<void(Directory::Reply<void>)>& call);
+  std::string instance_;  // of the store, as long as it is
   std::uint64_t ballast_bytes_ = 4096;
   std::string state_root_ = "state";
   std::string address_pool_ = "10.99.0.0/24";

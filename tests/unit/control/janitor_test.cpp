@@ -44,7 +44,6 @@ class JanitorTest : public ControlTest {
                      .body = R"({"Name":")" + name + R"(","Labels":)" + text(labels) + "}",
                      .registry_auth = {}});
   }
-  fs::path links() const { return folder_.path() / "state" / "links"; }
   fs::path execs() const { return folder_.path() / "execs"; }
 
   // A sweep that has seen all that is there now.
@@ -91,7 +90,7 @@ TEST_F(JanitorTest, WhatIsLeftOfADeletedSandboxGoes) {
   add_container(primary_container_name("gone-1"), primary_labels(instance(), "gone-1", {}));
   add_container("agbox-cc-gone-1-db", companion_labels(instance(), "gone-1", "db", {}));
   add_network(network_name("gone-1"), network_labels(instance(), "gone-1", {}));
-  fs::create_directory(guestlink::LinkFolder::path_of(folder_.path() / "state", "gone-1"));
+  fs::create_directory(guestlink::LinkFolder::path_of(link_root(), "gone-1"));
   sweep();
   expect_nothing_left();
 }
@@ -123,7 +122,7 @@ TEST_F(JanitorTest, AnUnknownPrimaryIsReportedAndKeepsWhatItNeeds) {
   const std::string name = primary_container_name("backup-1");
   const std::string id = add_container(name, primary_labels(instance(), "backup-1", {}));
   add_network(network_name("backup-1"), network_labels(instance(), "backup-1", {}));
-  const fs::path folder = guestlink::LinkFolder::path_of(folder_.path() / "state", "backup-1");
+  const fs::path folder = guestlink::LinkFolder::path_of(link_root(), "backup-1");
   fs::create_directories(folder);
   sweep();
   EXPECT_THAT(docker().container_names(), ElementsAre(name));
@@ -151,9 +150,9 @@ TEST_F(JanitorTest, LookAlikesAndOtherInstancesAreNotTouched) {
   add_container("agbox-cc-look-alike-db", {});
   add_network("agbox-net-look-alike", {});
   add_container("no-sandbox-named", {{instance_label(), instance()}});
-  fs::create_directories(links() / "not-a-hash");
-  fs::create_directories(links() / "0123456789abcdefg");
-  std::ofstream(links() / "0123456789abcdef") << "a file";
+  fs::create_directories(link_root() / "not-a-hash");
+  fs::create_directories(link_root() / "0123456789abcdefg");
+  std::ofstream(link_root() / "0123456789abcdef") << "a file";
   fs::create_directories(execs() / "my-own-notes");
   const auto containers = docker().container_names();
   const auto networks = docker().network_names();
@@ -165,9 +164,23 @@ TEST_F(JanitorTest, LookAlikesAndOtherInstancesAreNotTouched) {
   EXPECT_THAT(janitor().unknown_primaries(), IsEmpty());
 }
 
+// A second daemon of the same user, a store that was moved away for a while, and older daemons.
+TEST_F(JanitorTest, GuestFoldersOfOthersBelowTheSameStateRootStay) {
+  create_ready("known-1");
+  const fs::path links = link_root().parent_path();
+  const fs::path others =
+      guestlink::LinkFolder::path_of(links / "11111111-2222-4333-8444-555555555555", "foreign-1");
+  const fs::path unmarked = guestlink::LinkFolder::path_of(links, "older-1");
+  fs::create_directories(others);
+  fs::create_directories(unmarked);
+  sweep();
+  EXPECT_TRUE(fs::exists(others));
+  EXPECT_TRUE(fs::exists(unmarked));
+}
+
 TEST_F(JanitorTest, AGuestFolderOfNobodyGoes) {
   create_ready("known-1");
-  const fs::path lost = guestlink::LinkFolder::path_of(folder_.path() / "state", "lost-1");
+  const fs::path lost = guestlink::LinkFolder::path_of(link_root(), "lost-1");
   fs::create_directories(lost);
   std::ofstream(lost / "guest.sock") << "";
   sweep();

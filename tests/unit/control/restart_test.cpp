@@ -104,7 +104,17 @@ TEST_F(RestartTest, AnotherStateRootIsForNewSandboxesOnly) {
     wait_for_state(id, v1::SANDBOX_STATE_DELETED);
   }
   expect_nothing_left();
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "elsewhere" / "links"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "elsewhere" / "links" / instance_));
+}
+
+// Older daemons kept the folders of all instances together.
+TEST(SandboxFactsTest, TheGuestFolderIsSoughtWhereItWasMade) {
+  SandboxFacts facts;
+  EXPECT_EQ(facts.link_root(), "") << "nothing is known";
+  facts.created_with.set_state_root("/srv/state");
+  EXPECT_EQ(facts.link_root(), "/srv/state/links");
+  facts.created_with.set_link_root("/srv/state/links/an-instance");
+  EXPECT_EQ(facts.link_root(), "/srv/state/links/an-instance");
 }
 
 // L34: what was told once is told again, to the last bit.

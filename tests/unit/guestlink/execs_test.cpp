@@ -398,7 +398,7 @@ TEST_F(ExecsTest, WhateverAHandlerDoesToTheLinkIsSafe) {
             EXPECT_TRUE(links_->forget(id));
             ended_.emplace_back();
           }};
-  links_.emplace(io_.get_executor(), state_root_, events, Logger(), limits);
+  links_.emplace(io_.get_executor(), state_root_ / "links", events, Logger(), limits);
   run([&]() -> awaitable<void> {
     co_await settle_in({"exec-1", "exec-2"});
     co_await guest_.send_bytes(guestwire::frame(ScriptedGuest::exec_ended("exec-1")) +

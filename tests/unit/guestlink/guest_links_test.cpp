@@ -166,7 +166,7 @@ TEST_F(GuestLinksTest, AnotherUserIsRefused) {
   stop_daemon();
   LinkLimits limits;
   limits.guest_uid = ::geteuid() + 1;
-  links_.emplace(io_.get_executor(), state_root_, GuestLinksEvents{}, Logger(), limits);
+  links_.emplace(io_.get_executor(), state_root_ / "links", GuestLinksEvents{}, Logger(), limits);
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());

@@ -55,7 +55,7 @@ class GuestLinksTest : public testing::Test {
         .exec_ended = [this](const std::string&, const ExecEnd& end) { ended_.push_back(end); },
         .exec_truncated = [this](const std::string&,
                                  const std::string& id) { truncated_.push_back(id); }};
-    links_.emplace(io_.get_executor(), state_root_, events, Logger(), limits_);
+    links_.emplace(io_.get_executor(), state_root_ / "links", events, Logger(), limits_);
   }
   void stop_daemon() {
     if (!links_) return;
