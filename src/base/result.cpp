@@ -33,6 +33,8 @@ std::string_view reason_name(Reason reason) {
       return "EXEC_OUTPUT_UNAVAILABLE";
     case Reason::EngineUnavailable:
       return "ENGINE_UNAVAILABLE";
+    case Reason::GuestFolderUnavailable:
+      return "GUEST_FOLDER_UNAVAILABLE";
     case Reason::ResourceExhausted:
       return "RESOURCE_EXHAUSTED";
     case Reason::Unimplemented:

@@ -27,6 +27,7 @@ enum class Reason {
   ExecOutputLost,
   ExecOutputUnavailable,
   EngineUnavailable,
+  GuestFolderUnavailable,  // for the time being; clients never see it
   ResourceExhausted,
   Unimplemented,
   ShuttingDown,

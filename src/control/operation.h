@@ -49,6 +49,13 @@ struct SandboxFacts {
   }
 };
 
+// Whether the engine, or the host, said no; as against not having been reached, and a host that has
+// no room or no disk for a while. What is not definite is tried again.
+inline bool is_definite(const Error& error) {
+  return error.reason() != Reason::EngineUnavailable &&
+         error.reason() != Reason::GuestFolderUnavailable && error.reason() != Reason::Cancelled;
+}
+
 struct OperationOutcome {
   Result<> result;
   SandboxFacts facts;                 // as the operation left them, however it ended

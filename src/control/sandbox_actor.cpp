@@ -27,11 +27,6 @@ constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
 constexpr auto kCleanUpLimit = 30s;
 constexpr const char* kMaterialize = "materialize";  // the phase
 
-// Whether the engine said no, as against not having been reached.
-bool is_definite(const Error& error) {
-  return error.reason() != Reason::EngineUnavailable && error.reason() != Reason::Cancelled;
-}
-
 }  // namespace
 
 SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSpec spec,
@@ -221,6 +216,9 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
 // What is seen and not acted on here is left in the outcome.
 asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcome& outcome) {
   AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, outcome.facts));
+  if (must_adopt_ && runs(look.seen.primary)) {
+    if (auto adopted = adopt_guest(); must_adopt_) co_return adopted;
+  }
   const RestartPlan plan = plan_for(look);
   if (kind == OperationKind::Restart && plan.step != RestartStep::Fail) {
     auto started = co_await resume_sandbox(services_, outcome.facts);
@@ -249,7 +247,7 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   if (outcome.result) return succeeded(kind);
   const Error& error = outcome.result.error();
   if (!is_definite(error)) {
-    log_.warn("operation waits for the engine", {{"error", error.message()}});
+    log_.warn("operation is tried again", {{"error", error.message()}});
     return retry_later();
   }
   failed(kind, error, outcome.has_cleaned_up);

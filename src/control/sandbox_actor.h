@@ -133,7 +133,7 @@ class SandboxActor {
 
   // --- what the engine shows, in sandbox_recovery.cpp ---
   void go_on();  // with the operation that an earlier run of the daemon left
-  void adopt_guest();
+  Result<> adopt_guest();
   SandboxStored stored_now() const { return {life_.state, cleans_up_, attempts_}; }
   RestartPlan plan_for(const SandboxLook& look) const;
   void look_unless_connected();
@@ -157,6 +157,7 @@ class SandboxActor {
   bool is_down_ = false;       // its container ended and is to be started again
   bool must_restart_ = false;  // now: the wait before it is over
   bool has_guest_folder_ = true;
+  bool must_adopt_ = false;  // at the next look: the host could not until now
   bool is_unreadable_ = false;
   CrashWindow crash_window_;
   std::uint32_t attempts_ = 0;

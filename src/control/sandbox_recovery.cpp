@@ -8,6 +8,7 @@
 //                                       again
 //                                       +---- before each start ------------------------+
 #include <chrono>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -40,7 +41,7 @@ void SandboxActor::recover() {
     case RestartStep::Restart:
       AGBOX_CHECK(false, "only the engine can tell whether a container runs");
   }
-  if (has_guest()) adopt_guest();
+  if (has_guest()) std::ignore = adopt_guest();  // what is wrong with it is looked at
   set_deadline();
   work();
 }
@@ -101,7 +102,7 @@ SandboxClaim SandboxActor::claim() const {
 }
 
 // The guest of a sandbox that was ready comes back by itself once somebody listens.
-void SandboxActor::adopt_guest() {
+Result<> SandboxActor::adopt_guest() {
   const store::v1::Container& primary = facts_.containers[""];
   auto adopted = services_.guests.adopt(
       id(), {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()},
@@ -113,8 +114,10 @@ void SandboxActor::adopt_guest() {
     expected.gid = facts_.created_with.host_gid();
     adopted = services_.guests.expect(id(), std::move(expected));
   }
-  has_guest_folder_ = adopted.has_value();
+  must_adopt_ = !adopted && !is_definite(adopted.error());
+  has_guest_folder_ = adopted || must_adopt_;
   if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
+  return adopted;
 }
 
 RestartPlan SandboxActor::plan_for(const SandboxLook& look) const {
@@ -219,6 +222,7 @@ void SandboxActor::restarted() {
   log_.info("the container was started again");
   forget_restart();
   has_guest_folder_ = true;
+  must_adopt_ = false;
   crash_window_.started(services_.clock.boot_now());
   back_off_.reset();
   must_look_ = !services_.guests.is_connected(id());

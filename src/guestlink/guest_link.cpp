@@ -62,7 +62,7 @@ Result<> GuestLink::listen() {
   acceptor_.assign(asio::local::stream_protocol(), fd.get(), problem);
   if (problem) {
     folder_.stop_listening();
-    return fail(Reason::Internal, "listening for the guest: " + problem.message());
+    return fail(Reason::GuestFolderUnavailable, "listening for the guest: " + problem.message());
   }
   fd.release();
   tasks_.spawn("guest link accept", accept(shared_from_this(), ++round_));

@@ -43,6 +43,16 @@ Result<> make_private_folder(const std::filesystem::path& path) {
   return {};
 }
 
+// For good, or something else has its name. A root that is not there either may be on a disk that
+// is mounted later.
+bool is_gone(const std::filesystem::path& root, const std::filesystem::path& path) {
+  using enum std::filesystem::file_type;
+  std::error_code problem;
+  if (!std::filesystem::is_directory(root, problem)) return false;
+  const auto type = std::filesystem::symlink_status(path, problem).type();
+  return type != directory && type != none;  // none: it cannot be told
+}
+
 }  // namespace
 
 std::filesystem::path LinkFolder::path_of(const std::filesystem::path& root,
@@ -74,12 +84,18 @@ Result<LinkFolder> LinkFolder::make(const std::filesystem::path& root,
 
 Result<LinkFolder> LinkFolder::adopt(const std::filesystem::path& root, std::string_view sandbox_id,
                                      FolderIdentity expected) {
-  auto folder = open(path_of(root, sandbox_id));
+  const auto path = path_of(root, sandbox_id);
+  auto folder = open(path);
   if (folder && folder->identity() == expected) return folder;
-  const std::string what = folder ? "is not the one that its container has mounted"
-                                  : "cannot be used (" + folder.error().message() + ")";
-  return fail(Reason::Internal, "the folder of the guest of sandbox " + std::string(sandbox_id) +
-                                    " " + what + ": delete the sandbox and create it again");
+  const std::string whose = "the folder of the guest of sandbox " + std::string(sandbox_id);
+  constexpr const char* kRemedy = ": delete the sandbox and create it again";
+  if (folder) {
+    return fail(Reason::Internal,
+                whose + " is not the one that its container has mounted" + kRemedy);
+  }
+  if (is_gone(root, path)) return fail(Reason::Internal, whose + " is gone" + kRemedy);
+  return fail(Reason::GuestFolderUnavailable,
+              whose + " cannot be used now (" + folder.error().message() + ")");
 }
 
 Result<> LinkFolder::remove(const std::filesystem::path& root, std::string_view sandbox_id) {
@@ -120,7 +136,8 @@ Result<UniqueFd> LinkFolder::listen() const {
   const auto problem = [&](std::string_view step) {
     const int number = errno;
     stop_listening();
-    return std::unexpected(errno_error(std::string(step) + " in " + path_.string(), number));
+    return fail(Reason::GuestFolderUnavailable,
+                errno_error(std::string(step) + " in " + path_.string(), number).message());
   };
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return problem("making the guest's socket");

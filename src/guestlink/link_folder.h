@@ -31,7 +31,8 @@ class LinkFolder {
 
   // Makes it where it is not there yet, and the root too; 0700.
   static Result<LinkFolder> make(const std::filesystem::path& root, std::string_view sandbox_id);
-  // The one that a running container has mounted; an error that says what to do where it is gone.
+  // The one that a running container has mounted; an error that says what to do where it is gone or
+  // is another one. GuestFolderUnavailable where that cannot be told now, or no more is known.
   static Result<LinkFolder> adopt(const std::filesystem::path& root, std::string_view sandbox_id,
                                   FolderIdentity expected);
   // Nothing to do where it is not there.
@@ -44,7 +45,7 @@ class LinkFolder {
   FolderIdentity identity() const { return identity_; }
 
   // A listening socket under its final name. It appears there already listening, so that a guest
-  // that sees it can connect.
+  // that sees it can connect. GuestFolderUnavailable where the host cannot make one now.
   Result<UniqueFd> listen() const;
   void stop_listening() const;
 

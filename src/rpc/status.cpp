@@ -78,6 +78,7 @@ grpc::StatusCode status_code(Reason reason) {
     case Reason::ExecOutputLost:
       return grpc::StatusCode::DATA_LOSS;
     case Reason::EngineUnavailable:
+    case Reason::GuestFolderUnavailable:
     case Reason::ShuttingDown:
       return grpc::StatusCode::UNAVAILABLE;
     case Reason::ResourceExhausted:

@@ -63,7 +63,7 @@ def test_a_create_and_a_delete_go_on_when_a_crashed_engine_is_back(
         sandboxes.delete("leaving")
         own_engine.thaw()  # a stopped process would not notice its end
         own_engine.kill9()
-        daemon.wait_for_message("operation waits for the engine")
+        daemon.wait_for_message("operation is tried again")
         sandboxes.page()
         own_engine.start()
         sandboxes.wait("coming", READY)

@@ -155,6 +155,23 @@ TEST_F(BadRecordsTest, AGuestFolderThatIsAnotherOne) {
   expect_deletable();
 }
 
+// As before its disk is mounted, or while the host has no descriptors left.
+TEST_F(BadRecordsTest, AGuestFolderThatCannotBeReachedIsWaitedFor) {
+  const auto aside = folder_.path() / "not-mounted";
+  stop();
+  std::filesystem::rename(link_root(), aside);
+  start();
+  wait_swept();
+  run_until_idle();
+  settle();
+  EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
+  EXPECT_FALSE(guests_.is_connected(container(kBad)));
+  std::filesystem::rename(aside, link_root());
+  run_until([&] { return guests_.is_connected(container(kBad)); });
+  EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
+  expect_the_other_serves();
+}
+
 // Nothing is decided about its sandboxes, whatever became of their containers.
 TEST_F(BadRecordsTest, AnotherEngineBehindTheSocket) {
   stop();

@@ -114,6 +114,19 @@ TEST_F(ResumeTest, AMissingContainerFailsItAndNothingIsMade) {
   expect_nothing_left();
 }
 
+TEST_F(ResumeTest, AGuestFolderThatCannotBeReachedIsWaitedFor) {
+  stop_sandbox(kBox);
+  const auto aside = folder_.path() / "not-mounted";
+  std::filesystem::rename(link_root(), aside);
+  docker().forget_calls();
+  ASSERT_TRUE(ask_resume(kBox).has_value());
+  // Two tries, each of which asks for the network and the container first.
+  run_until([&] { return docker().call_log().size() >= 4; });
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_PENDING);
+  std::filesystem::rename(aside, link_root());
+  wait_for_state(kBox, v1::SANDBOX_STATE_READY);
+}
+
 TEST_F(ResumeTest, AMissingNetworkFailsItAndNothingIsMade) {
   stop_sandbox(kBox);
   engine().networks.clear();

@@ -62,6 +62,7 @@ TEST(ToStatus, HasOneCodePerReason) {
       {Reason::ExecOutputLost, DATA_LOSS},
       {Reason::ExecOutputUnavailable, FAILED_PRECONDITION},
       {Reason::EngineUnavailable, UNAVAILABLE},
+      {Reason::GuestFolderUnavailable, UNAVAILABLE},
       {Reason::ResourceExhausted, RESOURCE_EXHAUSTED},
       {Reason::Unimplemented, UNIMPLEMENTED},
       {Reason::ShuttingDown, UNAVAILABLE},
