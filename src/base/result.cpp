@@ -35,6 +35,8 @@ std::string_view reason_name(Reason reason) {
       return "ENGINE_UNAVAILABLE";
     case Reason::GuestFolderUnavailable:
       return "GUEST_FOLDER_UNAVAILABLE";
+    case Reason::ContainerLost:
+      return "CONTAINER_LOST";
     case Reason::ResourceExhausted:
       return "RESOURCE_EXHAUSTED";
     case Reason::Unimplemented:

@@ -28,6 +28,7 @@ enum class Reason {
   ExecOutputUnavailable,
   EngineUnavailable,
   GuestFolderUnavailable,  // for the time being; clients never see it
+  ContainerLost,           // while somebody waited for its guest; clients never see it
   ResourceExhausted,
   Unimplemented,
   ShuttingDown,

@@ -334,7 +334,7 @@ void SandboxActor::end_wait_for_retry() {
 
 void SandboxActor::engine_is_back() {
   back_off_.reset();
-  look_unless_connected();  // its events of the time between are lost
+  doubt_container();  // its events of the time between are lost
   if (life_.state == Lifecycle::Stopped) look_again();
   if (waits_for_retry_) end_wait_for_retry();
 }

@@ -89,9 +89,9 @@ class SandboxActor {
   // What waits for the engine goes on now.
   void engine_is_back();
   // The engine says that the container has ended.
-  void container_died() { look_unless_connected(); }
+  void container_died() { doubt_container(); }
   void guest_connected(const guestlink::GuestHello& hello);
-  void guest_lost() { look_unless_connected(); }
+  void guest_lost() { doubt_container(); }
 
  private:
   struct Running {
@@ -136,6 +136,7 @@ class SandboxActor {
   Result<> adopt_guest();
   SandboxStored stored_now() const { return {life_.state, cleans_up_, attempts_}; }
   RestartPlan plan_for(const SandboxLook& look) const;
+  void doubt_container();
   void look_unless_connected();
   void look_again();
   void looked(const SandboxLook& look);

@@ -128,6 +128,11 @@ RestartPlan SandboxActor::plan_for(const SandboxLook& look) const {
 
 // --- looking ---
 
+void SandboxActor::doubt_container() {
+  services_.guests.doubt(id());  // a start under way looks for itself
+  look_unless_connected();
+}
+
 // The engine may not know yet that the container has ended when the guest's connection does; its
 // own event then brings us here again.
 void SandboxActor::look_unless_connected() {

@@ -29,6 +29,23 @@ guestlink::Expectation expectation(const SandboxFacts& facts, const store::v1::C
   return expected;
 }
 
+// After silence of the guest, or a doubt whether it is still there: its container is looked at.
+// Nothing where it may be waited for on, else why not.
+asio::awaitable<Result<>> wait_on(Services& services, const SandboxFacts& facts, Error silence) {
+  const bool is_doubt = silence.reason() == Reason::ContainerLost;
+  if (!is_doubt && silence.reason() != Reason::Internal) co_return std::unexpected(silence);
+  AGBOX_CO_TRY(container,
+               co_await step("silence.look", services.engine.find_container(facts.primary_id(),
+                                                                            on_its_engine(facts))));
+  const auto loss =
+      judge_primary(facts.containers.at(""), container, owner_of(services, facts)).loss;
+  if (loss) {
+    co_return fail(Reason::ContainerLost, "the container was lost while it started: " + loss->how);
+  }
+  if (!is_doubt) co_return std::unexpected(silence);
+  co_return Result<>{};
+}
+
 }  // namespace
 
 CallOptions on_its_engine(const SandboxFacts& facts) {
@@ -50,11 +67,14 @@ asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts)
                                                                           on_its_engine(facts))));
   primary.set_engine_started_at(start_mark(seen));
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
-  AGBOX_CO_TRY(hello, co_await step("start.hello", services.guests.hello(facts.sandbox_id, limit)));
-  if (!hello.failure.empty()) {
-    co_return fail(Reason::Internal, "the sandbox could not be prepared: " + hello.failure);
+  while (true) {
+    const auto hello = co_await step("start.hello", services.guests.hello(facts.sandbox_id, limit));
+    if (hello && hello->failure.empty()) co_return Result<>{};
+    if (hello) {
+      co_return fail(Reason::Internal, "the sandbox could not be prepared: " + hello->failure);
+    }
+    AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, hello.error()));
   }
-  co_return Result<>{};
 }
 
 asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts) {
@@ -71,12 +91,17 @@ asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts) {
     const auto& entrypoint = primary.image().entrypoint();
     order.entrypoint = {entrypoint.begin(), entrypoint.end()};
   }
-  AGBOX_CO_TRY_VOID(services.guests.go(facts.sandbox_id, order));
+  if (const auto told = services.guests.go(facts.sandbox_id, order); !told) {
+    co_return co_await wait_on(services, facts, told.error());
+  }
   const auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
-  AGBOX_CO_TRY(outcome, co_await step("start.entrypoint",
-                                      services.guests.entrypoint(facts.sandbox_id, limit)));
-  if (outcome.failure) co_return fail(Reason::Internal, outcome.failure->sentence());
-  co_return Result<>{};
+  while (true) {
+    const auto outcome =
+        co_await step("start.entrypoint", services.guests.entrypoint(facts.sandbox_id, limit));
+    if (outcome && !outcome->failure) co_return Result<>{};
+    if (outcome) co_return fail(Reason::Internal, outcome->failure->sentence());
+    AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, outcome.error()));
+  }
 }
 
 }  // namespace agbox

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One start of a sandbox's primary container, whoever wants it: first up to the guest, which has
 // run nothing of the image yet, then, once the isolation is proven, the image's entrypoint and the
-// caller's command. `facts` is kept true whatever happens.
+// caller's command. `facts` is kept true whatever happens. ContainerLost where the container ended
+// before its guest had said why.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -47,6 +47,7 @@ Result<> GuestLink::expect(Expectation expectation) {
   outcome_.reset();
   pings_.clear();
   execs_.clear();
+  is_doubted_ = false;
   gone_ = expectation.secret.has_value();
   secret_ = expectation.secret;
   process_ = expectation.process;
@@ -318,12 +319,24 @@ std::unexpected<Error> GuestLink::absent() const {
                                         : "the guest does not answer: " + last_problem_);
 }
 
+void GuestLink::doubt() {
+  is_doubted_ = true;
+  waiters_.notify();
+}
+
+std::unexpected<Error> GuestLink::doubted() {
+  is_doubted_ = false;
+  return fail(Reason::ContainerLost, "the guest's container may have ended");
+}
+
 asio::awaitable<Result<GuestHello>> GuestLink::hello(Deadline deadline) {
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
-  const bool said = co_await waiters_.wait([&] { return hello_ || epoch != epoch_; }, deadline);
+  const auto is_over = [&] { return hello_ || epoch != epoch_ || is_doubted_; };
+  const bool said = co_await waiters_.wait(is_over, deadline);
   if (!said && co_await is_cancelled()) co_return given_up();
   if (!said || epoch != epoch_) co_return absent();
+  if (!hello_) co_return doubted();
   co_return *hello_;
 }
 
@@ -351,9 +364,11 @@ Result<> GuestLink::go(const GoOrder& order) {
 asio::awaitable<Result<EntrypointOutcome>> GuestLink::entrypoint(Deadline deadline) {
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
-  const bool known = co_await waiters_.wait([&] { return outcome_ || epoch != epoch_; }, deadline);
+  const auto is_over = [&] { return outcome_ || epoch != epoch_ || is_doubted_; };
+  const bool known = co_await waiters_.wait(is_over, deadline);
   if (!known && co_await is_cancelled()) co_return given_up();
   if (!known || epoch != epoch_) co_return absent();
+  if (!outcome_) co_return doubted();
   co_return *outcome_;
 }
 

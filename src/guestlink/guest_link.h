@@ -70,6 +70,9 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
 
   // Forgets what was and listens for the guest of a container start.
   Result<> expect(Expectation expectation);
+  // Its container may have ended: whoever waits for the guest's words, now or next, is told
+  // ContainerLost once, so that they can look.
+  void doubt();
   // The guest's words once it is here and has prepared its container.
   boost::asio::awaitable<Result<GuestHello>> hello(Deadline deadline);
   Result<> go(const GoOrder& order);
@@ -117,6 +120,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   boost::asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause,
                                             unsigned epoch);
   std::unexpected<Error> absent() const;
+  std::unexpected<Error> doubted();
 
   boost::asio::any_io_executor executor_;
   LinkFolder folder_;
@@ -139,6 +143,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::chrono::steady_clock::time_point taken_in_;
   std::optional<GuestHello> hello_;  // while it is connected and has prepared its container
   bool gone_ = false;                // go() was said in this container start
+  bool is_doubted_ = false;          // and nobody was told so yet
   std::optional<EntrypointOutcome> outcome_;
   std::uint64_t next_ping_ = 1;
   std::set<std::uint64_t> pings_;  // sent and not answered

@@ -63,6 +63,10 @@ Result<> GuestLinks::expect(const std::string& sandbox_id, Expectation expectati
   return link->expect(std::move(expectation));
 }
 
+void GuestLinks::doubt(const std::string& sandbox_id) {
+  if (const auto link = find(sandbox_id)) (*link)->doubt();
+}
+
 asio::awaitable<Result<GuestHello>> GuestLinks::hello(std::string sandbox_id, Deadline deadline) {
   AGBOX_CO_TRY(link, find(sandbox_id));
   co_return co_await link->hello(deadline);

@@ -54,6 +54,8 @@ class GuestLinks {
                  const std::filesystem::path& made_below = {});
 
   Result<> expect(const std::string& sandbox_id, Expectation expectation);
+  // Its container may have ended: hello() and entrypoint() tell ContainerLost once.
+  void doubt(const std::string& sandbox_id);
   boost::asio::awaitable<Result<GuestHello>> hello(std::string sandbox_id, Deadline deadline);
   Result<> go(const std::string& sandbox_id, const GoOrder& order);
   boost::asio::awaitable<Result<EntrypointOutcome>> entrypoint(std::string sandbox_id,

@@ -79,6 +79,7 @@ grpc::StatusCode status_code(Reason reason) {
       return grpc::StatusCode::DATA_LOSS;
     case Reason::EngineUnavailable:
     case Reason::GuestFolderUnavailable:
+    case Reason::ContainerLost:
     case Reason::ShuttingDown:
       return grpc::StatusCode::UNAVAILABLE;
     case Reason::ResourceExhausted:

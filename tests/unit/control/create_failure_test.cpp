@@ -117,6 +117,23 @@ TEST_F(CreateFailureTest, AnEntrypointThatEndsIsTheSandboxsError) {
   expect_nothing_left();
 }
 
+// Nobody waits for the guest of a container that has ended.
+TEST_F(CreateFailureTest, AContainerThatEndsBeforeItsGuestSaysHelloIsTheSandboxsErrorAtOnce) {
+  run_until([&] { return docker().event_streams() == 1; });
+  guests_.script.connects = false;
+  ASSERT_TRUE(create("dead-1").has_value());
+  const auto began = std::chrono::steady_clock::now();
+  while (state("dead-1") == v1::SANDBOX_STATE_PENDING) {
+    loop_.io().run_one_for(std::chrono::milliseconds(100));
+    auto* container = engine().find_container(primary_container_name("dead-1"));
+    if (container != nullptr && container->is_running()) engine().end_container(*container, 7);
+  }
+  EXPECT_EQ(state("dead-1"), v1::SANDBOX_STATE_FAILED);
+  EXPECT_THAT(handle("dead-1").error_message(), HasSubstr("it exited with code 7"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+  expect_nothing_left();
+}
+
 TEST_F(CreateFailureTest, AnExecLogFolderThatCannotBeMadeIsTheSandboxsError) {
   std::ofstream(folder_.path() / "execs") << "in the way";
   EXPECT_THAT(failed("logless-1").error_message(), HasSubstr("create exec log directory"));

@@ -63,6 +63,7 @@ TEST(ToStatus, HasOneCodePerReason) {
       {Reason::ExecOutputUnavailable, FAILED_PRECONDITION},
       {Reason::EngineUnavailable, UNAVAILABLE},
       {Reason::GuestFolderUnavailable, UNAVAILABLE},
+      {Reason::ContainerLost, UNAVAILABLE},
       {Reason::ResourceExhausted, RESOURCE_EXHAUSTED},
       {Reason::Unimplemented, UNIMPLEMENTED},
       {Reason::ShuttingDown, UNAVAILABLE},
