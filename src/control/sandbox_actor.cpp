@@ -25,6 +25,9 @@ using namespace std::chrono_literals;
 constexpr auto kFirstBackOff = 100ms;
 constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
 constexpr auto kCleanUpLimit = 30s;
+// An engine that restarts ends every container, one that is being started too. One that ends by
+// itself does so each time.
+constexpr unsigned kLostStartsForgiven = 2;
 constexpr const char* kMaterialize = "materialize";  // the phase
 
 }  // namespace
@@ -186,7 +189,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
         auto progress = [this](std::string phase) { report_progress(std::move(phase)); };
         outcome.result = co_await materialize(services_, outcome.facts, std::move(progress));
       }
-      if (!outcome.result && is_definite(outcome.result.error()) && !co_await is_cancelled()) {
+      if (!outcome.result && is_final(kind, outcome.result.error()) && !co_await is_cancelled()) {
         outcome.has_cleaned_up =
             (co_await teardown_within(services_, outcome.facts, kCleanUpLimit)).has_value();
       }
@@ -197,8 +200,11 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
       break;
     case OperationKind::Resume:
       outcome.result = co_await resume_sandbox(services_, outcome.facts);
-      if (!outcome.result && is_definite(outcome.result.error()) && !co_await is_cancelled()) {
-        outcome.has_cleaned_up = (co_await undo_resume(services_, outcome.facts)).has_value();
+      if (!outcome.result && is_final(kind, outcome.result.error()) && !co_await is_cancelled()) {
+        auto undone = co_await undo_resume(services_, outcome.facts);
+        outcome.has_cleaned_up = undone.has_value();
+        // With the engine away, it was perhaps not the resume that failed.
+        if (!undone && !is_definite(undone.error())) outcome.result = std::move(undone);
       }
       break;
     case OperationKind::CleanUp:
@@ -246,11 +252,23 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   if (outcome.result && outcome.look) return looked(*outcome.look);
   if (outcome.result) return succeeded(kind);
   const Error& error = outcome.result.error();
-  if (!is_definite(error)) {
+  if (!is_final(kind, error)) {
     log_.warn("operation is tried again", {{"error", error.message()}});
+    if (error.reason() == Reason::ContainerLost) {
+      ++lost_starts_;
+      record({}, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, {});
+    }
     return retry_later();
   }
   failed(kind, error, outcome.has_cleaned_up);
+}
+
+bool SandboxActor::is_final(OperationKind kind, const Error& error) const {
+  const bool is_start = kind == OperationKind::Create || kind == OperationKind::Resume;
+  if (is_start && error.reason() == Reason::ContainerLost) {
+    return lost_starts_ >= kLostStartsForgiven;
+  }
+  return is_definite(error);
 }
 
 void SandboxActor::succeeded(OperationKind kind) {

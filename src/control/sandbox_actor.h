@@ -120,6 +120,8 @@ class SandboxActor {
   asio::awaitable<void> run(OperationKind kind);
   asio::awaitable<Result<>> look(OperationKind kind, OperationOutcome& outcome);
   void ended(OperationKind kind, OperationOutcome outcome);
+  // Whether the operation ends with this error, or is tried again.
+  bool is_final(OperationKind kind, const Error& error) const;
   void succeeded(OperationKind kind);
   void failed(OperationKind kind, const Error& error, bool has_cleaned_up);
   void retry_later();
@@ -162,6 +164,7 @@ class SandboxActor {
   bool is_unreadable_ = false;
   CrashWindow crash_window_;
   std::uint32_t attempts_ = 0;
+  unsigned lost_starts_ = 0;  // of the create or resume under way, by this daemon
   SandboxJournal journal_;
   SandboxExecs execs_;
 

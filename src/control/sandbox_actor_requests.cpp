@@ -50,6 +50,7 @@ void SandboxActor::resume(Reply reply) {
   if (!decision) return reply(std::unexpected(decision.error()));
   if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
   attempts_ = 1;
+  lost_starts_ = 0;
   log_.info("sandbox resume accepted", {{"operation", "resume"}});
   record(*decision, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, std::move(reply));
   work();

@@ -134,6 +134,19 @@ TEST_F(CreateFailureTest, AContainerThatEndsBeforeItsGuestSaysHelloIsTheSandboxs
   expect_nothing_left();
 }
 
+// As an engine does that restarts.
+TEST_F(CreateFailureTest, AContainerThatIsEndedOnceWhileItStartsIsStartedAgain) {
+  run_until([&] { return docker().event_streams() == 1; });
+  guests_.script.answers_go = false;
+  const std::string name = primary_container_name("again-1");
+  ASSERT_TRUE(create("again-1").has_value());
+  run_until([&] { return guests_.order(name) != nullptr; });
+  guests_.script = {};
+  engine().end_container(*engine().find_container(name), 137);
+  wait_for_state("again-1", v1::SANDBOX_STATE_READY);
+  EXPECT_EQ(docker().container_names().size(), 1U);
+}
+
 TEST_F(CreateFailureTest, AnExecLogFolderThatCannotBeMadeIsTheSandboxsError) {
   std::ofstream(folder_.path() / "execs") << "in the way";
   EXPECT_THAT(failed("logless-1").error_message(), HasSubstr("create exec log directory"));

@@ -127,6 +127,40 @@ TEST_F(ResumeTest, AGuestFolderThatCannotBeReachedIsWaitedFor) {
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
 }
 
+// An engine that restarts, without its containers living on, in the middle of a resume.
+TEST_F(ResumeTest, AnEngineThatRestartsWhileTheGuestIsAwaitedFailsNothing) {
+  stop_sandbox(kBox);
+  for (const bool connects : {false, true}) {
+    SCOPED_TRACE(connects ? "it waits for the entrypoint" : "it waits for the guest's hello");
+    guests_.script.connects = connects;
+    guests_.script.answers_go = false;
+    ASSERT_TRUE(ask_resume(kBox).has_value());
+    run_until([&] {
+      return connects ? guests_.order(container()) != nullptr : primary(kBox).is_running();
+    });
+    docker().stop_listening();
+    wait_for_loss_of_engine();
+    end_container(137, false);
+    guests_.script = {};
+    docker().listen();
+    wait_for_state(kBox, v1::SANDBOX_STATE_READY);
+    stop_sandbox(kBox);
+  }
+}
+
+TEST_F(ResumeTest, AContainerThatEndsAtEachStartFailsItWithItsExitCode) {
+  stop_sandbox(kBox);
+  guests_.script.connects = false;
+  ASSERT_TRUE(ask_resume(kBox).has_value());
+  while (state(kBox) == v1::SANDBOX_STATE_PENDING) {
+    loop_.io().run_one_for(std::chrono::milliseconds(100));
+    if (primary(kBox).is_running()) end_container(7, false);
+  }
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "SANDBOX_RESUME_FAILED");
+  EXPECT_THAT(handle(kBox).error_message(), HasSubstr("it exited with code 7"));
+}
+
 TEST_F(ResumeTest, AMissingNetworkFailsItAndNothingIsMade) {
   stop_sandbox(kBox);
   engine().networks.clear();
