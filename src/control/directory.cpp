@@ -92,6 +92,7 @@ void Directory::add_broken(const BrokenSandbox& broken) {
                       {{"sandbox_id", broken.sandbox_id}, {"error", broken.why}});
   if (!broken.rest) {
     unreadable_.emplace(broken.sandbox_id, broken.why);
+    if (broken.subnet) services_.subnets.take(*broken.subnet);
     return;
   }
   add_restored(*broken.rest, {});

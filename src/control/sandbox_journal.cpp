@@ -90,13 +90,17 @@ void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Sh
   if (!std::exchange(is_quiet_since_stored_, true)) {
     mutations.emplace_back(change::SetQuietSince{sandbox_id(), quiet_since_});
   }
-  auto committed = [this, status = status_, show = std::move(show),
+  auto committed = [this, urgency, status = status_, show = std::move(show),
                     reply = std::move(reply)](Result<Committed> result) {
     if (result) {
       const bool has_events = !result->events.empty();
       if (has_events) this->show(status, result->events.back().event.sequence());
       if (show) show();
       if (has_events) feed_->publish(std::move(result->events));
+    } else if (urgency == Urgency::GoesOn) {
+      // What clients see stays behind what was decided, until the next start decides it again.
+      services_.log.error("the store refused a change of a sandbox",
+                          {{"sandbox_id", sandbox_id()}, {"error", result.error().message()}});
     }
     if (!reply) return;
     reply(result ? Result<>{} : std::unexpected(result.error()));

@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 
+#include "base/utf8.h"
 #include "docker/json_reader.h"
 
 namespace agbox {
@@ -40,12 +41,11 @@ EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text)
   return EngineErrorKind::Refused;
 }
 
-std::string cut_to_limit(std::string text) {
-  if (text.size() <= kLongestEngineText) return text;
-  std::size_t end = kLongestEngineText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text + "...";
+// An engine's text may be of any bytes, and what is not UTF-8 can be neither stored nor sent.
+std::string to_shown_text(std::string_view text) {
+  const std::string whole = to_utf8(text);
+  if (whole.size() <= kLongestEngineText) return whole;
+  return std::string(utf8_prefix(whole, kLongestEngineText)) + "...";
 }
 
 // {"message": "..."}; Podman says {"cause": ..., "message": ..., "response": 409}.
@@ -53,11 +53,11 @@ std::string engine_text_of(std::string_view body) {
   const EngineResult<boost::json::value> document = parse_json(body);
   if (document) {
     std::string problem;
-    std::string message = JsonReader(*document, problem)["message"].text();
-    if (!message.empty()) return cut_to_limit(std::move(message));
+    const std::string message = JsonReader(*document, problem)["message"].text();
+    if (!message.empty()) return to_shown_text(message);
   }
   while (!body.empty() && (body.back() == '\n' || body.back() == '\r')) body.remove_suffix(1);
-  return cut_to_limit(std::string(body));
+  return to_shown_text(body);
 }
 
 }  // namespace

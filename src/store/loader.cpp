@@ -147,10 +147,13 @@ SqlResult<LoadedSandboxes> load_sandboxes(sqlite::Connection& connection) {
     if (sandbox) {
       loaded.sandboxes.push_back(std::move(*sandbox));
     } else {
-      AGBOX_TRY(rest, loader.rest_of(rows.integer(0), sandbox_row(rows)));
-      loaded.broken.push_back({.sandbox_id = rows.string(1),
-                               .why = sandbox.error().message(),
-                               .rest = std::move(rest)});
+      const SandboxRow row = sandbox_row(rows);
+      AGBOX_TRY(rest, loader.rest_of(rows.integer(0), row));
+      loaded.broken.push_back(
+          {.sandbox_id = rows.string(1),
+           .why = sandbox.error().message(),
+           .subnet = row.subnet.transform([](auto text) { return std::string(text); }),
+           .rest = std::move(rest)});
     }
   }
 }

@@ -79,6 +79,7 @@ struct ExecPage {
 struct BrokenSandbox {
   std::string sandbox_id;
   std::string why;
+  std::optional<std::string> subnet{};  // taken, whatever else is known
   // What can be read of it, where that is at least its life and its history: such a sandbox can
   // still be shown as failed, and deleted.
   std::optional<SandboxRecord> rest{};

@@ -102,6 +102,14 @@ TEST_F(BadRecordsTest, AHistoryThatCannotBeGoneOnWithIsNamedByEveryCall) {
   EXPECT_EQ(link_folders().size(), 2U);
 }
 
+TEST_F(BadRecordsTest, TheSubnetOfOneThatCanOnlyBeNamedIsGivenToNoOther) {
+  const std::string taken = engine().find_network(network_name(kBad))->subnet;
+  damage("UPDATE event SET body = x'ff' WHERE sandbox = {}");
+  engine().networks.erase(engine().find_network(network_name(kBad))->id);
+  create_ready("next-1");
+  EXPECT_NE(engine().find_network(network_name("next-1"))->subnet, taken);
+}
+
 TEST_F(BadRecordsTest, ANetworkThatWasPruned) {
   stop_sandbox(kBad);
   stop();

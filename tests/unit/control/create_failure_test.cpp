@@ -117,6 +117,12 @@ TEST_F(CreateFailureTest, AnEntrypointThatEndsIsTheSandboxsError) {
   expect_nothing_left();
 }
 
+TEST_F(CreateFailureTest, WordsOfTheEngineThatAreNotTextAreTheSandboxsErrorTooAsFarAsTheyAre) {
+  docker().reply("POST /containers/create", 500, "no \xff\xfe room");
+  EXPECT_THAT(failed("bytes-1").error_message(), HasSubstr("no \uFFFD\uFFFD room"));
+  expect_nothing_left();
+}
+
 // Nobody waits for the guest of a container that has ended.
 TEST_F(CreateFailureTest, AContainerThatEndsBeforeItsGuestSaysHelloIsTheSandboxsErrorAtOnce) {
   run_until([&] { return docker().event_streams() == 1; });
