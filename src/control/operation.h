@@ -22,6 +22,7 @@ enum class OperationKind {
   Delete,
   Look,     // see whether its container still runs
   Restart,  // bring a container that should run to run again
+  Halt,     // end what runs of one whose record cannot be read
 };
 
 // Everything that is known of a sandbox's objects. It is stored together with how the operation

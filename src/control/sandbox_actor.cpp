@@ -141,6 +141,7 @@ std::optional<OperationKind> SandboxActor::wanted_operation() const {
       return OperationKind::Delete;
     case Lifecycle::Failed:
       if (cleans_up_) return OperationKind::CleanUp;
+      if (must_halt_) return OperationKind::Halt;
       break;
     case Lifecycle::Ready:
     case Lifecycle::Stopped:
@@ -211,6 +212,9 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
     case OperationKind::Delete:
       outcome.result = co_await teardown(services_, outcome.facts);
       break;
+    case OperationKind::Halt:
+      outcome.result = co_await halt_sandbox(services_, outcome.facts);
+      break;
     case OperationKind::Look:
     case OperationKind::Restart:
       outcome.result = co_await look(kind, outcome);
@@ -233,7 +237,9 @@ asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcom
     if (!undone) log_.warn("a failed start is not undone", {{"error", undone.error().message()}});
     co_return started;
   }
-  if (plan.step == RestartStep::Fail && runs(look.seen.primary)) {
+  // Neither what cannot be used nor what somebody else started runs on.
+  const bool is_unusable = plan.step == RestartStep::Fail || plan.step == RestartStep::Restart;
+  if (is_unusable && runs(look.seen.primary)) {
     const auto stopped = co_await stop_unusable(services_, outcome.facts);
     if (!stopped && !is_definite(stopped.error())) co_return stopped;
     if (!stopped) log_.warn("the container runs on", {{"error", stopped.error().message()}});
@@ -298,6 +304,13 @@ void SandboxActor::succeeded(OperationKind kind) {
       cleans_up_ = false;
       facts.emplace_back(change::SetOperation{id(), {}});
       return record({}, {.execs = {}, .mutations = std::move(facts)}, Urgency::GoesOn, {});
+    case OperationKind::Halt:
+      must_halt_ = false;
+      return record({},
+                    {.execs = execs_.end_all(outcome_of(ContainerLoss{
+                         .how = "it was stopped, because the sandbox's record cannot be read"})),
+                     .mutations = {}},
+                    Urgency::GoesOn, {});
     case OperationKind::Restart:
       return restarted();
     case OperationKind::Look:
@@ -313,6 +326,10 @@ void SandboxActor::deleted() {
 void SandboxActor::failed(OperationKind kind, const Error& error, bool has_cleaned_up) {
   if (kind == OperationKind::CleanUp) {
     log_.warn("clean-up of a failed create is tried again", {{"error", error.message()}});
+    return retry_later();
+  }
+  if (kind == OperationKind::Halt) {
+    log_.warn("the container runs on; its stop is tried again", {{"error", error.message()}});
     return retry_later();
   }
   if (kind == OperationKind::Look) {

@@ -162,6 +162,7 @@ class SandboxActor {
   bool has_guest_folder_ = true;
   bool must_adopt_ = false;  // at the next look: the host could not until now
   bool is_unreadable_ = false;
+  bool must_halt_ = false;  // unreadable, and its container may run
   CrashWindow crash_window_;
   std::uint32_t attempts_ = 0;
   unsigned lost_starts_ = 0;  // of the create or resume under way, by this daemon

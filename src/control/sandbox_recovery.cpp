@@ -77,13 +77,14 @@ void SandboxActor::recover_unreadable(const std::string& why) {
     case Lifecycle::Stopped:
       decide_and_record(command::LosePrimary{failure});
       break;
-    case Lifecycle::Failed:
+    case Lifecycle::Failed:  // perhaps by an earlier run, which was ended before it could do more
     case Lifecycle::Deleting:
     case Lifecycle::Deleted:
       break;
   }
+  must_halt_ = life_.state == Lifecycle::Failed && !cleans_up_;
   set_deadline();
-  work();  // removing needs nothing of what cannot be read
+  work();  // stopping and removing need nothing of what cannot be read
 }
 
 SandboxClaim SandboxActor::claim() const {

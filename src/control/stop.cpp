@@ -29,4 +29,17 @@ asio::awaitable<Result<>> stop_sandbox(Services& services, const SandboxFacts& f
   co_return Result<>{};
 }
 
+asio::awaitable<Result<>> halt_sandbox(Services& services, const SandboxFacts& facts) {
+  const ObjectOwner owner = owner_of(services, facts);
+  AGBOX_CO_TRY(listed, co_await step("halt.list", services.engine.list_containers(
+                                                      owner.labels(), on_its_engine(facts))));
+  for (const ContainerListed& container : listed) {
+    if (!owner.owns(container.labels)) continue;
+    AGBOX_CO_TRY_VOID(co_await step(
+        "halt.stop",
+        services.engine.stop_if_there(container.id, kContainerStopGrace, on_its_engine(facts))));
+  }
+  co_return Result<>{};
+}
+
 }  // namespace agbox

@@ -15,4 +15,7 @@ namespace agbox {
 boost::asio::awaitable<Result<>> stop_sandbox(Services& services, const SandboxFacts& facts,
                                               SandboxExecs& execs);
 
+// Stops whatever carries the sandbox's labels, where that is all that is known of it.
+boost::asio::awaitable<Result<>> halt_sandbox(Services& services, const SandboxFacts& facts);
+
 }  // namespace agbox

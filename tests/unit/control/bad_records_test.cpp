@@ -68,6 +68,18 @@ TEST_F(BadRecordsTest, ASpecThatCannotBeRead) {
   expect_deletable();
 }
 
+// Not even the id of its container is known.
+TEST_F(BadRecordsTest, NothingRunsOnInOneThatCannotBeRead) {
+  begin_exec("cut-off", {}, kBad);
+  damage("UPDATE container SET record = x'ff' WHERE sandbox = {}");
+  wait_for_end("cut-off");
+  EXPECT_EQ(exec("cut-off").error_code(), "CONTAINER_EXITED");
+  EXPECT_FALSE(primary(kBad).is_running());
+  EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_FAILED);
+  EXPECT_TRUE(primary(kBox).is_running());
+  expect_the_other_serves();
+}
+
 TEST_F(BadRecordsTest, ASpecThatIsNotValid) {
   damage("UPDATE sandbox_origin SET spec = x'' WHERE sandbox = {}");
   expect_failed("RECORD_UNREADABLE", "image is required");

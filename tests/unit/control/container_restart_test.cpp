@@ -122,6 +122,22 @@ TEST_F(ContainerRestartTest, AnExecThatIsCancelledWhileItIsDownEndsAtOnce) {
 
 // --- crash loops ---
 
+// The last end of a series may be one after which somebody has started it.
+TEST_F(ContainerRestartTest, OneThatIsGivenUpDoesNotRunOn) {
+  const BootTime first = clock_.boot_now();
+  while (clock_.boot_now() - first <= 5min) {
+    ASSERT_TRUE(crash(3).has_value());
+    come_up();
+    clock_.advance(1s);
+  }
+  end_container(3);
+  start_by_hand(kBox);
+  engine().find_container(container())->started_at = "2031-01-01T00:00:00Z";
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_CRASHLOOP");
+  EXPECT_FALSE(primary(kBox).is_running());
+}
+
 TEST_F(ContainerRestartTest, OneThatCrashesAtOnceFailsInLessThanSevenMinutes) {
   const BootTime first = clock_.boot_now();
   auto expected = 100ms;
