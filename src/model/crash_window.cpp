@@ -10,7 +10,8 @@ std::optional<std::chrono::milliseconds> CrashWindow::ended(BootTime now) {
   const auto up_since = std::exchange(up_since_, std::nullopt);
   if (up_since && now - *up_since >= kLongEnough) reset();
   if (!series_since_) series_since_ = now;
-  if (now - *series_since_ > kLongestSeries) return std::nullopt;
+  ++ends_;
+  if (ends_ > kEndsForgiven && now - *series_since_ > kLongestSeries) return std::nullopt;
   const auto wait = next_wait_;
   next_wait_ = std::min(next_wait_ * 2, kLongestWait);
   return wait;

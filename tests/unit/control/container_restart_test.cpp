@@ -122,6 +122,19 @@ TEST_F(ContainerRestartTest, AnExecThatIsCancelledWhileItIsDownEndsAtOnce) {
 
 // --- crash loops ---
 
+// For longer than a series may last, after one single end.
+TEST_F(ContainerRestartTest, TimeWithoutAnEngineIsNoCrashLoop) {
+  crash();
+  docker().stop_listening();
+  wait_for_loss_of_engine();
+  pass(10min);
+  run_until_idle();
+  docker().listen();
+  wait_up();
+  EXPECT_EQ(crash(), 200ms);
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+}
+
 // The last end of a series may be one after which somebody has started it.
 TEST_F(ContainerRestartTest, OneThatIsGivenUpDoesNotRunOn) {
   const BootTime first = clock_.boot_now();
