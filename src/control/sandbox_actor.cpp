@@ -164,11 +164,13 @@ void SandboxActor::work() {
   }
   if (!wanted) return;
   if (waits_for_retry_) return end_wait_for_retry();  // which brings us here again
-  running_.emplace(Running{.kind = *wanted});
   if (*wanted == OperationKind::Create && !has_prepared_) {
+    if (!check_engine()) return;  // nothing is begun, and engine_is_back() brings us here again
     has_prepared_ = true;
+    ++attempts_;
     decide_and_record(command::Prepare{kMaterialize}, {.execs = {}, .mutations = {new_start()}});
   }
+  running_.emplace(Running{.kind = *wanted});
   // Not stored before: what is interrupted is started once more, with another one.
   if (*wanted == OperationKind::Restart) facts_.next_secret = guestlink::new_secret();
   running_->cancel = services_.tasks.spawn("sandbox " + id(), run(*wanted));
@@ -185,7 +187,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
   switch (kind) {
     case OperationKind::Create: {
       // What an interrupted attempt left is not trusted: it starts over from nothing.
-      if (attempts_ > 1) outcome.result = co_await teardown(services_, outcome.facts);
+      if (starts_over_) outcome.result = co_await teardown(services_, outcome.facts);
       if (outcome.result) {
         auto progress = [this](std::string phase) { report_progress(std::move(phase)); };
         outcome.result = co_await materialize(services_, outcome.facts, std::move(progress));
@@ -253,7 +255,7 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   // A secret that was decided on meanwhile is for the operation to come.
   outcome.facts.next_secret = std::move(facts_.next_secret);
   facts_ = std::move(outcome.facts);
-  if (services_.is_shutting_down) return;
+  if (services_.is_shutting_down) return uncount_create();
   if (wanted_operation() != kind) return work();
   if (outcome.result && outcome.look) return looked(*outcome.look);
   if (outcome.result) return succeeded(kind);
@@ -267,6 +269,15 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
     return retry_later();
   }
   failed(kind, error, outcome.has_cleaned_up);
+}
+
+// An end of the daemon that was asked for is not the create's doing, and is not counted against it.
+void SandboxActor::uncount_create() {
+  if (life_.state != Lifecycle::Creating || !std::exchange(has_prepared_, false)) return;
+  const OperationUnderWay uncounted{Operation::Creating, life_.reason, --attempts_};
+  // Nobody is here any more when it is stored.
+  services_.store.append({.mutations = {change::SetOperation{id(), uncounted}}},
+                         [](const Result<Committed>&) {});
 }
 
 bool SandboxActor::is_final(OperationKind kind, const Error& error) const {
@@ -359,6 +370,7 @@ asio::awaitable<void> SandboxActor::wait_for_retry() {
     co_await retry_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
   waits_for_retry_ = false;
+  if (services_.is_shutting_down) co_return uncount_create();
   work();
 }
 
@@ -371,7 +383,7 @@ void SandboxActor::engine_is_back() {
   back_off_.reset();
   doubt_container();  // its events of the time between are lost
   if (life_.state == Lifecycle::Stopped) look_again();
-  if (waits_for_retry_) end_wait_for_retry();
+  work();
 }
 
 // --- execs and the guest ---

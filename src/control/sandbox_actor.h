@@ -120,6 +120,7 @@ class SandboxActor {
   asio::awaitable<void> run(OperationKind kind);
   asio::awaitable<Result<>> look(OperationKind kind, OperationOutcome& outcome);
   void ended(OperationKind kind, OperationOutcome outcome);
+  void uncount_create();
   // Whether the operation ends with this error, or is tried again.
   bool is_final(OperationKind kind, const Error& error) const;
   void succeeded(OperationKind kind);
@@ -153,7 +154,8 @@ class SandboxActor {
   Logger log_;
   SandboxFacts facts_;
   SandboxLife life_;
-  bool has_prepared_ = false;  // told that this run of the daemon prepares it
+  bool has_prepared_ = false;  // told that this run of the daemon prepares it, and counted
+  bool starts_over_ = false;   // an earlier run of the daemon began to create it
   bool cleans_up_ = false;     // after a failed create, things of it may be left in the engine
   bool must_look_ = false;     // whether the container of a guest that is away still runs
   bool looks_again_ = false;   // once the look under way is over

@@ -24,7 +24,7 @@ void SandboxActor::recover() {
   const RestartPlan plan = restart_plan(stored_now(), std::nullopt);
   switch (plan.step) {
     case RestartStep::StartOver:
-      ++attempts_;
+      starts_over_ = true;  // once the engine is there, see work()
       break;
     case RestartStep::Fail:  // a create that took the daemon down with it too often
       cleans_up_ = true;

@@ -87,6 +87,16 @@ void ControlTest::stop() {
   store_.reset();
 }
 
+void ControlTest::crash() {
+  settle();
+  const fs::path data = folder_.path() / "data";
+  const fs::path kept = folder_.path() / "data-as-it-was";
+  fs::copy(data, kept, fs::copy_options::recursive);
+  stop();
+  fs::remove_all(data);
+  fs::rename(kept, data);
+}
+
 void ControlTest::run_until(const std::function<bool()>& holds) {
   const auto give_up = std::chrono::steady_clock::now() + kGuard;
   while (!holds()) {

@@ -34,6 +34,8 @@ class ControlTest : public testing::Test {
   // --- the daemon's life ---
   void start();
   void stop();
+  // An end that nobody asked for: what the daemon would store at its end is not stored.
+  void crash();
   void restart() {
     stop();
     start();

@@ -56,15 +56,15 @@ TEST_F(RestartTest, ADeleteThatWasInterruptedAnywhereGoesOn) {
   }
 }
 
-TEST_F(RestartTest, TheThirdEndOfTheDaemonDuringOneCreateIsItsFailure) {
+TEST_F(RestartTest, TheThirdCrashOfTheDaemonDuringOneCreateIsItsFailure) {
   create_held_at("fatal-1", "start.container.after");
   for (int ended = 0; ended < 2; ++ended) {
-    stop();
+    crash();
     failpoint::arm("start.container.after=hold");
     start();
     wait_held_at("start.container.after");
   }
-  stop();
+  crash();
   disarm();
   start();
   wait_for_state("fatal-1", v1::SANDBOX_STATE_FAILED);
@@ -76,6 +76,27 @@ TEST_F(RestartTest, TheThirdEndOfTheDaemonDuringOneCreateIsItsFailure) {
   run_until([&] { return docker().network_names().empty() && link_folders().empty(); });
   settle();
   expect_nothing_left();
+}
+
+TEST_F(RestartTest, EndsThatWereAskedForAndStartsWithoutAnEngineAreNotCounted) {
+  create_held_at("slow-1", "start.container.after");
+  for (int ended = 0; ended < 4; ++ended) {
+    stop();
+    failpoint::arm("start.container.after=hold");
+    start();
+    wait_held_at("start.container.after");
+  }
+  stop();
+  disarm();
+  docker().stop_listening();
+  for (int ended = 0; ended < 4; ++ended) {
+    start();
+    settle();
+    crash();
+  }
+  docker().listen();
+  start();
+  wait_for_state("slow-1", v1::SANDBOX_STATE_READY);
 }
 
 TEST_F(RestartTest, AReadySandboxStaysReadyAndItsGuestComesBack) {
