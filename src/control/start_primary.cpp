@@ -7,6 +7,7 @@
 #include "control/container_loss.h"
 #include "control/container_settings.h"
 #include "control/step.h"
+#include "control/unbroken_call.h"
 
 namespace agbox {
 namespace {
@@ -59,9 +60,8 @@ ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
 asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
   AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, primary)));
-  AGBOX_CO_TRY_VOID(
-      co_await step("start.container",
-                    services.engine.start_container(primary.container_id(), on_its_engine(facts))));
+  auto call = services.engine.start_container(primary.container_id(), on_its_engine(facts));
+  AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(services.calls, std::move(call))));
   AGBOX_CO_TRY(
       seen, co_await step("start.look", services.engine.inspect_container(primary.container_id(),
                                                                           on_its_engine(facts))));

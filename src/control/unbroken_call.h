@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call that makes something in the engine, carried to its end. Given up half-way, the engine
-// would go on with it, and what it makes after a clean-up has looked would stay for ever. So a
-// cancelled operation waits for the answer and ends with the next step. Only `calls.cancel()`, at
-// the daemon's own end, cuts the call off: the next start cleans up.
+// A call that makes or starts something in the engine, carried to its end. Given up half-way, the
+// engine would go on with it: what it makes after a clean-up has looked would stay for ever, what
+// it starts after a stop would run on. So a cancelled operation waits for the answer and ends with
+// the next step. Only `calls.cancel()`, at the daemon's own end, cuts the call off: the next start
+// cleans up.
 #pragma once
 
 #include <boost/asio/async_result.hpp>

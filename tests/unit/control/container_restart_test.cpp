@@ -120,6 +120,22 @@ TEST_F(ContainerRestartTest, AnExecThatIsCancelledWhileItIsDownEndsAtOnce) {
   EXPECT_EQ(times_begun("early-1"), 0);
 }
 
+// The engine may carry on with a start that nobody waits for, and then it is up after the stop.
+TEST_F(ContainerRestartTest, AStopWaitsForTheStartThatIsUnderWay) {
+  crash();
+  docker().hold("POST /containers/*/start");
+  pass(100ms);
+  run_until([&] { return docker().held("POST /containers/*/start") == 1; });
+  ASSERT_TRUE(ask_stop(kBox).has_value());
+  run_until_idle();
+  settle();
+  EXPECT_EQ(docker().held("POST /containers/*/start"), 1);
+  docker().release("POST /containers/*/start");
+  wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
+  EXPECT_EQ(docker().abandoned("POST /containers/*/start"), 0);
+  EXPECT_FALSE(primary(kBox).is_running());
+}
+
 // --- crash loops ---
 
 // For longer than a series may last, after one single end.
