@@ -86,9 +86,8 @@ Result<SandboxRecord> decode_life(const SandboxRow& row) {
                       .attempts = static_cast<std::uint32_t>(row.operation_attempts)};
   if (row.subnet) record.subnet = std::string(*row.subnet);
   if (row.deleted_at) record.deleted_at = decode_time(*row.deleted_at);
-  if (row.quiet_since) {
-    store::v1::Moment moment;
-    if (!parse(moment, *row.quiet_since)) return unreadable("quiet_since is not a Moment");
+  // Where it cannot be read the dates of the record do instead, as for one that has none.
+  if (store::v1::Moment moment; row.quiet_since && parse(moment, *row.quiet_since)) {
     record.quiet_since = {.wall = decode_time(moment.wall()),
                           .boot = BootTime(moment.boot()),
                           .boot_id = moment.boot_id()};

@@ -80,6 +80,13 @@ TEST_F(BadRecordsTest, NothingRunsOnInOneThatCannotBeRead) {
   expect_the_other_serves();
 }
 
+TEST_F(BadRecordsTest, ATimeOfQuietThatCannotBeReadHarmsNothing) {
+  damage("UPDATE sandbox SET quiet_since = x'ff' WHERE number = {}");
+  EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
+  run_until([&] { return guests_.is_connected(container(kBad)); });
+  expect_deletable();
+}
+
 TEST_F(BadRecordsTest, ASpecThatIsNotValid) {
   damage("UPDATE sandbox_origin SET spec = x'' WHERE sandbox = {}");
   expect_failed("RECORD_UNREADABLE", "image is required");
