@@ -29,6 +29,8 @@ std::string_view reason_name(Reason reason) {
       return "EXEC_OUTPUT_OUT_OF_RANGE";
     case Reason::ExecOutputLost:
       return "EXEC_OUTPUT_LOST";
+    case Reason::ExecOutputBusy:
+      return "EXEC_OUTPUT_BUSY";
     case Reason::ExecOutputUnavailable:
       return "EXEC_OUTPUT_UNAVAILABLE";
     case Reason::EngineUnavailable:

@@ -25,6 +25,7 @@ enum class Reason {
   ExecAlreadyTerminal,
   ExecOutputOutOfRange,
   ExecOutputLost,
+  ExecOutputBusy,
   ExecOutputUnavailable,
   EngineUnavailable,
   GuestFolderUnavailable,  // for the time being; clients never see it

@@ -31,6 +31,9 @@ constexpr std::size_t kRemovedAtOnce = 64;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLargestReserve = 256 * kMiB;
 constexpr int kAppending = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+// For what lay there before: neither a FIFO nor a lease, which the sandbox may take on its own
+// logs, holds the control thread.
+constexpr int kReopening = kAppending | O_NONBLOCK;
 
 // Existing clients know the prefix. A disk or a process that is full is not a wrong configuration.
 Error problem_with(const std::string& path, int error_number) {
@@ -48,8 +51,7 @@ UniqueFd open_below(int root, const std::string& relative, int flags, mode_t mod
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   while (true) {
     const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
-    // EAGAIN: a rename on the way, after which the kernel is not sure that we stayed below.
-    if (fd >= 0 || (errno != EINTR && errno != EAGAIN)) return UniqueFd(static_cast<int>(fd));
+    if (fd >= 0 || errno != EINTR) return UniqueFd(static_cast<int>(fd));
   }
 }
 
@@ -127,10 +129,19 @@ Result<DiskRoom> room_of(const Root& root) {
 // Nothing else than a log of ours is written to, whatever lies there.
 Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput earlier) {
   struct stat found{};
+  if (!file && errno == EAGAIN) {
+    return fail(Reason::ExecOutputBusy,
+                "prepare exec artifact output: a process holds a lease on " + path +
+                    " (F_SETLEASE), probably in the sandbox; end that process");
+  }
   if (!file || ::fstat(file.get(), &found) != 0) return std::unexpected(problem_with(path, errno));
   if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
     return fail(Reason::ExecOutputUnavailable, "prepare exec artifact output: " + path +
                                                    " is not a file of its own; move it away");
+  }
+  // Whoever writes to it waits as for any other file.
+  if (::fcntl(file.get(), F_SETFL, O_APPEND) != 0) {
+    return std::unexpected(problem_with(path, errno));
   }
   if (earlier == EarlierOutput::Discard && ::ftruncate(file.get(), 0) != 0) {
     return std::unexpected(problem_with(path, errno));
@@ -285,9 +296,9 @@ Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput e
   const std::string name = below(logs.root, logs.stdout_path, kStdoutSuffix);
   const Place place = place_below(root.fd.get(), name);
   if (!place.folder) return std::unexpected(problem_with(logs.stdout_path, errno));
-  logs.out = open_log(place, kStdoutSuffix, kAppending);
+  logs.out = open_log(place, kStdoutSuffix, kReopening);
   AGBOX_TRY_VOID(take_over(logs.out, logs.stdout_path, earlier));
-  logs.err = open_log(place, kStderrSuffix, kAppending);
+  logs.err = open_log(place, kStderrSuffix, kReopening);
   AGBOX_TRY_VOID(take_over(logs.err, logs.stderr_path, earlier));
   return logs;
 }

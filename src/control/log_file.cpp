@@ -24,13 +24,12 @@ std::string errno_text() {
 
 int open_below(int root, const std::filesystem::path& relative) {
   open_how how{};
-  // O_NONBLOCK: a FIFO in its place must not hold us.
+  // O_NONBLOCK: neither a FIFO in its place nor a lease on it must hold us.
   how.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   while (true) {
     const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
-    // EAGAIN: the kernel saw a rename on the way and is not sure that we stayed below.
-    if (fd >= 0 || (errno != EINTR && errno != EAGAIN)) return static_cast<int>(fd);
+    if (fd >= 0 || errno != EINTR) return static_cast<int>(fd);
   }
 }
 
@@ -45,6 +44,14 @@ Result<LogFile> LogFile::open(const std::filesystem::path& root,
   const UniqueFd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return lost(path, root.string() + ": " + errno_text());
   LogFile file(UniqueFd(open_below(folder.get(), relative)), path);
+  // Its owner may take a lease on it, and inside the sandbox that is who runs the commands. The
+  // kernel takes it away 45 seconds after somebody wants to open the file.
+  if (!file.fd_ && errno == EAGAIN) {
+    return fail(Reason::ExecOutputBusy,
+                "read " + path.string() +
+                    ": a process holds a lease on it (F_SETLEASE), probably in the sandbox; end "
+                    "that process, or try again in a minute");
+  }
   if (!file.fd_) {
     return lost(path, errno == ELOOP ? "there is a symbolic link on the way, which is not followed"
                                      : errno_text());

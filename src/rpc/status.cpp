@@ -77,6 +77,7 @@ grpc::StatusCode status_code(Reason reason) {
       return grpc::StatusCode::OUT_OF_RANGE;
     case Reason::ExecOutputLost:
       return grpc::StatusCode::DATA_LOSS;
+    case Reason::ExecOutputBusy:
     case Reason::EngineUnavailable:
     case Reason::GuestFolderUnavailable:
     case Reason::ContainerLost:

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "unit/file_lease.h"
 #include "unit/temp_folder.h"
 
 namespace agbox {
@@ -398,6 +399,19 @@ TEST_F(UnsafeLog, AFifoThatWouldBlock) {
   std::filesystem::remove(path());
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
   expect_refused("not a regular file");
+}
+
+TEST_F(UnsafeLog, OneUnderALeaseIsBusyUntilItIsLetGo) {
+  append("text");
+  {
+    const FileLease lease(path());
+    const auto refused = reader();
+    ASSERT_TRUE(refused->has_ended());
+    EXPECT_EQ(refused->error().reason(), Reason::ExecOutputBusy);
+    EXPECT_THAT(refused->error().message(),
+                HasSubstr("exec-1.stdout.log: a process holds a lease"));
+  }
+  EXPECT_EQ(reader()->text(), "text");
 }
 
 TEST_F(UnsafeLog, AFolder) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is refused, in which order, and that a refusal leaves nothing.
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "base/failpoint.h"
@@ -7,6 +10,7 @@
 #include "model/exec_request.h"
 #include "model/maxima.h"
 #include "unit/control/exec_fixture.h"
+#include "unit/file_lease.h"
 
 namespace agbox {
 namespace {
@@ -89,6 +93,19 @@ TEST_F(ExecRequestsTest, FilesThatACreateLeftBehindAreTakenOver) {
   wait_given("again-1");
   EXPECT_EQ(std::filesystem::file_size(created->stdout_log_path()), 0U);
   EXPECT_TRUE(std::filesystem::exists(created->stderr_log_path()));
+  EXPECT_EQ(::fcntl(given("again-1")->out.get(), F_GETFL) & (O_APPEND | O_NONBLOCK), O_APPEND);
+}
+
+// The sandbox sees its logs read-only, but its commands run as their owner.
+TEST_F(ExecRequestsTest, ALeaseOnALogHoldsNobody) {
+  const auto path = folder_.path() / "execs" / kBox / "busy-1.stdout.log";
+  std::ofstream(path) << "of an exec that never was";
+  const FileLease lease(path);
+  ASSERT_TRUE(create_exec("busy-1").has_value());
+  wait_for_end("busy-1");
+  EXPECT_EQ(exec("busy-1").state(), v1::EXEC_STATE_FAILED);
+  EXPECT_THAT(exec("busy-1").error(), HasSubstr("a process holds a lease on " + path.string()));
+  EXPECT_EQ(times_begun("busy-1"), 0);
 }
 
 // S4: whatever lies at the place of a log, nothing is written through it.
@@ -106,7 +123,11 @@ TEST_F(ExecRequestsTest, ALinkAtThePlaceOfALogIsNotFollowed) {
   wait_for_end("hard-1");
   EXPECT_THAT(exec("hard-1").error(), HasSubstr("not a file of its own"));
   EXPECT_EQ(std::filesystem::file_size(victim), 8U);
-  EXPECT_EQ(times_begun("link-1") + times_begun("hard-1"), 0);
+  ASSERT_EQ(::mkfifo((folder / "fifo-1.stdout.log").c_str(), 0600), 0);
+  ASSERT_TRUE(create_exec("fifo-1").has_value());
+  wait_for_end("fifo-1");
+  EXPECT_THAT(exec("fifo-1").error(), HasSubstr("prepare exec artifact output"));
+  EXPECT_EQ(times_begun("link-1") + times_begun("hard-1") + times_begun("fifo-1"), 0);
 }
 
 TEST_F(ExecRequestsTest, AFolderThatCannotBeUsedIsToldInTheWordsThatClientsKnow) {

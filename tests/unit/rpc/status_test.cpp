@@ -60,6 +60,7 @@ TEST(ToStatus, HasOneCodePerReason) {
       {Reason::ExecAlreadyTerminal, FAILED_PRECONDITION},
       {Reason::ExecOutputOutOfRange, OUT_OF_RANGE},
       {Reason::ExecOutputLost, DATA_LOSS},
+      {Reason::ExecOutputBusy, UNAVAILABLE},
       {Reason::ExecOutputUnavailable, FAILED_PRECONDITION},
       {Reason::EngineUnavailable, UNAVAILABLE},
       {Reason::GuestFolderUnavailable, UNAVAILABLE},
