@@ -10,7 +10,8 @@ from typing import Any
 
 import grpc
 import pytest
-from support.images import make_image
+from support.images import Image, make_image
+from support.process import run
 from support.sandboxes import CONFIG, Sandboxes, connected, started
 
 IMAGE = "exec/output:1"
@@ -144,6 +145,44 @@ def test_the_file_is_whole_when_the_end_is_told(execs: Execs, pytestconfig) -> N
                 break
     events.cancel()
     assert sizes == {f"whole-{number}": 1 << 20 for number in range(count)}
+
+
+# Whoever opens a file under a lease waits for its holder, for up to 45 seconds; the kernel takes the
+# lower half of the register for the command.
+LEASE = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+int main(int, char** arguments) {
+  const int log = open(arguments[1], O_RDONLY);
+  if (log < 0) return 1;
+  for (const long command : {1L * F_SETLEASE, 1L << 32 | F_SETLEASE, 1L * F_DUPFD_CLOEXEC}) {
+    const long done = syscall(SYS_fcntl, log, command, F_WRLCK);
+    puts(done < 0 ? strerror(errno) : "done");
+  }
+}
+"""
+
+
+def test_a_sandbox_takes_no_lease_on_its_logs(daemon, engine, contract, tmp_path) -> None:
+    run("c++", "-static", "-x", "c++", "-", "-o", tmp_path / "lease", input=LEASE)
+    make_image(engine.api, "exec/lease:1", Image(files={"/lease": (tmp_path / "lease").read_bytes()}))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready(BOX, "exec/lease:1")
+        execs = Execs(sandboxes)
+        execs.begin("echo", "whole", exec_id="ended")
+        execs.wait("ended")
+        execs.begin("/lease", "/var/log/agents-sandbox/ended.stdout.log", exec_id="lease")
+        refused = "Operation not permitted\n"
+        assert execs.read("lease", follow=True).decode() == f"{refused}{refused}done\n"
+        assert execs.read("ended") == b"whole\n"
+        sandboxes.delete_wait(BOX)
 
 
 def test_streams_do_not_hold_up_a_shutdown(execs: Execs, daemon) -> None:
