@@ -137,8 +137,8 @@ Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
     return too_many("bytes of the requests of running execs of all sandboxes",
                     maxima::kAllExecBytes, wait);
   }
-  // A guest that is away gets it when it comes back; one that is here and does not read may never.
-  if (!services_.guests.is_connected(journal_.sandbox_id())) return {};
+  // A guest that is away, or not told to go yet, gets it later; one that does not read may never.
+  if (is_held_ || !services_.guests.is_connected(journal_.sandbox_id())) return {};
   return services_.guests.takes_execs(journal_.sandbox_id());
 }
 

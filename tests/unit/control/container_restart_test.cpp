@@ -110,6 +110,26 @@ TEST_F(ContainerRestartTest, AnExecThatIsAcceptedWhileItIsDownRunsOnceItIsUp) {
   EXPECT_EQ(times_begun("early-1"), 1);
 }
 
+// A guest connects as soon as its container runs, which the daemon may learn of later.
+TEST_F(ContainerRestartTest, AnExecThatIsAcceptedBeforeTheNewGuestIsToldToGoRunsOnceItIs) {
+  crash();
+  constexpr auto look = "GET /containers/*/json";
+  engine().on_start = [this, begin = engine().on_start](fake::Container& started) {
+    begin(started);
+    docker().hold(look, 1);
+  };
+  pass(100ms);
+  run_until([&] { return docker().held(look) == 1 && guests_.is_connected(container()); });
+  run_until_idle();
+  ASSERT_EQ(guests_.order(container()), nullptr);
+  const auto created = create_exec("early-1");
+  ASSERT_TRUE(created.has_value()) << created.error().message();
+  EXPECT_EQ(times_begun("early-1"), 0);
+  docker().release(look);
+  wait_given("early-1");
+  EXPECT_EQ(times_begun("early-1"), 1);
+}
+
 TEST_F(ContainerRestartTest, AnExecThatIsCancelledWhileItIsDownEndsAtOnce) {
   crash();
   ASSERT_TRUE(create_exec("early-1").has_value());
