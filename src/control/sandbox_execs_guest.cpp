@@ -43,7 +43,8 @@ void SandboxExecs::send(const std::string& exec_id, ExecLogs logs) {
   if (journal_.status().state == v1::SANDBOX_STATE_FAILED) {
     return end(exec_id, unstarted_outcome("the sandbox failed before the command could start"));
   }
-  if (journal_.status().state != v1::SANDBOX_STATE_READY) return;      // it ends with the sandbox
+  // It is being stopped or deleted, and even a delete that fails gives it to no guest any more.
+  if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
   if (is_held_ || !services_.guests.is_connected(sandbox_id)) return;  // until it comes back
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;

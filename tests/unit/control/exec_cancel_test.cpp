@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // L3: a cancel is a wish that is stored, passed on, and over only when nothing runs any more.
 #include "base/failpoint.h"
+#include "model/exec_request.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -109,6 +110,20 @@ TEST_F(ExecCancelTest, AWishOutlivesTheDaemon) {
   wait_for_end("restart-1");
   EXPECT_EQ(exec("restart-1").state(), v1::EXEC_STATE_CANCELLED);
   EXPECT_EQ(times_begun("restart-1"), 1);
+}
+
+TEST_F(ExecCancelTest, OneWhoseAcceptanceIsOvertakenByADeleteIsCancelledAlsoWhereThatFails) {
+  docker().reply("DELETE /containers/*", 500, R"({"message":"device is busy"})");
+  std::optional<Result<v1::CreateExecResponse>> created;
+  directory().create_exec(kBox, parse_exec_request(request("late-1")),
+                          [&](auto result) { created = std::move(result); });
+  ASSERT_TRUE(remove(kBox).has_value());
+  ASSERT_TRUE(created && created->has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  settle();
+  EXPECT_EQ(exec("late-1").state(), v1::EXEC_STATE_CANCELLED);
+  EXPECT_EQ(times_begun("late-1"), 0);
+  EXPECT_THAT(active(), IsEmpty());
 }
 
 // A guest that lies about its own exec gets no state that nobody asked for.
