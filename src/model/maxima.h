@@ -25,4 +25,7 @@ inline constexpr std::size_t kExecBytes = (std::size_t{4} << 20) - (std::size_t{
 inline constexpr std::size_t kExecBytesPerSandbox = std::size_t{12} << 20;
 inline constexpr std::size_t kAllExecBytes = std::size_t{256} << 20;
 
+// At one time, of all execs; 256 MiB where all of them stall.
+inline constexpr std::size_t kOutputReaders = 2048;
+
 }  // namespace agbox::maxima

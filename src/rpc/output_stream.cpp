@@ -102,6 +102,9 @@ void OutputStream::found(const v1::ReadExecOutputRequest& request,
 
 void OutputStream::begin(ExecOutputCut cut, std::shared_ptr<const OnExecEnd> on_end) {
   if (has_finished_) return;  // cancelled meanwhile
+  auto place = loop_.take_place();
+  if (!place) return finish(to_status(place.error()));
+  place_ = std::move(*place);
   on_end_ = std::move(on_end);
   output_.emplace(loop_.watch(), std::move(cut), [weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->write_more();
@@ -132,6 +135,7 @@ void OutputStream::finish(const grpc::Status& status) {
   if (std::exchange(has_finished_, true)) return;
   on_end_.reset();
   output_.reset();
+  place_.reset();
   Finish(status);
 }
 

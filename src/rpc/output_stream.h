@@ -49,6 +49,7 @@ class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   OutputLoop& loop_;
   std::shared_ptr<const OnExecEnd> on_end_;  // shared with the exec, which calls it
+  OutputLoop::Place place_;
   std::optional<ExecOutput> output_;
   bool is_writing_ = false;
   bool is_cancelled_ = false;

@@ -173,7 +173,8 @@ class OutputStreamTest : public testing::Test {
   ControlLoop* loop_ = nullptr;
   bool is_terminal_ = false;                             // of the control thread
   std::vector<std::weak_ptr<const OnExecEnd>> waiting_;  // of the control thread
-  OutputLoop output_;
+  static constexpr std::size_t kMostReaders = 12;
+  OutputLoop output_{kMostReaders};
   std::jthread control_thread_;
   std::unique_ptr<OutputService> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -237,6 +238,26 @@ TEST_F(OutputStreamTest, TenReadersAgreeOfWhichFiveStopForAWhile) {
   for (auto& each : eager) EXPECT_TRUE(each.get() == written);
   for (std::size_t i = 5; i < 10; ++i) EXPECT_TRUE(readers[i]->rest() == written);
   for (const auto& each : readers) EXPECT_TRUE(each->end().ok());
+}
+
+TEST_F(OutputStreamTest, AsManyReadAtOneTimeAsMay) {
+  append(kOut, "x");
+  std::vector<std::unique_ptr<Call>> readers;
+  for (std::size_t i = 0; i < kMostReaders; ++i) {
+    readers.push_back(call(kOut, true));
+    ASSERT_EQ(readers.back()->read(1), "x");
+  }
+  const auto refused = call(kOut, false);
+  EXPECT_EQ(refused->rest(), "");
+  const grpc::Status status = refused->end();
+  EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("at most 12 are possible"));
+  end_exec();
+  for (const auto& reader : readers) {
+    EXPECT_EQ(reader->rest(), "");
+    EXPECT_TRUE(reader->end().ok());
+  }
+  EXPECT_EQ(call(kOut, false)->rest(), "x");
 }
 
 TEST_F(OutputStreamTest, AReaderThatLeavesIsForgotten) {
