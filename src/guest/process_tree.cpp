@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <memory>
 #include <string>
@@ -79,16 +80,22 @@ std::uint64_t ticks_now() {
          static_cast<std::uint64_t>(now.tv_nsec) / kNanosecondsPerTick;
 }
 
-ProcessTable ProcessTable::read() {
+std::optional<ProcessTable> ProcessTable::read() {
   std::vector<Process> processes;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
-  while (const dirent* entry = proc ? ::readdir(proc.get()) : nullptr) {
+  if (!proc) return std::nullopt;
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(proc.get());
+    if (entry == nullptr && errno != 0) return std::nullopt;
+    if (entry == nullptr) break;
     if (!number_in<pid_t>(entry->d_name)) continue;
     const std::string path = std::string(entry->d_name) + "/stat";
     const UniqueFd fd(::openat(::dirfd(proc.get()), path.c_str(), O_RDONLY | O_CLOEXEC));
     std::array<char, 1024> text;
     const ssize_t got = fd ? ::read(fd.get(), text.data(), text.size()) : -1;
-    if (got <= 0) continue;
+    if (got < 0 && errno != ENOENT && errno != ESRCH) return std::nullopt;
+    if (got <= 0) continue;  // it is gone meanwhile
     if (const auto process = process_in_stat({text.data(), static_cast<std::size_t>(got)})) {
       processes.push_back(*process);
     }

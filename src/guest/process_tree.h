@@ -40,7 +40,9 @@ std::uint64_t ticks_now();
 // what one walk misses the next one finds.
 class ProcessTable {
  public:
-  static ProcessTable read();
+  // Nothing where the walk fails, for want of memory or descriptors say: what it would show is not
+  // all there is.
+  static std::optional<ProcessTable> read();
   explicit ProcessTable(std::vector<Process> processes);
 
   std::vector<Process> children_of(pid_t parent) const;

@@ -41,8 +41,10 @@ bool TreeEnd::is_killing(const std::string& name) const {
 }
 
 void TreeEnd::collect(Watches& watches) const {
-  if (!to_terminate_.empty()) watches.wake(steady_clock::now());
-  for (const auto& [name, killing] : killings_) watches.wake(killing.next);
+  if (!to_terminate_.empty()) watches.wake(std::max(steady_clock::now(), no_walk_before_));
+  for (const auto& [name, killing] : killings_) {
+    watches.wake(std::max(killing.next, no_walk_before_));
+  }
 }
 
 void TreeEnd::work() {
@@ -50,15 +52,19 @@ void TreeEnd::work() {
   const bool is_due =
       !to_terminate_.empty() ||
       std::ranges::any_of(killings_, [&](const auto& entry) { return entry.second.next <= now; });
-  if (!is_due) return;
-  const ProcessTable table = ProcessTable::read();
+  if (!is_due || now < no_walk_before_) return;
+  const std::optional<ProcessTable> table = walk_();
+  if (!table) {
+    no_walk_before_ = now + kLongestWait;
+    return;
+  }
   for (const auto& [name, members] : std::exchange(to_terminate_, {})) {
-    signal_all(members(table), SIGTERM);
+    signal_all(members(*table), SIGTERM);
   }
   std::vector<std::string> ended;
   for (auto& [name, killing] : killings_) {
     if (killing.next > now) continue;
-    const std::vector<Process> members = killing.members(table);
+    const std::vector<Process> members = killing.members(*table);
     if (members.empty() && killing.none_left) {
       ended.push_back(name);
     } else {

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,6 +24,10 @@ class TreeEnd {
  public:
   // The processes that are to end, as far as a table shows them.
   using Members = std::function<std::vector<Process>(const ProcessTable&)>;
+
+  // A walk that fails shows nothing; it is made again a little later.
+  using Walk = std::function<std::optional<ProcessTable>()>;
+  explicit TreeEnd(Walk walk = ProcessTable::read) : walk_(std::move(walk)) {}
 
   // From `kill_at` on it is killed, until end() or, where `none_left` is given, until a walk found
   // none any more, which is told. `none_left` may call anything here.
@@ -52,6 +57,8 @@ class TreeEnd {
 
   static void advance(Killing& killing, const std::vector<Process>& members, Moment now);
 
+  Walk walk_;
+  Moment no_walk_before_{};
   std::map<std::string, Members> to_terminate_;
   std::map<std::string, Killing> killings_;
 };

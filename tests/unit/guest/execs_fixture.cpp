@@ -170,7 +170,7 @@ std::vector<pid_t> ExecsTest::alive(const std::string& name) {
 
 std::vector<pid_t> ExecsTest::runners() {
   std::vector<pid_t> found;
-  for (const Process& child : ProcessTable::read().children_of(::getpid())) {
+  for (const Process& child : ProcessTable::read().value().children_of(::getpid())) {
     if (name_of(child.pid) == "agbox-runner") found.push_back(child.pid);
   }
   return found;

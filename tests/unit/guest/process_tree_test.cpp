@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guest/process_tree.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
+
+#include "base/unique_fd.h"
 
 namespace agbox::guest {
 namespace {
@@ -39,12 +43,28 @@ TEST(ProcessInStat, HasWhatIsNeededToKnowAProcessAgain) {
 }
 
 TEST(ProcessTableTest, ShowsThisProcess) {
-  const auto children = ProcessTable::read().children_of(::getppid());
+  const auto children = ProcessTable::read().value().children_of(::getppid());
   const auto us = std::ranges::find(children, ::getpid(), &Process::pid);
   ASSERT_NE(us, children.end());
   EXPECT_EQ(us->session, ::getsid(0));
   EXPECT_LE(us->start_ticks, ticks_now());
   EXPECT_GT(us->start_ticks + 600 * kTicksPerSecond, ticks_now());
+}
+
+TEST(ProcessTableTest, AWalkThatFailsIsNoTable) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto read_with = [&](rlim_t most_descriptors) {
+    const rlimit tight{.rlim_cur = most_descriptors, .rlim_max = limit.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+    const bool has_read = ProcessTable::read().has_value();
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return has_read;
+  };
+  const UniqueFd next(::open("/proc", O_PATH | O_CLOEXEC));
+  EXPECT_FALSE(read_with(static_cast<rlim_t>(next.get()))) << "/proc cannot be opened";
+  EXPECT_FALSE(read_with(static_cast<rlim_t>(next.get()) + 2)) << "what is in it cannot be opened";
+  EXPECT_TRUE(read_with(limit.rlim_cur));
 }
 
 TEST(ProcessTableTest, FindsAllThatComesFromAProcess) {
