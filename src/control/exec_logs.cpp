@@ -149,6 +149,25 @@ Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput 
   return {};
 }
 
+// The first few of all that lies in a folder, what is in a folder of its own before that. Nothing
+// lies in a folder that is gone.
+std::error_code find_few(const std::filesystem::path& folder,
+                         std::vector<std::filesystem::path>& few) {
+  namespace fs = std::filesystem;
+  std::error_code problem;
+  fs::directory_iterator entry(folder, problem);
+  if (problem == std::errc::no_such_file_or_directory) return {};
+  while (!problem && entry != fs::directory_iterator() && few.size() < kRemovedAtOnce) {
+    if (!entry->is_symlink(problem) && entry->is_directory(problem)) {
+      problem = find_few(entry->path(), few);
+    }
+    if (problem) break;
+    if (few.size() < kRemovedAtOnce) few.push_back(entry->path());
+    entry.increment(problem);
+  }
+  return problem;
+}
+
 // The path relative to the root, without the suffix.
 std::string below(const std::string& root, const std::string& path, std::string_view suffix) {
   if (!path.starts_with(root + "/") || !path.ends_with(suffix)) return {};
@@ -261,17 +280,12 @@ void remove_exec_logs(const ExecLogs& logs) {
 
 boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path folder) {
   namespace fs = std::filesystem;
-  std::error_code problem;
   while (true) {
     if (co_await is_cancelled()) co_return fail(Reason::Cancelled, "given up");
-    const fs::directory_iterator entries(folder, problem);
-    if (problem == std::errc::no_such_file_or_directory) co_return Result<>{};
     std::vector<fs::path> few;
-    for (const fs::directory_entry& entry : entries) {
-      if (few.push_back(entry.path()); few.size() == kRemovedAtOnce) break;
-    }
+    std::error_code problem = find_few(folder, few);
     for (const fs::path& path : few) {
-      if (!problem) fs::remove_all(path, problem);
+      if (!problem) fs::remove(path, problem);
     }
     if (few.empty() && !problem) fs::remove(folder, problem);
     if (problem) {

@@ -48,8 +48,9 @@ enum class EarlierOutput { Keep, Discard };
 // The files of an exec that is stored already; those that are missing are made.
 Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput earlier);
 
-// Removes all that execs of one sandbox wrote, a few files at a time: there may be very many. The
-// second time is not an error. CANCELLED where the caller was cancelled meanwhile.
+// Removes all that execs of one sandbox wrote, a few files at a time, however deep they lie: there
+// may be very many. The second time is not an error. CANCELLED where the caller was cancelled
+// meanwhile.
 boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path folder);
 
 // What has to stay free of a filesystem of that size.
