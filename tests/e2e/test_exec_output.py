@@ -171,7 +171,7 @@ int main(int, char** arguments) {
 
 
 def test_a_sandbox_takes_no_lease_on_its_logs(daemon, engine, contract, tmp_path) -> None:
-    run("c++", "-static", "-x", "c++", "-", "-o", tmp_path / "lease", input=LEASE)
+    run("clang++-19", "-static", "-x", "c++", "-", "-o", tmp_path / "lease", input=LEASE)
     make_image(engine.api, "exec/lease:1", Image(files={"/lease": (tmp_path / "lease").read_bytes()}))
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready(BOX, "exec/lease:1")
