@@ -130,7 +130,9 @@ def test_the_sandbox_cannot_touch_its_logs(execs):
 
 def test_a_cancel_ends_the_whole_tree(execs, engine):
     # Deaf to SIGTERM, so that it still runs when the second cancel comes.
-    execs.create("sh", "-c", "trap '' TERM; setsid sleep 1234 & sleep 1234", exec_id="tree")
+    deaf = "trap '' TERM; echo deaf; setsid sleep 1234 & sleep 1234"
+    execs.create("sh", "-c", deaf, exec_id="tree")
+    execs.wait_for_output("tree")
     execs.cancel("tree")
     execs.cancel("tree")
     status = execs.wait("tree")

@@ -8,6 +8,7 @@ from typing import Any
 from support.sandboxes import Sandboxes
 
 RUNNING, FINISHED, FAILED, CANCELLED = 1, 2, 3, 4
+STDOUT = 1
 STARTED = 9  # the event
 ENDS = (10, 11, 12)
 
@@ -84,6 +85,13 @@ class Execs:
             status = self.get(exec_id)
         assert status.state != RUNNING
         return status
+
+    def wait_for_output(self, exec_id: str) -> None:
+        """Until it has written something to stdout."""
+        request = self.service.ReadExecOutputRequest(exec_id=exec_id, stream=STDOUT, follow=True)
+        stream = self.stub.ReadExecOutput(request, timeout=30)
+        assert any(answer.data for answer in stream), f"{exec_id} ended and wrote nothing"
+        stream.cancel()
 
     def run(self, *command: str, **request) -> Any:
         return self.wait(self.create(*command, **request).exec_id)
