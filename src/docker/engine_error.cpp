@@ -43,7 +43,7 @@ EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text)
 
 // An engine's text may be of any bytes, and what is not UTF-8 can be neither stored nor sent.
 std::string to_shown_text(std::string_view text) {
-  const std::string whole = to_utf8(text);
+  std::string whole = to_utf8(text);
   if (whole.size() <= kLongestEngineText) return whole;
   return std::string(utf8_prefix(whole, kLongestEngineText)) + "...";
 }
