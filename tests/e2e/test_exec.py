@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands in a sandbox on a real engine: what they get, how they end, and that each runs once."""
 
-import contextlib
 import os
 import signal
 import stat
@@ -27,6 +26,7 @@ from support.sandboxes import (
     CONFIG,
     DELETED,
     connected,
+    crashing,
     inside,
     inspect,
     left_over,
@@ -35,23 +35,14 @@ from support.sandboxes import (
     started,
 )
 
+# A call that the daemon's death ends, also one that it was answering.
+ENDED_CALL = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 PIPE_BYTES = 64 << 10  # what a command has written and nobody has read yet
 
 
 @pytest.fixture
 def image(engine):
     return make_image(engine.api, "exec:1")
-
-
-@pytest.fixture
-def armed(make_daemon, test_user, engine):
-    """armed("exec.send.before=kill"): a daemon that was not started yet."""
-
-    def make(failpoints=""):
-        environment = {"AGBOX_FAILPOINTS": failpoints}
-        return make_daemon(user=test_user, engine=engine, config=CONFIG, environment=environment)
-
-    return make
 
 
 @pytest.fixture
@@ -300,16 +291,6 @@ def test_a_command_that_kills_all_it_may_ends_itself_alone(
     assert left_over(engine) == []
 
 
-@contextlib.contextmanager
-def crashing(daemon):
-    """The daemon is to die of what is asked here, perhaps before it has answered."""
-    try:
-        yield
-    except grpc.RpcError as error:
-        assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-    assert daemon.wait() == -signal.SIGKILL
-
-
 @pytest.mark.parametrize("failpoint", EXEC_FAILPOINTS)
 def test_an_exec_runs_exactly_once_wherever_the_daemon_dies(
     armed, engine, contract, image, failpoint
@@ -318,7 +299,7 @@ def test_an_exec_runs_exactly_once_wherever_the_daemon_dies(
     acknowledged = False
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-1", image)
-        with crashing(daemon):
+        with crashing(daemon, *ENDED_CALL):
             Execs(sandboxes, "box-1").create(
                 "sh", "-c", "echo once >>/tmp/ran; exit 3", exec_id="once"
             )
@@ -347,7 +328,7 @@ def test_an_accepted_cancel_is_never_lost(armed, engine, contract, image, failpo
         sandboxes.create_ready("box-1", image)
         execs = Execs(sandboxes, "box-1")
         execs.create("sleep", "1234", exec_id="cancelled")
-        with crashing(daemon):
+        with crashing(daemon, *ENDED_CALL):
             execs.cancel("cancelled")
             acknowledged = True
     with connected(restarted(daemon), contract) as sandboxes:

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deletes, crashes of the daemon and crashes of the engine at every step of a sandbox's life."""
 
-import contextlib
 import signal
 import time
 
-import grpc
 import pytest
 from support.images import make_image
 from support.odd_images import odd_image
 from support.sandboxes import (
-    CONFIG,
     CREATE_FAILPOINTS,
     DELETE_FAILPOINTS,
     DELETED,
@@ -19,6 +16,7 @@ from support.sandboxes import (
     READY,
     assert_one_history,
     connected,
+    crashing,
     inside,
     left_over,
     network,
@@ -30,29 +28,6 @@ from support.sandboxes import (
 @pytest.fixture
 def image(engine):
     return make_image(engine.api, "crash:1")
-
-
-@pytest.fixture
-def armed(make_daemon, test_user, engine):
-    """armed("create.image.before=hold"): a daemon that was not started yet."""
-
-    def make(failpoints=""):
-        environment = {"AGBOX_FAILPOINTS": failpoints}
-        return make_daemon(
-            user=test_user, engine=engine, config=CONFIG, environment=environment
-        )
-
-    return make
-
-
-@contextlib.contextmanager
-def crashing(daemon):
-    """The daemon is to die of what is asked here, perhaps before it has answered."""
-    try:
-        yield
-    except grpc.RpcError as error:
-        assert error.code() == grpc.StatusCode.UNAVAILABLE
-    assert daemon.wait() == -signal.SIGKILL
 
 
 @pytest.fixture

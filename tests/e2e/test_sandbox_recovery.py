@@ -13,7 +13,6 @@ from support.execs import FAILED as EXEC_FAILED
 from support.execs import FINISHED, RUNNING, Execs
 from support.images import make_image
 from support.sandboxes import (
-    CONFIG,
     DELETED,
     FAILED,
     LABEL,
@@ -33,17 +32,6 @@ from support.sandboxes import (
 @pytest.fixture
 def image(engine):
     return make_image(engine.api, "recovery:1")
-
-
-@pytest.fixture
-def armed(make_daemon, test_user, engine):
-    """armed("look.inspect.before=kill"): a daemon that was not started yet."""
-
-    def make(failpoints="", user=test_user):
-        environment = {"AGBOX_FAILPOINTS": failpoints}
-        return make_daemon(user=user, engine=engine, config=CONFIG, environment=environment)
-
-    return make
 
 
 def links_of(daemon):

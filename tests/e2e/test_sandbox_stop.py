@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stop and resume on a real engine: what stays, what ends, and that neither is lost."""
 
-import contextlib
-import signal
 import time
 
 import grpc
@@ -20,6 +18,7 @@ from support.sandboxes import (
     STOPPED,
     assert_one_history,
     connected,
+    crashing,
     inside,
     inspect,
     left_over,
@@ -36,33 +35,12 @@ def image(engine):
 
 
 @pytest.fixture
-def armed(make_daemon, test_user, engine):
-    """armed("stop.execs.before=kill"): a daemon that was not started yet."""
-
-    def make(failpoints="", config=CONFIG):
-        environment = {"AGBOX_FAILPOINTS": failpoints}
-        return make_daemon(user=test_user, engine=engine, config=config, environment=environment)
-
-    return make
-
-
-@pytest.fixture
 def sandboxes(make_daemon, daemon_user, engine, contract):
     daemon = started(make_daemon(user=daemon_user, engine=engine, config=CONFIG))
     with connected(daemon, contract) as client:
         client.daemon = daemon
         yield client
     assert left_over(engine) == []
-
-
-@contextlib.contextmanager
-def crashing(daemon):
-    """The daemon is to die of what is asked here, perhaps before it has answered."""
-    try:
-        yield
-    except grpc.RpcError as error:
-        assert error.code() == grpc.StatusCode.UNAVAILABLE
-    assert daemon.wait() == -signal.SIGKILL
 
 
 def story(sandboxes, events):

@@ -4,6 +4,7 @@ has of them."""
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -136,6 +137,17 @@ class Sandboxes:
         """Every event that there is now."""
         newest = self.get(sandbox_id).last_event_sequence
         return self.follow(sandbox_id, lambda event: event.sequence == newest)
+
+
+@contextlib.contextmanager
+def crashing(daemon: PrivateDaemon, *ended: grpc.StatusCode) -> Iterator[None]:
+    """The daemon is to die of what is asked here, perhaps before it has answered; `ended` is how a
+    call may end then, UNAVAILABLE where nothing is given."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        assert error.code() in (ended or (grpc.StatusCode.UNAVAILABLE,))
+    assert daemon.wait() == -signal.SIGKILL
 
 
 @contextlib.contextmanager
