@@ -75,6 +75,8 @@ Interrupt::~Interrupt() {
 void Interrupt::watch() {
   char signal = 0;
   while (::read(reader_.get(), &signal, 1) == 1 && signal != 0) {
+    // Two that came at once were handled side by side, on two threads: neither has ended us yet.
+    if (source_.stop_requested()) ::raise(signal);
     signal_ = signal;
     source_.request_stop();
   }

@@ -46,6 +46,19 @@ TEST_P(InterruptDeathTest, TheSecondOneOfEitherKindEnds) {
   EXPECT_EXIT(end(), testing::KilledBySignal(GetParam().second), "");
 }
 
+TEST_P(InterruptDeathTest, TheSecondOneEndsWhenBothAreHandledAtOnce) {
+  const auto end = [] {
+    const Interrupt interrupt;
+    struct sigaction ours{};
+    ::sigaction(SIGINT, nullptr, &ours);
+    // As on two threads: the second call begins before the first has changed anything.
+    ours.sa_handler(GetParam().first);
+    ours.sa_handler(GetParam().second);
+    ::pause();
+  };
+  EXPECT_EXIT(end(), testing::KilledBySignal(GetParam().second), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Pairs, InterruptDeathTest,
                          testing::Values(std::pair(SIGINT, SIGINT), std::pair(SIGINT, SIGTERM),
                                          std::pair(SIGTERM, SIGINT)));
