@@ -27,6 +27,9 @@ from support.run_folder import RunFolder
 from support.user import TestUser
 
 
+USERS = ("root", "user")  # whose daemon it is
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     kit = parser.getgroup("agents-sandbox")
     kit.addoption(
@@ -70,25 +73,51 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # xdist looks for the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    is_long = config.getoption("--long")
+
     def selected(item: pytest.Item) -> bool:
         if item.get_closest_marker("not_selected"):
             return False
-        return config.getoption("--long") or item.get_closest_marker("long") is None
+        return is_long or item.get_closest_marker("long") is None
 
-    deselected = [item for item in items if not selected(item)]
-    items[:] = [item for item in items if selected(item)]
+    wanted = [item for item in items if selected(item)]
+    wanted = wanted if is_long else _each_user_on_one_engine(wanted)
+    deselected = set(items) - set(wanted)
+    items[:] = wanted
     if deselected:
-        config.hook.pytest_deselected(items=deselected)
+        config.hook.pytest_deselected(items=list(deselected))
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
             item.add_marker(pytest.mark.xdist_group(_group_of(item)))
 
 
+def _each_user_on_one_engine(items: list[pytest.Item]) -> list[pytest.Item]:
+    """A test for both users and several engines sees each user and each engine once or more, in turn;
+    all pairs are for the long size."""
+    engines: dict[str, list[str]] = {}
+    for item in items:
+        names = engines.setdefault(item.nodeid.partition("[")[0], [])
+        if (name := _parameters(item).get("engine_name")) and name not in names:
+            names.append(name)
+
+    def in_turn(item: pytest.Item) -> bool:
+        parameters, names = _parameters(item), engines[item.nodeid.partition("[")[0]]
+        if len(names) < 2 or "daemon_user" not in parameters:
+            return True
+        turn = names.index(parameters["engine_name"]) % len(USERS)
+        return parameters["daemon_user"] == USERS[turn]
+
+    return [item for item in items if in_turn(item)]
+
+
 def _group_of(item: pytest.Item) -> str:
     """Tests of one group never run at the same time: those of one private engine share it, those of
     none share the host."""
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return parameters.get("engine_name", "host")
+    return _parameters(item).get("engine_name", "host")
+
+
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -123,7 +152,7 @@ def leak_check(run_folder: RunFolder, pytestconfig: pytest.Config) -> Iterator[L
 
 
 def _has_others_beside(config: pytest.Config) -> bool:
-    """One of several workers (`-n 2`) has the others beside it."""
+    """One of several workers (`-n 3`) has the others beside it."""
     return config.getoption("--beside-others") or hasattr(config, "workerinput")
 
 
@@ -282,7 +311,7 @@ def test_user(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[TestUser
     user.remove()
 
 
-@pytest.fixture(scope="session", params=["root", "user"])
+@pytest.fixture(scope="session", params=USERS)
 def daemon_user(request: pytest.FixtureRequest) -> TestUser | None:
     """Runs the test twice: with a daemon of root's and with one of the test user's."""
     return request.getfixturevalue("test_user") if request.param == "user" else None

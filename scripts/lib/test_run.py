@@ -104,7 +104,7 @@ class Run:
                         PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                         f"--junitxml={report}"]
             # Much of their time is waiting for engines. Not for the long sizes, which are measured.
-            command += ["--long"] if self.arguments.long else ["-n", "2", "--dist", "loadgroup"]
+            command += ["--long"] if self.arguments.long else ["-n", "3", "--dist", "loadgroup"]
             command += ["-k", self.arguments.k] if self.arguments.k else []
             code = call(command + folders, quiet=False, timeout=7200 if self.arguments.long else 1500)
             if self.arguments.k and code == PYTEST_FOUND_NOTHING:

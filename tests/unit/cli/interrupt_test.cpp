@@ -51,7 +51,7 @@ TEST_P(InterruptDeathTest, TheSecondOneEndsWhenBothAreHandledAtOnce) {
     const Interrupt interrupt;
     struct sigaction ours{};
     ::sigaction(SIGINT, nullptr, &ours);
-    // As on two threads: the second call begins before the first has changed anything.
+    // As on two threads: the second is handled although the first has put the default back.
     ours.sa_handler(GetParam().first);
     ours.sa_handler(GetParam().second);
     ::pause();
