@@ -2,6 +2,7 @@
 #include "control/materialize.h"
 
 #include <algorithm>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <utility>
 
 #include "control/container_settings.h"
@@ -111,8 +112,12 @@ asio::awaitable<Result<>> ensure_primary(Services& services, SandboxFacts& facts
 asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
                                               const ImageSeen& image) {
   AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.enter()));
-  AGBOX_CO_TRY(network, co_await ensure_network(services, facts));
-  AGBOX_CO_TRY_VOID(co_await ensure_primary(services, facts, image));
+  // The engine asks for a container's network when it starts it, not when it makes it.
+  using asio::experimental::awaitable_operators::operator&&;
+  auto [network, primary] =
+      co_await (ensure_network(services, facts) && ensure_primary(services, facts, image));
+  if (!network) co_return network;
+  if (!primary) co_return std::unexpected(std::move(primary.error()));
   AGBOX_CO_TRY_VOID(co_await start_primary(services, facts));
   co_return network;
 }
