@@ -24,6 +24,7 @@ constexpr std::array kRoutes = {
     EngineRoute{NetworkCreate, "NetworkCreate", "POST", "/networks/create", "create network", 60s, false, kClash},
     EngineRoute{NetworkInspect, "NetworkInspect", "GET", "/networks/{}", "inspect network", 15s, kMiss},
     EngineRoute{NetworkList, "NetworkList", "GET", "/networks", "list networks", 30s},
+    EngineRoute{NetworkDisconnect, "NetworkDisconnect", "POST", "/networks/{}/disconnect", "disconnect a container from network", 30s, kMiss},
     EngineRoute{NetworkRemove, "NetworkRemove", "DELETE", "/networks/{}", "remove network", 60s, kMiss, kClash},
     EngineRoute{ContainerCreate, "ContainerCreate", "POST", "/containers/create", "create container", 60s, kMiss, kClash},
     EngineRoute{ContainerInspect, "ContainerInspect", "GET", "/containers/{}/json", "inspect container", 15s, kMiss},

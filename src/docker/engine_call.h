@@ -19,6 +19,7 @@ enum class EngineCall {
   NetworkCreate,
   NetworkInspect,
   NetworkList,
+  NetworkDisconnect,
   NetworkRemove,
   ContainerCreate,
   ContainerInspect,

@@ -124,6 +124,16 @@ EngineAwaitable<std::vector<NetworkSeen>> EngineClient::list_networks(EngineLabe
   co_return named(read_network_list(body), kCall, {});
 }
 
+EngineAwaitable<> EngineClient::disconnect_network(std::string id, std::string container_id,
+                                                   CallOptions options) {
+  std::string member = json::serialize(json::object{{"Container", container_id}});
+  AGBOX_CO_TRY(body,
+               co_await transport_.call(
+                   {.call = EngineCall::NetworkDisconnect, .object = id, .body = std::move(member)},
+                   std::move(options)));
+  co_return EngineResult<>{};
+}
+
 EngineAwaitable<> EngineClient::remove_network(std::string id, CallOptions options) {
   AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::NetworkRemove, .object = id},
                                               std::move(options)));

@@ -72,6 +72,8 @@ class EngineClient {
   EngineAwaitable<NetworkSeen> inspect_network(std::string id, CallOptions options = {});
   EngineAwaitable<std::vector<NetworkSeen>> list_networks(EngineLabels labels,
                                                           CallOptions options = {});
+  EngineAwaitable<> disconnect_network(std::string id, std::string container_id,
+                                       CallOptions options = {});
   EngineAwaitable<> remove_network(std::string id, CallOptions options = {});
 
   EngineAwaitable<std::string> create_container(ContainerSpec spec, CallOptions options = {});
@@ -129,10 +131,14 @@ class EngineClient {
   EngineAwaitable<> remove_owned_container(ObjectOwner owner, std::string id,
                                            CallOptions options = {});
   // All that the owner has, side by side; the first failure, after all were tried.
+  // Those that run lose this network; one that has none of this name keeps what it has.
+  EngineAwaitable<> detach_containers_of(ObjectOwner owner, std::string network,
+                                         CallOptions options = {});
   EngineAwaitable<> remove_containers_of(ObjectOwner owner, CallOptions options = {});
   EngineAwaitable<> remove_networks_of(ObjectOwner owner, CallOptions options = {});
 
  private:
+  EngineAwaitable<> detach(std::string container_id, std::string network, CallOptions options);
   EngineAwaitable<> force_remove(std::string id, CallOptions options);
   EngineAwaitable<> remove_if_there(std::string network_id, CallOptions options);
 

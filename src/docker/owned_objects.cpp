@@ -141,6 +141,37 @@ EngineAwaitable<> EngineClient::remove_owned_container(ObjectOwner owner, std::s
   co_return co_await force_remove(seen->id, options);
 }
 
+EngineAwaitable<> EngineClient::detach(std::string container_id, std::string network,
+                                       CallOptions options) {
+  EngineResult<> detached =
+      co_await disconnect_network(std::move(network), std::move(container_id), std::move(options));
+  if (detached) co_return EngineResult<>{};
+  switch (detached.error().kind()) {
+    case EngineErrorKind::NotFound:
+    case EngineErrorKind::Conflict:
+    case EngineErrorKind::Refused:  // gone, on its way, or never connected: nothing is left to
+                                    // detach
+      co_return EngineResult<>{};
+    case EngineErrorKind::Unavailable:
+    case EngineErrorKind::Unfit:
+    case EngineErrorKind::Garbled:
+    case EngineErrorKind::Cancelled:
+      break;
+  }
+  co_return detached;
+}
+
+EngineAwaitable<> EngineClient::detach_containers_of(ObjectOwner owner, std::string network,
+                                                     CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_containers(owner.labels(), options));
+  std::vector<EngineAwaitable<>> detached;
+  for (const ContainerListed& container : listed) {
+    if (!owner.owns(container.labels) || container.status != "running") continue;
+    detached.push_back(detach(container.id, network, options));
+  }
+  co_return co_await all_of(executor(), std::move(detached));
+}
+
 EngineAwaitable<> EngineClient::remove_containers_of(ObjectOwner owner, CallOptions options) {
   AGBOX_CO_TRY(listed, co_await list_containers(owner.labels(), options));
   std::vector<EngineAwaitable<>> removals;

@@ -284,6 +284,35 @@ TEST_P(EngineContract, NetworkList_Succeeds) {
   must(client_->remove_networks_of({.instance = owner_.instance}));
 }
 
+TEST_P(EngineContract, NetworkDisconnect_Succeeds) {
+  const NetworkSpec asked = network_spec("net", 0);
+  must(client_->create_network(asked));
+  ContainerSpec member = spec("member");
+  member.network = asked.name;
+  const std::string id = must(client_->create_container(member));
+  must(client_->start_container(id));
+  must(client_->disconnect_network(asked.name, id));
+  EXPECT_THAT(must(client_->inspect_network(asked.name)).container_ids, IsEmpty());
+  EXPECT_EQ(must(client_->inspect_container(id)).status, "running");
+  must(client_->remove_network(asked.name));
+}
+
+TEST_P(EngineContract, NetworkDisconnect_NotFound) {
+  expect_kind(run(client_->disconnect_network("agbox-none", running("one"))),
+              EngineErrorKind::NotFound, "network agbox-none not found");
+  const NetworkSpec asked = network_spec("net", 0);
+  must(client_->create_network(asked));
+  expect_kind(run(client_->disconnect_network(asked.name, "agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, NetworkDisconnect_Refused) {
+  const NetworkSpec asked = network_spec("net", 0);
+  must(client_->create_network(asked));
+  expect_kind(run(client_->disconnect_network(asked.name, running("one"))),
+              EngineErrorKind::Refused, "is not connected to network");
+}
+
 TEST_P(EngineContract, NetworkRemove_Succeeds) {
   const std::string id = must(client_->create_network(network_spec("net", 0)));
   must(client_->remove_network(id));
@@ -640,6 +669,31 @@ TEST_P(OwnedObjects, ANameThatIsNotOursIsNamedAndLeftAlone) {
   EXPECT_EQ(must(client_->inspect_network(network_id)).labels, their_network.labels);
   must(client_->remove_owned_container(stranger, id));
   must(client_->remove_networks_of(stranger));
+}
+
+TEST_P(OwnedObjects, AContainerIsMadeBeforeItsNetworkAndStartsWithIt) {
+  const NetworkSpec network = network_spec("net", 0);
+  ContainerSpec member = spec("member");
+  member.network = network.name;
+  const std::string id = must(client_->ensure_container(owner_, member));
+  expect_kind(run(client_->start_container(id)), EngineErrorKind::NotFound,
+              "network " + network.name + " not found");
+  must(client_->ensure_network(owner_, network));
+  must(client_->start_container(id));
+  EXPECT_THAT(must(client_->inspect_network(network.name)).container_ids, ElementsAre(id));
+}
+
+TEST_P(OwnedObjects, DetachedMembersNoLongerHoldTheirNetwork) {
+  const NetworkSpec network = network_spec("net", 0);
+  must(client_->ensure_network(owner_, network));
+  ContainerSpec member = spec("member");
+  member.network = network.name;
+  must(client_->start_container(must(client_->ensure_container(owner_, member))));
+  running("elsewhere");  // has nothing to do with this network
+  must(client_->detach_containers_of(owner_, network.name));
+  must(client_->remove_networks_of(owner_));
+  EXPECT_EQ(must(client_->list_containers(owner_.labels())).size(), 2U);
+  must(client_->detach_containers_of(owner_, network.name));  // again, and without the network
 }
 
 TEST_P(OwnedObjects, RemovalTakesAllOfOneSandboxAndNothingElse) {

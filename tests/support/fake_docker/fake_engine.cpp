@@ -111,6 +111,9 @@ Reply Engine::answer(const Request& request) {
   };
   if (const auto reference = between("GET /images/", "/json")) return inspect_image(*reference);
   if (const auto exec = between("GET /exec/", "/json")) return inspect_exec(*exec);
+  if (const auto network = between("POST /networks/", "/disconnect")) {
+    return disconnect(request, *network);
+  }
   for (const std::string_view method : {"GET ", "DELETE "}) {
     if (const auto id_or_name = between(std::string(method) + "/networks/", "")) {
       Network* network = find_network(*id_or_name);

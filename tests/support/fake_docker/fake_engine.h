@@ -138,6 +138,7 @@ class Engine {
   Reply inspect(const Container& container) const;
   Reply list_containers(const Request& request) const;
   Reply create_network(const Request& request);
+  Reply disconnect(const Request& request, const std::string& network_name);
   Reply remove_network(Network& network);
   json::object show(const Network& network) const;
   Reply list_networks(const Request& request) const;

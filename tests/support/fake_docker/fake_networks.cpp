@@ -44,6 +44,21 @@ Reply Engine::create_network(const Request& request) {
   return ok(json::object{{"Id", made}, {"Warning", ""}}, 201);
 }
 
+Reply Engine::disconnect(const Request& request, const std::string& network_name) {
+  const Network* network = find_network(network_name);
+  if (network == nullptr) return refuse(404, "network " + network_name + " not found");
+  const std::string member = text_at(parse_body(request.body), "Container");
+  Container* container = find_container(member);
+  if (container == nullptr) return refuse(404, "No such container: " + member);
+  if (container->network != network->name && container->network != network->id) {
+    return refuse(500,
+                  "container " + container->id + " is not connected to network " + network->name);
+  }
+  container->network.clear();
+  container->ipv4_address.clear();
+  return {};
+}
+
 Reply Engine::remove_network(Network& network) {
   for (const auto& [container_id, container] : containers) {
     const bool is_member = container.network == network.name || container.network == network.id;
