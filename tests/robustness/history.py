@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients asked, were answered and saw, as plain values: written down while a run goes on and
+judged afterwards (promises.py). Nothing in here talks to anybody."""
+
+import enum
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+class Answer(enum.Enum):
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+    # The connection broke: it may have been done or not.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request that changes something, and its answer."""
+
+    kind: str  # create, stop, resume, delete, exec, cancel
+    sandbox_id: str
+    answer: Answer
+    exec_id: str = ""
+    exit_code: int = 0  # what the command of an exec ends with
+    known: int = 0  # the sandbox's newest event that anybody had been told of when this was asked
+    answered_at: float = 0
+    client: str = ""
+    error: str = ""  # "CODE: words"
+
+
+@dataclass(frozen=True)
+class Event:
+    sequence: int
+    kind: str  # SANDBOX_READY …
+    state: str  # READY …
+    content: bytes  # all of it but `replay`
+    exec_id: str = ""
+    exit_code: int = 0
+    error_code: str = ""
+
+
+@dataclass
+class Stream:
+    """One subscription, from its beginning to its end; a reader that comes back has another."""
+
+    reader: str
+    sandbox_id: str
+    anchor: int
+    events: list[Event] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A Get. `known` is the newest event that the asker had seen before."""
+
+    sandbox_id: str
+    state: str
+    sequence: int
+    known: int = 0
+    asked_at: float = 0
+
+
+@dataclass(frozen=True)
+class SandboxSeen:
+    state: str
+    sequence: int
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class ExecSeen:
+    sandbox_id: str
+    state: str
+    exit_code: int
+    error_code: str
+    output: str | None = None  # None: nobody looked
+
+
+@dataclass
+class Look:
+    """All that there is at a moment of rest: what the daemon says, and what the engine has."""
+
+    name: str
+    sandboxes: dict[str, SandboxSeen] = field(default_factory=dict)
+    execs: dict[str, ExecSeen] = field(default_factory=dict)
+    # Of each sandbox whose file was read: the ids that its execs wrote into it when they ran.
+    ran: dict[str, list[str]] = field(default_factory=dict)
+    containers: list[str] = field(default_factory=list)  # sandbox ids on the labels
+    networks: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    running: set[str] = field(default_factory=set)
+    foreign: dict[str, bytes] = field(default_factory=dict)  # what is not ours, as inspected
+
+
+@dataclass
+class History:
+    calls: list[Call] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    foreign: dict[str, bytes] = field(default_factory=dict)  # before the run
+    # What else went wrong: an answer that no promise allows, something that never came.
+    complaints: list[str] = field(default_factory=list)
+    # The engine itself was killed: containers may have ended.
+    engine_died: bool = False
+
+    def summary(self) -> str:
+        answers = {one: sum(call.answer is one for call in self.calls) for one in Answer}
+        told = ", ".join(f"{count} {answer.value}" for answer, count in answers.items())
+        events = sum(len(stream.events) for stream in self.streams)
+        return (
+            f"{len(self.calls)} calls ({told}), {events} events in {len(self.streams)} streams, "
+            f"{len(self.readings)} reads"
+        )
+
+
+class Recorder:
+    """Writes a history down, on any thread."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self._changed = threading.Condition()
+        self._entries = 0
+        self._known: dict[str, int] = {}
+
+    def call(self, call: Call) -> None:
+        self._add(self.history.calls.append, call)
+
+    def stream(self, reader: str, sandbox_id: str, anchor: int) -> Stream:
+        stream = Stream(reader, sandbox_id, anchor)
+        self._add(self.history.streams.append, stream)
+        return stream
+
+    def event(self, stream: Stream, event: Event) -> None:
+        self._add(stream.events.append, event)
+        self._learn(stream.sandbox_id, event.sequence)
+
+    def reading(self, reading: Reading) -> None:
+        self._add(self.history.readings.append, reading)
+        self._learn(reading.sandbox_id, reading.sequence)
+
+    def complain(self, text: str) -> None:
+        self._add(self.history.complaints.append, text)
+
+    def known(self, sandbox_id: str) -> int:
+        """The newest event of it that anybody was told of."""
+        with self._changed:
+            return self._known.get(sandbox_id, 0)
+
+    def entries(self) -> int:
+        with self._changed:
+            return self._entries
+
+    def wait_for_entries(self, count: int, timeout: float, unless: Callable[[], bool]) -> bool:
+        """Until so many more are written down; False where it took too long, or `unless` is true
+        (which is asked again with each entry, and a few times in a second without one)."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            wanted = self._entries + count
+            while self._entries < wanted:
+                if unless() or time.monotonic() > deadline:
+                    return False
+                self._changed.wait(0.1)
+        return True
+
+    def _add(self, append: Callable, entry: object) -> None:
+        with self._changed:
+            append(entry)
+            self._entries += 1
+            self._changed.notify_all()
+
+    def _learn(self, sandbox_id: str, sequence: int) -> None:
+        with self._changed:
+            self._known[sandbox_id] = max(sequence, self._known.get(sandbox_id, 0))
