@@ -39,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     kit.addoption("--long", action="store_true", help="also run the long sizes")
     kit.addoption(
+        "--robustness-seed",
+        type=int,
+        default=os.environ.get("AGBOX_ROBUSTNESS_SEED"),
+        help="repeats the choices of a robustness test, which prints its seed (default a new one)",
+    )
+    kit.addoption(
         "--beside-others",
         action="store_true",
         help="someone else works on this machine: on the host, only what has our mark is a leak",

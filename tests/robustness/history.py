@@ -110,9 +110,13 @@ class History:
     def summary(self) -> str:
         answers = {one: sum(call.answer is one for call in self.calls) for one in Answer}
         told = ", ".join(f"{count} {answer.value}" for answer, count in answers.items())
+        kinds = ", ".join(
+            f"{sum(call.kind == kind for call in self.calls)} {kind}s"
+            for kind in ("create", "exec", "cancel", "stop", "resume", "delete")
+        )
         events = sum(len(stream.events) for stream in self.streams)
         return (
-            f"{len(self.calls)} calls ({told}), {events} events in {len(self.streams)} streams, "
+            f"{len(self.calls)} calls ({kinds}; {told}), {events} events in {len(self.streams)} streams, "
             f"{len(self.readings)} reads"
         )
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong in a run: the daemon is killed, at random and at its failpoints. Each fault is drawn
+from a random number generator of the run's seed."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from robustness.history import Recorder
+from support.contract import REPOSITORY
+from support.daemon import PrivateDaemon
+
+# Not passed by a daemon whose store is there, whole and of this version.
+_ONCE_IN_A_STORE = ("store.create.", "store.migrate.", "store.ballast.", "store.purge.")
+_START_TIMEOUT = 60
+
+
+def failpoints() -> list[str]:
+    """Every failpoint that the operations of a sandbox pass, and those of the store below them."""
+    listed = subprocess.run(
+        [sys.executable, str(REPOSITORY / "scripts" / "check-failpoints"), "--list"],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    ).stdout.split()
+    pattern = re.compile(r'AGBOX_FAILPOINT(?:_FAILS)?\("([^"]+)"\)')
+    for source in sorted((REPOSITORY / "src").rglob("*.cpp")):
+        listed += pattern.findall(source.read_text(encoding="utf-8"))
+    return sorted({name for name in listed if not name.startswith(_ONCE_IN_A_STORE)})
+
+
+class DaemonKiller:
+    """Kills the daemon and starts it again. The kills are counted, the logs of all its lives kept."""
+
+    def __init__(self, daemon: PrivateDaemon, recorder: Recorder, rng: random.Random):
+        self._daemon, self._recorder, self._rng = daemon, recorder, rng
+        self._failpoints = failpoints()
+        self.kills = 0
+        self.killed_at_failpoints = 0
+        self.logs: list[str] = []
+
+    def kill(self) -> None:
+        """Now, wherever it is."""
+        self._daemon.kill()
+        self._has_died("")
+
+    def start(self, armed: str = "") -> bool:
+        """False where it died at what was armed before it listened."""
+        self._daemon.environment["AGBOX_FAILPOINTS"] = armed
+        self._daemon.launch()
+        try:
+            self._daemon.wait_listening(_START_TIMEOUT)
+        except RuntimeError:
+            if not armed:
+                raise
+            self._daemon.wait()
+            return False
+        return True
+
+    def rounds(self, kills: int) -> Iterator[int]:
+        """Until it was killed so often; the daemon runs at the beginning of each round and in the
+        end."""
+        while self.kills < kills:
+            yield self.kills
+            self.one_kill()
+
+    def one_kill(self) -> None:
+        way = self._rng.random()
+        self._work_a_while(self._rng.choice((10, 100, 200)))
+        if way < 0.4:
+            self._work_a_while(self._rng.randrange(1, 50))
+            self.kill()
+            self.start()
+        elif way < 0.5:  # while it starts
+            self.kill()
+            self._daemon.environment["AGBOX_FAILPOINTS"] = ""
+            self._daemon.launch()
+            self._recorder.wait_for_entries(1, self._rng.uniform(0, 0.4), self._is_dead)
+            self.kill()
+            self.start()
+        else:
+            # Several, because most are passed by one kind of operation only.
+            names = self._rng.sample(self._failpoints, 5)
+            armed = ";".join(f"{name}=kill@{self._rng.choice((1, 1, 2, 3, 5))}" for name in names)
+            self.kill()
+            if self.start(armed):
+                self._recorder.wait_for_entries(250, 6, self._is_dead)
+            if self._is_dead():
+                self._has_died(armed)
+            else:
+                self.kill()
+            self.start()
+
+    def _work_a_while(self, entries: int) -> None:
+        self._recorder.wait_for_entries(entries, 5, self._is_dead)
+
+    def _is_dead(self) -> bool:
+        return self._daemon.process.returncode() is not None
+
+    def _has_died(self, armed: str) -> None:
+        code = self._daemon.wait()
+        if code != -9:
+            self._recorder.complain(
+                f"the daemon ended by itself with {code}:\n{self._daemon.process.tail()}"
+            )
+        self.kills += 1
+        if armed:
+            self.killed_at_failpoints += 1
+        self.logs += [f"--- life {self.kills}: {armed or 'killed'}", *self._daemon.log_lines()]

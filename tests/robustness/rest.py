@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""After the faults: waits until nothing is under way any more, then looks at everything from the side
+of a client and from the side of the engine."""
+
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import grpc
+from robustness.clients import RAN_FILE, Client
+from robustness.history import Event, ExecSeen, Look, SandboxSeen
+from robustness.promises import is_settled
+from support.daemon import PrivateDaemon
+from support.engine import PrivateEngine
+from support.engine_api import EngineRefused
+from support.sandboxes import LABEL, primary
+
+_PATIENCE = 150  # seconds: an operation that met a hanging engine waits before it tries again
+
+
+def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None:
+    """Returns when nothing is under way with any of them (and each has the wanted state); complains
+    of those with which that does not come. Nobody else asks for anything meanwhile."""
+    client.reconnect()
+    for sandbox_id in sandbox_ids:
+        now = client.get(sandbox_id)
+        if now is None:
+            continue  # one whose create broke off need not be there; the judge knows which
+        events: list[Event] = []
+        call = client.subscribe(sandbox_id, 0, _PATIENCE)
+        try:
+            for message in call:
+                events.append(client.event(message))
+                is_newest = events[-1].sequence >= now.sequence
+                if is_newest and is_settled(events) and wanted in ("", events[-1].state):
+                    break
+        except grpc.RpcError as error:
+            kinds = [event.kind for event in events]
+            client.recorder.complain(
+                f"sandbox {sandbox_id}: not at rest after {_PATIENCE} s: {error.code().name}, "
+                f"{error.details()}: {kinds}"
+            )
+        finally:
+            call.cancel()
+
+
+class Observer:
+    """Looks at all of it: `engine` is asked directly, not through what stands in between."""
+
+    def __init__(self, client: Client, daemon: PrivateDaemon, engine: PrivateEngine):
+        self._client, self._daemon, self._engine = client, daemon, engine
+        self._instance = client.reconnect()
+
+    def look(self, name: str) -> Look:
+        """The daemon runs, and nothing is under way."""
+        # What nobody claims is removed at the start, after what was under way then.
+        self._daemon.wait_for_message("orphans were looked for", timeout=60)
+        look = Look(name)
+        for handle in self._sandboxes():
+            sandbox_id = handle.sandbox_id
+            events = tuple(self._events(sandbox_id, handle.last_event_sequence))
+            state = self._client.state_name(handle.state)
+            look.sandboxes[sandbox_id] = SandboxSeen(state, handle.last_event_sequence, events)
+            look.execs |= dict(self._execs(sandbox_id))
+        for item in self._ours("/containers/json"):
+            sandbox_id = item["Labels"][f"{LABEL}.sandbox-id"]
+            look.containers.append(sandbox_id)
+            if item["State"] == "running":
+                look.running.add(sandbox_id)
+            if sandbox_id in look.sandboxes and look.sandboxes[sandbox_id].state != "FAILED":
+                look.ran[sandbox_id] = self._ran(sandbox_id)
+        look.networks = [
+            item["Labels"][f"{LABEL}.sandbox-id"] for item in self._ours("/networks")
+        ]
+        for line in self._engine.world.run("ip", "-o", "link").stdout.splitlines():
+            link = line.split(":")[1].strip()
+            if link.startswith("agbx"):
+                look.links.append(link)
+        return look
+
+    def _sandboxes(self) -> Iterator[Any]:
+        token = ""
+        while True:
+            request = self._client.service.ListSandboxesRequest(
+                include_deleted=True, page_token=token
+            )
+            page = self._client.stub.ListSandboxes(request, timeout=30)
+            yield from page.sandboxes
+            token = page.next_page_token
+            if not token:
+                return
+
+    def _events(self, sandbox_id: str, newest: int) -> Iterator[Event]:
+        call = self._client.subscribe(sandbox_id, 0, 30)
+        try:
+            for message in call:
+                yield self._client.event(message)
+                if message.sequence >= newest:
+                    return
+        finally:
+            call.cancel()
+
+    def _execs(self, sandbox_id: str) -> Iterator[tuple[str, ExecSeen]]:
+        states = self._client.contract.exec.ExecState
+        token = ""
+        while True:
+            request = self._client.service.ListExecsRequest(
+                sandbox_id=sandbox_id, page_token=token
+            )
+            page = self._client.stub.ListExecs(request, timeout=30)
+            for status in page.execs:
+                with open(status.stdout_log_path, encoding="utf-8") as output:
+                    yield status.exec_id, ExecSeen(
+                        sandbox_id=status.sandbox_id,
+                        state=states.Name(status.state).removeprefix("EXEC_STATE_"),
+                        exit_code=status.exit_code,
+                        error_code=status.error_code,
+                        output=output.read(),
+                    )
+            token = page.next_page_token
+            if not token:
+                return
+
+    def _ours(self, path: str) -> list[dict[str, Any]]:
+        query = {
+            "filters": json.dumps({"label": [f"{LABEL}.instance={self._instance}"]}),
+            "all": "true",
+        }
+        return self._engine.api.call("GET", path, query=query).json()
+
+    def _ran(self, sandbox_id: str) -> list[str]:
+        """The lines of the file that its execs write to, of a container that runs or not."""
+        path = f"/containers/{primary(sandbox_id)}/archive"
+        try:
+            tar = self._engine.api.call("GET", path, query={"path": RAN_FILE}).body
+        except EngineRefused as refused:
+            if refused.answer.status == 404:
+                return []
+            raise
+        with tarfile.open(fileobj=io.BytesIO(tar)) as tree:
+            member = tree.extractfile(tree.getmembers()[0])
+            return member.read().decode().split() if member else []
+
+
+class Foreign:
+    """Things in the engine that are not the daemon's, whatever their names and labels look like."""
+
+    _OTHER = {f"{LABEL}.instance": "00000000-0000-4000-8000-000000000000",
+              f"{LABEL}.sandbox-id": "foreign", f"{LABEL}.component": "primary"}
+
+    def __init__(self, engine: PrivateEngine, image: str):
+        self._api = engine.api
+        self._containers = ["agbox-primary-foreign", "agbox-primary-unlabelled"]
+        self._networks = ["agbox-net-foreign"]
+        for name, labels in zip(self._containers, (self._OTHER, {}), strict=True):
+            body = {"Image": image, "Cmd": ["sleep", "1234"], "Labels": labels}
+            self._api.call("POST", "/containers/create", query={"name": name}, json_body=body)
+        body = {"Name": self._networks[0], "Labels": self._OTHER}
+        self._api.call("POST", "/networks/create", json_body=body)
+
+    def inspect(self) -> dict[str, bytes]:
+        found = {}
+        for kind, names in (("containers", self._containers), ("networks", self._networks)):
+            for name in names:
+                path = f"/{kind}/{name}" + ("/json" if kind == "containers" else "")
+                try:
+                    found[f"{kind} {name}"] = self._api.call("GET", path).body
+                except EngineRefused as refused:
+                    if refused.answer.status != 404:
+                        raise
+        return found
+
+    def remove(self) -> None:
+        for name in self._containers:
+            self._api.call("DELETE", f"/containers/{name}", query={"force": "true"})
+        for name in self._networks:
+            self._api.call("DELETE", f"/networks/{name}")
+
+
