@@ -190,11 +190,14 @@ class Client:
                 "exit_code": message.exec.exit_code,
                 "error_code": message.exec.error_code,
             }
+        elif message.HasField("sandbox_phase"):
+            details = {"error_code": message.sandbox_phase.error_code}
         return Event(
             sequence=message.sequence,
             kind=self.contract.event.EventType.Name(message.event_type),
             state=self.state_name(message.sandbox_state),
             content=plain.SerializeToString(deterministic=True),
+            at=message.occurred_at.ToNanoseconds(),
             **details,
         )
 

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from robustness.clients import Client, Crowd, Tap, untapped
 from robustness.faults import DaemonKiller
-from robustness.history import Recorder
+from robustness.history import Look, Recorder
 from robustness.promises import broken_promises
-from robustness.rest import Foreign, Observer, settle
+from robustness.rest import Foreign, Observer, prove_ready, settle
 from support.contract import REPOSITORY, Contract
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
 from support.images import make_image
 from support.sandboxes import remove_left_overs, started
 
+_LONGEST_WORK = 60  # seconds
 _REPORTS = REPOSITORY / "build" / "reports"
 
 
@@ -63,6 +64,20 @@ class Run:
         )
         return self._crowd
 
+    def work(self, entries: int) -> None:
+        """Lets the clients work until so much more is written down."""
+        if not self.recorder.wait_for_entries(entries, _LONGEST_WORK):
+            pytest.fail(f"seed {self.seed}: the clients did nothing for {_LONGEST_WORK} s")
+
+    def look(self) -> Look:
+        """At what there is once nothing is under way; not part of the history."""
+        client = Client("looker", self.daemon, self.contract, Recorder())
+        try:
+            settle(client, self._crowd.asked if self._crowd else [])
+            return self._look(Observer(client, self.daemon, self.engine), "a look aside")
+        finally:
+            client.close()
+
     def broken(self) -> list[str]:
         """Takes the looks, deletes everything, looks again; the promises that did not hold."""
         history = self.recorder.history
@@ -70,11 +85,13 @@ class Run:
         try:
             sandboxes = self._crowd.asked if self._crowd else []
             settle(client, sandboxes)
+            prove_ready(client, sandboxes, "probe")
             observer = Observer(client, self.daemon, self.engine)
             history.looks.append(self._look(observer, "the look at rest"))
             self.killer.kill()
             self.killer.start()
             settle(client, sandboxes)
+            prove_ready(client, sandboxes, "probe-again")
             history.looks.append(self._look(observer, "the look after one more restart"))
             for sandbox_id in history.looks[-1].sandboxes:
                 client.delete(sandbox_id)
@@ -82,7 +99,7 @@ class Run:
             history.looks.append(self._look(observer, "the last look"))
         finally:
             client.close()
-        if history.engine_died:
+        if history.engine_failed:
             # An engine that is killed while it makes a network forgets that network's bridge.
             history.looks[-1].links.clear()
         return broken_promises(history)
@@ -103,7 +120,7 @@ class Run:
                 pytrace=False,
             )
 
-    def _look(self, observer: Observer, name: str):
+    def _look(self, observer: Observer, name: str) -> Look:
         look = observer.look(name)
         look.foreign = self.foreign.inspect()
         return look

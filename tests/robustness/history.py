@@ -37,6 +37,7 @@ class Event:
     kind: str  # SANDBOX_READY …
     state: str  # READY …
     content: bytes  # all of it but `replay`
+    at: int = 0  # nanoseconds since 1970
     exec_id: str = ""
     exit_code: int = 0
     error_code: str = ""
@@ -104,8 +105,8 @@ class History:
     foreign: dict[str, bytes] = field(default_factory=dict)  # before the run
     # What else went wrong: an answer that no promise allows, something that never came.
     complaints: list[str] = field(default_factory=list)
-    # The engine itself was killed: containers may have ended.
-    engine_died: bool = False
+    # The engine was killed, or its answers were not its own: containers may end, operations may fail.
+    engine_failed: bool = False
 
     def summary(self) -> str:
         answers = {one: sum(call.answer is one for call in self.calls) for one in Answer}
@@ -158,17 +159,24 @@ class Recorder:
         with self._changed:
             return self._entries
 
-    def wait_for_entries(self, count: int, timeout: float, unless: Callable[[], bool]) -> bool:
-        """Until so many more are written down; False where it took too long, or `unless` is true
-        (which is asked again with each entry, and a few times in a second without one)."""
+    def wait_for_entries(
+        self, count: int, timeout: float, unless: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Until so many more are written down; False where it took too long, or `unless` is true,
+        which is asked with each entry and each wake()."""
         deadline = time.monotonic() + timeout
         with self._changed:
             wanted = self._entries + count
             while self._entries < wanted:
-                if unless() or time.monotonic() > deadline:
+                left = deadline - time.monotonic()
+                if left <= 0 or unless():
                     return False
-                self._changed.wait(0.1)
+                self._changed.wait(left)
         return True
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _add(self, append: Callable, entry: object) -> None:
         with self._changed:

@@ -28,6 +28,7 @@ EXEC_ENDS = {
     "EXEC_FAILED": "FAILED",
     "EXEC_CANCELLED": "CANCELLED",
 }
+_WISH = {"SANDBOX_STOP_REQUESTED": "stop", "SANDBOX_DELETE_REQUESTED": "delete"}
 _CONTAINER_ENDED = ("CONTAINER_EXITED", "CONTAINER_OOM")
 
 
@@ -52,11 +53,13 @@ def broken_promises(history: History) -> list[str]:
         _histories_have_no_gap_and_never_change,
         _streams_see_each_event_once,
         _nothing_comes_after_the_end,
+        _times_never_go_back,
         _reads_are_never_behind,
         _acknowledged_calls_are_there,
         _ids_are_never_reused,
         _nothing_is_there_that_nobody_asked_for,
         _deleted_stays_deleted,
+        _sandboxes_fail_for_a_reason,
         _execs_end_once_and_say_how,
         _commands_run_once,
         _everything_comes_to_rest,
@@ -147,6 +150,13 @@ def _nothing_comes_after_the_end(history: History) -> Iterator[str]:
                 yield f"sandbox {sandbox_id}: {after.kind} comes after SANDBOX_DELETED"
 
 
+def _times_never_go_back(history: History) -> Iterator[str]:
+    for sandbox_id, events in _newest_events(history).items():
+        for before, after in zip(events, events[1:]):
+            if after.at < before.at:
+                yield f"sandbox {sandbox_id}: event {after.sequence} has an earlier time than the one before it"
+
+
 def _reads_are_never_behind(history: History) -> Iterator[str]:
     for reading in history.readings:
         if reading.sequence < reading.known:
@@ -221,6 +231,7 @@ def _ids_are_never_reused(history: History) -> Iterator[str]:
 
 def _nothing_is_there_that_nobody_asked_for(history: History) -> Iterator[str]:
     sandboxes = {c.sandbox_id for c in history.calls if c.kind == "create" and _may_be_done(c)}
+    wishes = {(call.kind, call.sandbox_id) for call in history.calls if _may_be_done(call)}
     execs = {c.exec_id for c in history.calls if c.kind == "exec" and _may_be_done(c)}
     for look in history.looks:
         for sandbox_id, seen in look.sandboxes.items():
@@ -229,6 +240,9 @@ def _nothing_is_there_that_nobody_asked_for(history: History) -> Iterator[str]:
             for event in seen.events:
                 if event.exec_id and event.exec_id not in execs:
                     yield f"exec {event.exec_id}: {event.kind} in {look.name}, but it was refused"
+                wish = _WISH.get(event.kind)
+                if wish and (wish, sandbox_id) not in wishes:
+                    yield f"sandbox {sandbox_id}: {event.kind} in {look.name}, but nobody asked for it"
 
 
 def _may_be_done(call: Call) -> bool:
@@ -252,6 +266,16 @@ def _deleted_stays_deleted(history: History) -> Iterator[str]:
             if is_over and event.kind != "SANDBOX_DELETED" and event.kind not in EXEC_ENDS:
                 yield f"sandbox {sandbox_id}: {event.kind} comes after SANDBOX_DELETE_REQUESTED"
             is_over = is_over or event.kind == "SANDBOX_DELETE_REQUESTED"
+
+
+def _sandboxes_fail_for_a_reason(history: History) -> Iterator[str]:
+    """With an engine that works, only a create fails: one in which the daemon was killed three times."""
+    if history.engine_failed:
+        return
+    for sandbox_id, events in _newest_events(history).items():
+        for event in events:
+            if event.kind == "SANDBOX_FAILED" and event.error_code != "SANDBOX_CREATE_FAILED":
+                yield f"sandbox {sandbox_id}: failed with {event.error_code} on an engine that works"
 
 
 # --- execs ---------------------------------------------------------------------------------------
@@ -280,7 +304,7 @@ def _execs_end_once_and_say_how(history: History) -> Iterator[str]:
             was_interrupted = bool({exec_id, sandbox_id} & interrupted)
             if exec_id in asked:
                 fault = _fault_of_end(
-                    ends[exec_id][0], asked[exec_id], was_interrupted, history.engine_died
+                    ends[exec_id][0], asked[exec_id], was_interrupted, history.engine_failed
                 )
                 if fault:
                     yield f"exec {exec_id} of {sandbox_id}: {fault}"
@@ -299,12 +323,12 @@ def _execs_end_once_and_say_how(history: History) -> Iterator[str]:
                 )
 
 
-def _fault_of_end(end: Event, call: Call, was_interrupted: bool, engine_died: bool) -> str:
+def _fault_of_end(end: Event, call: Call, was_interrupted: bool, engine_failed: bool) -> str:
     how = f"{end.kind}, exit code {end.exit_code}, {end.error_code or 'no error'}"
     if end.kind == "EXEC_CANCELLED":
         return "" if was_interrupted else f"{how}, but nobody ended it"
     if end.kind == "EXEC_FAILED" and end.error_code in _CONTAINER_ENDED:
-        return "" if engine_died else f"{how}, but nothing ended its container"
+        return "" if engine_failed else f"{how}, but nothing ended its container"
     expected = ("EXEC_FINISHED", "") if call.exit_code == 0 else ("EXEC_FAILED", "EXEC_RUN_FAILED")
     if (end.kind, end.error_code) != expected or end.exit_code != call.exit_code:
         return f"{how}, but its command ends with {call.exit_code}"

@@ -17,6 +17,7 @@ from support.engine import PrivateEngine
 from support.engine_api import EngineRefused
 from support.sandboxes import LABEL, primary
 
+_PROBES = 3
 _PATIENCE = 150  # seconds: an operation that met a hanging engine waits before it tries again
 
 
@@ -44,6 +45,36 @@ def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None
             )
         finally:
             call.cancel()
+
+
+def prove_ready(client: Client, sandbox_ids: Iterable[str], probe: str) -> None:
+    """READY says that a command can run. One whose container has just ended is started again first;
+    a command that was under way then says so, and another is asked for."""
+    waiting = _ready_ones(client, sandbox_ids)
+    for attempt in range(_PROBES):
+        for sandbox_id in waiting:
+            client.exec(sandbox_id, f"{probe}-{attempt}-{sandbox_id}", 0, 0)
+        settle(client, waiting)
+        unproven = [s for s in waiting if not _has_run(client, f"{probe}-{attempt}-{s}")]
+        waiting = _ready_ones(client, unproven)
+    for sandbox_id in waiting:
+        client.recorder.complain(f"sandbox {sandbox_id}: READY, but {_PROBES} commands did not run")
+
+
+def _ready_ones(client: Client, sandbox_ids: Iterable[str]) -> list[str]:
+    seen = {sandbox_id: client.get(sandbox_id) for sandbox_id in sandbox_ids}
+    return [sandbox_id for sandbox_id, now in seen.items() if now and now.state == "READY"]
+
+
+def _has_run(client: Client, exec_id: str) -> bool:
+    request = client.service.GetExecRequest(exec_id=exec_id)
+    try:
+        status = client.stub.GetExec(request, timeout=30).exec
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.NOT_FOUND:
+            return False  # it was refused, and that is recorded
+        raise
+    return status.state == client.contract.exec.ExecState.EXEC_STATE_FINISHED
 
 
 class Observer:

@@ -41,7 +41,7 @@ _END = (("SANDBOX_DELETE_REQUESTED", "DELETING", {}), ("SANDBOX_DELETED", "DELET
 
 def numbered(life):
     return [
-        Event(number, kind, state, f"{number} {kind}".encode(), **details)
+        Event(number, kind, state, f"{number} {kind}".encode(), at=number // 2, **details)
         for number, (kind, state, details) in enumerate(life, start=1)
     ]
 
@@ -333,6 +333,25 @@ def be_ready_without_a_running_container(history):
     history.looks[0].running = set()
 
 
+def let_time_go_back(history):
+    events = list(events_of(history))
+    events[6] = replace(events[6], at=1)
+    set_events(history, events)
+
+
+def stop_what_nobody_stops(history):
+    history.calls = [call for call in history.calls if call.kind != "stop"]
+
+
+def delete_what_nobody_deletes(history):
+    history.calls = [call for call in history.calls if call.kind != "delete"]
+
+
+def fail_a_ready_sandbox(history):
+    failed = ("SANDBOX_FAILED", "FAILED", {"error_code": "NETWORK_MISSING"})
+    set_last_life(history, _LIFE + (failed,) + _END)
+
+
 def touch_what_is_not_ours(history):
     history.looks[-1].foreign["container other"] = b'{"changed": true}'
 
@@ -395,6 +414,10 @@ def complain(history):
         (have_two_containers_of_one_sandbox, "the engine has 2 containers of it"),
         (have_a_container_of_nobody, "the daemon knows no such sandbox"),
         (be_ready_without_a_running_container, "its container does not run"),
+        (let_time_go_back, "has an earlier time"),
+        (stop_what_nobody_stops, "but nobody asked for it"),
+        (delete_what_nobody_deletes, "but nobody asked for it"),
+        (fail_a_ready_sandbox, "failed with NETWORK_MISSING"),
         (touch_what_is_not_ours, "which is not ours"),
         (remove_what_is_not_ours, "which is not ours"),
         (complain, "INTERNAL"),
@@ -408,9 +431,9 @@ def test_a_broken_promise_is_seen(good, breaks, words):
     assert any(words in sentence for sentence in found), found
 
 
-def test_an_engine_that_died_may_end_containers(good):
+def test_an_engine_that_failed_may_end_containers(good):
     lose_a_container_for_no_reason(good)
-    good.engine_died = True
+    good.engine_failed = True
     good.looks[-1].execs["exec-1"] = ExecSeen("box", "FAILED", 0, "CONTAINER_EXITED", "exec-1\n")
     assert broken_promises(good) == []
 
@@ -435,3 +458,4 @@ def test_the_recorder_knows_what_anybody_was_told():
     assert recorder.known("other") == 0
     assert recorder.entries() == 5
     assert not recorder.wait_for_entries(1, timeout=10, unless=lambda: True)
+    assert not recorder.wait_for_entries(1, timeout=0)
