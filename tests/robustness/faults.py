@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in a run: the daemon is killed, at random and at its failpoints. Each fault is drawn
-from a random number generator of the run's seed."""
+"""What goes wrong in a run: the daemon is killed, at random and at its failpoints; the engine is killed
+or hangs; the disk is full; the clock jumps. What and when is drawn from the run's seed."""
 
+import errno
+import mmap
+import os
 import random
 import re
+import select
+import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 from robustness.history import Recorder
 from support.contract import REPOSITORY
 from support.daemon import PrivateDaemon
+from support.engine import PrivateEngine
+from support.process import run
 
 # Not passed by a daemon whose store is there, whole and of this version.
 _ONCE_IN_A_STORE = ("store.create.", "store.migrate.", "store.ballast.", "store.purge.")
@@ -49,8 +58,7 @@ class DaemonKiller:
 
     def start(self, armed: str = "") -> bool:
         """False where it died at what was armed before it listened."""
-        self._daemon.environment["AGBOX_FAILPOINTS"] = armed
-        self._daemon.launch()
+        self._launch(armed)
         try:
             self._daemon.wait_listening(_START_TIMEOUT)
         except RuntimeError:
@@ -76,8 +84,7 @@ class DaemonKiller:
             self.start()
         elif way < 0.5:  # while it starts
             self.kill()
-            self._daemon.environment["AGBOX_FAILPOINTS"] = ""
-            self._daemon.launch()
+            self._launch("")
             self._recorder.wait_for_entries(1, self._rng.uniform(0, 0.4), self._is_dead)
             self.kill()
             self.start()
@@ -93,6 +100,18 @@ class DaemonKiller:
             else:
                 self.kill()
             self.start()
+
+    def _launch(self, armed: str) -> None:
+        self._daemon.environment["AGBOX_FAILPOINTS"] = armed
+        self._daemon.launch()
+        handle = os.pidfd_open(self._daemon.pid)
+
+        def tell() -> None:
+            select.select([handle], [], [])
+            os.close(handle)
+            self._recorder.wake()
+
+        threading.Thread(target=tell, name="end of agboxd", daemon=True).start()
 
     def _work_a_while(self, entries: int) -> None:
         self._recorder.wait_for_entries(entries, 5, self._is_dead)
@@ -110,3 +129,80 @@ class DaemonKiller:
         if armed:
             self.killed_at_failpoints += 1
         self.logs += [f"--- life {self.kills}: {armed or 'killed'}", *self._daemon.log_lines()]
+
+
+class EngineBreaker:
+    """Kills a private engine, or lets it hang, and mends it again."""
+
+    def __init__(self, engine: PrivateEngine, recorder: Recorder, rng: random.Random):
+        self._engine, self._recorder, self._rng = engine, recorder, rng
+        self.kills = 0
+
+    def kill(self) -> None:
+        """The engine crashes and is back after a while."""
+        self._recorder.history.engine_failed = True
+        self._engine.kill9()
+        self.kills += 1
+        self._let_the_clients_try()
+        self._engine.start()
+
+    def hang(self) -> None:
+        self._engine.freeze()
+        self._let_the_clients_try()
+        self._engine.thaw()
+
+    def one_fault(self) -> None:
+        self._rng.choice((self.kill, self.hang))()
+
+    def _let_the_clients_try(self) -> None:
+        self._recorder.wait_for_entries(
+            self._rng.choice((1, 50, 100)), self._rng.uniform(0, 2)
+        )
+
+
+class SmallDisk:
+    """A filesystem of its own for a store, which can be full."""
+
+    def __init__(self, folder: Path, size: str, daemon: PrivateDaemon):
+        self.folder = folder
+        self._filler = folder / "filler"
+        owner = f",uid={daemon.user.uid},gid={daemon.user.gid}" if daemon.user else ""
+        run("mount", "-t", "tmpfs", "-o", f"size={size},mode=700{owner}", "tmpfs", folder)
+
+    def fill(self) -> None:
+        with open(self._filler, "ab", buffering=0) as filler:
+            block = b"x" * 65536
+            while block:
+                try:
+                    filler.write(block)
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    block = block[: len(block) // 2]
+
+    def make_room(self) -> None:
+        self._filler.unlink(missing_ok=True)
+
+    def end(self) -> None:
+        run("umount", self.folder)
+
+
+class JumpingClock:
+    """The date that a daemon sees, through build/*/tests/libclock_shift.so. It can be given only to a
+    daemon of root's: the loader ignores such libraries for programs with capabilities."""
+
+    def __init__(self, file: Path, library: Path):
+        if not library.exists():
+            raise RuntimeError(f"{library} is not there; build the target clock_shift")
+        file.write_bytes(struct.pack("q", 0))
+        self._file = os.open(file, os.O_RDWR)
+        self._shift = mmap.mmap(self._file, 8)
+        self.environment = {"LD_PRELOAD": str(library), "AGBOX_CLOCK_SHIFT": str(file)}
+
+    def jump_to(self, seconds: float) -> None:
+        """So far from the true date."""
+        self._shift[:] = struct.pack("q", int(seconds * 1e9))
+
+    def end(self) -> None:
+        self._shift.close()
+        os.close(self._file)

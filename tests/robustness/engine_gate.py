@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A socket between the daemon and its engine that passes everything on, or does not: it delays, cuts
+connections in the middle and garbles answers, as its manners say."""
+
+import os
+import random
+import select
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from support.engine import docker_group
+
+_CHUNK = 65536
+
+
+class Manners:
+    """How one connection is treated; this one passes everything on. Either method may return other
+    bytes, or None to cut the connection."""
+
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes | None:
+        """`answer` speaks in the engine's place."""
+        return data
+
+    def response(self, data: bytes) -> bytes | None:
+        return data
+
+
+class Slow(Manners):
+    """Each piece of an answer comes late."""
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+
+    def response(self, data: bytes) -> bytes | None:
+        select.select([], [], [], self._seconds)
+        return data
+
+
+class CutRequest(Manners):
+    """The engine gets the beginning of a request and nothing more."""
+
+    def __init__(self, after: int):
+        self._left = after
+
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes | None:
+        if len(data) > self._left:
+            return None
+        self._left -= len(data)
+        return data
+
+
+class CutResponse(Manners):
+    """The engine did what it was asked for; its answer ends in the middle."""
+
+    def __init__(self, after: int):
+        self._left = after
+
+    def response(self, data: bytes) -> bytes | None:
+        if self._left <= 0:
+            return None
+        data = data[: self._left]
+        self._left -= len(data)
+        return data
+
+
+class Garbled(Manners):
+    """An answer that is none: its bytes are noise."""
+
+    def __init__(self, rng: random.Random):
+        self._noise = rng.randbytes(512)
+
+    def response(self, data: bytes) -> bytes | None:
+        noise = self._noise * (len(data) // len(self._noise) + 1)
+        return noise[: len(data)]
+
+
+def faithful() -> Manners:
+    return Manners()
+
+
+def flaky(rng: random.Random, share: float) -> Callable[[], Manners]:
+    """That share of the connections is treated badly."""
+    lock = threading.Lock()
+
+    def choose() -> Manners:
+        with lock:
+            if rng.random() >= share:
+                return Manners()
+            return rng.choice(
+                (
+                    Slow(rng.uniform(0.01, 0.3)),
+                    CutRequest(rng.randrange(1, 400)),
+                    CutResponse(rng.randrange(1, 600)),
+                    CutResponse(0),
+                    Garbled(random.Random(rng.random())),
+                )
+            )
+
+    return choose
+
+
+class ForgetsNetworks(Manners):
+    """Says that a network was removed, and leaves it."""
+
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes | None:
+        words = data.split(b" ", 2)
+        if words[0] == b"DELETE" and b"/networks/" in words[1]:
+            answer(b"HTTP/1.1 204 No Content\r\n\r\n")
+            return b""
+        return data
+
+
+class EngineGate:
+    """Listens on `path` until end(); `manners` is asked for each connection and may be exchanged."""
+
+    def __init__(self, path: Path, upstream: Path, manners: Callable[[], Manners] = faithful):
+        self.path, self.manners = path, manners
+        self._upstream = upstream
+        self._threads: list[threading.Thread] = []
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(path))
+        os.chown(path, 0, docker_group())
+        path.chmod(0o660)
+        self._listener.listen(64)
+        self._start(self._accept)
+
+    @property
+    def docker_host(self) -> str:
+        return f"unix://{self.path}"
+
+    def end(self) -> None:
+        with self._lock:
+            self._is_over = True
+            ends = [self._listener, *self._open]
+        for one in ends:
+            _shut(one)
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+        self.path.unlink()
+
+    def _start(self, work: Callable, *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, name="engine gate")
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return  # shut down by end()
+            engine = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                engine.connect(str(self._upstream))
+            except OSError:  # no engine is there: so it looks from outside
+                client.close()
+                engine.close()
+                continue
+            with self._lock:
+                if self._is_over:
+                    client.close()
+                    engine.close()
+                    return
+                self._open |= {client, engine}
+            self._start(self._connection, client, engine, self.manners())
+
+    def _connection(self, client: socket.socket, engine: socket.socket, manners: Manners) -> None:
+        """Ends when both sides have nothing more to say, or the connection is cut."""
+        sides = {
+            client: (engine, lambda data: manners.request(data, client.sendall)),
+            engine: (client, manners.response),
+        }
+        try:
+            while sides:
+                for source in select.select(list(sides), [], [])[0]:
+                    target, treat = sides[source]
+                    data = source.recv(_CHUNK)
+                    if not data:
+                        del sides[source]
+                        target.shutdown(socket.SHUT_WR)
+                        continue
+                    treated = treat(data)
+                    if treated is None:
+                        return
+                    target.sendall(treated)
+        except OSError:
+            return  # one side has gone: so does the other
+        finally:
+            with self._lock:
+                self._open -= {client, engine}
+            for one in (client, engine):
+                _shut(one)
+                one.close()
+
+
+def _shut(one: socket.socket) -> None:
+    try:
+        one.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # it was not connected any more

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk of the store is full, or the date jumps, while clients work and the daemon is killed."""
+
+import pytest
+from robustness.faults import JumpingClock, SmallDisk
+from support.sandboxes import CONFIG
+
+pytestmark = pytest.mark.engines("28")
+
+ROUNDS = 6
+_YEAR = 365 * 86400.0
+
+
+def test_a_full_disk(make_daemon, test_user, engine, make_run, folder):
+    daemon = make_daemon(user=test_user, engine=engine)
+    # Only the store is on the small disk: a private engine does not see what is mounted later.
+    elsewhere = test_user.own(folder / "elsewhere")
+    daemon.write_config(
+        CONFIG.replace("[network]", f'state_root = "{elsewhere}/state"\n[network]')
+        + f'[artifacts]\nexec_output_root = "{elsewhere}/logs"\n'
+    )
+    store = test_user.own(daemon.store.parent)
+    disk = SmallDisk(store, "24m", daemon)
+    try:
+        run = make_run(daemon, engine)
+        rng = run.rng("rounds")
+        with run.crowd():
+            for _ in range(ROUNDS):
+                run.work(rng.randrange(20, 150))
+                disk.fill()
+                run.work(rng.randrange(20, 150))
+                if rng.random() < 0.5:
+                    run.killer.kill()
+                    disk.make_room()
+                    run.killer.start()
+                disk.make_room()
+        refused = [c for c in run.recorder.history.calls if "RESOURCE_EXHAUSTED" in c.error]
+        run.judge()
+        assert refused, "the disk was never too full for a call"
+    finally:
+        daemon.end()  # before its disk goes
+        disk.end()
+
+
+def test_a_clock_that_jumps(make_daemon, engine, make_run, folder, bin_dir):
+    clock = JumpingClock(folder / "shift", bin_dir.parent / "tests" / "libclock_shift.so")
+    try:
+        daemon = make_daemon(engine=engine, config=CONFIG, environment=clock.environment)
+        run = make_run(daemon, engine)
+        rng = run.rng("rounds")
+        with run.crowd():
+            for _ in range(ROUNDS):
+                clock.jump_to(rng.choice((-20, -1, -0.001, 0, 0.001, 5)) * rng.random() * _YEAR)
+                run.work(rng.randrange(20, 150))
+                if rng.random() < 0.5:
+                    run.killer.one_kill()
+        times = {event.at // 10**9 for stream in run.recorder.history.streams for event in stream.events}
+        run.judge()
+        assert max(times) - min(times) > 86400, "the daemon did not see another date"
+    finally:
+        clock.end()
