@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite sees what it is for: each test plants a bug around a daemon that has none, and fails where the
+judgement does not name it."""
+
+import shutil
+
+import pytest
+from robustness.clients import RAN_FILE
+from robustness.engine_gate import EngineGate, ForgetsNetworks
+from support.sandboxes import CONFIG, inside
+
+pytestmark = pytest.mark.engines("28")
+
+
+@pytest.fixture
+def run(make_daemon, test_user, engine, make_run):
+    return make_run(make_daemon(user=test_user, engine=engine, config=CONFIG), engine)
+
+
+def named(broken, *any_of):
+    assert any(words in sentence for sentence in broken for words in any_of), broken
+
+
+def test_a_daemon_without_a_bug_is_passed(run):
+    with run.crowd():
+        run.work(150)
+    assert run.broken() == []
+
+
+def test_an_event_that_is_shown_before_its_commit(run, folder):
+    """A commit that has not reached the disk is one that a crash takes back: so the store becomes what
+    it was a moment ago."""
+    store = run.daemon.store
+    kept = folder / "store"
+    with run.crowd():
+        run.work(100)
+        run.killer.kill()
+        shutil.copytree(store.parent, kept, ignore=shutil.ignore_patterns("state", "exec-logs"))
+        run.killer.start()
+        run.work(100)
+        run.killer.kill()
+        for old in store.parent.glob("ids.db*"):
+            old.unlink()
+        for file in kept.iterdir():
+            shutil.copy(file, store.parent / file.name)
+            shutil.chown(store.parent / file.name, run.daemon.user.uid, run.daemon.user.gid)
+        run.killer.start()
+        run.work(50)
+    run.recorder.history.engine_failed = True  # so it looks: its containers are not what they were
+    broken = run.broken()
+    # What was seen is gone, or its number was given to another event.
+    named(broken, "is not there in the last look", "was another one", "lost in the last look")
+
+
+def test_a_delete_that_forgets_the_network(make_daemon, test_user, engine, make_run, folder):
+    gate = EngineGate(folder / "gate", engine.socket, ForgetsNetworks)
+    try:
+        daemon = make_daemon(
+            user=test_user, engine=engine, docker_host=gate.docker_host, config=CONFIG
+        )
+        run = make_run(daemon, engine)
+        with run.crowd():
+            run.work(100)
+        named(run.broken(), "the engine has 1 networks of it")
+    finally:
+        gate.end()
+
+
+def test_a_replay_that_skips_one_event(run):
+    def skip(_, anchor, messages):
+        return (message for message in messages if anchor == 0 or message.sequence != anchor + 1)
+
+    with run.crowd(tap=skip):
+        for _ in range(4):
+            run.work(60)
+            run.killer.kill()
+            run.killer.start()
+        run.work(60)
+    named(run.broken(), "comes next")
+
+
+def test_a_command_that_runs_twice(run):
+    history = run.recorder.history
+    with run.crowd():
+        run.work(200)
+    look = run.look()
+    exec_id, sandbox_id = next(
+        (exec_id, seen.sandbox_id)
+        for exec_id, seen in look.execs.items()
+        if look.sandboxes[seen.sandbox_id].state == "READY" and seen.error_code == ""
+    )
+    inside(run.engine, sandbox_id, "sh", "-c", f"echo {exec_id} >>{RAN_FILE}")
+    assert history.looks == []
+    named(run.broken(), f"exec {exec_id} of {sandbox_id}: its command ran 2 times")
+
+
+def test_a_clean_up_that_takes_what_is_not_ours(run):
+    with run.crowd():
+        run.work(20)
+    run.engine.docker("rename", "agbox-primary-foreign", "taken")
+    try:
+        named(run.broken(), "which is not ours")
+    finally:
+        run.engine.docker("rename", "taken", "agbox-primary-foreign")
