@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "control/exec_logs.h"
+#include "control/network_removal.h"
 #include "control/step.h"
 #include "model/ids.h"
 #include "model/object_names.h"
@@ -110,8 +111,8 @@ asio::awaitable<Result<>> Janitor::sweep_networks(CallOptions options) {
               {{"sandbox_id", sandbox_id}, {"network", network.name}, {"reason", judged.reason}});
     // One that has members is refused: it is in use, and stays.
     const ObjectOwner owner{.instance = ours.instance, .sandbox_id = sandbox_id};
-    AGBOX_CO_TRY_VOID(allow(co_await step("janitor.remove_network",
-                                          services_.engine.remove_networks_of(owner, options))));
+    AGBOX_CO_TRY_VOID(allow(co_await step(
+        "janitor.remove_network", remove_networks(services_.engine, owner, options, log_))));
   }
   co_return Result<>{};
 }

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "control/network_removal.h"
 #include "control/step.h"
 #include "model/object_names.h"
 
@@ -39,8 +40,8 @@ asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
                                           remove_detached_networks(services, owner, options));
   if (!removed) co_return removed;
   // One that was refused then, because a member could not be detached, has none any more.
-  AGBOX_CO_TRY_VOID(
-      co_await step("delete.networks", services.engine.remove_networks_of(owner, options)));
+  AGBOX_CO_TRY_VOID(co_await step("delete.networks",
+                                  remove_networks(services.engine, owner, options, services.log)));
   // Last of all: the folder must outlive the container that has it mounted.
   AGBOX_CO_TRY_VOID(services.guests.forget(facts.sandbox_id, facts.link_root()));
   facts.containers.clear();

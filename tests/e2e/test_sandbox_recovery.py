@@ -364,6 +364,30 @@ def test_what_nobody_claims_goes_and_what_is_not_ours_stays(armed, engine, contr
 
 
 @pytest.mark.engines("28")
+@pytest.mark.parametrize("is_used", [False, True], ids=["of-nobody", "of-another-network"])
+def test_a_bridge_that_the_engine_forgot_goes_with_its_sandbox(
+    armed, engine, contract, image, is_used
+):
+    with connected(started(armed()), contract) as sandboxes:
+        sandboxes.create_ready("bridged-1", image)
+        seen = engine.api.call("GET", f"/networks/{network('bridged-1')}").json()
+        bridge = seen["Options"]["com.docker.network.bridge.name"]
+        sandboxes.stop_wait("bridged-1")
+        engine.docker("rm", primary("bridged-1"))
+        engine.docker("network", "rm", network("bridged-1"))
+        if is_used:
+            option = f"com.docker.network.bridge.name={bridge}"
+            engine.docker("network", "create", "--opt", option, "theirs")
+        else:
+            engine.world.run("ip", "link", "add", bridge, "type", "bridge")
+        sandboxes.delete_wait("bridged-1")
+    if is_used:
+        assert left_over(engine) == [f"link {bridge}"]
+        engine.docker("network", "rm", "theirs")
+    assert left_over(engine) == []
+
+
+@pytest.mark.engines("28")
 @pytest.mark.parametrize("failpoint", [
     "janitor.containers.before",
     "janitor.containers.after",
