@@ -10,6 +10,7 @@
 #include "control/exec_logs.h"
 #include "control/network_removal.h"
 #include "control/step.h"
+#include "isolation/host_link.h"
 #include "model/ids.h"
 #include "model/object_names.h"
 
@@ -66,6 +67,7 @@ asio::awaitable<Result<>> Janitor::sweep_once() {
   const CallOptions options{.deadline = {}, .expected_engine = services_.engine_now->id};
   AGBOX_CO_TRY_VOID(co_await sweep_containers(options));
   AGBOX_CO_TRY_VOID(co_await sweep_networks(options));
+  AGBOX_CO_TRY_VOID(co_await sweep_bridges(options));
   AGBOX_CO_TRY_VOID(sweep_guest_folders());
   co_return co_await sweep_exec_logs();
 }
@@ -113,6 +115,27 @@ asio::awaitable<Result<>> Janitor::sweep_networks(CallOptions options) {
     const ObjectOwner owner{.instance = ours.instance, .sandbox_id = sandbox_id};
     AGBOX_CO_TRY_VOID(allow(co_await step(
         "janitor.remove_network", remove_networks(services_.engine, owner, options, log_))));
+  }
+  co_return Result<>{};
+}
+
+// An engine that died while it made a network may know it only where its API does not look: then
+// it makes the bridge anew at each of its starts.
+asio::awaitable<Result<>> Janitor::sweep_bridges(CallOptions options) {
+  const std::string& instance = services_.store.instance_id();
+  AGBOX_CO_TRY(bridges, find_links(bridge_prefix(instance)));
+  for (const std::string& sandbox_id : claims_.sandbox_ids()) {
+    if (claims_.of(sandbox_id).kind == SandboxClaim::Kind::Deleted) continue;
+    std::erase(bridges, bridge_name(instance, sandbox_id));
+  }
+  if (bridges.empty()) co_return Result<>{};
+  AGBOX_CO_TRY(networks,
+               co_await step("janitor.bridges", services_.engine.list_networks({}, options)));
+  for (const NetworkSeen& network : networks) std::erase(bridges, network.bridge_name);
+  for (const std::string& bridge : bridges) {
+    log_.warn("orphaned bridge is removed",
+              {{"bridge", bridge}, {"reason", "no network of the engine has it"}});
+    AGBOX_CO_TRY_VOID(allow(remove_link(bridge)));
   }
   co_return Result<>{};
 }

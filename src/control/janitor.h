@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes what this instance has left in the engine and on the disk and no sandbox claims: what an
 // engine made although its answer was lost, what a crash left between two steps, what somebody
-// restored. Each removal is logged with its reason. What does not carry our instance's label is
-// never looked at, whatever it is called.
+// restored. Each removal is logged with its reason. What does not carry our instance's label, or as
+// a bridge its name, is never looked at.
 //
 // It runs when the engine's event stream begins, after the start and after every gap. What belongs
 // to a create under way is claimed by it, so the two never meet.
@@ -54,6 +54,7 @@ class Janitor {
   boost::asio::awaitable<Result<>> sweep_once();
   boost::asio::awaitable<Result<>> sweep_containers(CallOptions options);
   boost::asio::awaitable<Result<>> sweep_networks(CallOptions options);
+  boost::asio::awaitable<Result<>> sweep_bridges(CallOptions options);
   Result<> sweep_guest_folders();
   boost::asio::awaitable<Result<>> sweep_exec_logs();
   // Whether the sweep can go on after this removal: one that was refused harms no other.

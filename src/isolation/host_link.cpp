@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 
 #include "isolation/netlink_socket.h"
 
@@ -23,6 +24,18 @@ std::unexpected<Error> cannot_remove(const std::string& name, const KernelError&
 
 bool has_link(const std::string& name) {
   return ::if_nametoindex(name.c_str()) != 0;
+}
+
+Result<std::vector<std::string>> find_links(std::string_view prefix) {
+  using Links = std::unique_ptr<struct if_nameindex[], decltype(&::if_freenameindex)>;
+  const Links links(::if_nameindex(), ::if_freenameindex);
+  if (!links) return std::unexpected(errno_error("list the links of this host", errno));
+  std::vector<std::string> names;
+  for (std::size_t i = 0; links[i].if_index != 0; ++i) {
+    if (std::string_view(links[i].if_name).starts_with(prefix))
+      names.emplace_back(links[i].if_name);
+  }
+  return names;
 }
 
 Result<> remove_link(const std::string& name) {

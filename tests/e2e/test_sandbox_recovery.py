@@ -388,6 +388,30 @@ def test_a_bridge_that_the_engine_forgot_goes_with_its_sandbox(
 
 
 @pytest.mark.engines("28")
+def test_a_bridge_of_nobody_is_removed_at_the_start(armed, engine, contract, image):
+    daemon = started(armed())
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("bridged-1", image)
+        seen = engine.api.call("GET", f"/networks/{network('bridged-1')}").json()
+        bridge = seen["Options"]["com.docker.network.bridge.name"]
+        daemon.stop()
+        other = "aaaa" if bridge[4:8] != "aaaa" else "bbbb"  # four characters are the instance's
+        of_nobody, of_another = f"{bridge[:8]}nobody2", f"agbx{other}nobody2"
+        for name in (of_nobody, of_another):
+            engine.world.run("ip", "link", "add", name, "type", "bridge")
+        try:
+            removed = restarted(daemon).wait_for_message("orphaned bridge is removed")
+            daemon.wait_for_message("orphans were looked for")
+        finally:
+            engine.world.run("ip", "link", "delete", of_another)
+        assert removed["bridge"] == of_nobody
+    with connected(daemon, contract) as sandboxes:
+        assert works(sandboxes, "bridged-1", "after-1")
+        sandboxes.delete_wait("bridged-1")
+    assert left_over(engine) == []
+
+
+@pytest.mark.engines("28")
 @pytest.mark.parametrize("failpoint", [
     "janitor.containers.before",
     "janitor.containers.after",
