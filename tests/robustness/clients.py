@@ -31,6 +31,8 @@ _REFUSALS = (
     grpc.StatusCode.OUT_OF_RANGE,
 )
 RAN_FILE = "/tmp/ran"  # in every sandbox: one line for each exec whose command ran
+# Its id, how long it runs, how it ends; fake_engine.cpp does the same without a shell.
+_SCRIPT = f'echo "$0" >>{RAN_FILE}; echo "$0"; sleep "$1"; exit "$2"'
 
 
 class Client:
@@ -82,9 +84,9 @@ class Client:
 
     def exec(self, sandbox_id: str, exec_id: str, exit_code: int, seconds: float) -> Answer:
         """A command that leaves its id in the sandbox and in its output, once for each run."""
-        script = f"echo {exec_id} >>{RAN_FILE}; echo {exec_id}; sleep {seconds:.2f}; exit {exit_code}"
+        command = ["sh", "-c", _SCRIPT, exec_id, f"{seconds:.2f}", str(exit_code)]
         request = self.service.CreateExecRequest(
-            sandbox_id=sandbox_id, exec_id=exec_id, command=["sh", "-c", script]
+            sandbox_id=sandbox_id, exec_id=exec_id, command=command
         )
         return self._change("exec", self.stub.CreateExec, request, sandbox_id, exec_id, exit_code)
 

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of the robustness suite: a daemon, a crowd of clients, faults in between, and the judgement."""
 
+import contextlib
 import random
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from robustness.clients import Client, Crowd, Tap, untapped
+from robustness.fake_engine import IMAGE, FakeEngine, install_daemon
 from robustness.faults import DaemonKiller
 from robustness.history import Look, Recorder
 from robustness.promises import broken_promises
-from robustness.rest import Foreign, Observer, prove_ready, settle
+from robustness.rest import Foreign, Observer, RealSide, prove_ready, settle
 from support.contract import REPOSITORY, Contract
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
 from support.images import make_image
-from support.sandboxes import remove_left_overs, started
+from support.run_folder import RunFolder
+from support.sandboxes import CONFIG, remove_left_overs
+from support.user import TestUser
 
 _LONGEST_WORK = 60  # seconds
 _REPORTS = REPOSITORY / "build" / "reports"
@@ -41,26 +47,30 @@ class Run:
         name: str,
         seed: int,
         daemon: PrivateDaemon,
-        engine: PrivateEngine,
+        engine: PrivateEngine | FakeEngine,
         contract: Contract,
         say: Callable[[str], None],
     ):
         self.name, self.seed, self._say = name, seed, say
         self.daemon, self.engine, self.contract = daemon, engine, contract
+        is_fake = isinstance(engine, FakeEngine)
+        self.image = IMAGE if is_fake else make_image(engine.api, IMAGE)
+        self._side = engine if is_fake else RealSide(engine)
         self.recorder = Recorder()
-        self.image = make_image(engine.api, "robust:1")
-        self.foreign = Foreign(engine, self.image)
+        self.foreign = Foreign(engine.api, self.image)
         self.recorder.history.foreign = self.foreign.inspect()
         self.killer = DaemonKiller(daemon, self.recorder, self.rng("kills"))
         self._crowd: Crowd | None = None
-        started(daemon)
+        daemon.start()
+        daemon.wait_for_message("engine answers")
 
     def rng(self, name: str) -> random.Random:
-        return random.Random(f"{self.seed}/{name}")
+        """Of one seed, every test draws something else."""
+        return random.Random(f"{self.seed}/{self.name}/{name}")
 
     def crowd(self, tap: Tap = untapped) -> Crowd:
         self._crowd = Crowd(
-            str(self.seed), self.image, self.daemon, self.contract, self.recorder, tap
+            f"{self.seed}/{self.name}", self.image, self.daemon, self.contract, self.recorder, tap
         )
         return self._crowd
 
@@ -74,7 +84,7 @@ class Run:
         client = Client("looker", self.daemon, self.contract, Recorder())
         try:
             settle(client, self._crowd.asked if self._crowd else [])
-            return self._look(Observer(client, self.daemon, self.engine), "a look aside")
+            return self._look(Observer(client, self.daemon, self._side), "a look aside")
         finally:
             client.close()
 
@@ -86,7 +96,7 @@ class Run:
             sandboxes = self._crowd.asked if self._crowd else []
             settle(client, sandboxes)
             prove_ready(client, sandboxes, "probe")
-            observer = Observer(client, self.daemon, self.engine)
+            observer = Observer(client, self.daemon, self._side)
             history.looks.append(self._look(observer, "the look at rest"))
             self.killer.kill()
             self.killer.start()
@@ -99,16 +109,13 @@ class Run:
             history.looks.append(self._look(observer, "the last look"))
         finally:
             client.close()
-        if history.engine_failed:
-            # An engine that is killed while it makes a network forgets that network's bridge.
-            history.looks[-1].links.clear()
         return broken_promises(history)
 
-    def judge(self) -> None:
+    def judge(self, other_faults: str = "") -> None:
         broken = self.broken()
+        faults = f"{self.killer.kills} kills ({self.killer.killed_at_failpoints} at failpoints)"
         self._say(
-            f"{self.name}, seed {self.seed}: {self.killer.kills} kills "
-            f"({self.killer.killed_at_failpoints} at failpoints), "
+            f"{self.name}, seed {self.seed}: {faults}{', ' if other_faults else ''}{other_faults}, "
             f"{self.recorder.history.summary()}: {len(broken)} broken promises"
         )
         if broken:
@@ -144,15 +151,65 @@ class Run:
 @pytest.fixture
 def make_run(
     request: pytest.FixtureRequest, seed: int, contract: Contract, say: Callable[[str], None]
-) -> Iterator[Callable[[PrivateDaemon, PrivateEngine], Run]]:
+) -> Iterator[Callable[[PrivateDaemon, PrivateEngine | FakeEngine], Run]]:
     runs: list[Run] = []
 
-    def make(daemon: PrivateDaemon, engine: PrivateEngine) -> Run:
+    def make(daemon: PrivateDaemon, engine: PrivateEngine | FakeEngine) -> Run:
         runs.append(Run(request.node.name, seed, daemon, engine, contract, say))
         return runs[-1]
 
     yield make
     for run in runs:
         run.daemon.end()
-        run.foreign.remove()
-        remove_left_overs(run.engine)
+        if isinstance(run.engine, PrivateEngine):  # fakes go with their engine
+            run.foreign.remove()
+            remove_left_overs(run.engine)
+
+
+@pytest.fixture
+def make_real_run(
+    make_daemon: Callable[..., PrivateDaemon],
+    test_user: TestUser,
+    make_engine: Callable[..., PrivateEngine],
+    make_run: Callable[..., Run],
+) -> Callable[..., Run]:
+    """make_real_run("28", live_restore=True): with an engine of its own. It may be killed, and one whose
+    client is killed while it makes a network keeps that network's iptables rules for ever."""
+
+    def make(name: str, user: TestUser | None = test_user, **options) -> Run:
+        live_restore = options.pop("live_restore", False)
+        engine = make_engine(name, live_restore=live_restore)
+        options.setdefault("config", CONFIG)
+        return make_run(make_daemon(user=user, engine=engine, **options), engine)
+
+    return make
+
+
+@pytest.fixture
+def fake_engine(bin_dir: Path, folder: Path) -> Iterator[FakeEngine]:
+    engine = FakeEngine(bin_dir.parent / "tests", folder)
+    yield engine
+    engine.end()
+
+
+@pytest.fixture
+def make_fake_run(
+    fake_engine: FakeEngine,
+    run_folder: RunFolder,
+    bin_dir: Path,
+    folder: Path,
+    make_run: Callable[..., Run],
+) -> Iterator[Callable[..., Run]]:
+    """make_fake_run(): on an engine of fakes; `docker_host` is what stands in between."""
+    with contextlib.ExitStack() as stack:
+
+        def make(docker_host: str = fake_engine.docker_host) -> Run:
+            programs = install_daemon(bin_dir.parent / "tests", folder / "bin")
+            place = run_folder.new_folder("d")
+            stack.callback(shutil.rmtree, place)
+            # Guests of fakes see the sockets where the daemon makes them: the path must be short.
+            config = CONFIG.replace("[network]", f'state_root = "{place}/s"\n[network]')
+            daemon = PrivateDaemon(programs, place, docker_host=docker_host, config=config)
+            return make_run(stack.enter_context(daemon), fake_engine)
+
+        yield make

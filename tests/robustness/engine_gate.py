@@ -17,13 +17,15 @@ _CHUNK = 65536
 
 class Manners:
     """How one connection is treated; this one passes everything on. Either method may return other
-    bytes, or None to cut the connection."""
+    bytes. Once `is_over` is true, what they returned is passed on and the connection is cut."""
 
-    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes | None:
+    is_over = False
+
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes:
         """`answer` speaks in the engine's place."""
         return data
 
-    def response(self, data: bytes) -> bytes | None:
+    def response(self, data: bytes) -> bytes:
         return data
 
 
@@ -33,7 +35,7 @@ class Slow(Manners):
     def __init__(self, seconds: float):
         self._seconds = seconds
 
-    def response(self, data: bytes) -> bytes | None:
+    def response(self, data: bytes) -> bytes:
         select.select([], [], [], self._seconds)
         return data
 
@@ -44,10 +46,10 @@ class CutRequest(Manners):
     def __init__(self, after: int):
         self._left = after
 
-    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes | None:
-        if len(data) > self._left:
-            return None
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes:
+        data = data[: self._left]
         self._left -= len(data)
+        self.is_over = self._left == 0
         return data
 
 
@@ -57,11 +59,10 @@ class CutResponse(Manners):
     def __init__(self, after: int):
         self._left = after
 
-    def response(self, data: bytes) -> bytes | None:
-        if self._left <= 0:
-            return None
+    def response(self, data: bytes) -> bytes:
         data = data[: self._left]
         self._left -= len(data)
+        self.is_over = self._left == 0
         return data
 
 
@@ -71,7 +72,7 @@ class Garbled(Manners):
     def __init__(self, rng: random.Random):
         self._noise = rng.randbytes(512)
 
-    def response(self, data: bytes) -> bytes | None:
+    def response(self, data: bytes) -> bytes:
         noise = self._noise * (len(data) // len(self._noise) + 1)
         return noise[: len(data)]
 
@@ -104,7 +105,7 @@ def flaky(rng: random.Random, share: float) -> Callable[[], Manners]:
 class ForgetsNetworks(Manners):
     """Says that a network was removed, and leaves it."""
 
-    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes | None:
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes:
         words = data.split(b" ", 2)
         if words[0] == b"DELETE" and b"/networks/" in words[1]:
             answer(b"HTTP/1.1 204 No Content\r\n\r\n")
@@ -185,10 +186,9 @@ class EngineGate:
                         del sides[source]
                         target.shutdown(socket.SHUT_WR)
                         continue
-                    treated = treat(data)
-                    if treated is None:
+                    target.sendall(treat(data))
+                    if manners.is_over:
                         return
-                    target.sendall(treated)
         except OSError:
             return  # one side has gone: so does the other
         finally:

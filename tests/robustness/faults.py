@@ -47,6 +47,8 @@ class DaemonKiller:
     def __init__(self, daemon: PrivateDaemon, recorder: Recorder, rng: random.Random):
         self._daemon, self._recorder, self._rng = daemon, recorder, rng
         self._failpoints = failpoints()
+        # How much is written down between two kills: one of these.
+        self.pause: tuple[int, ...] = (10, 100, 200)
         self.kills = 0
         self.killed_at_failpoints = 0
         self.logs: list[str] = []
@@ -77,7 +79,7 @@ class DaemonKiller:
 
     def one_kill(self) -> None:
         way = self._rng.random()
-        self._work_a_while(self._rng.choice((10, 100, 200)))
+        self._work_a_while(self._rng.choice(self.pause))
         if way < 0.4:
             self._work_a_while(self._rng.randrange(1, 50))
             self.kill()
@@ -150,9 +152,6 @@ class EngineBreaker:
         self._engine.freeze()
         self._let_the_clients_try()
         self._engine.thaw()
-
-    def one_fault(self) -> None:
-        self._rng.choice((self.kill, self.hang))()
 
     def _let_the_clients_try(self) -> None:
         self._recorder.wait_for_entries(

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 class Answer(enum.Enum):
@@ -91,9 +92,9 @@ class Look:
     ran: dict[str, list[str]] = field(default_factory=dict)
     containers: list[str] = field(default_factory=list)  # sandbox ids on the labels
     networks: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
+    stray_links: list[str] = field(default_factory=list)  # bridges of ours that no network has
     running: set[str] = field(default_factory=set)
-    foreign: dict[str, bytes] = field(default_factory=dict)  # what is not ours, as inspected
+    foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # what is not ours, as inspected
 
 
 @dataclass
@@ -102,7 +103,7 @@ class History:
     streams: list[Stream] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
-    foreign: dict[str, bytes] = field(default_factory=dict)  # before the run
+    foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # before the run
     # What else went wrong: an answer that no promise allows, something that never came.
     complaints: list[str] = field(default_factory=list)
     # The engine was killed, or its answers were not its own: containers may end, operations may fail.

@@ -30,6 +30,7 @@ EXEC_ENDS = {
 }
 _WISH = {"SANDBOX_STOP_REQUESTED": "stop", "SANDBOX_DELETE_REQUESTED": "delete"}
 _CONTAINER_ENDED = ("CONTAINER_EXITED", "CONTAINER_OOM")
+_KILLED = (128 + 15, 128 + 9)  # by SIGTERM, by SIGKILL
 
 
 def is_settled(events: list[Event]) -> bool:
@@ -329,20 +330,28 @@ def _fault_of_end(end: Event, call: Call, was_interrupted: bool, engine_failed: 
         return "" if was_interrupted else f"{how}, but nobody ended it"
     if end.kind == "EXEC_FAILED" and end.error_code in _CONTAINER_ENDED:
         return "" if engine_failed else f"{how}, but nothing ended its container"
+    if engine_failed and _ended_by_a_signal(end):
+        return ""  # an engine that comes back without live-restore ends its containers politely
     expected = ("EXEC_FINISHED", "") if call.exit_code == 0 else ("EXEC_FAILED", "EXEC_RUN_FAILED")
     if (end.kind, end.error_code) != expected or end.exit_code != call.exit_code:
         return f"{how}, but its command ends with {call.exit_code}"
     return ""
 
 
+def _ended_by_a_signal(end: Event) -> bool:
+    """No command of the crowd ends with one of these by itself."""
+    return end.error_code == "EXEC_RUN_FAILED" and end.exit_code in _KILLED
+
+
 def _ended_by_itself(end: Event) -> bool:
-    return end.kind == "EXEC_FINISHED" or end.error_code == "EXEC_RUN_FAILED"
+    is_over = end.kind == "EXEC_FINISHED" or end.error_code == "EXEC_RUN_FAILED"
+    return is_over and not _ended_by_a_signal(end)
 
 
 def _commands_run_once(history: History) -> Iterator[str]:
-    events = _newest_events(history)
-    ends = {e.exec_id: e for some in events.values() for e in some if e.kind in EXEC_ENDS}
     for look in history.looks:
+        events = {sandbox_id: seen.events for sandbox_id, seen in look.sandboxes.items()}
+        ends = {e.exec_id: e for some in events.values() for e in some if e.kind in EXEC_ENDS}
         for sandbox_id, ids in look.ran.items():
             times = Counter(ids)
             of_sandbox = {e.exec_id for e in events.get(sandbox_id, ()) if e.exec_id}
@@ -384,9 +393,8 @@ def _the_engine_has_what_is_claimed(history: History) -> Iterator[str]:
                 yield f"{kind} of {sandbox_id}: {look.name}: the daemon knows no such sandbox"
             for sandbox_id, seen in look.sandboxes.items():
                 yield from _judge_objects(look, kind, sandbox_id, seen.state, times[sandbox_id])
-        claims_nothing = all(seen.state == "DELETED" for seen in look.sandboxes.values())
-        if claims_nothing and look.links:
-            yield f"{look.name}: links are left behind: {look.links}"
+        if look.stray_links:
+            yield f"{look.name}: bridges that no network has: {look.stray_links}"
 
 
 def _judge_objects(look: Look, kind: str, sandbox_id: str, state: str, count: int) -> Iterator[str]:

@@ -6,7 +6,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 from robustness.clients import RAN_FILE, Client
@@ -14,8 +14,8 @@ from robustness.history import Event, ExecSeen, Look, SandboxSeen
 from robustness.promises import is_settled
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
-from support.engine_api import EngineRefused
-from support.sandboxes import LABEL, primary
+from support.engine_api import EngineApi, EngineRefused
+from support.sandboxes import LABEL
 
 _PROBES = 3
 _PATIENCE = 150  # seconds: an operation that met a hanging engine waits before it tries again
@@ -77,10 +77,43 @@ def _has_run(client: Client, exec_id: str) -> bool:
     return status.state == client.contract.exec.ExecState.EXEC_STATE_FINISHED
 
 
-class Observer:
-    """Looks at all of it: `engine` is asked directly, not through what stands in between."""
+class EngineSide(Protocol):
+    """What there is to see of an engine. It is asked directly, not through what stands in between."""
 
-    def __init__(self, client: Client, daemon: PrivateDaemon, engine: PrivateEngine):
+    api: EngineApi
+
+    def links(self) -> list[str]:
+        """Every link of its host."""
+
+    def ran(self, container_id: str) -> list[str]:
+        """The lines of the file that execs write to, of a container that runs or not."""
+
+
+class RealSide:
+    def __init__(self, engine: PrivateEngine):
+        self.api, self._world = engine.api, engine.world
+
+    def links(self) -> list[str]:
+        lines = self._world.run("ip", "-o", "link").stdout.splitlines()
+        return [line.split(":")[1].strip() for line in lines]
+
+    def ran(self, container_id: str) -> list[str]:
+        path = f"/containers/{container_id}/archive"
+        try:
+            tar = self.api.call("GET", path, query={"path": RAN_FILE}).body
+        except EngineRefused as refused:
+            if refused.answer.status == 404:
+                return []
+            raise
+        with tarfile.open(fileobj=io.BytesIO(tar)) as tree:
+            member = tree.extractfile(tree.getmembers()[0])
+            return member.read().decode().split() if member else []
+
+
+class Observer:
+    """Looks at all of it, from both sides."""
+
+    def __init__(self, client: Client, daemon: PrivateDaemon, engine: EngineSide):
         self._client, self._daemon, self._engine = client, daemon, engine
         self._instance = client.reconnect()
 
@@ -101,14 +134,17 @@ class Observer:
             if item["State"] == "running":
                 look.running.add(sandbox_id)
             if sandbox_id in look.sandboxes and look.sandboxes[sandbox_id].state != "FAILED":
-                look.ran[sandbox_id] = self._ran(sandbox_id)
+                look.ran[sandbox_id] = self._engine.ran(item["Id"])
         look.networks = [
             item["Labels"][f"{LABEL}.sandbox-id"] for item in self._ours("/networks")
         ]
-        for line in self._engine.world.run("ip", "-o", "link").stdout.splitlines():
-            link = line.split(":")[1].strip()
-            if link.startswith("agbx"):
-                look.links.append(link)
+        bridges = {
+            (item["Options"] or {}).get("com.docker.network.bridge.name")
+            for item in self._engine.api.call("GET", "/networks").json()
+        }
+        look.stray_links = [
+            link for link in self._engine.links() if link.startswith("agbx") and link not in bridges
+        ]
         return look
 
     def _sandboxes(self) -> Iterator[Any]:
@@ -161,19 +197,6 @@ class Observer:
         }
         return self._engine.api.call("GET", path, query=query).json()
 
-    def _ran(self, sandbox_id: str) -> list[str]:
-        """The lines of the file that its execs write to, of a container that runs or not."""
-        path = f"/containers/{primary(sandbox_id)}/archive"
-        try:
-            tar = self._engine.api.call("GET", path, query={"path": RAN_FILE}).body
-        except EngineRefused as refused:
-            if refused.answer.status == 404:
-                return []
-            raise
-        with tarfile.open(fileobj=io.BytesIO(tar)) as tree:
-            member = tree.extractfile(tree.getmembers()[0])
-            return member.read().decode().split() if member else []
-
 
 class Foreign:
     """Things in the engine that are not the daemon's, whatever their names and labels look like."""
@@ -181,8 +204,8 @@ class Foreign:
     _OTHER = {f"{LABEL}.instance": "00000000-0000-4000-8000-000000000000",
               f"{LABEL}.sandbox-id": "foreign", f"{LABEL}.component": "primary"}
 
-    def __init__(self, engine: PrivateEngine, image: str):
-        self._api = engine.api
+    def __init__(self, api: EngineApi, image: str):
+        self._api = api
         self._containers = ["agbox-primary-foreign", "agbox-primary-unlabelled"]
         self._networks = ["agbox-net-foreign"]
         for name, labels in zip(self._containers, (self._OTHER, {}), strict=True):
@@ -191,22 +214,25 @@ class Foreign:
         body = {"Name": self._networks[0], "Labels": self._OTHER}
         self._api.call("POST", "/networks/create", json_body=body)
 
-    def inspect(self) -> dict[str, bytes]:
+    # Of what an engine says about them: with a restart it says some of the rest in other words.
+    _KEPT = ("Id", "Name", "Created", "Labels", "Containers", "State")
+
+    def inspect(self) -> dict[str, dict[str, Any]]:
         found = {}
         for kind, names in (("containers", self._containers), ("networks", self._networks)):
             for name in names:
                 path = f"/{kind}/{name}" + ("/json" if kind == "containers" else "")
                 try:
-                    found[f"{kind} {name}"] = self._api.call("GET", path).body
+                    seen = self._api.call("GET", path).json()
+                    found[f"{kind} {name}"] = {key: seen.get(key) for key in self._KEPT}
                 except EngineRefused as refused:
                     if refused.answer.status != 404:
                         raise
         return found
 
     def remove(self) -> None:
-        for name in self._containers:
-            self._api.call("DELETE", f"/containers/{name}", query={"force": "true"})
-        for name in self._networks:
-            self._api.call("DELETE", f"/networks/{name}")
+        """What is still there: the judge has seen what is not."""
+        for kind, name in (thing.split() for thing in self.inspect()):
+            self._api.call("DELETE", f"/{kind}/{name}", query={"force": "true"})
 
 

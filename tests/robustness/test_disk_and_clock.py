@@ -11,7 +11,8 @@ ROUNDS = 6
 _YEAR = 365 * 86400.0
 
 
-def test_a_full_disk(make_daemon, test_user, engine, make_run, folder):
+def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run, folder):
+    engine = make_engine(engine_name)
     daemon = make_daemon(user=test_user, engine=engine)
     # Only the store is on the small disk: a private engine does not see what is mounted later.
     elsewhere = test_user.own(folder / "elsewhere")
@@ -42,11 +43,10 @@ def test_a_full_disk(make_daemon, test_user, engine, make_run, folder):
         disk.end()
 
 
-def test_a_clock_that_jumps(make_daemon, engine, make_run, folder, bin_dir):
+def test_a_clock_that_jumps(make_real_run, engine_name, folder, bin_dir):
     clock = JumpingClock(folder / "shift", bin_dir.parent / "tests" / "libclock_shift.so")
     try:
-        daemon = make_daemon(engine=engine, config=CONFIG, environment=clock.environment)
-        run = make_run(daemon, engine)
+        run = make_real_run(engine_name, user=None, environment=clock.environment)
         rng = run.rng("rounds")
         with run.crowd():
             for _ in range(ROUNDS):

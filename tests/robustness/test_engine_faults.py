@@ -7,42 +7,29 @@ from robustness.engine_gate import EngineGate, faithful, flaky
 from robustness.faults import EngineBreaker
 from support.sandboxes import CONFIG
 
-EVERYDAY_FAULTS = 6
-LONG_KILLS = 100
+EVERYDAY_KILLS = 4  # of the daemon
+LONG_KILLS = 25  # of each engine, with live-restore and without: a hundred in all
 FLAKY_SHARE = 0.2  # of the connections
-
-
-@pytest.fixture
-def own_run(make_daemon, test_user, make_engine, make_run):
-    """own_run("28", live_restore=True): with an engine that may be killed."""
-
-    def make(name, live_restore):
-        engine = make_engine(name, live_restore=live_restore)
-        daemon = make_daemon(user=test_user, engine=engine, config=CONFIG)
-        return make_run(daemon, engine)
-
-    return make
 
 
 @pytest.mark.engines("28")
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "no-live-restore"])
-def test_an_engine_that_crashes_and_hangs(own_run, engine_name, live_restore):
-    run = own_run(engine_name, live_restore)
+def test_an_engine_that_crashes_and_hangs(make_real_run, engine_name, live_restore):
+    run = make_real_run(engine_name, live_restore=live_restore)
     breaker = EngineBreaker(run.engine, run.recorder, run.rng("engine"))
     rng = run.rng("rounds")
     with run.crowd():
-        for _ in range(EVERYDAY_FAULTS):
+        for fault in (breaker.kill, breaker.hang, run.killer.one_kill, breaker.kill):
             run.work(rng.randrange(20, 120))
-            breaker.one_fault()
-            if rng.random() < 0.4:
-                run.killer.one_kill()
-    run.judge()
+            fault()
+    run.judge(f"{breaker.kills} kills of the engine")
 
 
 @pytest.mark.long
+@pytest.mark.engines("20.10", "28")
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "no-live-restore"])
-def test_a_hundred_crashes_of_the_engine(own_run, engine_name, live_restore):
-    run = own_run(engine_name, live_restore)
+def test_a_hundred_crashes_of_the_engine(make_real_run, engine_name, live_restore):
+    run = make_real_run(engine_name, live_restore=live_restore)
     breaker = EngineBreaker(run.engine, run.recorder, run.rng("engine"))
     rng = run.rng("rounds")
     with run.crowd():
@@ -53,11 +40,14 @@ def test_a_hundred_crashes_of_the_engine(own_run, engine_name, live_restore):
                 breaker.hang()
             if rng.random() < 0.2:
                 run.killer.one_kill()
-    run.judge()
+    run.judge(f"{breaker.kills} kills of the engine")
 
 
 @pytest.mark.engines("28")
-def test_a_flaky_socket_of_the_engine(make_daemon, test_user, engine, make_run, folder):
+def test_a_flaky_socket_of_the_engine(
+    make_daemon, test_user, make_engine, engine_name, make_run, folder
+):
+    engine = make_engine(engine_name)
     gate = EngineGate(folder / "gate", engine.socket)
     try:
         daemon = make_daemon(
@@ -68,7 +58,7 @@ def test_a_flaky_socket_of_the_engine(make_daemon, test_user, engine, make_run, 
         gate.manners = flaky(run.rng("gate"), FLAKY_SHARE)
         rng = run.rng("rounds")
         with run.crowd():
-            for _ in range(EVERYDAY_FAULTS):
+            for _ in range(EVERYDAY_KILLS):
                 run.work(rng.randrange(50, 200))
                 run.killer.one_kill()
         gate.manners = faithful

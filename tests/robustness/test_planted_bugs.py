@@ -5,16 +5,13 @@ judgement does not name it."""
 import shutil
 
 import pytest
-from robustness.clients import RAN_FILE
 from robustness.engine_gate import EngineGate, ForgetsNetworks
-from support.sandboxes import CONFIG, inside
-
-pytestmark = pytest.mark.engines("28")
+from support.sandboxes import primary
 
 
 @pytest.fixture
-def run(make_daemon, test_user, engine, make_run):
-    return make_run(make_daemon(user=test_user, engine=engine, config=CONFIG), engine)
+def run(make_fake_run):
+    return make_fake_run()
 
 
 def named(broken, *any_of):
@@ -43,7 +40,6 @@ def test_an_event_that_is_shown_before_its_commit(run, folder):
             old.unlink()
         for file in kept.iterdir():
             shutil.copy(file, store.parent / file.name)
-            shutil.chown(store.parent / file.name, run.daemon.user.uid, run.daemon.user.gid)
         run.killer.start()
         run.work(50)
     run.recorder.history.engine_failed = True  # so it looks: its containers are not what they were
@@ -52,13 +48,10 @@ def test_an_event_that_is_shown_before_its_commit(run, folder):
     named(broken, "is not there in the last look", "was another one", "lost in the last look")
 
 
-def test_a_delete_that_forgets_the_network(make_daemon, test_user, engine, make_run, folder):
-    gate = EngineGate(folder / "gate", engine.socket, ForgetsNetworks)
+def test_a_delete_that_forgets_the_network(make_fake_run, fake_engine, folder):
+    gate = EngineGate(folder / "gate", fake_engine.socket, ForgetsNetworks)
     try:
-        daemon = make_daemon(
-            user=test_user, engine=engine, docker_host=gate.docker_host, config=CONFIG
-        )
-        run = make_run(daemon, engine)
+        run = make_fake_run(gate.docker_host)
         with run.crowd():
             run.work(100)
         named(run.broken(), "the engine has 1 networks of it")
@@ -80,7 +73,6 @@ def test_a_replay_that_skips_one_event(run):
 
 
 def test_a_command_that_runs_twice(run):
-    history = run.recorder.history
     with run.crowd():
         run.work(200)
     look = run.look()
@@ -89,16 +81,13 @@ def test_a_command_that_runs_twice(run):
         for exec_id, seen in look.execs.items()
         if look.sandboxes[seen.sandbox_id].state == "READY" and seen.error_code == ""
     )
-    inside(run.engine, sandbox_id, "sh", "-c", f"echo {exec_id} >>{RAN_FILE}")
-    assert history.looks == []
+    container = run.engine.api.call("GET", f"/containers/{primary(sandbox_id)}/json").json()
+    run.engine.run_again(container["Id"], exec_id)
     named(run.broken(), f"exec {exec_id} of {sandbox_id}: its command ran 2 times")
 
 
 def test_a_clean_up_that_takes_what_is_not_ours(run):
     with run.crowd():
         run.work(20)
-    run.engine.docker("rename", "agbox-primary-foreign", "taken")
-    try:
-        named(run.broken(), "which is not ours")
-    finally:
-        run.engine.docker("rename", "taken", "agbox-primary-foreign")
+    run.engine.api.call("DELETE", "/containers/agbox-primary-foreign")
+    named(run.broken(), "which is not ours")

@@ -156,7 +156,9 @@ void LivingGuests::on_exec_message(Guest& self, const guest::v1::ToGuest& messag
     GivenExec exec{
         .order = message.start_exec(), .out = take_descriptor(), .err = take_descriptor()};
     const std::string exec_id = exec.order.exec_id();
-    if (self.execs.try_emplace(exec_id, std::move(exec)).second) begun_.push_back(exec_id);
+    if (!self.execs.try_emplace(exec_id, std::move(exec)).second) return;
+    begun_.push_back(exec_id);
+    if (on_begun) on_begun(self.container_name, exec_id);
   } else if (message.has_cancel_exec()) {
     const std::string& exec_id = message.cancel_exec().exec_id();
     const auto exec = self.execs.find(exec_id);

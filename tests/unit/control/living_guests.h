@@ -44,6 +44,8 @@ class LivingGuests {
   LivingGuests(const LivingGuests&) = delete;
 
   GuestScript script;
+  // Called when a guest has begun an exec: for those who do not wait for it on the same thread.
+  std::function<void(const std::string& container, const std::string& exec_id)> on_begun{};
 
   // Guests that are connected and welcomed, by container name.
   bool is_connected(const std::string& container) const;

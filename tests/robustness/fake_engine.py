@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine of fakes in a process of its own, and the programs of the daemon that goes with it. Both
+are made beside the other test programs, in build/*/tests."""
+
+import shutil
+from pathlib import Path
+
+from support.engine_api import EngineApi
+from support.process import LoggedProcess, base_environment
+
+IMAGE = "robust:1"
+
+
+class FakeEngine:
+    """Runs until end(). Its containers are fakes with guests that do as agbox-guest does."""
+
+    network_namespace = None
+
+    def __init__(self, programs: Path, folder: Path):
+        program = programs / "fake_engine"
+        if not program.exists():
+            raise RuntimeError(f"{program} is not there; build the target fake_engine")
+        self._ran = folder / "ran"
+        self._ran.mkdir()
+        self._process = LoggedProcess(
+            "fake engine",
+            [str(program), str(self._ran), IMAGE],
+            {**base_environment(), "TMPDIR": str(folder)},
+        )
+        line = self._process.wait_for_line(lambda text: text.startswith("/"), "its socket", 30)
+        self.socket = Path(line)
+        self.docker_host = f"unix://{line}"
+        self.api = EngineApi(self.socket)
+
+    def links(self) -> list[str]:
+        return []
+
+    def ran(self, container_id: str) -> list[str]:
+        file = self._ran / container_id
+        return file.read_text(encoding="utf-8").split() if file.exists() else []
+
+    def run_again(self, container_id: str, exec_id: str) -> None:
+        """As if a command had run twice."""
+        with open(self._ran / container_id, "a", encoding="utf-8") as file:
+            file.write(f"{exec_id}\n")
+
+    def end(self) -> None:
+        code = self._process.stop()
+        if code != 0:
+            raise RuntimeError(f"the fake engine ended with {code}:\n{self._process.tail()}")
+
+
+def install_daemon(programs: Path, folder: Path) -> Path:
+    """The folder of an agboxd for fakes, with something in the guest's place, which nobody runs."""
+    folder.mkdir()
+    shutil.copy(programs / "fake_engine_daemon", folder / "agboxd")
+    guest = folder / "agbox-guest"
+    guest.write_text("a guest program")
+    guest.chmod(0o755)
+    return folder

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// agboxd for an engine of fakes: the same store, control plane and server, put together as
+// src/daemon does it, without what only a real engine has. It never ends by itself: the robustness
+// tests kill it.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/control_loop.h"
+#include "control/control_plane.h"
+#include "daemon/configuration.h"
+#include "daemon/control_options.h"
+#include "daemon/host_lock.h"
+#include "daemon/runtime_folder.h"
+#include "paths/fixed_paths.h"
+#include "rpc/server.h"
+#include "rpc/unix_listener.h"
+#include "store/store.h"
+
+namespace agbox {
+namespace {
+
+Result<> serve() {
+  const Environment environment = current_environment();
+  AGBOX_TRY(paths, resolve_fixed_paths(current_platform(), environment));
+  AGBOX_TRY(configuration, load_configuration(paths));
+  set_log_level(configuration.log_level);
+  const Logger log = Logger().with({"daemon", "agboxd"});
+  const SystemClock clock;
+  ControlLoop loop;
+
+  AGBOX_TRY(folder, RuntimeFolder::open(paths.runtime_folder, log));
+  AGBOX_TRY(lock, HostLock::acquire(folder, paths.lock.filename().c_str()));
+  auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
+  AGBOX_TRY(store, Store::open(
+                       {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
+  AGBOX_TRY(options, control_options(configuration, environment));
+  // Guests of fakes come back often: daemons are killed faster than people would start them.
+  options.guest_limits.penalty = std::chrono::milliseconds(10);
+  AGBOX_TRY(plane, ControlPlane::start(loop, *store, clock, std::move(options), log));
+  AGBOX_TRY(listener, UnixListener::open(loop, folder.fd(), paths.socket, log));
+  AGBOX_TRY(server, RpcServer::start(loop, *plane,
+                                     {.version = "0", .instance_id = store->instance_id()}, log));
+  listener->accept([&server](UniqueFd connection) { server->serve(std::move(connection)); });
+  log.info("listening", {{"socket_path", paths.socket.string()}});
+  loop.run();
+  return {};
+}
+
+}  // namespace
+}  // namespace agbox
+
+int main() {
+  ::umask(077);
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto served = agbox::serve();
+  std::fprintf(stderr, "%s\n", served ? "nothing is left to do" : served.error().message().c_str());
+  return EXIT_FAILURE;
+}
