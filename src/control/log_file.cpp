@@ -22,6 +22,15 @@ std::string errno_text() {
   return std::generic_category().message(errno);
 }
 
+// The file may be as it should: it is the process, or the host, that has no descriptor left.
+std::unexpected<Error> not_opened(const std::filesystem::path& path, const std::string& how) {
+  if (errno != EMFILE && errno != ENFILE) return lost(path, how);
+  return fail(Reason::ResourceExhausted,
+              "read " + path.string() + ": " + errno_text() +
+                  "; raise the limit of open files (LimitNOFILE of the service, fs.file-max of the "
+                  "host), or read fewer outputs at a time");
+}
+
 int open_below(int root, const std::filesystem::path& relative) {
   open_how how{};
   // O_NONBLOCK: neither a FIFO in its place nor a lease on it must hold us.
@@ -42,7 +51,7 @@ Result<LogFile> LogFile::open(const std::filesystem::path& root,
     return lost(path, "it does not lie below " + root.string());
   }
   const UniqueFd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return lost(path, root.string() + ": " + errno_text());
+  if (!folder) return not_opened(path, root.string() + ": " + errno_text());
   LogFile file(UniqueFd(open_below(folder.get(), relative)), path);
   // Its owner may take a lease on it, and inside the sandbox that is who runs the commands. The
   // kernel takes it away 45 seconds after somebody wants to open the file.
@@ -53,8 +62,9 @@ Result<LogFile> LogFile::open(const std::filesystem::path& root,
                     "that process, or try again in a minute");
   }
   if (!file.fd_) {
-    return lost(path, errno == ELOOP ? "there is a symbolic link on the way, which is not followed"
-                                     : errno_text());
+    return not_opened(path, errno == ELOOP
+                                ? "there is a symbolic link on the way, which is not followed"
+                                : errno_text());
   }
   AGBOX_TRY(ignored, file.size());
   return file;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "control/log_file.h"
 #include "unit/file_lease.h"
 #include "unit/temp_folder.h"
 
@@ -410,6 +412,29 @@ TEST_F(UnsafeLog, OneUnderALeaseIsBusyUntilItIsLetGo) {
     EXPECT_EQ(refused->error().reason(), Reason::ExecOutputBusy);
     EXPECT_THAT(refused->error().message(),
                 HasSubstr("exec-1.stdout.log: a process holds a lease"));
+  }
+  EXPECT_EQ(reader()->text(), "text");
+}
+
+// The log is as it should be; it is the process that is full.
+TEST_F(UnsafeLog, OneThatNoDescriptorIsLeftForIsNotLost) {
+  append("text");
+  // Once while there are some: the sanitizer needs two itself where it sees a type for the first
+  // time.
+  ASSERT_FALSE(LogFile::open(root_.path(), root_.path() / "nothing").has_value());
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto next = static_cast<rlim_t>(UniqueFd(::open("/", O_PATH | O_CLOEXEC)).get());
+  for (const rlim_t most : {next, next + 1}) {  // none for the root, none for the file
+    SCOPED_TRACE(most - next);
+    const rlimit tight{.rlim_cur = most, .rlim_max = limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+    const auto refused = LogFile::open(root_.path(), path());
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+    EXPECT_THAT(refused.error().message(),
+                AllOf(HasSubstr("exec-1.stdout.log: Too many open files"), HasSubstr("raise")));
   }
   EXPECT_EQ(reader()->text(), "text");
 }
