@@ -355,8 +355,10 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
   cleans_up_ = kind == OperationKind::Create && !has_cleaned_up;
   decide_and_record(
       command::Refuse{{.code = failure_code(life_.state), .message = error.message()}},
-      {.execs = {}, .mutations = stored(facts_)});
+      {.execs = execs_.end_unsent(cancelled_outcome()), .mutations = stored(facts_)});
   work();
+  // Whatever became of its container under the operation, execs may have gone with it.
+  look_unless_connected();
 }
 
 void SandboxActor::retry_later() {

@@ -334,4 +334,8 @@ SandboxExecs::Part SandboxExecs::end_for_restart(const ExecOutcome& outcome) {
   return end_those(outcome, [](const RunningExec& exec) { return exec.may_run; });
 }
 
+SandboxExecs::Part SandboxExecs::end_unsent(const ExecOutcome& outcome) {
+  return end_those(outcome, [](const RunningExec& exec) { return !exec.may_run; });
+}
+
 }  // namespace agbox

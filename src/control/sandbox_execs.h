@@ -91,6 +91,8 @@ class SandboxExecs {
   // The same where the container is started again: those that no guest was given, and those that
   // come from here on, wait for it.
   Part end_for_restart(const ExecOutcome& outcome);
+  // A stop or a delete has failed: those that no guest was given are given to none any more.
+  Part end_unsent(const ExecOutcome& outcome);
   // The container runs again.
   void take_again() {
     no_more_.reset();

@@ -408,6 +408,18 @@ TEST_F(ContainerRestartTest, ADeleteWhileItIsDownIsADelete) {
   expect_nothing_left();
 }
 
+TEST_F(ContainerRestartTest, WhatWaitedForItIsCancelledAlsoWhereTheDeleteFails) {
+  crash();
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  docker().reply("DELETE /containers/*", 500, R"({"message":"device is busy"})");
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_CANCELLED);
+  EXPECT_EQ(times_begun("early-1"), 0);
+  EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED early-1", "SANDBOX_DELETE_REQUESTED",
+                                         "EXEC_CANCELLED early-1", "SANDBOX_FAILED"));
+}
+
 TEST_F(ContainerRestartTest, ADaemonThatEndsAnywhereInARestartIsFollowedByOneThatDoesIt) {
   for (const std::string& point :
        {"look.turn.before",        "look.turn.after",        "look.inspect.before",

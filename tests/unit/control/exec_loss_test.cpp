@@ -182,6 +182,38 @@ TEST_F(ExecLossTest, AfterADeleteThatFailedItsExecsGoOnAndEndHonestly) {
   EXPECT_EQ(handle(kBox).error_code(), "SANDBOX_DELETE_FAILED");
 }
 
+// Whether its execs run is all that is asked then.
+TEST_F(ExecLossTest, AfterADeleteThatFailedALookStopsNothing) {
+  begin_exec("real-1");
+  guests_.freeze(container());
+  guests_.cut(container());
+  run_until([&] { return !guests_.is_connected(container()); });
+  docker().forget_calls();
+  docker().reply("DELETE /containers/*", 500, R"({"message":"device busy"})");
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  run_until([&] { return docker().calls("GET /containers/*/json") > 0; });
+  run_until_idle();
+  settle();
+  EXPECT_TRUE(primary(kBox).is_running());
+  EXPECT_EQ(exec("real-1").state(), v1::EXEC_STATE_RUNNING);
+  guests_.thaw(container());
+  end_exec("real-1", 4);
+  wait_for_end("real-1");
+  EXPECT_EQ(exec("real-1").exit_code(), 4);
+}
+
+TEST_F(ExecLossTest, ADeleteThatFailedAfterTheContainerWentEndsItsExecs) {
+  begin_exec("lost-1");
+  docker().reply("DELETE /networks/*", 500, R"({"message":"network is in use"})");
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  wait_for_end("lost-1");
+  EXPECT_EQ(exec("lost-1").error_code(), "CONTAINER_EXITED");
+  EXPECT_THAT(exec("lost-1").error(), HasSubstr("it was removed"));
+  EXPECT_THAT(active(), IsEmpty());
+}
+
 // --- the judgements alone ---
 
 using How = guestlink::ExecEnd::How;
