@@ -94,6 +94,7 @@ void SandboxActor::record(const std::vector<LifecycleEvent>& events, Beside besi
   if (!events.empty()) {  // no series of crashes outlives a stop or a resume
     forget_restart();
     crash_window_.reset();
+    untold_failure_.reset();  // told now, or overtaken by a delete
   }
   const OperationUnderWay operation{.operation = stored_operation(life_.state, cleans_up_),
                                     .reason = life_.reason,
@@ -316,12 +317,7 @@ void SandboxActor::succeeded(OperationKind kind) {
       facts.emplace_back(change::SetOperation{id(), {}});
       return record({}, {.execs = {}, .mutations = std::move(facts)}, Urgency::GoesOn, {});
     case OperationKind::Halt:
-      must_halt_ = false;
-      return record({},
-                    {.execs = execs_.end_all(outcome_of(ContainerLoss{
-                         .how = "it was stopped, because the sandbox's record cannot be read"})),
-                     .mutations = {}},
-                    Urgency::GoesOn, {});
+      return halted();
     case OperationKind::Restart:
       return restarted();
     case OperationKind::Look:

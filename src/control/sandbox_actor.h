@@ -136,6 +136,7 @@ class SandboxActor {
 
   // --- what the engine shows, in sandbox_recovery.cpp ---
   void go_on();  // with the operation that an earlier run of the daemon left
+  void halted();
   Result<> adopt_guest();
   SandboxStored stored_now() const { return {life_.state, cleans_up_, attempts_}; }
   RestartPlan plan_for(const SandboxLook& look) const;
@@ -164,7 +165,8 @@ class SandboxActor {
   bool has_guest_folder_ = true;
   bool must_adopt_ = false;  // at the next look: the host could not until now
   bool is_unreadable_ = false;
-  bool must_halt_ = false;  // unreadable, and its container may run
+  bool must_halt_ = false;                 // unreadable, and its container may run
+  std::optional<Failure> untold_failure_;  // of one that must halt first
   CrashWindow crash_window_;
   std::uint32_t attempts_ = 0;
   unsigned lost_starts_ = 0;  // of the create or resume under way, by this daemon

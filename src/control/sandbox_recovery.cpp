@@ -70,12 +70,22 @@ void SandboxActor::recover_unreadable(const std::string& why) {
       decide_and_record(command::Refuse{failure});
       break;
     case Lifecycle::Resuming:
-    case Lifecycle::Stopping:
       decide_and_record(command::Refuse{failure});
       break;
-    case Lifecycle::Ready:
     case Lifecycle::Stopped:
       decide_and_record(command::LosePrimary{failure});
+      break;
+    case Lifecycle::Ready:
+    case Lifecycle::Stopping:
+      if (execs_.has_any()) {
+        // Decided, and told once its container is stopped: its execs end before it does.
+        life_ = apply(std::move(life_), event::Failed{failure});
+        untold_failure_ = failure;
+      } else if (life_.state == Lifecycle::Ready) {
+        decide_and_record(command::LosePrimary{failure});
+      } else {
+        decide_and_record(command::Refuse{failure});
+      }
       break;
     case Lifecycle::Failed:  // perhaps by an earlier run, which was ended before it could do more
     case Lifecycle::Deleting:
@@ -85,6 +95,17 @@ void SandboxActor::recover_unreadable(const std::string& why) {
   must_halt_ = life_.state == Lifecycle::Failed && !cleans_up_;
   set_deadline();
   work();  // stopping and removing need nothing of what cannot be read
+}
+
+void SandboxActor::halted() {
+  must_halt_ = false;
+  std::vector<LifecycleEvent> events;
+  if (untold_failure_) events.emplace_back(event::Failed{*untold_failure_});
+  record(events,
+         {.execs = execs_.end_all(outcome_of(
+              ContainerLoss{.how = "it was stopped, because the sandbox's record cannot be read"})),
+          .mutations = {}},
+         Urgency::GoesOn, {});
 }
 
 SandboxClaim SandboxActor::claim() const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sandbox whose record is damaged says so, can be deleted, and harms no other.
+#include "base/failpoint.h"
 #include "guestlink/link_folder.h"
 #include "store/sqlite.h"
 #include "unit/control/exec_fixture.h"
@@ -76,8 +77,51 @@ TEST_F(BadRecordsTest, NothingRunsOnInOneThatCannotBeRead) {
   EXPECT_EQ(exec("cut-off").error_code(), "CONTAINER_EXITED");
   EXPECT_FALSE(primary(kBad).is_running());
   EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_FAILED);
+  EXPECT_THAT(exec_events(kBad),
+              ElementsAre("EXEC_STARTED cut-off", "EXEC_FAILED cut-off", "SANDBOX_FAILED"));
   EXPECT_TRUE(primary(kBox).is_running());
   expect_the_other_serves();
+}
+
+// Whether its execs still run is for the engine to say, and until then nothing new is begun.
+TEST_F(BadRecordsTest, OneWithExecsFailsOnceItsEngineIsThere) {
+  begin_exec("cut-off", {}, kBad);
+  docker().stop_listening();
+  damage("UPDATE sandbox_origin SET spec = x'ff' WHERE sandbox = {}");
+  settle();
+  EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
+  EXPECT_EQ(exec("cut-off").state(), v1::EXEC_STATE_RUNNING);
+  EXPECT_EQ(create_exec(request("late-1", {}, kBad)).error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(ask_stop(kBad).error().reason(), Reason::SandboxInvalidState);
+  docker().listen();
+  expect_failed("RECORD_UNREADABLE", "spec is not a CreateSpec");
+  EXPECT_THAT(exec_events(kBad),
+              ElementsAre("EXEC_STARTED cut-off", "EXEC_FAILED cut-off", "SANDBOX_FAILED"));
+}
+
+TEST_F(BadRecordsTest, ADeleteNeedNotWaitForTheFailure) {
+  begin_exec("cut-off", {}, kBad);
+  docker().stop_listening();
+  damage("UPDATE sandbox_origin SET spec = x'ff' WHERE sandbox = {}");
+  ASSERT_TRUE(remove(kBad).has_value());
+  docker().listen();
+  wait_for_state(kBad, v1::SANDBOX_STATE_DELETED);
+  EXPECT_THAT(exec_events(kBad), ElementsAre("EXEC_STARTED cut-off", "SANDBOX_DELETE_REQUESTED",
+                                             "EXEC_CANCELLED cut-off", "SANDBOX_DELETED"));
+}
+
+TEST_F(BadRecordsTest, ADaemonThatEndsBeforeTheFailureIsToldIsFollowedByOneThatTellsIt) {
+  begin_exec("cut-off", {}, kBad);
+  ASSERT_TRUE(failpoint::arm("halt.stop.after=hold"));
+  damage("UPDATE container SET record = x'ff' WHERE sandbox = {}");
+  wait_held_at("halt.stop.after");
+  EXPECT_EQ(exec("cut-off").state(), v1::EXEC_STATE_RUNNING);
+  stop();
+  disarm();
+  start();
+  expect_failed("RECORD_UNREADABLE", "not a Container");
+  EXPECT_THAT(exec_events(kBad),
+              ElementsAre("EXEC_STARTED cut-off", "EXEC_FAILED cut-off", "SANDBOX_FAILED"));
 }
 
 TEST_F(BadRecordsTest, ATimeOfQuietThatCannotBeReadHarmsNothing) {
