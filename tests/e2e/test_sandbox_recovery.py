@@ -59,6 +59,14 @@ def container_of(engine, sandbox_id):
     return seen["Id"], seen["State"]["StartedAt"]
 
 
+def killed_at(daemon, failpoint):
+    """The next run of the daemon comes as far as there."""
+    daemon.environment["AGBOX_FAILPOINTS"] = f"{failpoint}=kill"
+    daemon.launch()
+    assert daemon.wait() == -signal.SIGKILL
+    return daemon
+
+
 def works(sandboxes, sandbox_id, exec_id):
     execs = Execs(sandboxes, sandbox_id)
     execs.create("true", exec_id=exec_id)
@@ -182,10 +190,7 @@ def test_a_restart_goes_on_after_a_crash_anywhere(armed, engine, contract, image
     daemon.stop()
     # So that the new daemon, too, finds it dead.
     engine.docker("kill", primary("crash-1"))
-    daemon.environment["AGBOX_FAILPOINTS"] = f"{failpoint}=kill"
-    daemon.launch()
-    assert daemon.wait() == -signal.SIGKILL
-    with connected(restarted(daemon), contract) as sandboxes:
+    with connected(restarted(killed_at(daemon, failpoint)), contract) as sandboxes:
         assert works(sandboxes, "crash-1", "next-1")
         assert Execs(sandboxes, "crash-1").get("lost-1").state == EXEC_FAILED
         assert sandboxes.get("crash-1").state == READY
@@ -435,10 +440,7 @@ def test_a_sweep_goes_on_after_a_crash_anywhere(armed, engine, contract, image, 
     body = {"Image": image, "Cmd": ["true"], "Labels": labels}
     engine.api.call("POST", "/containers/create", query={"name": "orphan"}, json_body=body)
     engine.api.call("POST", "/networks/create", json_body={"Name": "orphan", "Labels": labels})
-    daemon.environment["AGBOX_FAILPOINTS"] = f"{failpoint}=kill"
-    daemon.launch()
-    assert daemon.wait() == -signal.SIGKILL
-    with connected(restarted(daemon), contract) as sandboxes:
+    with connected(restarted(killed_at(daemon, failpoint)), contract) as sandboxes:
         daemon.wait_for_message("orphans were looked for")
         assert works(sandboxes, "claimed-1", "after-1")
         sandboxes.stop_wait("claimed-1")

@@ -34,6 +34,22 @@ class Commands : public testing::Test {
     return code;
   }
 
+  // The sandbox box-1 after four events, and the fifth.
+  static v1::SandboxHandle box_in(v1::SandboxState state) {
+    v1::SandboxHandle sandbox;
+    sandbox.set_sandbox_id("box-1");
+    sandbox.set_state(state);
+    sandbox.set_last_event_sequence(4);
+    return sandbox;
+  }
+  static v1::SandboxEvent moved(v1::EventType type, v1::SandboxState state) {
+    v1::SandboxEvent event;
+    event.set_sequence(5);
+    event.set_event_type(type);
+    event.set_sandbox_state(state);
+    return event;
+  }
+
   test::ShortFolder folder_;
   std::string out_;
   std::string error_;

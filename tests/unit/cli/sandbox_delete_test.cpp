@@ -15,27 +15,11 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
-v1::SandboxHandle handle(const std::string& id, v1::SandboxState state) {
-  v1::SandboxHandle sandbox;
-  sandbox.set_sandbox_id(id);
-  sandbox.set_state(state);
-  sandbox.set_last_event_sequence(4);
-  return sandbox;
-}
-
-v1::SandboxEvent event(v1::EventType type, v1::SandboxState state) {
-  v1::SandboxEvent out;
-  out.set_sequence(5);
-  out.set_event_type(type);
-  out.set_sandbox_state(state);
-  return out;
-}
-
 class SandboxDelete : public Commands {
  protected:
   static void prepare(test::ScriptedDaemon& daemon) {
-    daemon.sandbox = handle("box-1", v1::SANDBOX_STATE_DELETING);
-    daemon.events = {event(v1::SANDBOX_DELETED, v1::SANDBOX_STATE_DELETED)};
+    daemon.sandbox = box_in(v1::SANDBOX_STATE_DELETING);
+    daemon.events = {moved(v1::SANDBOX_DELETED, v1::SANDBOX_STATE_DELETED)};
     daemon.keep_streams_open = true;
   }
 };
@@ -53,7 +37,7 @@ TEST_F(SandboxDelete, WaitsUntilItIsGone) {
 
 TEST_F(SandboxDelete, ADeleteThatEndsFailedDoesNotWaitForEver) {
   test::ScriptedDaemon daemon(socket(), prepare);
-  auto failed = event(v1::SANDBOX_FAILED, v1::SANDBOX_STATE_FAILED);
+  auto failed = moved(v1::SANDBOX_FAILED, v1::SANDBOX_STATE_FAILED);
   failed.mutable_sandbox_phase()->set_error_message("the engine refused");
   daemon.events = {failed};
   EXPECT_EQ(run({"sandbox", "delete", "box-1"}), 1);
@@ -102,7 +86,7 @@ TEST_F(SandboxDelete, ByLabelWaitsForAll) {
 
 TEST_F(SandboxDelete, ByLabelOneFailureDoesNotHideTheOthers) {
   test::ScriptedDaemon daemon(socket(), prepare);
-  daemon.sandboxes["box-1"] = handle("box-1", v1::SANDBOX_STATE_FAILED);
+  daemon.sandboxes["box-1"] = box_in(v1::SANDBOX_STATE_FAILED);
   daemon.sandboxes["box-1"].set_error_message("the engine refused");
   daemon.deleted.emplace();
   daemon.deleted->add_deleted_sandbox_ids("box-1");

@@ -16,22 +16,6 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
-v1::SandboxHandle box_in(v1::SandboxState state) {
-  v1::SandboxHandle sandbox;
-  sandbox.set_sandbox_id("box-1");
-  sandbox.set_state(state);
-  sandbox.set_last_event_sequence(4);
-  return sandbox;
-}
-
-v1::SandboxEvent moved(v1::EventType type, v1::SandboxState state) {
-  v1::SandboxEvent out;
-  out.set_sequence(5);
-  out.set_event_type(type);
-  out.set_sandbox_state(state);
-  return out;
-}
-
 class SandboxMoves : public Commands {
  protected:
   static void stopping(test::ScriptedDaemon& daemon) {

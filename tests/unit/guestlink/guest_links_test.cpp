@@ -225,11 +225,8 @@ TEST_F(GuestLinksTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
 }
 
 TEST_F(GuestLinksTest, ASilentConnectionIsCutOffAndHoldsNobodyUp) {
-  stop_daemon();
   limits_.handshake = 50ms;
-  start_daemon();
-  const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  const fs::path folder = expect_someone_with_new_limits("s1");
   run([&]() -> awaitable<void> {
     ScriptedGuest silent(io_.get_executor());
     EXPECT_TRUE(co_await silent.connect(folder));
@@ -468,10 +465,7 @@ class CapturedLog {
 TEST_F(GuestLinksTest, ManyFalseConnectionsAreTakenOneByOneAndLoggedAsOne) {
   limits_.between_connections = 5ms;
   limits_.connections_at_once = 4;
-  stop_daemon();
-  start_daemon();
-  const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  const fs::path folder = expect_someone_with_new_limits("s1");
   const CapturedLog log;
   run([&]() -> awaitable<void> {
     const auto start = std::chrono::steady_clock::now();
@@ -488,10 +482,7 @@ TEST_F(GuestLinksTest, ManyFalseConnectionsAreTakenOneByOneAndLoggedAsOne) {
 
 TEST_F(GuestLinksTest, AGuestThatComesAndGoesIsTakenInOnceInAWhileAndLoggedAsOne) {
   limits_.penalty = 50ms;
-  stop_daemon();
-  start_daemon();
-  const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  const fs::path folder = expect_someone_with_new_limits("s1");
   const CapturedLog log;
   run([&]() -> awaitable<void> {
     const auto start = std::chrono::steady_clock::now();

@@ -87,6 +87,14 @@ class GuestLinksTest : public testing::Test {
   }
 
   fs::path make(const std::string& id) { return links_->make(id).value().folder; }
+  // By a daemon that has taken `limits_` as they are now.
+  fs::path expect_someone_with_new_limits(const std::string& id) {
+    stop_daemon();
+    start_daemon();
+    fs::path folder = make(id);
+    EXPECT_TRUE(links_->expect(id, someone()));
+    return folder;
+  }
   static Expectation someone() {
     Expectation expectation;
     expectation.uid = 1000;
