@@ -36,6 +36,7 @@ EXEC_RUNNING, EXEC_FINISHED = 1, 2
 STDOUT = 1
 GUEST = ".agbox-guest"  # the name of its process
 PATIENCE = 300.0
+AT_ONCE = 4  # as many as the daemon itself starts at a time
 
 
 class Sandboxes:
@@ -228,6 +229,17 @@ class EngineWorld:
         too: whoever waits for a process inherits its time, and so on up to the world's reaper."""
         return sum(cpu_ms_with_children(pid) for pid in {self.daemon.pid} | self._of_the_engine())
 
+    def engine_cpu_ms(self) -> float:
+        """What the engine itself has spent so far, without the containers and their shims."""
+        return cpu_ms(self.engine.pid)
+
+    def inspect(self, names: list[str]) -> None:
+        """Asks the engine by hand whether the containers of these sandboxes run, one after the other."""
+        for name in names:
+            state = self.engine.api.call("GET", f"/containers/agbox-primary-{name}/json").json()["State"]
+            if not state["Running"]:
+                raise RuntimeError(f"the container of {name} does not run: {state}")
+
     def guests(self) -> list[int]:
         """The first process of every container that is up."""
         inside = self._of_the_engine()
@@ -263,6 +275,19 @@ def engine_world(build: Path) -> Iterator[EngineWorld]:
         sandboxes.delete(sample)
         if code := daemon.stop():
             raise RuntimeError(f"agboxd ended with {code}: {daemon.process.tail()}")
+
+
+def create_many(sandboxes: Sandboxes, count: int) -> list[Created]:
+    made = []
+    while len(made) < count:
+        made += side_by_side(lambda _: sandboxes.create(), min(AT_ONCE, count - len(made)))
+    return made
+
+
+def delete_many(sandboxes: Sandboxes, made: list[Created]) -> None:
+    for first in range(0, len(made), AT_ONCE):
+        some = made[first:first + AT_ONCE]
+        side_by_side(lambda i, some=some: sandboxes.delete(some[i]), len(some))
 
 
 def side_by_side(work, count: int) -> list:

@@ -7,12 +7,11 @@ import random
 import time
 from pathlib import Path
 
-from engine_world import CONFIG, EngineWorld, engine_world, side_by_side
+from engine_world import CONFIG, EngineWorld, create_many, delete_many, engine_world
 from row import Goal, Measured, Row, Target
 from server import cpu_ms
 
 SANDBOXES = 200
-AT_ONCE = 4
 OURS, RAW = "agboxd, killed and started", "engine API, 200 inspections"
 SERVING = "agboxd, serving"
 
@@ -22,9 +21,7 @@ def measure(build: Path, rounds: int) -> Measured:
     with engine_world(build) as world:
         # A guest that is back is a line of the debug log.
         world.daemon.write_config(CONFIG + '[runtime]\nlog_level = "debug"\n')
-        made = []
-        for _ in range(SANDBOXES // AT_ONCE):
-            made += side_by_side(lambda _: world.sandboxes.create(), AT_ONCE)
+        made = create_many(world.sandboxes, SANDBOXES)
         names = [created.name for created in made]
         arms = [recover, inspect_all]
         for _ in range(rounds):
@@ -32,8 +29,7 @@ def measure(build: Path, rounds: int) -> Measured:
             for arm in random.sample(arms, len(arms)):
                 results |= arm(world, names)
             measured.append(results)
-        for first in range(0, SANDBOXES, AT_ONCE):
-            side_by_side(lambda i, first=first: world.sandboxes.delete(made[first + i]), AT_ONCE)
+        delete_many(world.sandboxes, made)
     return Measured(measured)
 
 
@@ -59,10 +55,7 @@ def recover(world: EngineWorld, names: list[str]) -> dict[str, dict[str, float]]
 def inspect_all(world: EngineWorld, names: list[str]) -> dict[str, dict[str, float]]:
     before = world.cpu_ms()
     began = time.monotonic()
-    for name in names:
-        state = world.engine.api.call("GET", f"/containers/agbox-primary-{name}/json").json()["State"]
-        if not state["Running"]:
-            raise RuntimeError(f"the container of {name} does not run: {state}")
+    world.inspect(names)
     ended = time.monotonic()
     return {RAW: {"ms": (ended - began) * 1000, "cpu_ms": world.cpu_ms() - before}}
 

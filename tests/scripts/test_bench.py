@@ -77,7 +77,7 @@ def test_the_rows_are_listed_with_their_goals() -> None:
     assert [line.split()[0] for line in listing.splitlines()] == [
         "ping", "memory", "store", "start", "life", "stop", "fifty", "exec", "execs", "output",
         "readers", "effort", "event", "deliver", "idle", "used",
-        "recovery"]
+        "recovery", "asleep", "crowded"]
 
 
 def test_an_unknown_row_is_refused() -> None:
