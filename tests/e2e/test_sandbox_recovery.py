@@ -237,22 +237,6 @@ def test_one_that_is_paused_by_hand_stays_ready(armed, engine, contract, image):
     assert left_over(engine) == []
 
 
-@pytest.mark.long
-@pytest.mark.engines("28")
-def test_one_that_never_runs_for_long_fails_in_less_than_seven_minutes(
-    armed, engine, contract, image
-):
-    daemon = started(armed())
-    with connected(daemon, contract) as sandboxes:
-        sandboxes.create_ready("loop-1", image, command=["sh", "-c", "sleep 1; exit 3"])
-        stream = sandboxes.subscribe("loop-1", timeout=420)
-        failed = next(event for event in stream if event.sandbox_state == FAILED)
-        stream.cancel()
-        assert failed.sandbox_phase.error_code == "CONTAINER_CRASHLOOP"
-        sandboxes.delete_wait("loop-1")
-    assert left_over(engine) == []
-
-
 # --- bad records ---
 
 
