@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//   AGBOX_FLIP       TABLE ROW WRONG: a name, numbers joined by commas, a number
+//   AGBOX_FLIP_LOG   a file that gets "TABLE ROW" for each row that is asked for, and "flipped"
+//   once
+//                    the wrong verdict was given out
+// All numbers are places in the enums and variants of the model's headers.
+#include "unit/model/flipped_tables.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/lifecycle.h"
+#include "model/restart_plan.h"
+
+namespace agbox {
+namespace {
+
+using Decided = Result<std::vector<LifecycleEvent>>;
+
+// For decide(), beside the places of the events.
+constexpr int kRefuse = -2;
+constexpr int kAcceptSilently = -1;
+
+[[noreturn]] void refuse_order(const std::string& why) {
+  std::fprintf(stderr, "AGBOX_FLIP: %s\n", why.c_str());
+  std::_Exit(3);  // apart from a test that fails
+}
+
+struct FlipOrder {
+  std::string table;
+  std::string row;
+  int wrong = 0;
+};
+
+const std::optional<FlipOrder>& flip_order() {
+  static const std::optional<FlipOrder> order = []() -> std::optional<FlipOrder> {
+    const char* text = std::getenv("AGBOX_FLIP");
+    if (text == nullptr) return std::nullopt;
+    FlipOrder read;
+    std::istringstream in(text);
+    if (!(in >> read.table >> read.row >> read.wrong)) refuse_order("not TABLE ROW WRONG");
+    return read;
+  }();
+  return order;
+}
+
+void note(const std::string& line) {
+  static const char* const path = std::getenv("AGBOX_FLIP_LOG");
+  static std::set<std::string> noted;
+  if (path == nullptr || !noted.insert(line).second) return;
+  std::ofstream(path, std::ios::app) << line << '\n';  // at once: the process may not end well
+}
+
+// The wrong verdict where this row is to be flipped and it is another one; else nothing.
+template <class MakeWrong, class IsSame>
+auto flipped(const char* table, const std::string& row, MakeWrong make_wrong, IsSame is_same)
+    -> std::optional<decltype(make_wrong(0))> {
+  note(std::string(table) + " " + row);
+  const auto& order = flip_order();
+  if (!order || order->table != table || order->row != row) return std::nullopt;
+  auto wrong = make_wrong(order->wrong);
+  if (is_same(wrong)) return std::nullopt;
+  note("flipped");
+  return wrong;
+}
+
+template <class Enum>
+std::string place(Enum value) {
+  return std::to_string(static_cast<int>(value));
+}
+
+// What is seen counts for two states, attempts and clean-up for one each; the rest is no row of its
+// own.
+std::string plan_row(const SandboxStored& stored, const std::optional<SandboxSeen>& seen) {
+  const bool cleans_up = stored.state == Lifecycle::Failed && stored.cleans_up;
+  const bool is_last = stored.state == Lifecycle::Creating && stored.attempts >= kMostAttempts;
+  std::string row = place(stored.state) + "," + place(cleans_up) + "," + place(is_last) + ",";
+  if (!seen) return row + "unasked";
+  if (stored.state != Lifecycle::Ready && stored.state != Lifecycle::Stopped) return row + "seen";
+  return row + place(seen->primary) + "," + place(seen->has_network) + "," +
+         place(seen->has_guest_folder);
+}
+
+LifecycleEvent event_at(int index, const std::string& reason, const Failure& failure) {
+  switch (index) {
+    case 0:
+      return event::Accepted{};
+    case 1:
+      return event::Preparing{reason};
+    case 2:
+      return event::Ready{};
+    case 3:
+      return event::Failed{failure};
+    case 4:
+      return event::StopRequested{reason};
+    case 5:
+      return event::Stopped{reason};
+    case 6:
+      return event::DeleteRequested{reason};
+    case 7:
+      return event::Deleted{reason};
+    default:
+      refuse_order("there is no such event");
+  }
+}
+
+const Failure kFlippedFailure{.code = "FLIPPED", .message = "a row of a table is flipped"};
+
+}  // namespace
+
+namespace flip {
+
+bool is_armed() {
+  return flip_order().has_value();
+}
+
+}  // namespace flip
+
+// The linker's names: __wrap_ is what everybody calls, __real_ what they mean.
+RestartPlan restart_plan_meant(
+    const SandboxStored& stored,
+    const std::optional<SandboxSeen>& seen) asm("__real_" AGBOX_RESTART_PLAN);
+Decided decide_meant(const std::string& sandbox_id, const SandboxLife& life,
+                     const LifecycleCommand& command) asm("__real_" AGBOX_DECIDE);
+SandboxLife apply_meant(SandboxLife life, const LifecycleEvent& event) asm("__real_" AGBOX_APPLY);
+
+RestartPlan restart_plan_called(
+    const SandboxStored& stored,
+    const std::optional<SandboxSeen>& seen) asm("__wrap_" AGBOX_RESTART_PLAN);
+Decided decide_called(const std::string& sandbox_id, const SandboxLife& life,
+                      const LifecycleCommand& command) asm("__wrap_" AGBOX_DECIDE);
+SandboxLife apply_called(SandboxLife life, const LifecycleEvent& event) asm("__wrap_" AGBOX_APPLY);
+
+RestartPlan restart_plan_called(const SandboxStored& stored,
+                                const std::optional<SandboxSeen>& seen) {
+  RestartPlan right = restart_plan_meant(stored, seen);
+  const auto wrong = flipped(
+      "plan", plan_row(stored, seen),
+      [](int step) {
+        return RestartPlan{.step = static_cast<RestartStep>(step), .failure = kFlippedFailure};
+      },
+      [&](const RestartPlan& plan) { return plan.step == right.step; });
+  return wrong.value_or(std::move(right));
+}
+
+Decided decide_called(const std::string& sandbox_id, const SandboxLife& life,
+                      const LifecycleCommand& command) {
+  Decided right = decide_meant(sandbox_id, life, command);
+  const auto wrong = flipped(
+      "decide", std::to_string(command.index()) + "," + place(life.state),
+      [&](int verdict) -> Decided {
+        if (verdict == kRefuse) return fail(Reason::SandboxInvalidState, kFlippedFailure.message);
+        if (verdict == kAcceptSilently) return std::vector<LifecycleEvent>{};
+        return std::vector{event_at(verdict, life.reason, kFlippedFailure)};
+      },
+      [&](const Decided& decided) {
+        if (!decided || !right) return !decided && !right;
+        if (decided->empty() || right->empty()) return decided->empty() && right->empty();
+        return decided->front().index() == right->front().index();
+      });
+  return wrong.value_or(std::move(right));
+}
+
+SandboxLife apply_called(SandboxLife life, const LifecycleEvent& event) {
+  const std::string row = std::to_string(event.index()) + "," + place(life.state);
+  SandboxLife right = apply_meant(std::move(life), event);
+  const auto wrong = flipped(
+      "apply", row,
+      [&](int state) {
+        return SandboxLife{.state = static_cast<Lifecycle>(state), .reason = right.reason};
+      },
+      [&](const SandboxLife& moved) { return moved.state == right.state; });
+  return wrong.value_or(std::move(right));
+}
+
+}  // namespace agbox

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the tests: one row of a table of src/model gives a wrong verdict, and some test must
+// notice. The linker sends every call of restart_plan(), decide() and apply() here; what AGBOX_FLIP
+// does not name is passed on. scripts/flip-tables says which rows there are and judges what comes
+// of them.
+#pragma once
+
+namespace agbox::flip {
+
+// Whether a row is flipped in this process. A test may then wait in vain, and need not do so for
+// long.
+bool is_armed();
+
+}  // namespace agbox::flip
