@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import grpc
+
 from server import cpu_ms, cpu_ms_with_children
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -60,6 +62,13 @@ class Sandboxes:
         if last.sandbox_state != (READY if image == IMAGE else FAILED):
             raise RuntimeError(f"sandbox {name}: {last.sandbox_phase.error_message or last}")
         return Created(name, (ended - began) * 1000, last.sequence)
+
+    def meet_again(self) -> None:
+        """After a restart of the daemon: a first call may still go to the one before."""
+        request = self._contract.service.PingRequest()
+        with contextlib.suppress(grpc.RpcError):
+            self._stub.Ping(request, timeout=PATIENCE)
+        self._stub.Ping(request, timeout=PATIENCE, wait_for_ready=True)
 
     def stop(self, created: "Created") -> "Created":
         request = self._contract.service.StopSandboxRequest(sandbox_id=created.name)

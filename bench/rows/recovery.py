@@ -29,6 +29,7 @@ def measure(build: Path, rounds: int) -> Measured:
             for arm in random.sample(arms, len(arms)):
                 results |= arm(world, names)
             measured.append(results)
+        world.sandboxes.meet_again()
         delete_many(world.sandboxes, made)
     return Measured(measured)
 
