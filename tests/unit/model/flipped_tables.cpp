@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//   AGBOX_FLIP       TABLE ROW WRONG: a name, numbers joined by commas, a number
-//   AGBOX_FLIP_LOG   a file that gets "TABLE ROW" for each row that is asked for, and "flipped"
-//   once
-//                    the wrong verdict was given out
-// All numbers are places in the enums and variants of the model's headers.
+// AGBOX_FLIP is TABLE ROW WRONG: a name, numbers joined by commas, a number. AGBOX_FLIP_LOG is a
+// file that gets "TABLE ROW" for each row that is asked for, and "flipped" once the wrong verdict
+// was given out. All numbers are places in the enums and variants of the model's headers.
 #include "unit/model/flipped_tables.h"
 
 #include <cstdio>
