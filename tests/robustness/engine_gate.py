@@ -2,12 +2,13 @@
 """A socket between the daemon and its engine that passes everything on, or does not: it delays, cuts
 connections in the middle and garbles answers, as its manners say."""
 
+import contextlib
 import os
 import random
 import select
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from support.engine import docker_group
@@ -27,6 +28,9 @@ class Manners:
 
     def response(self, data: bytes) -> bytes:
         return data
+
+    def end(self) -> None:
+        """The connection is over."""
 
 
 class Slow(Manners):
@@ -113,6 +117,63 @@ class ForgetsNetworks(Manners):
         return data
 
 
+class NetworkTurns:
+    """Lets nobody make or remove a network while `nobody()` is held. Docker 20.10 that is killed in one
+    of them leaves a record over which it panics at every later start: no client can help it then."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._is_closed = False
+
+    def manners(self) -> Manners:
+        return _TakesTurns(self)
+
+    @contextlib.contextmanager
+    def nobody(self) -> Iterator[None]:
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: self._inside == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_closed = False
+                self._changed.notify_all()
+
+    def enter(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_closed)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._changed:
+            self._inside -= 1
+            self._changed.notify_all()
+
+
+class _TakesTurns(Manners):
+    def __init__(self, turns: NetworkTurns):
+        self._turns = turns
+        self._is_inside = False
+
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes:
+        line = data.split(b"\r\n", 1)[0]
+        if line.startswith((b"POST ", b"DELETE ")) and b"/networks/" in line:
+            self._turns.enter()
+            self._is_inside = True
+        return data
+
+    def response(self, data: bytes) -> bytes:
+        self.end()
+        return data
+
+    def end(self) -> None:
+        if self._is_inside:
+            self._is_inside = False
+            self._turns.leave()
+
+
 class EngineGate:
     """Listens on `path` until end(); `manners` is asked for each connection and may be exchanged."""
 
@@ -192,6 +253,7 @@ class EngineGate:
         except OSError:
             return  # one side has gone: so does the other
         finally:
+            manners.end()
             with self._lock:
                 self._open -= {client, engine}
             for one in (client, engine):

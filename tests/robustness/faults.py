@@ -12,7 +12,8 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from robustness.history import Recorder
@@ -134,16 +135,24 @@ class DaemonKiller:
 
 
 class EngineBreaker:
-    """Kills a private engine, or lets it hang, and mends it again."""
+    """Kills a private engine, or lets it hang, and mends it again. It is killed while `moment` is held."""
 
-    def __init__(self, engine: PrivateEngine, recorder: Recorder, rng: random.Random):
+    def __init__(
+        self,
+        engine: PrivateEngine,
+        recorder: Recorder,
+        rng: random.Random,
+        moment: Callable[[], AbstractContextManager] = nullcontext,
+    ):
         self._engine, self._recorder, self._rng = engine, recorder, rng
+        self._moment = moment
         self.kills = 0
 
     def kill(self) -> None:
         """The engine crashes and is back after a while."""
         self._recorder.history.engine_failed = True
-        self._engine.kill9()
+        with self._moment():
+            self._engine.kill9()
         self.kills += 1
         self._let_the_clients_try()
         self._engine.start()

@@ -18,7 +18,9 @@ from support.engine_api import EngineApi, EngineRefused
 from support.sandboxes import LABEL
 
 _PROBES = 3
-_PATIENCE = 150  # seconds: an operation that met a hanging engine waits before it tries again
+# In seconds. A container that an engine cannot start any more is given up after five to seven minutes;
+# everything else takes a moment.
+_PATIENCE = 450
 
 
 def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None:

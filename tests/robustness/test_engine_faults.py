@@ -3,7 +3,7 @@
 work and the daemon is killed too."""
 
 import pytest
-from robustness.engine_gate import EngineGate, faithful, flaky
+from robustness.engine_gate import EngineGate, NetworkTurns, faithful, flaky
 from robustness.faults import EngineBreaker
 from support.sandboxes import CONFIG
 
@@ -26,11 +26,34 @@ def test_an_engine_that_crashes_and_hangs(make_real_run, engine_name, live_resto
 
 
 @pytest.mark.long
-@pytest.mark.engines("20.10", "28")
+@pytest.mark.engines("28")
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "no-live-restore"])
-def test_a_hundred_crashes_of_the_engine(make_real_run, engine_name, live_restore):
+def test_many_crashes_of_the_engine(make_real_run, engine_name, live_restore):
     run = make_real_run(engine_name, live_restore=live_restore)
-    breaker = EngineBreaker(run.engine, run.recorder, run.rng("engine"))
+    crash_the_engine(run, EngineBreaker(run.engine, run.recorder, run.rng("engine")))
+
+
+@pytest.mark.long
+@pytest.mark.engines("20.10")
+@pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "no-live-restore"])
+def test_many_crashes_of_an_old_engine(
+    make_daemon, test_user, make_engine, engine_name, make_run, folder, live_restore
+):
+    engine = make_engine(engine_name, live_restore=live_restore)
+    turns = NetworkTurns()
+    gate = EngineGate(folder / "gate", engine.socket, turns.manners)
+    try:
+        daemon = make_daemon(
+            user=test_user, engine=engine, docker_host=gate.docker_host, config=CONFIG
+        )
+        run = make_run(daemon, engine)
+        breaker = EngineBreaker(engine, run.recorder, run.rng("engine"), turns.nobody)
+        crash_the_engine(run, breaker)
+    finally:
+        gate.end()
+
+
+def crash_the_engine(run, breaker):
     rng = run.rng("rounds")
     with run.crowd():
         while breaker.kills < LONG_KILLS:
