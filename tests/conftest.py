@@ -117,9 +117,9 @@ def _each_user_on_one_engine(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def _group_of(item: pytest.Item) -> str:
-    """Tests of one group never run at the same time: those of one private engine share it, those of
-    none share the host."""
-    return _parameters(item).get("engine_name", "host")
+    """Tests of one group never run at the same time: those of one private engine share it, those
+    without one, or with one of their own, share the host."""
+    return _parameters(item).get("engine_name", "host") if "engines" in item.fixturenames else "host"
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:
