@@ -2,8 +2,9 @@
 """The run behind scripts/test: steps in a fixed order, one tally, one closing line.
 
 Checks come first because they are cheap, builds that several steps need come before those steps,
-fuzzing comes late because it needs a build of its own, clang-tidy last because it looks at what the
-builds compile. A step that fails never hides the next.
+clang-tidy last because it looks at what the builds compile. Fuzzing needs a build of its own, so the
+everyday size only tries the committed inputs, as tests of the asan build. A step that fails never
+hides the next.
 """
 import argparse
 import os
@@ -27,8 +28,7 @@ THREADED = "^(async|base|store|control|docker|guestlink)_"
 PYTEST_FOLDERS = ("tests/scripts", "tests/kit", "tests/e2e", "tests/integration",
                   "tests/robustness")
 PYTEST_FOUND_NOTHING = 5
-FUZZ_SECONDS_FULL = 60
-FUZZ_SECONDS_SHORT = 5
+FUZZ_SECONDS = 60
 
 
 class Run:
@@ -114,14 +114,14 @@ class Run:
         self.step("pytest", work)
 
     def tidy(self) -> None:
-        # asan has nearly every file, release the benchmarks, fuzz its targets.
-        builds = [preset for preset in ("asan", "release", "fuzz") if self.built.get(preset)]
+        # asan has nearly every file, release the benchmarks.
+        builds = [preset for preset in ("asan", "release") if self.built.get(preset)]
         if builds:
             command = ["scripts/tidy", *(f"--build=build/{preset}" for preset in builds)]
             command += ["--costly"] if self.arguments.long else []
             self.check("clang-tidy", command)
 
-    def fuzz(self, seconds: int) -> None:
+    def fuzz(self) -> None:
         if call(["cmake", "--preset", "fuzz"], quiet=True) != 0:
             self.tally.add(Tally(failed=["configure fuzz"]))
             return
@@ -129,10 +129,10 @@ class Run:
         if programs and not self.build("fuzz", [program.name for program in programs]):
             return
         for program in programs:
-            self.step(f"fuzz {program.name} ({seconds} s)",
-                      lambda program=program: self.fuzz_one(program, seconds))
+            self.step(f"fuzz {program.name} ({FUZZ_SECONDS} s)",
+                      lambda program=program: self.fuzz_one(program))
 
-    def fuzz_one(self, program: Path, seconds: int) -> Tally:
+    def fuzz_one(self, program: Path) -> Tally:
         corpora = ROOT / "tests" / "fuzz" / "corpus"
         corpus = next((folder for folder in (corpora / program.name.removesuffix("_fuzz"),
                                              corpora / program.name) if folder.is_dir()), None)
@@ -141,9 +141,9 @@ class Run:
         found = ROOT / "build" / "fuzz" / "found" / program.name
         found.mkdir(parents=True, exist_ok=True)
         # New inputs go to `found`, the committed corpus is only read; a crash leaves its input there.
-        command = [str(program), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
+        command = [str(program), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048",
                    f"-artifact_prefix={found}/", "-print_final_stats=1", str(found), str(corpus)]
-        return self.judge(f"fuzz {program.name}", command, quiet=True, timeout=seconds + 300)
+        return self.judge(f"fuzz {program.name}", command, quiet=True, timeout=FUZZ_SECONDS + 300)
 
     def finish(self) -> int:
         print("\nStep by step:")
@@ -218,7 +218,7 @@ def main() -> int:
     REPORTS.mkdir(parents=True)
     run = Run(arguments)
     if arguments.fuzz:
-        run.fuzz(FUZZ_SECONDS_FULL)
+        run.fuzz()
         return run.finish()
     if not arguments.k:
         run.check("format", ["scripts/format", "--check"])
@@ -234,8 +234,8 @@ def main() -> int:
     if not arguments.fast:
         run.ctest("tsan", only=THREADED)
     run.pytest()
-    if not arguments.fast and not arguments.k:
-        run.fuzz(FUZZ_SECONDS_FULL if arguments.long else FUZZ_SECONDS_SHORT)
+    if arguments.long and not arguments.k:
+        run.fuzz()
     if not arguments.k:
         run.tidy()
     return run.finish()
