@@ -337,7 +337,7 @@ def make_daemon(run_folder: RunFolder, bin_dir: Path) -> Iterator[Callable[..., 
             stack.callback(shutil.rmtree, place)
             if engine is not None:
                 options.setdefault("docker_host", engine.docker_host)
-                options.setdefault("network_namespace", getattr(engine, "network_namespace", None))
+                options.setdefault("network_namespace", engine.network_namespace)
             return stack.enter_context(PrivateDaemon(bin_dir, place, user, **options))
 
         yield make

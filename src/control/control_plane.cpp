@@ -20,6 +20,7 @@ constexpr int kLooksAtOnce = 8;
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Store& store,
                                                           const Clock& clock,
+                                                          HostIsolation& isolation,
                                                           ControlOptions options, Logger log) {
   AGBOX_TRY(guest, guestlink::install_guest_program(options.guest_program, options.state_root));
   options.guest_program = guest.path;
@@ -30,13 +31,14 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Sto
   options.created_with.set_link_root(link_root.string());
   AGBOX_TRY(loaded, store.load());
   std::unique_ptr<ControlPlane> plane(
-      new ControlPlane(loop, store, clock, std::move(options), std::move(log)));
+      new ControlPlane(loop, store, clock, isolation, std::move(options), std::move(log)));
   plane->directory_.restore(std::move(loaded));
+  plane->isolation_.start();
   return plane;
 }
 
 ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
-                           ControlOptions options, Logger log)
+                           HostIsolation& isolation, ControlOptions options, Logger log)
     : log_(std::move(log)),
       engine_(loop.io().get_executor(),
               {.socket_path = options.engine_socket,
@@ -46,6 +48,11 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       pulls_(engine_, registry_auth_, log_),
       guests_(loop.io().get_executor(), options.created_with.link_root(), guest_events(), log_,
               options.guest_limits),
+      isolation_(loop.io(), isolation,
+                 {.instance_id = store.instance_id(),
+                  .created_with = options.created_with,
+                  .live_sandboxes = [this] { return directory_.live_sandboxes(); }},
+                 log_),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
       looks_(loop.io(), kLooksAtOnce),
@@ -80,9 +87,6 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                            .sandbox_ids = [this] { return directory_.sandbox_ids(); }}),
       watches_(loop.io().get_executor()),
       ending_(loop.io().get_executor()) {
-  if (const std::string shortcoming = isolation_.shortcoming(); !shortcoming.empty()) {
-    log_.warn("isolation is not complete", {{"shortcoming", shortcoming}});
-  }
   EventConsumer consumer{.reconcile_due = [this] { engine_watched(); },
                          .event = [this](const EngineEvent& event) { engine_told(event); },
                          .lost = [this](const EngineError& error) { engine_lost(error); }};
@@ -108,6 +112,7 @@ void ControlPlane::engine_watched() {
   services_.engine_now = engine_seen_;
   directory_.engine_is_back();
   janitor_.sweep();
+  isolation_.prove_live_sandboxes();  // of an earlier run of the daemon, or on bridges made anew
 }
 
 // Only that something happened: the sandbox looks for itself.
@@ -155,6 +160,8 @@ boost::asio::awaitable<void> ControlPlane::end_everything(std::function<void()> 
   co_await operations_.join();
   co_await calls_.join();
   co_await guests_.shutdown();
+  const bool needs_isolation = directory_.has_any() || !janitor_.unknown_primaries().empty();
+  co_await isolation_.stop(!needs_isolation);
   done();
 }
 

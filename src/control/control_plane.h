@@ -16,6 +16,7 @@
 #include "control/deadlines.h"
 #include "control/directory.h"
 #include "control/janitor.h"
+#include "control/sandbox_isolation.h"
 #include "control/services.h"
 #include "control/start_gate.h"
 #include "control/subnet_pool.h"
@@ -44,15 +45,16 @@ struct ControlOptions {
 
 class ControlPlane {
  public:
-  // Loads what is stored and goes on with it. The engine need not be there yet.
+  // Loads what is stored and goes on with it. The engine need not be there yet; the isolation,
+  // which outlives the plane, is started and ended by it.
   static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop, Store& store,
-                                                     const Clock& clock, ControlOptions options,
-                                                     Logger log);
+                                                     const Clock& clock, HostIsolation& isolation,
+                                                     ControlOptions options, Logger log);
 
   Directory& directory() { return directory_; }
   // The engine that answers now; nothing while none does.
   const std::optional<EngineIdentity>& engine() const { return services_.engine_now; }
-  std::string isolation_shortcoming() const { return isolation_.shortcoming(); }
+  IsolationHealth isolation() const { return isolation_.health(); }
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
 
@@ -63,8 +65,8 @@ class ControlPlane {
   void shut_down(std::function<void()> done);
 
  private:
-  ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, ControlOptions options,
-               Logger log);
+  ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, HostIsolation& isolation,
+               ControlOptions options, Logger log);
   void engine_seen(const EngineIdentity& engine);
   void engine_lost(const EngineError& error);
   void engine_watched();
@@ -77,7 +79,7 @@ class ControlPlane {
   RegistryAuth registry_auth_;
   ImagePulls pulls_;
   guestlink::GuestLinks guests_;
-  Unisolated isolation_;
+  SandboxIsolation isolation_;
   SubnetPool subnets_;
   StartGate starts_;
   StartGate looks_;

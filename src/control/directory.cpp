@@ -112,6 +112,18 @@ std::vector<std::string> Directory::sandbox_ids() const {
   return ids;
 }
 
+std::vector<std::string> Directory::live_sandboxes() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, actor] : actors_) {
+    if (actor->handle().state() == v1::SANDBOX_STATE_READY) ids.push_back(id);
+  }
+  return ids;
+}
+
+bool Directory::has_any() const {
+  return undeleted() > 0 || !unreadable_.empty();
+}
+
 std::size_t Directory::undeleted() const {
   return static_cast<std::size_t>(std::ranges::count_if(
       actors_, [](const auto& entry) { return !entry.second->is_deleted(); }));
@@ -136,6 +148,9 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
   }
   if (!services_.engine_now) {
     return reply(fail(Reason::EngineUnavailable, services_.engine_problem));
+  }
+  if (const auto isolated = services_.isolation.check(); !isolated) {
+    return reply(std::unexpected(isolated.error()));
   }
   if (services_.created_with.dns().empty()) {
     return reply(fail(Reason::Internal,

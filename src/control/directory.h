@@ -82,6 +82,11 @@ class Directory {
   SandboxClaim claim_of(const std::string& sandbox_id) const;
   std::vector<std::string> sandbox_ids() const;
 
+  // Those in which something of a caller may run.
+  std::vector<std::string> live_sandboxes() const;
+  // Whether a sandbox is left of which something may be in the engine.
+  bool has_any() const;
+
  private:
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
   // What needs the engine waits for its first word, and only for that.

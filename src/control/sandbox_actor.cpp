@@ -326,6 +326,7 @@ void SandboxActor::succeeded(OperationKind kind) {
 }
 
 void SandboxActor::deleted() {
+  services_.isolation.forget(id());
   forget_spec();
   set_deadline();
 }

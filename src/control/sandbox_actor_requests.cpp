@@ -49,6 +49,9 @@ void SandboxActor::resume(Reply reply) {
   const auto decision = decide(id(), life_, command::Resume{});
   if (!decision) return reply(std::unexpected(decision.error()));
   if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
+  if (auto isolated = services_.isolation.check(); !isolated) {
+    return reply(std::unexpected(isolated.error()));
+  }
   attempts_ = 1;
   lost_starts_ = 0;
   log_.info("sandbox resume accepted", {{"operation", "resume"}});

@@ -21,6 +21,7 @@ namespace agbox {
 
 void SandboxActor::recover() {
   if (facts_.subnet) services_.subnets.take(*facts_.subnet);
+  if (!is_deleted()) services_.isolation.keep_resolvers(id(), facts_.created_with);
   const RestartPlan plan = restart_plan(stored_now(), std::nullopt);
   switch (plan.step) {
     case RestartStep::StartOver:
@@ -61,6 +62,7 @@ void SandboxActor::go_on() {
 void SandboxActor::recover_unreadable(const std::string& why) {
   is_unreadable_ = true;
   if (facts_.subnet) services_.subnets.take(*facts_.subnet);
+  if (!is_deleted()) services_.isolation.keep_resolvers(id(), facts_.created_with);
   const Failure failure{.code = "RECORD_UNREADABLE",
                         .message = "what the daemon stored of the sandbox cannot be read (" + why +
                                    "); delete the sandbox and create it again"};

@@ -11,6 +11,7 @@
 #include "control/control_loop.h"
 #include "control/deadlines.h"
 #include "control/running_execs.h"
+#include "control/sandbox_isolation.h"
 #include "control/spare_files.h"
 #include "control/start_gate.h"
 #include "control/subnet_pool.h"
@@ -18,7 +19,6 @@
 #include "docker/engine_client.h"
 #include "docker/image_pulls.h"
 #include "guestlink/guest_links.h"
-#include "isolation/host_isolation.h"
 #include "model/time_to_live.h"
 #include "store/store.h"
 
@@ -32,7 +32,7 @@ struct Services {
   EngineClient& engine;
   ImagePulls& pulls;
   guestlink::GuestLinks& guests;
-  HostIsolation& isolation;
+  SandboxIsolation& isolation;
   SubnetPool& subnets;
   StartGate& starts;
   StartGate& looks;  // at containers, a few at a time

@@ -87,7 +87,12 @@ Result<> Daemon::open_store() {
 
 Result<> Daemon::start_control() {
   AGBOX_TRY(options, control_options(configuration_, environment_));
-  AGBOX_TRY(plane, ControlPlane::start(loop_, *store_, clock_, std::move(options), log_));
+  isolation_ = std::make_unique<FirewallIsolation>(
+      loop_.io().get_executor(), firewall_thread_.executor(),
+      FirewallOptions{.instance_id = store_->instance_id(), .address_pool = options.address_pool},
+      log_);
+  AGBOX_TRY(plane,
+            ControlPlane::start(loop_, *store_, clock_, *isolation_, std::move(options), log_));
   plane_ = std::move(plane);
   return {};
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "async/worker_thread.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -17,6 +18,7 @@
 #include "daemon/host_lock.h"
 #include "daemon/runtime_folder.h"
 #include "daemon/service_manager.h"
+#include "isolation/firewall_isolation.h"
 #include "paths/fixed_paths.h"
 #include "rpc/server.h"
 #include "rpc/unix_listener.h"
@@ -52,6 +54,8 @@ class Daemon {
   std::optional<RuntimeFolder> folder_;
   std::optional<HostLock> lock_;
   std::unique_ptr<Store> store_;
+  WorkerThread firewall_thread_;
+  std::unique_ptr<FirewallIsolation> isolation_;
   std::unique_ptr<ControlPlane> plane_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<UnixListener> listener_;

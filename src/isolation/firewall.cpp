@@ -55,6 +55,7 @@ Result<> Firewall::follow(const HostNetwork& host) {
 }
 
 Result<> Firewall::verify() {
+  if (AGBOX_FAILPOINT_FAILS("isolation.damage")) AGBOX_TRY_VOID(damage());
   AGBOX_TRY(seen, filter_.read(table_names()));
   const auto what = nft::difference(all_tables(), seen);
   if (!what) return {};
@@ -71,6 +72,19 @@ Result<std::optional<std::string>> Firewall::repair() {
   const bool owned_hold = !nft::difference(wanted_.owned, seen);
   AGBOX_TRY_VOID(replace(owned_hold ? wanted_.plain : all_tables()));
   return what;
+}
+
+// What nobody else could do to the owned copy.
+Result<> Firewall::damage() {
+  nft::Batch batch;
+  for (const nft::Table& table : all_tables()) {
+    if (table.sets.empty()) continue;
+    for (const nft::Set& set : host_sets({})) batch.replace_elements(table.name, set);
+  }
+  if (auto applied = filter_.apply(batch); !applied) {
+    return std::unexpected(std::move(applied.error().error));
+  }
+  return {};
 }
 
 Result<> Firewall::remove() {

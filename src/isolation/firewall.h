@@ -50,6 +50,8 @@ class Firewall {
   void want(const HostNetwork& host);
   // These tables instead of those with their names.
   Result<> replace(const std::vector<nft::Table>& tables);
+  // Takes out of both copies what they have of the host: the failpoint isolation.damage.
+  Result<> damage();
   std::vector<nft::Table> all_tables() const;
 
   FirewallOptions options_;

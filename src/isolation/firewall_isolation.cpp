@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/firewall_isolation.h"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -11,10 +13,15 @@
 namespace agbox {
 namespace {
 
+// Whoever waits cannot be cancelled meanwhile: it takes milliseconds, and a half-told answer would
+// be worse.
 template <class T>
 boost::asio::awaitable<T> run_on(boost::asio::any_io_executor executor,
                                  boost::asio::awaitable<T> work) {
-  co_return co_await boost::asio::co_spawn(executor, std::move(work), boost::asio::use_awaitable);
+  co_return co_await boost::asio::co_spawn(
+      executor, std::move(work),
+      boost::asio::bind_cancellation_slot(boost::asio::cancellation_slot(),
+                                          boost::asio::use_awaitable));
 }
 
 std::unexpected<Error> firewall_not_started() {
@@ -35,7 +42,9 @@ FirewallIsolation::~FirewallIsolation() {
   AGBOX_CHECK(!monitor_, "stop() before destruction");
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::start(std::vector<Ipv4Address> resolvers) {
+boost::asio::awaitable<Result<>> FirewallIsolation::start(std::vector<Ipv4Address> resolvers,
+                                                          std::function<void()> on_repair) {
+  reported_->on_repair = std::move(on_repair);
   auto outcome = co_await run_on(worker_, start_there(std::move(resolvers)));
   started_ = outcome.has_value();
   co_return outcome;
@@ -48,6 +57,7 @@ boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers(
 
 boost::asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
   started_ = false;
+  reported_->on_repair = {};
   co_return co_await run_on(worker_, stop_there(remove_rules));
 }
 
@@ -55,20 +65,27 @@ boost::asio::awaitable<Result<>> FirewallIsolation::prove(std::string bridge_nam
   co_return co_await run_on(worker_, prove_there(std::move(bridge_name)));
 }
 
-std::string FirewallIsolation::shortcoming() const {
-  return started_ ? health_->shortcoming : firewall_not_started().error().message();
+IsolationHealth FirewallIsolation::health() const {
+  if (started_) return reported_->health;
+  return {.shortcoming = firewall_not_started().error().message()};
 }
 
 boost::asio::awaitable<Result<>> FirewallIsolation::start_there(
     std::vector<Ipv4Address> resolvers) {
-  const auto report = [home = home_, weak = std::weak_ptr(health_)](const FirewallHealth& health) {
+  const auto report = [home = home_,
+                       weak = std::weak_ptr(reported_)](const IsolationHealth& health) {
     boost::asio::post(home, [weak, health] {
-      if (const auto kept = weak.lock()) *kept = health;
+      const auto kept = weak.lock();
+      if (!kept) return;
+      const bool was_repaired = health.repairs != kept->health.repairs;
+      kept->health = health;
+      if (was_repaired && kept->on_repair) kept->on_repair();
     });
   };
   AGBOX_CO_TRY(monitor,
                FirewallMonitor::start(worker_, options_, std::move(resolvers), report, log_));
   monitor_ = std::move(monitor);
+  log_.info("the firewall of the sandboxes is loaded", {{"table", table_name()}});
   co_return Result<>{};
 }
 
@@ -76,7 +93,9 @@ boost::asio::awaitable<Result<>> FirewallIsolation::stop_there(bool remove_rules
   if (!monitor_) co_return Result<>{};
   co_await monitor_->stop();
   const auto monitor = std::move(monitor_);
-  if (remove_rules) co_return monitor->remove_rules();
+  if (!remove_rules) co_return Result<>{};
+  AGBOX_CO_TRY_VOID(monitor->remove_rules());
+  log_.info("the firewall of the sandboxes is removed", {{"table", table_name()}});
   co_return Result<>{};
 }
 

@@ -5,6 +5,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/result.h"
 #include "isolation/firewall_monitor.h"
 #include "isolation/host_isolation.h"
+#include "isolation/ruleset.h"
 
 namespace agbox {
 
@@ -24,22 +26,28 @@ class FirewallIsolation final : public HostIsolation {
                     FirewallOptions options, Logger log);
   ~FirewallIsolation() override;
 
-  // Loads the rules and reads them back; before any network of a sandbox is made.
-  boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers);
-  boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers);
-  // The rules stay, unless they are of no use to anybody any more.
-  boost::asio::awaitable<Result<>> stop(bool remove_rules);
+  // Loads the rules and reads them back.
+  boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
+                                         std::function<void()> on_repair) override;
+  boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
+  boost::asio::awaitable<Result<>> stop(bool remove_rules) override;
 
   // That the rules are in the kernel and are for this bridge.
   boost::asio::awaitable<Result<>> prove(std::string bridge_name) override;
-  std::string shortcoming() const override;
-  const FirewallHealth& health() const { return *health_; }
+  IsolationHealth health() const override;
 
  private:
+  // What of this object a report may find gone when it arrives.
+  struct Reported {
+    IsolationHealth health;
+    std::function<void()> on_repair;
+  };
   boost::asio::awaitable<Result<>> start_there(std::vector<Ipv4Address> resolvers);
   boost::asio::awaitable<Result<>> stop_there(bool remove_rules);
   boost::asio::awaitable<Result<>> prove_there(std::string bridge_name);
   boost::asio::awaitable<Result<>> set_resolvers_there(std::vector<Ipv4Address> resolvers);
+
+  std::string table_name() const { return firewall_table_name(options_.instance_id); }
 
   boost::asio::any_io_executor home_;
   boost::asio::any_io_executor worker_;
@@ -47,7 +55,7 @@ class FirewallIsolation final : public HostIsolation {
   Logger log_;
   bool started_ = false;
   // Of the home thread. A report may be on its way when this object goes, so it knows it weakly.
-  std::shared_ptr<FirewallHealth> health_ = std::make_shared<FirewallHealth>();
+  std::shared_ptr<Reported> reported_ = std::make_shared<Reported>();
   std::unique_ptr<FirewallMonitor> monitor_;  // of the worker thread
 };
 

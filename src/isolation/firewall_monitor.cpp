@@ -9,6 +9,7 @@
 
 #include "async/await.h"
 #include "async/cancellation.h"
+#include "base/failpoint.h"
 #include "isolation/netfilter.h"
 #include "isolation/netlink_attributes.h"
 #include "isolation/sandbox_proof.h"
@@ -102,6 +103,8 @@ Result<> FirewallMonitor::prove(const std::string& bridge_name) {
   AGBOX_TRY(routing, routing_.read());
   AGBOX_TRY_VOID(check_bridge({.prefix = our_bridges_, .address_pool = options_.address_pool},
                               look_at_bridge(bridge_name, routing)));
+  if (auto held = firewall_.verify(); held || !take_table_events()) return held;
+  AGBOX_TRY_VOID(repair());
   return firewall_.verify();
 }
 
@@ -136,6 +139,7 @@ bool FirewallMonitor::take_table_events() {
   stranger_ = {};
   const bool complete =
       table_events_.drain([&](const nlmsghdr* event) { take_table_event(event, concerns_us); });
+  if (AGBOX_FAILPOINT_FAILS("isolation.watch")) return false;
   // What the kernel had to drop may have been about us.
   return concerns_us || !complete;
 }

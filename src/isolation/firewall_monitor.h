@@ -21,22 +21,15 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "isolation/firewall.h"
+#include "isolation/host_isolation.h"
 #include "isolation/netlink_subscription.h"
 #include "isolation/routing.h"
 
 namespace agbox {
 
-struct FirewallHealth {
-  // One sentence while something is wrong; empty where the kernel has what is wanted.
-  std::string shortcoming;
-  // How often a stranger's change was undone since the start, and the last time in one sentence.
-  std::uint64_t repairs = 0;
-  std::string last_repair;
-};
-
 class FirewallMonitor {
  public:
-  using OnHealth = std::function<void(const FirewallHealth&)>;
+  using OnHealth = std::function<void(const IsolationHealth&)>;
 
   // Listens first, then loads the rules: nothing that happens in between is missed. Fails where the
   // rules are not in place at the end.
@@ -51,7 +44,8 @@ class FirewallMonitor {
   // The resolvers that sandboxes use have changed.
   Result<> set_resolvers(std::vector<Ipv4Address> resolvers);
 
-  // Whether, at this moment, the rules are in the kernel and are for this bridge.
+  // Whether, at this moment, the rules are in the kernel and are for this bridge. What a stranger
+  // has just changed is put back first.
   Result<> prove(const std::string& bridge_name);
 
   // For a daemon that ends and has no sandbox left; after stop().
@@ -94,7 +88,7 @@ class FirewallMonitor {
   Stranger stranger_;
   std::string table_problem_;
   std::string route_problem_;
-  FirewallHealth health_;
+  IsolationHealth health_;
   TaskGroup tasks_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 // Names that clients test for; a name stays once it was released.
 constexpr std::string_view kFeatures[] = {"error-info", "exec",       "exec-output", "health",
-                                          "list-pages", "reflection", "stop-resume"};
+                                          "isolation",  "list-pages", "reflection",  "stop-resume"};
 
 // Answers the call with an error, or with what `fill` makes of the value.
 template <class Fill>
@@ -47,7 +47,10 @@ SandboxService::Call SandboxService::Ping(Context context, Request<v1::PingReque
   auto* call = context->DefaultReactor();
   loop_.post([this, call, response] {
     if (const auto& engine = plane_.engine()) response->set_engine(describe(*engine));
-    response->set_isolation_shortcoming(plane_.isolation_shortcoming());
+    const IsolationHealth isolation = plane_.isolation();
+    response->set_isolation_shortcoming(isolation.shortcoming);
+    response->set_isolation_repairs(isolation.repairs);
+    response->set_isolation_last_repair(isolation.last_repair);
     call->Finish(grpc::Status::OK);
   });
   return call;

@@ -60,7 +60,7 @@ def test_a_signal_during_the_start_ends_it_cleanly(make_daemon):
 
 def test_a_reader_of_the_log_that_goes_away_does_not_end_it(make_daemon, contract):
     daemon = make_daemon()
-    process = subprocess.Popen([daemon.bin_dir / "agboxd"], env=daemon.environment, stderr=subprocess.PIPE)
+    process = subprocess.Popen(daemon.command(), env=daemon.environment, stderr=subprocess.PIPE)
     try:
         while b'"listening"' not in process.stderr.readline():
             pass
@@ -77,7 +77,7 @@ def test_a_reader_of_the_log_that_goes_away_does_not_end_it(make_daemon, contrac
 
 def test_a_log_that_nobody_reads_does_not_hold_up_the_end(make_daemon):
     daemon = make_daemon()
-    process = subprocess.Popen([daemon.bin_dir / "agboxd"], env=daemon.environment, stderr=subprocess.PIPE)
+    process = subprocess.Popen(daemon.command(), env=daemon.environment, stderr=subprocess.PIPE)
     try:
         while b'"listening"' not in process.stderr.readline():
             pass

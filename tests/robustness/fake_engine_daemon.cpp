@@ -22,6 +22,7 @@
 #include "rpc/server.h"
 #include "rpc/unix_listener.h"
 #include "store/store.h"
+#include "unit/control/fake_isolation.h"
 
 namespace agbox {
 namespace {
@@ -40,10 +41,11 @@ Result<> serve() {
   auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
-  AGBOX_TRY(options, control_options(configuration, environment));
+  AGBOX_TRY(options, control_options(configuration, paths, environment));
   // Guests of fakes come back often: daemons are killed faster than people would start them.
   options.guest_limits.penalty = std::chrono::milliseconds(10);
-  AGBOX_TRY(plane, ControlPlane::start(loop, *store, clock, std::move(options), log));
+  FakeIsolation isolation(loop.io());
+  AGBOX_TRY(plane, ControlPlane::start(loop, *store, clock, isolation, std::move(options), log));
   AGBOX_TRY(listener, UnixListener::open(loop, folder.fd(), paths.socket, log));
   AGBOX_TRY(server, RpcServer::start(loop, *plane,
                                      {.version = "0", .instance_id = store->instance_id()}, log));

@@ -23,8 +23,9 @@ _START_TIMEOUT = 30
 class PrivateDaemon:
     """Not started by the constructor: start() runs agboxd and returns when it listens.
 
-    `user` runs it as the test user instead of root, `network_namespace` puts it beside a private
-    engine, `docker_host` says which engine it talks to, `config` is the text of config.toml.
+    `user` runs it as the test user instead of root, `network_namespace` puts it beside an engine
+    (without one each start has a namespace of its own, so that the host's firewall is left alone),
+    `docker_host` says which engine it talks to, `config` is the text of config.toml.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class PrivateDaemon:
             **(environment or {}),
         }
         self._process: LoggedProcess | None = None
+        self._firewalls: set[str] = set()  # the names of its tables
 
     def __enter__(self) -> "PrivateDaemon":
         return self
@@ -89,13 +91,19 @@ class PrivateDaemon:
         """Runs agboxd and returns at once: for starts that are meant to fail."""
         if self._process is not None and self._process.returncode() is None:
             raise RuntimeError(f"the daemon (pid {self.pid}) runs already")
+        self._note_firewalls()
+        self._process = LoggedProcess(
+            "agboxd", self.command(*arguments), self.environment, cwd=self.home
+        )
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line that becomes agboxd: each of its programs replaces itself by the next."""
         argv = [str(self.bin_dir / "agboxd"), *arguments]
         if self.user:
             argv = self.user.command(argv)
         if self.network_namespace:
-            argv = ["nsenter", f"--net={self.network_namespace}", "--", *argv]
-        # Each of these replaces itself by the next, so the process is agboxd in the end.
-        self._process = LoggedProcess("agboxd", argv, self.environment, cwd=self.home)
+            return ["nsenter", f"--net={self.network_namespace}", "--", *argv]
+        return ["unshare", "--net", "--", *argv]
 
     def start(self) -> "PrivateDaemon":
         self.launch()
@@ -148,9 +156,36 @@ class PrivateDaemon:
         return self.start()
 
     def end(self) -> None:
-        """After a test, however it went."""
+        """After a test, however it went. A daemon that is killed, or has sandboxes left, leaves its
+        firewall behind, and rightly so; nobody needs it any more."""
         if self._process is not None and self._process.returncode() is None:
             self._process.kill()
+        for table in self.firewall_tables():
+            self._nft("delete", "table", *table.split())
+
+    def firewall_tables(self) -> list[str]:
+        """Those of its tables that are there, as `nft` names them: "inet agents_sandbox_0a0b0c0d"."""
+        self._note_firewalls()
+        if not self._firewalls or not self.network_namespace:
+            return []
+        if not os.path.exists(self.network_namespace):  # its engine has ended
+            return []
+        tables = [line.removeprefix("table ") for line in self._nft("list", "tables").splitlines()]
+        return [
+            table
+            for table in tables
+            if table.split()[1].removesuffix("_owned") in self._firewalls
+        ]
+
+    def _nft(self, *arguments: str) -> str:
+        return run("nsenter", f"--net={self.network_namespace}", "--", "nft", *arguments).stdout
+
+    def _note_firewalls(self) -> None:
+        """The log says the name at each start."""
+        for line in self._process.lines() if self._process else []:
+            entry = _parse(line) or {}
+            if entry.get("msg") == "the firewall of the sandboxes is loaded":
+                self._firewalls.add(entry["table"])
 
     def agbox(self, *arguments: str, **options) -> subprocess.CompletedProcess:
         """Runs the CLI as the daemon's user against this daemon; does not judge its exit code."""

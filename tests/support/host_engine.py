@@ -18,6 +18,7 @@ class HostEngine:
 
     socket = DEFAULT_SOCKET
     docker_host = f"unix://{DEFAULT_SOCKET}"
+    network_namespace = "/proc/self/ns/net"
 
     def __init__(self) -> None:
         self.api = EngineApi(DEFAULT_SOCKET)

@@ -157,9 +157,10 @@ def connected(daemon: PrivateDaemon, contract: Contract) -> Iterator[Sandboxes]:
 
 
 def started(daemon: PrivateDaemon) -> PrivateDaemon:
-    """Runs the daemon and returns when it has met its engine too."""
+    """Runs the daemon and returns when it has met its engine and its firewall is in place."""
     daemon.start()
     daemon.wait_for_message("engine answers")
+    daemon.wait_for_message("the firewall of the sandboxes is loaded")
     return daemon
 
 

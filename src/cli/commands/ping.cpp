@@ -2,10 +2,12 @@
 // agbox ping: whether the daemon answers, who it is, and how fast.
 #include <agbox/raw_client.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "cli/commands/commands.h"
 #include "cli/message_json.h"
@@ -26,6 +28,18 @@ std::string milliseconds(steady_clock::duration time) {
   const double value = std::chrono::duration<double, std::milli>(time).count();
   std::snprintf(text.data(), text.size(), "%.3f ms", value);
   return text.data();
+}
+
+// Nothing where the daemon is one that says nothing of it.
+std::optional<std::string> describe_isolation(const v1::PingResponse& answer) {
+  if (!answer.isolation_shortcoming().empty()) return answer.isolation_shortcoming();
+  if (std::ranges::find(answer.features(), "isolation") == answer.features().end()) return {};
+  if (answer.isolation_repairs() == 0) return "in place";
+  const bool is_once = answer.isolation_repairs() == 1;
+  return "in place; what others changed was put back " +
+         (is_once ? "once: "
+                  : std::to_string(answer.isolation_repairs()) + " times, the last time: ") +
+         answer.isolation_last_repair();
 }
 
 int fail_ping(Console& console, const sdk::Error& error) {
@@ -51,9 +65,7 @@ int ping(Console& console, const PingFlags& flags) {
   std::string text = "daemon: " + answer->daemon() + "\nversion: " + answer->version() + "\n";
   if (!answer->instance_id().empty()) text += "instance: " + answer->instance_id() + "\n";
   if (!answer->engine().empty()) text += "engine: " + answer->engine() + "\n";
-  if (!answer->isolation_shortcoming().empty()) {
-    text += "isolation: " + answer->isolation_shortcoming() + "\n";
-  }
+  if (const auto isolation = describe_isolation(*answer)) text += "isolation: " + *isolation + "\n";
   for (const std::string& feature : answer->features()) text += "feature: " + feature + "\n";
   text += "socket: " + client->socket().string() + "\n";
   text += "round trip: " + milliseconds(round_trip) + "\n";

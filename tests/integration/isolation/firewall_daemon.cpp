@@ -55,9 +55,9 @@ boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::strin
   } else if (command == "resolvers") {
     say(co_await isolation.set_resolvers(parse_resolvers(arguments)));
   } else if (command == "health") {
-    const std::string shortcoming = isolation.shortcoming();
-    say(shortcoming.empty() ? "ok " + std::to_string(isolation.health().repairs)
-                            : "error " + shortcoming);
+    const IsolationHealth health = isolation.health();
+    say(health.shortcoming.empty() ? "ok " + std::to_string(health.repairs)
+                                   : "error " + health.shortcoming);
   } else if (command == "remove") {
     say(co_await isolation.stop(true));
     co_return false;
@@ -69,7 +69,7 @@ boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::strin
 
 boost::asio::awaitable<void> serve(FirewallIsolation& isolation, std::string instance,
                                    std::vector<Ipv4Address> resolvers, int& exit_code) {
-  const auto started = co_await isolation.start(std::move(resolvers));
+  const auto started = co_await isolation.start(std::move(resolvers), [] {});
   if (!started) {
     say(started);
     exit_code = EXIT_FAILURE;

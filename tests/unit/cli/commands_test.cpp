@@ -30,6 +30,22 @@ TEST_F(Commands, PingTellsWhoAnsweredAndHowFast) {
   EXPECT_THAT(out_, testing::ContainsRegex("round trip: [0-9]+\\.[0-9][0-9][0-9] ms\n$"));
 }
 
+TEST_F(Commands, PingTellsTheStateOfTheIsolation) {
+  test::ScriptedDaemon daemon(socket());
+  introduce(daemon);
+  daemon.ping_response.add_features("isolation");
+  EXPECT_EQ(run({"ping"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nisolation: in place\n"));
+  daemon.ping_response.set_isolation_repairs(2);
+  daemon.ping_response.set_isolation_last_repair("table inet x is missing");
+  EXPECT_EQ(run({"ping"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nisolation: in place; what others changed was put back 2 times, "
+                              "the last time: table inet x is missing\n"));
+  daemon.ping_response.set_isolation_shortcoming("the kernel knows no nftables");
+  EXPECT_EQ(run({"ping"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nisolation: the kernel knows no nftables\n"));
+}
+
 TEST_F(Commands, PingAsJsonIsTheDaemonsAnswer) {
   test::ScriptedDaemon daemon(socket());
   introduce(daemon);
@@ -39,7 +55,8 @@ TEST_F(Commands, PingAsJsonIsTheDaemonsAnswer) {
       out_,
       "{\n  \"version\": \"9.8.7\",\n  \"daemon\": \"agboxd\",\n  \"features\": [\n    \"x\"\n"
       "  ],\n  \"instance_id\": \"11111111-2222-4333-8444-555555555555\",\n"
-      "  \"engine\": \"\",\n  \"isolation_shortcoming\": \"\"\n}\n");
+      "  \"engine\": \"\",\n  \"isolation_shortcoming\": \"\",\n"
+      "  \"isolation_repairs\": \"0\",\n  \"isolation_last_repair\": \"\"\n}\n");
 }
 
 TEST_F(Commands, PingWithoutADaemonSaysHowToStartIt) {

@@ -422,14 +422,14 @@ TEST_F(ContainerRestartTest, WhatWaitedForItIsCancelledAlsoWhereTheDeleteFails) 
 
 TEST_F(ContainerRestartTest, ADaemonThatEndsAnywhereInARestartIsFollowedByOneThatDoesIt) {
   for (const std::string& point :
-       {"look.turn.before",        "look.turn.after",        "look.inspect.before",
-        "look.inspect.after",      "look.network.before",    "look.network.after",
-        "resume.network.before",   "resume.network.after",   "resume.container.before",
-        "resume.container.after",  "resume.turn.before",     "resume.turn.after",
-        "start.container.before",  "start.container.after",  "start.look.before",
-        "start.look.after",        "start.hello.before",     "start.hello.after",
-        "resume.isolation.before", "resume.isolation.after", "start.entrypoint.before",
-        "start.entrypoint.after"}) {
+       {"look.turn.before",        "look.turn.after",         "look.inspect.before",
+        "look.inspect.after",      "look.network.before",     "look.network.after",
+        "resume.isolation.before", "resume.isolation.after",  "resume.network.before",
+        "resume.network.after",    "resume.container.before", "resume.container.after",
+        "resume.turn.before",      "resume.turn.after",       "start.container.before",
+        "start.container.after",   "start.look.before",       "start.look.after",
+        "start.hello.before",      "start.hello.after",       "resume.proof.before",
+        "resume.proof.after",      "start.entrypoint.before", "start.entrypoint.after"}) {
     SCOPED_TRACE(point);
     std::string exec_id = "at-" + std::string(point);
     std::ranges::replace(exec_id, '.', '-');

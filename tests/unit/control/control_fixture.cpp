@@ -28,7 +28,8 @@ const std::string kForeign = "foreign-";
 
 }  // namespace
 
-ControlTest::ControlTest() : docker_(loop_.io()), guests_(loop_.io().get_executor(), docker_) {
+ControlTest::ControlTest()
+    : docker_(loop_.io()), guests_(loop_.io().get_executor(), docker_), isolation_(loop_.io()) {
   set_log_level(LogLevel::Error);
   disarm();
   std::ofstream(folder_.path() / "agbox-guest") << "a guest program";
@@ -76,10 +77,11 @@ void ControlTest::start() {
   options.created_with.set_exec_output_root((folder_.path() / "execs").string());
   options.created_with.set_exec_output_template(exec_output_template_);
   options.created_with.set_exec_output_max_bytes(exec_output_max_);
-  options.created_with.add_dns("192.0.2.53");
+  options.created_with.add_dns(resolver_);
   options.created_with.set_host_uid(1234);
   options.created_with.set_host_gid(5678);
-  auto plane = ControlPlane::start(loop_, *store_, clock_, std::move(options), Logger());
+  auto plane =
+      ControlPlane::start(loop_, *store_, clock_, isolation_, std::move(options), Logger());
   ASSERT_TRUE(plane.has_value()) << plane.error().message();
   plane_ = std::move(*plane);
 }

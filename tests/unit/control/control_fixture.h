@@ -19,6 +19,7 @@
 #include "control/control_plane.h"
 #include "store/store.h"
 #include "support/fake_docker/fake_docker.h"
+#include "unit/control/fake_isolation.h"
 #include "unit/control/living_guests.h"
 #include "unit/temp_folder.h"
 
@@ -51,6 +52,7 @@ class ControlTest : public testing::Test {
   Store& store() { return *store_; }
   Deadlines& restarts() { return plane_->restarts(); }
   Janitor& janitor() { return plane_->janitor(); }
+  IsolationHealth isolation_health() { return plane_->isolation(); }
   // Until the engine is here and orphans were looked for.
   void wait_swept() {
     run_until([&] { return janitor().sweeps() > 0 && !janitor().is_sweeping(); });
@@ -123,6 +125,7 @@ class ControlTest : public testing::Test {
   TempFolder folder_;
   FakeDocker docker_;
   LivingGuests guests_;
+  FakeIsolation isolation_;
   StoreOptions store_options();
   // A client's call, and its answer.
   Result<> answer_of(const std::function<void(Directory::Reply<void>)>& call);
@@ -130,6 +133,7 @@ class ControlTest : public testing::Test {
   std::uint64_t ballast_bytes_ = 4096;
   std::string state_root_ = "state";
   std::string address_pool_ = "10.99.0.0/24";
+  std::string resolver_ = "192.0.2.53";
   TimesToLive ttls_;
   std::string exec_output_template_ = "{sandbox_id}/{exec_id}";
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;

@@ -13,6 +13,7 @@
 #include "agbox/rpc/error_details.pb.h"
 #include "control/control_plane.h"
 #include "rpc/unix_listener.h"
+#include "unit/control/fake_isolation.h"
 #include "unit/temp_folder.h"
 
 namespace agbox {
@@ -69,7 +70,8 @@ class ServerTest : public testing::Test {
                            .guest_program = "/bin/true",
                            .address_pool = parse_ipv4_network("10.201.0.0/16").value(),
                            .created_with = {}};
-    auto plane = ControlPlane::start(loop, **store, clock, std::move(options), Logger());
+    FakeIsolation isolation(loop.io());
+    auto plane = ControlPlane::start(loop, **store, clock, isolation, std::move(options), Logger());
     plane_ = plane->get();
     auto server =
         RpcServer::start(loop, **plane, {.version = "1.2.3", .instance_id = "the-id"}, Logger());

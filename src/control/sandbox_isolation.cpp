@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sandbox_isolation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "async/await.h"
+#include "async/cancellation.h"
+#include "model/object_names.h"
+
+namespace agbox {
+
+SandboxIsolation::SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options,
+                                   Logger log)
+    : host_(host),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      until_outcome_(io, asio::steady_timer::time_point::max()),
+      tasks_(io.get_executor()) {}
+
+// --- its life ---
+
+void SandboxIsolation::start() {
+  tasks_.spawn("isolation", put_in_place());
+}
+
+asio::awaitable<void> SandboxIsolation::put_in_place() {
+  told_resolvers_ = wanted_resolvers();
+  outcome_ = co_await host_.start(told_resolvers_, [this] { prove_live_sandboxes(); });
+  if (!*outcome_) {
+    log_.error("sandboxes cannot be isolated, so none is created or started",
+               {{"error", outcome_->error().message()}});
+  }
+  until_outcome_.expires_at(asio::steady_timer::time_point::min());  // wakes all who wait
+  resolvers_changed();
+}
+
+asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
+  tasks_.cancel();
+  co_await tasks_.join();
+  const auto stopped = co_await host_.stop(remove_rules);
+  if (!stopped) {
+    log_.warn("the isolation does not end as it should", {{"error", stopped.error().message()}});
+  }
+}
+
+asio::awaitable<Result<>> SandboxIsolation::in_place() {
+  if (!outcome_ && !co_await is_cancelled()) co_await until_outcome_.async_wait(kAwait);
+  if (!outcome_) co_return fail(Reason::Cancelled, "gave up waiting for the isolation");
+  co_return check();
+}
+
+Result<> SandboxIsolation::check() const {
+  if (!outcome_ || *outcome_) return {};
+  return std::unexpected(
+      outcome_->error().within("sandboxes cannot be isolated, so none is created or started"));
+}
+
+IsolationHealth SandboxIsolation::health() const {
+  IsolationHealth health = host_.health();
+  if (const auto failed = check(); !failed) health.shortcoming = failed.error().message();
+  for (const auto& [bridge, unproven] : unproven_) {
+    if (health.shortcoming.empty() && is_live(unproven.sandbox_id)) {
+      health.shortcoming = "sandbox " + unproven.sandbox_id + ": " + unproven.why;
+    }
+  }
+  return health;
+}
+
+// --- resolvers ---
+
+void SandboxIsolation::keep_resolvers(const std::string& sandbox_id,
+                                      const store::v1::CreatedWith& created_with) {
+  resolvers_[sandbox_id] = resolvers_of(created_with);
+  resolvers_changed();
+}
+
+std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
+    const store::v1::CreatedWith& created_with) const {
+  std::vector<Ipv4Address> resolvers;
+  for (const std::string& text : created_with.dns()) {
+    if (const auto address = parse_ipv4_address(text)) {
+      resolvers.push_back(*address);
+    } else {
+      log_.warn("a stored resolver cannot be read, and no sandbox reaches it",
+                {{"error", address.error().message()}});
+    }
+  }
+  return resolvers;
+}
+
+void SandboxIsolation::forget(const std::string& sandbox_id) {
+  unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
+  if (resolvers_.erase(sandbox_id) > 0) resolvers_changed();
+}
+
+std::vector<Ipv4Address> SandboxIsolation::wanted_resolvers() const {
+  std::vector<Ipv4Address> wanted = resolvers_of(options_.created_with);
+  for (const auto& [sandbox_id, resolvers] : resolvers_) {
+    wanted.insert(wanted.end(), resolvers.begin(), resolvers.end());
+  }
+  std::ranges::sort(wanted);
+  const auto repeated = std::ranges::unique(wanted);
+  wanted.erase(repeated.begin(), repeated.end());
+  return wanted;
+}
+
+void SandboxIsolation::resolvers_changed() {
+  const bool is_in_place = outcome_ && *outcome_;
+  if (!is_in_place || is_telling_ || wanted_resolvers() == told_resolvers_) return;
+  is_telling_ = true;
+  tasks_.spawn("resolvers", tell_resolvers());
+}
+
+asio::awaitable<void> SandboxIsolation::tell_resolvers() {
+  for (auto wanted = wanted_resolvers(); wanted != told_resolvers_; wanted = wanted_resolvers()) {
+    told_resolvers_ = wanted;
+    // Where it fails, the host's isolation says so itself, and tries again when it can.
+    if (!co_await host_.set_resolvers(std::move(wanted)) || co_await is_cancelled()) break;
+  }
+  is_telling_ = false;
+}
+
+// --- proofs ---
+
+asio::awaitable<Result<>> SandboxIsolation::prove(std::string bridge_name) {
+  auto proven = co_await host_.prove(bridge_name);
+  if (proven) unproven_.erase(bridge_name);
+  co_return proven;
+}
+
+void SandboxIsolation::prove_live_sandboxes() {
+  must_prove_ = true;
+  if (is_proving_) return;
+  is_proving_ = true;
+  tasks_.spawn("prove the isolation again", prove_one_by_one());
+}
+
+asio::awaitable<void> SandboxIsolation::prove_one_by_one() {
+  const auto is_there = co_await in_place();
+  while (std::exchange(must_prove_, false) && is_there) {
+    for (const std::string& sandbox_id : options_.live_sandboxes()) {
+      if (co_await is_cancelled()) co_return;
+      co_await prove_again(sandbox_id);
+    }
+  }
+  is_proving_ = false;
+}
+
+asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
+  const std::string bridge = bridge_name(options_.instance_id, sandbox_id);
+  const auto proven = co_await prove(bridge);
+  if (proven || !is_live(sandbox_id)) co_return;
+  log_.error("the isolation of a sandbox does not hold any more",
+             {{"sandbox_id", sandbox_id}, {"error", proven.error().message()}});
+  unproven_[bridge] = {.sandbox_id = sandbox_id, .why = proven.error().message()};
+}
+
+bool SandboxIsolation::is_live(const std::string& sandbox_id) const {
+  const auto live = options_.live_sandboxes();
+  return std::ranges::find(live, sandbox_id) != live.end();
+}
+
+}  // namespace agbox

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sandboxes have to do with the host's isolation: nothing of theirs begins before it is in
+// place, each proves it before anything of its caller runs, all that are live prove it again after
+// a repair and when the engine comes back, and the resolvers of all of them stay within reach.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "async/task_group.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "isolation/host_isolation.h"
+#include "model/ipv4.h"
+#include "store/records.h"
+
+namespace agbox {
+
+class SandboxIsolation {
+ public:
+  struct Options {
+    std::string instance_id;
+    store::v1::CreatedWith created_with;  // of sandboxes to come
+    // The sandboxes in which something may run now.
+    std::function<std::vector<std::string>()> live_sandboxes;
+  };
+
+  SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options, Logger log);
+  SandboxIsolation(const SandboxIsolation&) = delete;
+
+  // Begins to put it in place, once it is known which resolvers sandboxes have.
+  void start();
+  // `remove_rules`: no sandbox is left that needs it.
+  asio::awaitable<void> stop(bool remove_rules);
+
+  // Comes back when it is in place; why not, where it could not be put there. CANCELLED where the
+  // caller was cancelled while it waited.
+  asio::awaitable<Result<>> in_place();
+  // For the door: refused once it is known that it could not be put in place.
+  Result<> check() const;
+  asio::awaitable<Result<>> prove(std::string bridge_name);
+  // After a change that may concern all of them. One that cannot is told by health().
+  void prove_live_sandboxes();
+
+  // A sandbox asks these for as long as it exists.
+  void keep_resolvers(const std::string& sandbox_id, const store::v1::CreatedWith& created_with);
+  void forget(const std::string& sandbox_id);
+
+  IsolationHealth health() const;
+
+ private:
+  asio::awaitable<void> put_in_place();
+  std::vector<Ipv4Address> resolvers_of(const store::v1::CreatedWith& created_with) const;
+  std::vector<Ipv4Address> wanted_resolvers() const;
+  void resolvers_changed();
+  asio::awaitable<void> tell_resolvers();
+  asio::awaitable<void> prove_one_by_one();
+  asio::awaitable<void> prove_again(const std::string& sandbox_id);
+  bool is_live(const std::string& sandbox_id) const;
+
+  HostIsolation& host_;
+  Options options_;
+  Logger log_;
+  std::optional<Result<>> outcome_;  // of putting it in place
+  asio::steady_timer until_outcome_;
+  std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
+  std::vector<Ipv4Address> told_resolvers_;
+  bool is_telling_ = false;
+  bool must_prove_ = false;
+  bool is_proving_ = false;
+  struct Unproven {
+    std::string sandbox_id;
+    std::string why;
+  };
+  std::map<std::string, Unproven> unproven_;  // by bridge
+  TaskGroup tasks_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// An isolation that isolates nothing and does as the test says: FakeDocker's bridges exist nowhere.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "async/await.h"
+#include "isolation/host_isolation.h"
+
+namespace agbox {
+
+class FakeIsolation final : public HostIsolation {
+ public:
+  explicit FakeIsolation(boost::asio::io_context& io)
+      : until_let_go_(io, boost::asio::steady_timer::time_point::max()) {}
+
+  boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> given,
+                                         std::function<void()> on_repair) override {
+    set(given);
+    on_repair_ = std::move(on_repair);
+    if (holds_start) co_await until_let_go_.async_wait(kAwait);
+    is_started = start_problem.empty();
+    if (!is_started) co_return fail(Reason::Internal, start_problem);
+    co_return Result<>{};
+  }
+  boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> given) override {
+    set(given);
+    co_return Result<>{};
+  }
+  boost::asio::awaitable<Result<>> stop(bool remove_rules) override {
+    is_started = false;
+    on_repair_ = {};
+    removed_rules = remove_rules;
+    co_return Result<>{};
+  }
+  boost::asio::awaitable<Result<>> prove(std::string bridge_name) override {
+    proofs.push_back(std::move(bridge_name));
+    if (!proof_problem.empty()) co_return fail(Reason::Internal, proof_problem);
+    co_return Result<>{};
+  }
+  IsolationHealth health() const override { return {.shortcoming = {}, .repairs = repairs}; }
+
+  void let_go() { until_let_go_.expires_at(boost::asio::steady_timer::time_point::min()); }
+  void repair() {
+    ++repairs;
+    on_repair_();
+  }
+
+  bool holds_start = false;  // until let_go()
+  std::string start_problem;
+  std::string proof_problem;
+
+  bool is_started = false;
+  std::optional<bool> removed_rules;  // at the last stop
+  std::vector<std::string> resolvers;
+  std::vector<std::string> proofs;  // the bridges, in the order of asking
+  std::uint64_t repairs = 0;
+
+ private:
+  void set(const std::vector<Ipv4Address>& addresses) {
+    resolvers.clear();
+    for (const Ipv4Address& address : addresses) resolvers.push_back(address.text());
+  }
+
+  boost::asio::steady_timer until_let_go_;
+  std::function<void()> on_repair_;
+};
+
+}  // namespace agbox
