@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The firewall as sandboxes meet it, on real engines: what a command inside reaches and does not
+reach, before and after crashes of the daemon and changes by strangers, and the proof before READY.
+Every probe of a forbidden place gets through once the rules are gone."""
+
+import contextlib
+import subprocess
+from pathlib import Path
+
+import grpc
+import pytest
+from support.execs import Execs, output
+from support.images import make_image
+from support.process import LoggedProcess, base_environment
+from support.sandboxes import (
+    CONFIG,
+    FAILED,
+    STOPPED,
+    connected,
+    inspect,
+    left_over,
+    network,
+    primary,
+    restarted,
+    started,
+)
+
+ECHO_SERVER = Path(__file__).resolve().parents[1] / "integration" / "isolation" / "echo_server.py"
+PORT = 7001
+LOOPBACK_PORT = 7002  # of a service on 127.0.0.1 alone
+FORWARDED_PORT = 7003  # of every address of the host, turned to that service
+NEIGHBOUR_PORT = 7004
+INTERNET = "203.0.113.10"
+DOCKER0 = "172.30.0.1"  # the bridge of containers that are none of ours
+MARK = "answered"
+
+# Says for every NAME/ADDRESS/PORT whether what was sent came back.
+PROBE = f"""
+for place in "$@"; do
+  IFS=/ read -r name address port <<END
+$place
+END
+  answer=$(echo {MARK} | timeout 3 nc -w 1 "$address" "$port" 2>/dev/null)
+  if [ "$answer" = {MARK} ]; then echo "$name reached"; else echo "$name closed"; fi
+done
+"""
+
+
+@contextlib.contextmanager
+def serving(enter, *places):
+    server = LoggedProcess(
+        "listeners", [*enter, "/usr/bin/python3", str(ECHO_SERVER), *places], base_environment()
+    )
+    try:
+        server.wait_for_line("ready".__eq__, "the listeners", timeout=20)
+        yield
+    finally:
+        server.kill()
+
+
+class Host:
+    """A private engine with a service on every address, one on loopback, and an internet. Docker's
+    own barriers between bridges are out of the way, so that only ours are left."""
+
+    def __init__(self, engine, stack):
+        self.engine = engine
+        outside = engine.connect_outside()
+        outside.run("ip", "address", "add", f"{INTERNET}/32", "dev", "lo")
+        enter = ["nsenter", f"--net={engine.network_namespace}", "--"]
+        stack.enter_context(serving(enter, f"tcp/0.0.0.0/{PORT}", f"tcp/127.0.0.1/{LOOPBACK_PORT}"))
+        enter = ["nsenter", f"--net={outside.network_namespace}", "--"]
+        stack.enter_context(serving(enter, f"tcp/0.0.0.0/{PORT}"))
+        run = engine.world.run
+        run("iptables", "-w", "-I", "FORWARD", "1", "-i", "agbx+", "-o", "agbx+", "-j", "ACCEPT")
+        run("iptables", "-w", "-t", "raw", "-I", "PREROUTING", "1", "-i", "agbx+", "-j", "ACCEPT")
+        # As an engine without its userland proxy forwards published ports.
+        run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet")
+        forward = ["-m", "addrtype", "--dst-type", "LOCAL", "-p", "tcp", "--dport"]
+        target = ["-j", "DNAT", "--to-destination", f"127.0.0.1:{LOOPBACK_PORT}"]
+        prerouting = ["iptables", "-w", "-t", "nat", "-I", "PREROUTING", "1"]
+        run(*prerouting, *forward, str(FORWARDED_PORT), *target)
+
+    def forbidden(self, sandbox_id, neighbour_id):
+        """NAME/ADDRESS/PORT of what the first of them must not reach."""
+        gateway = self._place(sandbox_id)["Gateway"]
+        neighbour = self._place(neighbour_id)
+        return [
+            f"gateway/{gateway}/{PORT}",
+            f"host/{DOCKER0}/{PORT}",
+            f"uplink/198.51.100.2/{PORT}",
+            f"loopback/{gateway}/{FORWARDED_PORT}",
+            f"neighbours-gateway/{neighbour['Gateway']}/{PORT}",
+            f"neighbour/{neighbour['IPAddress']}/{NEIGHBOUR_PORT}",
+            f"router/198.51.100.1/{PORT}",
+        ]
+
+    def _place(self, sandbox_id):
+        seen = inspect(self.engine, primary(sandbox_id))
+        return seen["NetworkSettings"]["Networks"][network(sandbox_id)]
+
+    def probe_by_hand(self, sandbox_id, places):
+        """Without the daemon."""
+        command = ["exec", primary(sandbox_id), "sh", "-c", PROBE, "probe", *places]
+        return _outcomes(self.engine.docker(*command).stdout)
+
+
+def probe(sandboxes, sandbox_id, places):
+    """From a command inside."""
+    status = Execs(sandboxes, sandbox_id).run("sh", "-c", PROBE, "probe", *places)
+    assert status.exit_code == 0, status
+    return _outcomes(output(status))
+
+
+def _outcomes(text):
+    return dict(line.split() for line in text.splitlines())
+
+
+def all_of(places, outcome):
+    return {place.split("/")[0]: outcome for place in places}
+
+
+@pytest.fixture
+def host(make_engine, engine_name):
+    with contextlib.ExitStack() as stack:
+        yield Host(make_engine(engine_name), stack)
+
+
+def listen_inside(sandboxes, sandbox_id):
+    """An echo service in the sandbox; returns when it answers there."""
+    execs = Execs(sandboxes, sandbox_id)
+    execs.create("nc", "-ll", "-p", str(NEIGHBOUR_PORT), "-e", "cat")
+    wait = f"until nc -w 1 127.0.0.1 {NEIGHBOUR_PORT} </dev/null; do :; done"
+    assert execs.run("timeout", "20", "sh", "-c", wait).exit_code == 0
+
+
+def test_a_sandbox_reaches_the_internet_and_nothing_of_the_host(
+    host, make_daemon, daemon_user, contract
+):
+    image = make_image(host.engine.api, "isolation:1")
+    daemon = started(make_daemon(user=daemon_user, engine=host.engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        for name in ("box-1", "box-2"):
+            sandboxes.create_ready(name, image)
+        listen_inside(sandboxes, "box-2")
+        places = host.forbidden("box-1", "box-2")
+        internet = [f"internet/{INTERNET}/{PORT}"]
+        closed, reached = all_of(places, "closed"), all_of(places, "reached")
+        opened = all_of(internet, "reached")
+        assert probe(sandboxes, "box-1", places + internet) == closed | opened
+        assert ping(sandboxes).isolation_shortcoming == ""
+    tables = daemon.firewall_tables()
+    assert len(tables) == 4
+    # A crash opens nothing.
+    daemon.kill()
+    assert host.probe_by_hand("box-1", places + internet) == closed | opened
+    # Without the rules every probe gets through, so each has shown something.
+    for table in daemon.firewall_tables():
+        host.engine.world.run("nft", "delete", "table", *table.split())
+    assert host.probe_by_hand("box-1", places + internet) == reached | opened
+    started(daemon)
+    with connected(daemon, contract) as sandboxes:
+        assert probe(sandboxes, "box-1", places + internet) == closed | opened
+        # A daemon that ends leaves the rules to the sandboxes that it leaves, ...
+        assert daemon.stop() == 0
+        assert host.probe_by_hand("box-1", places + internet) == closed | opened
+    started(daemon)
+    with connected(daemon, contract) as sandboxes:
+        assert probe(sandboxes, "box-1", places) == closed
+        for name in ("box-1", "box-2"):
+            sandboxes.delete_wait(name)
+    # ... and takes them away with the last one.
+    assert daemon.stop() == 0
+    assert daemon.firewall_tables() == []
+    assert left_over(host.engine) == []
+
+
+def ping(sandboxes):
+    return sandboxes.stub.Ping(sandboxes.service.PingRequest(), timeout=10)
+
+
+@pytest.fixture
+def image(engine):
+    return make_image(engine.api, "isolation:1")
+
+
+@pytest.fixture
+def make_started(make_daemon, daemon_user, engine):
+    """make_started("isolation.watch=error"): a daemon that has met its engine."""
+
+    def make(failpoints=""):
+        environment = {"AGBOX_FAILPOINTS": failpoints}
+        return started(
+            make_daemon(user=daemon_user, engine=engine, config=CONFIG, environment=environment)
+        )
+
+    return make
+
+
+def listed(engine, tables):
+    """All that the tables have, but for counters and handles."""
+    shown = [engine.world.run("nft", "-s", "list", "table", *table.split()) for table in tables]
+    return "".join(done.stdout for done in shown)
+
+
+def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, contract, image):
+    daemon = make_started()
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        tables = daemon.firewall_tables()
+        before = listed(engine, tables)
+        plain = next(table for table in tables if not table.endswith("_owned"))
+        engine.world.run("nft", "delete", "table", *plain.split())
+        repair = daemon.wait_for_message(
+            "the firewall of the sandboxes was changed and is put back"
+        )
+        assert repair["program"] == "nft"
+        assert listed(engine, tables) == before
+        sandboxes.create_ready("box-2", image)
+        answer = ping(sandboxes)
+        assert answer.isolation_shortcoming == "" and answer.isolation_repairs == 1
+        assert f"table {plain} is missing" in answer.isolation_last_repair
+        assert "put back once: " in daemon.agbox("ping").stdout
+        for name in ("box-1", "box-2"):
+            sandboxes.delete_wait(name)
+
+
+def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
+    make_started, engine, contract, image
+):
+    """Nobody else can change the owned copy, so the daemon damages both itself; and its monitor, which
+    would not look at its own changes, does not look at a stranger's either."""
+    # The first look is that of the start.
+    daemon = make_started("isolation.watch=error;isolation.damage=error@2")
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create("box-1", image)
+        sandboxes.wait("box-1", FAILED)
+        problem = sandboxes.get("box-1").error_message
+        assert "the firewall of the sandboxes is not as it should be: " in problem
+        assert "set resolvers has other elements" in problem
+        for table in daemon.firewall_tables():
+            if table.startswith("inet"):
+                shown = engine.world.run("nft", "list", "set", *table.split(), "resolvers").stdout
+                assert "elements" not in shown
+        assert left_over(engine) == []
+    assert daemon.stop() == 0
+    restarted(daemon)
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-2", image)
+        for name in ("box-1", "box-2"):
+            sandboxes.delete_wait(name)
+
+
+def test_a_create_fails_while_a_strangers_change_is_not_undone(
+    make_started, engine, contract, image
+):
+    daemon = make_started("isolation.watch=error")
+    with connected(daemon, contract) as sandboxes:
+        plain = next(name for name in daemon.firewall_tables() if name.startswith("inet"))
+        engine.world.run("nft", "flush", "chain", *plain.split(), "from_sandbox")
+        sandboxes.create("box-1", image)
+        sandboxes.wait("box-1", FAILED)
+        problem = sandboxes.get("box-1").error_message
+        assert f"table {plain}: chain from_sandbox has 0 rules" in problem
+        assert left_over(engine) == []
+        sandboxes.delete_wait("box-1")
+
+
+def test_every_resume_proves_it_again(make_started, engine, contract, image):
+    daemon = make_started("isolation.damage=error@3")  # after the start's and the create's
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        sandboxes.stop_wait("box-1")
+        sandboxes.resume("box-1")
+        sandboxes.wait("box-1", FAILED)
+        problem = sandboxes.get("box-1").error_message
+        assert "the firewall of the sandboxes is not as it should be: " in problem
+        assert inspect(engine, primary("box-1"))["State"]["Running"] is False
+        sandboxes.delete_wait("box-1")
+
+
+@contextlib.contextmanager
+def owned_by_a_stranger(engine, table):
+    """Nobody but the stranger can change or remove it."""
+    enter = ["nsenter", f"--net={engine.network_namespace}", "--"]
+    stranger = LoggedProcess(
+        "stranger",
+        [*enter, "stdbuf", "-oL", "nft", "-i"],
+        base_environment(),
+        stdin=subprocess.PIPE,
+    )
+    try:
+        stranger.write_line(f"add table {table} {{ flags owner; }}")
+        stranger.write_line(f"list table {table}")
+        stranger.wait_for_line(lambda line: "flags owner" in line, "the table", timeout=10)
+        yield
+    finally:
+        stranger.kill()
+
+
+def test_where_the_rules_cannot_be_loaded_nothing_starts_and_reads_are_served(
+    make_started, engine, contract, image
+):
+    daemon = make_started()
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        sandboxes.stop_wait("box-1")
+    tables = daemon.firewall_tables()
+    assert daemon.stop() == 0
+    assert daemon.firewall_tables() == tables  # a sandbox is left
+    for table in tables:
+        engine.world.run("nft", "delete", "table", *table.split())
+    with owned_by_a_stranger(engine, tables[-1]):
+        daemon.start()
+        daemon.wait_for_message("sandboxes cannot be isolated, so none is created or started")
+        daemon.wait_for_message("engine answers")
+        with connected(daemon, contract) as sandboxes:
+            for ask in (lambda: sandboxes.create("box-2", image), lambda: sandboxes.resume("box-1")):
+                with pytest.raises(grpc.RpcError) as refused:
+                    ask()
+                assert refused.value.code() == grpc.StatusCode.INTERNAL
+                assert "sandboxes cannot be isolated" in refused.value.details()
+                assert tables[-1] in refused.value.details()
+            assert sandboxes.get("box-1").state == STOPPED
+            assert ping(sandboxes).isolation_shortcoming == refused.value.details()
+        assert daemon.stop() == 0
+    started(daemon)
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.resume_wait("box-1")
+        sandboxes.delete_wait("box-1")
+
+
+def test_two_daemons_of_one_host_do_not_meet(make_started, engine, contract, image):
+    first, second = make_started(), make_started()
+    assert set(first.firewall_tables()).isdisjoint(second.firewall_tables())
+    with connected(first, contract) as sandboxes, connected(second, contract) as others:
+        sandboxes.create_ready("box-1", image)
+        others.create_ready("box-2", image)
+        kept = listed(engine, second.firewall_tables())
+        sandboxes.delete_wait("box-1")
+        assert first.stop() == 0
+        assert first.firewall_tables() == []
+        assert listed(engine, second.firewall_tables()) == kept
+        others.delete_wait("box-2")
+    assert second.stop() == 0
+    assert second.firewall_tables() == []
