@@ -84,7 +84,12 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
                     if (greeted_) link_->send(message);
                   },
               .in_runner = [this] { ::explicit_bzero(secret_.data(), secret_.size()); },
-              .is_foreign = [this](const Process& process) { return is_of_main(process); }}) {}
+              .is_foreign = [this](const Process& process) { return is_of_main(process); }}),
+      connection_tries_([this](const v1::ConnectionTried& tried) {
+        v1::ToDaemon message;
+        *message.mutable_connection_tried() = tried;
+        link_->send(message);
+      }) {}
 
 int Init::loop() {
   auto link = DaemonLink::open(
@@ -92,6 +97,7 @@ int Init::loop() {
       {.hello =
            [this] {
              greeted_ = false;
+             connection_tries_.give_up();
              return hello();
            },
        .on_message = [this](v1::ToGuest& message) { return on_message(message); }});
@@ -119,6 +125,7 @@ void Init::round() {
     watches.wake(entrypoint_deadline_);
   }
   execs_.collect(watches);
+  connection_tries_.collect(watches);
   if (stopped_at_ && !command_runs()) watches.wake(*stopped_at_ + kStopGrace);
 
   wait_and_serve(watches);
@@ -126,6 +133,7 @@ void Init::round() {
     on_entrypoint_late();
   }
   execs_.work();
+  connection_tries_.end_overdue();
   // A command that runs ends the container itself.
   if (stopped_at_ && !command_runs() &&
       (!execs_.any_runs() || steady_clock::now() >= *stopped_at_ + kStopGrace)) {
@@ -160,6 +168,9 @@ bool Init::on_message(v1::ToGuest& message) {
     }
     case v1::ToGuest::kStop:
       on_stop();
+      return true;
+    case v1::ToGuest::kTryConnection:
+      connection_tries_.begin(message.try_connection());
       return true;
     case v1::ToGuest::kStartExec:
       return on_start_exec(std::move(*message.mutable_start_exec()));

@@ -17,6 +17,7 @@
 #include "agbox/guest/v1/link.pb.h"
 #include "base/unique_fd.h"
 #include "guest/child.h"
+#include "guest/connection_tries.h"
 #include "guest/daemon_link.h"
 #include "guest/enter_door.h"
 #include "guest/execs.h"
@@ -86,6 +87,7 @@ class Init {
   std::optional<int> main_code_;  // once it has ended
   Entered entered_;
   Execs execs_;
+  ConnectionTries connection_tries_;
   bool greeted_ = false;              // the daemon knows which execs we know
   std::optional<Moment> stopped_at_;  // when we were asked to end
   std::optional<int> exit_code_;

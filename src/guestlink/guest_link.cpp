@@ -15,14 +15,8 @@ namespace {
 
 namespace asio = boost::asio;
 namespace v1 = guest::v1;
-// Nobody waits for more pings at once; a guest that answers none must not make the list grow.
-constexpr std::size_t kMaxPings = 64;
 // The kernel itself bounds a command line at 2 MiB with the environment.
 constexpr std::size_t kMaxGo = std::size_t{1} << 20;
-
-std::unexpected<Error> given_up() {
-  return fail(Reason::Cancelled, "gave up waiting for the guest");
-}
 
 }  // namespace
 
@@ -46,6 +40,7 @@ Result<> GuestLink::expect(Expectation expectation) {
   hello_.reset();
   outcome_.reset();
   pings_.clear();
+  probes_.clear();
   execs_.clear();
   is_doubted_ = false;
   gone_ = expectation.secret.has_value();
@@ -241,6 +236,8 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
       }
       waiters_.notify();
       return true;
+    case v1::ToDaemon::kConnectionTried:
+      return on_connection_tried(connection, message.connection_tried());
     case v1::ToDaemon::kEntrypointPassed:
     case v1::ToDaemon::kEntrypointFailed: {
       if (!gone_ || outcome_) {
@@ -278,6 +275,7 @@ void GuestLink::on_lost(const Connection& connection) {
   guest_.reset();
   hello_.reset();
   pings_.clear();
+  probes_.clear();
   execs_.clear();
   last_problem_ = "its connection ended: " + connection.problem();
   if (closed_) return;
@@ -312,6 +310,10 @@ asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::millisecon
     log_.error("cannot listen for the guest", {{"problem", listening.error().message()}});
     pause = limits_.penalty;
   }
+}
+
+std::unexpected<Error> GuestLink::given_up() {
+  return fail(Reason::Cancelled, "gave up waiting for the guest");
 }
 
 std::unexpected<Error> GuestLink::absent() const {
@@ -370,25 +372,6 @@ asio::awaitable<Result<EntrypointOutcome>> GuestLink::entrypoint(Deadline deadli
   if (!known || epoch != epoch_) co_return absent();
   if (!outcome_) co_return doubted();
   co_return *outcome_;
-}
-
-asio::awaitable<Result<>> GuestLink::ping(std::chrono::milliseconds limit) {
-  const auto self = shared_from_this();
-  if (!hello_ || pings_.size() >= kMaxPings) co_return absent();
-  const auto guest = guest_;
-  const std::uint64_t id = next_ping_++;
-  pings_.insert(id);
-  v1::ToGuest message;
-  message.mutable_ping()->set_id(id);
-  const auto over = [&] { return guest_ != guest || !pings_.contains(id); };
-  const bool answered = guest->send(message) &&
-                        co_await waiters_.wait(over, std::chrono::steady_clock::now() + limit) &&
-                        guest_ == guest;
-  if (answered) co_return Result<>{};
-  if (co_await is_cancelled()) co_return given_up();
-  if (guest_ != guest) co_return absent();
-  co_return fail(Reason::Internal,
-                 "the guest did not answer within " + std::to_string(limit.count()) + " ms");
 }
 
 Result<> GuestLink::stop() {

@@ -32,6 +32,7 @@
 #include "guestlink/orders.h"
 #include "guestlink/rare_line.h"
 #include "guestlink/waiters.h"
+#include "model/network_probe.h"
 
 namespace agbox::guestlink {
 
@@ -79,6 +80,8 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   // How the entrypoint went. A lost connection is waited out: the guest tells it again.
   boost::asio::awaitable<Result<EntrypointOutcome>> entrypoint(Deadline deadline);
   boost::asio::awaitable<Result<>> ping(std::chrono::milliseconds limit);
+  // Has the guest try a connection from inside. An error: the guest told nothing of it.
+  boost::asio::awaitable<Result<ProbeReport>> probe(ProbeTarget target);
   Result<> stop();
 
   // An error means that the guest did not get the order and never will: nothing of it is kept.
@@ -113,12 +116,14 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
                                                 std::vector<std::string>& execs);
   boost::asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   bool on_message(Connection& connection, const guest::v1::ToDaemon& message);
+  bool on_connection_tried(Connection& connection, const guest::v1::ConnectionTried& tried);
   bool on_exec_ended(Connection& connection, const guest::v1::ExecEnded& ended);
   bool on_exec_truncated(Connection& connection, const std::string& exec_id);
   void on_lost(const Connection& connection);
   std::chrono::milliseconds pause_after(const Connection& connection) const;
   boost::asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause,
                                             unsigned epoch);
+  static std::unexpected<Error> given_up();
   std::unexpected<Error> absent() const;
   std::unexpected<Error> doubted();
 
@@ -147,7 +152,10 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::optional<EntrypointOutcome> outcome_;
   std::uint64_t next_ping_ = 1;
   std::set<std::uint64_t> pings_;  // sent and not answered
-  KnownExecs execs_;               // of this connection
+  std::uint64_t next_probe_ = 1;
+  // Sent and not answered; whoever waits for one holds the place for its report.
+  std::map<std::uint64_t, std::weak_ptr<std::optional<ProbeReport>>> probes_;
+  KnownExecs execs_;  // of this connection
   std::string last_problem_ = "it has not connected yet";
   RareLine refusals_;
   RareLine losses_;

@@ -89,6 +89,11 @@ asio::awaitable<Result<>> GuestLinks::ping(std::string sandbox_id,
   co_return co_await link->ping(limit);
 }
 
+asio::awaitable<Result<ProbeReport>> GuestLinks::probe(std::string sandbox_id, ProbeTarget target) {
+  AGBOX_CO_TRY(link, find(sandbox_id));
+  co_return co_await link->probe(target);
+}
+
 Result<> GuestLinks::stop(const std::string& sandbox_id) {
   AGBOX_TRY(link, find(sandbox_id));
   return link->stop();

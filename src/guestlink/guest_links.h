@@ -61,6 +61,7 @@ class GuestLinks {
   boost::asio::awaitable<Result<EntrypointOutcome>> entrypoint(std::string sandbox_id,
                                                                Deadline deadline);
   boost::asio::awaitable<Result<>> ping(std::string sandbox_id, std::chrono::milliseconds limit);
+  boost::asio::awaitable<Result<ProbeReport>> probe(std::string sandbox_id, ProbeTarget target);
   Result<> stop(const std::string& sandbox_id);
 
   // An error means that the guest did not get the order and never will: nothing of it is kept.

@@ -176,6 +176,21 @@ std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended) {
   return end;
 }
 
+std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried) {
+  using Wire = guest::v1::ConnectionTried;
+  const std::string detail = readable(tried.detail(), kMaxSentence);
+  switch (tried.outcome()) {
+    case Wire::OUTCOME_REFUSED:
+      return ProbeReport{.outcome = ProbeReport::Outcome::Refused, .detail = detail};
+    case Wire::OUTCOME_CONNECTED:
+      return ProbeReport{.outcome = ProbeReport::Outcome::Connected, .detail = detail};
+    case Wire::OUTCOME_UNKNOWN:
+      return ProbeReport{.outcome = ProbeReport::Outcome::Unknown, .detail = detail};
+    default:
+      return std::nullopt;
+  }
+}
+
 void fill(GuestHello& hello, const guest::v1::Prepared& prepared) {
   hello.failure = readable(prepared.failure(), kMaxSentence);
   for (int i = 0; i < std::min(prepared.notes_size(), kMaxNotes); ++i) {

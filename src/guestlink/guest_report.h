@@ -12,6 +12,7 @@
 
 #include "agbox/guest/v1/link.pb.h"
 #include "guestlink/peer.h"
+#include "model/network_probe.h"
 
 namespace agbox::guestlink {
 
@@ -77,6 +78,8 @@ std::optional<EntrypointFailure> to_failure(const guest::v1::EntrypointFailed& f
 void fill(GuestHello& hello, const guest::v1::Prepared& prepared);
 // Nothing where the guest does not say how.
 std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended);
+// Nothing where the guest names no outcome that we know.
+std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried);
 std::string to_hex(std::string_view bytes);
 
 }  // namespace agbox::guestlink

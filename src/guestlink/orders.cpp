@@ -37,6 +37,16 @@ v1::ToGuest go_for(const GoOrder& order) {
   return message;
 }
 
+v1::ToGuest probe_for(std::uint64_t id, const ProbeTarget& target) {
+  v1::ToGuest message;
+  v1::TryConnection* order = message.mutable_try_connection();
+  order->set_id(id);
+  order->set_address(target.address.value);
+  order->set_port(target.port);
+  order->set_limit_ms(static_cast<std::uint32_t>(target.limit.count()));
+  return message;
+}
+
 v1::ToGuest start_for(const ExecOrder& order) {
   v1::ToGuest message;
   v1::StartExec* start = message.mutable_start_exec();

@@ -11,6 +11,7 @@
 #include "agbox/guest/v1/link.pb.h"
 #include "guestlink/exec_order.h"
 #include "guestlink/peer.h"
+#include "model/network_probe.h"
 
 namespace agbox::guestlink {
 
@@ -44,6 +45,7 @@ std::string new_secret();
 
 guest::v1::ToGuest welcome_for(const Expectation& expectation);
 guest::v1::ToGuest go_for(const GoOrder& order);
+guest::v1::ToGuest probe_for(std::uint64_t id, const ProbeTarget& target);
 guest::v1::ToGuest start_for(const ExecOrder& order);
 
 }  // namespace agbox::guestlink

@@ -334,6 +334,71 @@ TEST_F(GuestLinksTest, APingHasATimeLimit) {
   }());
 }
 
+v1::ToDaemon tried(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
+  v1::ToDaemon message;
+  message.mutable_connection_tried()->set_id(id);
+  message.mutable_connection_tried()->set_outcome(outcome);
+  return message;
+}
+
+TEST_F(GuestLinksTest, AGuestTriesAConnectionBeforeItsGoAndTellsWhatCameOfIt) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  const ProbeTarget target{.address = {0x0A630001}, .port = 4242, .limit = 3s};
+  run([&]() -> awaitable<void> {
+    EXPECT_FALSE(co_await links_->probe("s1", target)) << "nobody is there";
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    const auto answer = [&]() -> awaitable<void> {
+      for (const auto outcome :
+           {v1::ConnectionTried::OUTCOME_REFUSED, v1::ConnectionTried::OUTCOME_CONNECTED}) {
+        const auto order = co_await guest_.receive();
+        EXPECT_EQ(order->try_connection().address(), 0x0A630001U);
+        EXPECT_EQ(order->try_connection().port(), 4242U);
+        EXPECT_EQ(order->try_connection().limit_ms(), 3000U);
+        co_await guest_.send(tried(order->try_connection().id(), outcome));
+      }
+    };
+    TaskGroup tasks(io_.get_executor());
+    tasks.spawn("answer", answer());
+    const auto refused = co_await links_->probe("s1", target);
+    EXPECT_EQ(refused.value().outcome, ProbeReport::Outcome::Refused);
+    const auto connected = co_await links_->probe("s1", target);
+    EXPECT_EQ(connected.value().outcome, ProbeReport::Outcome::Connected);
+    co_await tasks.join();
+  }());
+}
+
+TEST_F(GuestLinksTest, AGuestThatGoesWhileItTriesAConnectionHasToldNothing) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    const auto leave = [&]() -> awaitable<void> {
+      EXPECT_TRUE(co_await guest_.receive());
+      guest_.close();
+    };
+    TaskGroup tasks(io_.get_executor());
+    tasks.spawn("leave", leave());
+    const auto report = co_await links_->probe("s1", {.address = {0x0A630001}, .port = 1});
+    EXPECT_FALSE(report);
+    EXPECT_THAT(report.error().message(), HasSubstr("its connection ended"));
+    co_await tasks.join();
+  }());
+}
+
+TEST_F(GuestLinksTest, AConnectionThatNobodyAskedForIsAnOffence) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await guest_.send(tried(7, v1::ConnectionTried::OUTCOME_REFUSED));
+    EXPECT_FALSE(co_await guest_.receive());
+  }());
+}
+
 TEST_F(GuestLinksTest, AGuestThatFailedToPrepareTakesNoGo) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));

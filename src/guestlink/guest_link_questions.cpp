@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a guest is asked and answers once: whether it is there, and what it reaches.
+#include <chrono>
+
+#include "async/cancellation.h"
+#include "guestlink/guest_link.h"
+#include "guestlink/orders.h"
+
+namespace agbox::guestlink {
+namespace {
+
+namespace asio = boost::asio;
+namespace v1 = guest::v1;
+// Nobody waits for more pings at once; a guest that answers none must not make the list grow.
+constexpr std::size_t kMaxPings = 64;
+constexpr std::size_t kMaxProbes = 16;
+// The guest ends a try in its time and tells it; this is for a guest that does not.
+constexpr std::chrono::milliseconds kProbeSlack{2000};
+
+}  // namespace
+
+asio::awaitable<Result<>> GuestLink::ping(std::chrono::milliseconds limit) {
+  const auto self = shared_from_this();
+  if (!hello_ || pings_.size() >= kMaxPings) co_return absent();
+  const auto guest = guest_;
+  const std::uint64_t id = next_ping_++;
+  pings_.insert(id);
+  v1::ToGuest message;
+  message.mutable_ping()->set_id(id);
+  const auto over = [&] { return guest_ != guest || !pings_.contains(id); };
+  const bool answered = guest->send(message) &&
+                        co_await waiters_.wait(over, std::chrono::steady_clock::now() + limit) &&
+                        guest_ == guest;
+  if (answered) co_return Result<>{};
+  if (co_await is_cancelled()) co_return given_up();
+  if (guest_ != guest) co_return absent();
+  co_return fail(Reason::Internal,
+                 "the guest did not answer within " + std::to_string(limit.count()) + " ms");
+}
+
+asio::awaitable<Result<ProbeReport>> GuestLink::probe(ProbeTarget target) {
+  const auto self = shared_from_this();
+  if (!hello_ || probes_.size() >= kMaxProbes) co_return absent();
+  const auto guest = guest_;
+  const std::uint64_t id = next_probe_++;
+  const auto report = std::make_shared<std::optional<ProbeReport>>();
+  probes_[id] = report;
+  const auto over = [&] { return report->has_value() || guest_ != guest; };
+  const auto deadline = std::chrono::steady_clock::now() + target.limit + kProbeSlack;
+  const bool sent = guest->send(probe_for(id, target));
+  const bool ended = sent && co_await waiters_.wait(over, deadline);
+  if (*report) co_return std::move(**report);
+  if (!ended && co_await is_cancelled()) co_return given_up();
+  if (!sent || guest_ != guest) co_return absent();
+  co_return fail(Reason::Internal,
+                 "the guest did not say what came of a connection that it was "
+                 "asked to try to " +
+                     target.address.text());
+}
+
+bool GuestLink::on_connection_tried(Connection& connection, const v1::ConnectionTried& tried) {
+  const auto probe = probes_.find(tried.id());
+  auto report = to_probe_report(tried);
+  if (probe == probes_.end() || !report) {
+    connection.violation("the end of a connection that it was not to try, or without an outcome");
+    return false;
+  }
+  if (const auto waiting = probe->second.lock()) *waiting = std::move(report);
+  probes_.erase(probe);
+  waiters_.notify();
+  return true;
+}
+
+}  // namespace agbox::guestlink
