@@ -48,11 +48,16 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       pulls_(engine_, registry_auth_, log_),
       guests_(loop.io().get_executor(), options.created_with.link_root(), guest_events(), log_,
               options.guest_limits),
-      isolation_(loop.io(), isolation,
-                 {.instance_id = store.instance_id(),
-                  .created_with = options.created_with,
-                  .live_sandboxes = [this] { return directory_.live_sandboxes(); }},
-                 log_),
+      isolation_(
+          loop.io(), isolation,
+          {.instance_id = store.instance_id(),
+           .created_with = options.created_with,
+           .live_sandboxes = [this] { return directory_.live_sandboxes(); },
+           .is_live = [this](const std::string& id) { return directory_.is_live(id); },
+           .has_guest = [this](const std::string& id) { return guests_.is_connected(id); },
+           .probe = [this](std::string id,
+                           ProbeTarget target) { return guests_.probe(std::move(id), target); }},
+          log_),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
       looks_(loop.io(), kLooksAtOnce),
@@ -125,6 +130,7 @@ guestlink::GuestLinksEvents ControlPlane::guest_events() {
   return {.connected =
               [this](const std::string& sandbox_id, const guestlink::GuestHello& hello) {
                 directory_.guest_connected(sandbox_id, hello);
+                isolation_.guest_connected(sandbox_id);
               },
           .lost = [this](const std::string& sandbox_id,
                          const std::string&) { directory_.guest_lost(sandbox_id); },

@@ -27,6 +27,10 @@ bool comes_before(const v1::SandboxHandle* left, const v1::SandboxHandle* right)
   return PageToken::of(*left) < PageToken::of(*right);
 }
 
+bool is_ready(const SandboxActor& actor) {
+  return actor.handle().state() == v1::SANDBOX_STATE_READY;
+}
+
 }  // namespace
 
 void Directory::time_is_up(const std::string& sandbox_id) {
@@ -115,9 +119,14 @@ std::vector<std::string> Directory::sandbox_ids() const {
 std::vector<std::string> Directory::live_sandboxes() const {
   std::vector<std::string> ids;
   for (const auto& [id, actor] : actors_) {
-    if (actor->handle().state() == v1::SANDBOX_STATE_READY) ids.push_back(id);
+    if (is_ready(*actor)) ids.push_back(id);
   }
   return ids;
+}
+
+bool Directory::is_live(const std::string& sandbox_id) const {
+  const auto actor = actors_.find(sandbox_id);
+  return actor != actors_.end() && is_ready(*actor->second);
 }
 
 bool Directory::has_any() const {

@@ -84,6 +84,7 @@ class Directory {
 
   // Those in which something of a caller may run.
   std::vector<std::string> live_sandboxes() const;
+  bool is_live(const std::string& sandbox_id) const;
   // Whether a sandbox is left of which something may be in the engine.
   bool has_any() const;
 

@@ -128,7 +128,7 @@ asio::awaitable<Result<>> materialize(Services& services, SandboxFacts& facts, P
   AGBOX_CO_TRY(image, co_await ensure_image(services, facts, progress));
   AGBOX_CO_TRY_VOID(co_await step("create.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));
-  AGBOX_CO_TRY_VOID(co_await step("create.proof", services.isolation.prove(network.bridge_name)));
+  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, facts, network.bridge_name));
   co_return co_await let_go(services, facts);
 }
 

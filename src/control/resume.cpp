@@ -64,7 +64,7 @@ asio::awaitable<Result<>> resume_sandbox(Services& services, SandboxFacts& facts
   AGBOX_CO_TRY(network, co_await require_network(services, facts));
   AGBOX_CO_TRY(container, co_await require_container(services, facts));
   AGBOX_CO_TRY_VOID(co_await bring_up(services, facts, container));
-  AGBOX_CO_TRY_VOID(co_await step("resume.proof", services.isolation.prove(network.bridge_name)));
+  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, facts, network.bridge_name));
   co_return co_await let_go(services, facts);
 }
 

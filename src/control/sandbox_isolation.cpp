@@ -2,6 +2,7 @@
 #include "control/sandbox_isolation.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "async/await.h"
@@ -60,7 +61,7 @@ IsolationHealth SandboxIsolation::health() const {
   IsolationHealth health = host_.health();
   if (const auto failed = check(); !failed) health.shortcoming = failed.error().message();
   for (const auto& [bridge, unproven] : unproven_) {
-    if (health.shortcoming.empty() && is_live(unproven.sandbox_id)) {
+    if (health.shortcoming.empty() && options_.is_live(unproven.sandbox_id)) {
       health.shortcoming = "sandbox " + unproven.sandbox_id + ": " + unproven.why;
     }
   }
@@ -91,6 +92,7 @@ std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
 
 void SandboxIsolation::forget(const std::string& sandbox_id) {
   unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
+  guest_awaited_.erase(sandbox_id);
   if (resolvers_.erase(sandbox_id) > 0) resolvers_changed();
 }
 
@@ -123,42 +125,73 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
 
 // --- proofs ---
 
-asio::awaitable<Result<>> SandboxIsolation::prove(std::string bridge_name) {
-  auto proven = co_await host_.prove(bridge_name);
-  if (proven) unproven_.erase(bridge_name);
-  co_return proven;
+asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::string bridge_name) {
+  const auto attempt = co_await try_to_prove(sandbox_id, bridge_name);
+  co_return attempt.outcome;
+}
+
+asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(
+    const std::string& sandbox_id, const std::string& bridge_name) {
+  Attempt attempt;
+  const auto probe = [&](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
+    auto report = co_await options_.probe(sandbox_id, target);
+    attempt.guest_told = report.has_value();
+    co_return report;
+  };
+  attempt.outcome = co_await host_.prove(bridge_name, probe);
+  if (attempt.outcome) unproven_.erase(bridge_name);
+  co_return attempt;
 }
 
 void SandboxIsolation::prove_live_sandboxes() {
-  must_prove_ = true;
-  if (is_proving_) return;
-  is_proving_ = true;
+  for (std::string& sandbox_id : options_.live_sandboxes()) due_.insert(std::move(sandbox_id));
+  prove_those_due();
+}
+
+void SandboxIsolation::guest_connected(const std::string& sandbox_id) {
+  // One that comes while it is being asked was asked in vain.
+  if (guest_awaited_.erase(sandbox_id) > 0 || sandbox_id == being_proven_) due_.insert(sandbox_id);
+  if (due_.contains(sandbox_id)) prove_those_due();
+}
+
+void SandboxIsolation::prove_those_due() {
+  if (std::exchange(is_proving_, true)) return;
   tasks_.spawn("prove the isolation again", prove_one_by_one());
 }
 
 asio::awaitable<void> SandboxIsolation::prove_one_by_one() {
-  const auto is_there = co_await in_place();
-  while (std::exchange(must_prove_, false) && is_there) {
-    for (const std::string& sandbox_id : options_.live_sandboxes()) {
+  if (co_await in_place()) {
+    while (const auto sandbox_id = next_due()) {
       if (co_await is_cancelled()) co_return;
-      co_await prove_again(sandbox_id);
+      being_proven_ = *sandbox_id;
+      co_await prove_again(*sandbox_id);
+      being_proven_.clear();
     }
   }
   is_proving_ = false;
 }
 
-asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
-  const std::string bridge = bridge_name(options_.instance_id, sandbox_id);
-  const auto proven = co_await prove(bridge);
-  if (proven || !is_live(sandbox_id)) co_return;
-  log_.error("the isolation of a sandbox does not hold any more",
-             {{"sandbox_id", sandbox_id}, {"error", proven.error().message()}});
-  unproven_[bridge] = {.sandbox_id = sandbox_id, .why = proven.error().message()};
+std::optional<std::string> SandboxIsolation::next_due() {
+  std::erase_if(due_, std::not_fn(options_.is_live));
+  const auto next = std::ranges::find_if(due_, options_.has_guest);
+  if (next == due_.end()) return std::nullopt;
+  return std::move(due_.extract(next).value());
 }
 
-bool SandboxIsolation::is_live(const std::string& sandbox_id) const {
-  const auto live = options_.live_sandboxes();
-  return std::ranges::find(live, sandbox_id) != live.end();
+asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
+  const std::string bridge = bridge_name(options_.instance_id, sandbox_id);
+  const auto attempt = co_await try_to_prove(sandbox_id, bridge);
+  if (attempt.outcome || !options_.is_live(sandbox_id)) co_return;
+  const std::string why = attempt.outcome.error().message();
+  if (!attempt.guest_told) {
+    log_.debug("the isolation of a sandbox is proven again when its guest is back",
+               {{"sandbox_id", sandbox_id}, {"error", why}});
+    guest_awaited_.insert(sandbox_id);
+    co_return;
+  }
+  log_.error("the isolation of a sandbox does not hold any more",
+             {{"sandbox_id", sandbox_id}, {"error", why}});
+  unproven_[bridge] = {.sandbox_id = sandbox_id, .why = why};
 }
 
 }  // namespace agbox

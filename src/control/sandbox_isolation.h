@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class SandboxIsolation {
     store::v1::CreatedWith created_with;  // of sandboxes to come
     // The sandboxes in which something may run now.
     std::function<std::vector<std::string>()> live_sandboxes;
+    std::function<bool(const std::string& sandbox_id)> is_live;
+    // Whether the sandbox's guest can be asked, and a connection that it is to try.
+    std::function<bool(const std::string& sandbox_id)> has_guest;
+    std::function<asio::awaitable<Result<ProbeReport>>(std::string sandbox_id, ProbeTarget)> probe;
   };
 
   SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options, Logger log);
@@ -44,9 +49,11 @@ class SandboxIsolation {
   asio::awaitable<Result<>> in_place();
   // For the door: refused once it is known that it could not be put in place.
   Result<> check() const;
-  asio::awaitable<Result<>> prove(std::string bridge_name);
-  // After a change that may concern all of them. One that cannot is told by health().
+  asio::awaitable<Result<>> prove(std::string sandbox_id, std::string bridge_name);
+  // After a change that may concern all of them, each as soon as its guest is there. One that
+  // cannot is told by health().
   void prove_live_sandboxes();
+  void guest_connected(const std::string& sandbox_id);
 
   // A sandbox asks these for as long as it exists.
   void keep_resolvers(const std::string& sandbox_id, const store::v1::CreatedWith& created_with);
@@ -60,9 +67,16 @@ class SandboxIsolation {
   std::vector<Ipv4Address> wanted_resolvers() const;
   void resolvers_changed();
   asio::awaitable<void> tell_resolvers();
+  struct Attempt {
+    Result<> outcome;
+    bool guest_told = true;  // what came of its try, where it was asked
+  };
+  asio::awaitable<Attempt> try_to_prove(const std::string& sandbox_id,
+                                        const std::string& bridge_name);
+  void prove_those_due();
   asio::awaitable<void> prove_one_by_one();
+  std::optional<std::string> next_due();
   asio::awaitable<void> prove_again(const std::string& sandbox_id);
-  bool is_live(const std::string& sandbox_id) const;
 
   HostIsolation& host_;
   Options options_;
@@ -72,7 +86,10 @@ class SandboxIsolation {
   std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
   std::vector<Ipv4Address> told_resolvers_;
   bool is_telling_ = false;
-  bool must_prove_ = false;
+  // Sandboxes that are to prove it again: as soon as their guest is there, or when another comes.
+  std::set<std::string> due_;
+  std::set<std::string> guest_awaited_;
+  std::string being_proven_;
   bool is_proving_ = false;
   struct Unproven {
     std::string sandbox_id;

@@ -77,6 +77,14 @@ asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts)
   }
 }
 
+asio::awaitable<Result<>> prove_isolation(Services& services, const SandboxFacts& facts,
+                                          const std::string& bridge) {
+  auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, bridge));
+  // The guest takes part in it, and may be gone with its container: then that is why.
+  if (!proven) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, proven.error()));
+  co_return proven;
+}
+
 asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(facts.next_secret);

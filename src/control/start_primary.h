@@ -20,6 +20,10 @@ inline constexpr std::chrono::seconds kContainerStopGrace{5};
 // start is.
 boost::asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts);
 
+// That the host's isolation holds this sandbox; while nothing but the guest runs in it.
+boost::asio::awaitable<Result<>> prove_isolation(Services& services, const SandboxFacts& facts,
+                                                 const std::string& bridge);
+
 // Lets the entrypoint and the command run, and waits until the entrypoint was passed.
 boost::asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts);
 

@@ -56,6 +56,7 @@ Result<> Firewall::follow(const HostNetwork& host) {
 
 Result<> Firewall::verify() {
   if (AGBOX_FAILPOINT_FAILS("isolation.damage")) AGBOX_TRY_VOID(damage());
+  if (AGBOX_FAILPOINT_FAILS("isolation.blind")) return {};
   AGBOX_TRY(seen, filter_.read(table_names()));
   const auto what = nft::difference(all_tables(), seen);
   if (!what) return {};
@@ -76,15 +77,72 @@ Result<std::optional<std::string>> Firewall::repair() {
 
 // What nobody else could do to the owned copy.
 Result<> Firewall::damage() {
+  std::vector<nft::Table> tables = all_tables();
+  for (nft::Table& table : tables) {
+    for (nft::Chain& chain : table.chains) chain.rules.clear();
+  }
+  return replace(tables);
+}
+
+Result<Firewall::CountMark> Firewall::begin_count(const std::string& bridge) {
   nft::Batch batch;
-  for (const nft::Table& table : all_tables()) {
-    if (table.sets.empty()) continue;
-    for (const nft::Set& set : host_sets({})) batch.replace_elements(table.name, set);
+  for (const nft::TableName& table : counting_tables()) {
+    batch.add_counting_element(table, std::string(kProofsSet), interface_key(bridge));
   }
   if (auto applied = filter_.apply(batch); !applied) {
     return std::unexpected(std::move(applied.error().error));
   }
-  return {};
+  ++counting_[bridge];
+  auto packets = packets_counted(bridge);
+  if (!packets) {
+    leave_count(bridge);
+    return std::unexpected(std::move(packets.error()));
+  }
+  return CountMark{.packets = std::move(*packets), .replacements = replacements_};
+}
+
+Result<std::optional<std::uint64_t>> Firewall::end_count(const std::string& bridge,
+                                                         const CountMark& mark) {
+  const auto packets = packets_counted(bridge);
+  leave_count(bridge);
+  if (!packets) return std::unexpected(packets.error());
+  if (mark.replacements != replacements_) return std::optional<std::uint64_t>{};
+  std::uint64_t refused = 0;
+  for (std::size_t i = 0; i < packets->size(); ++i) {
+    if ((*packets)[i] > mark.packets[i]) refused += (*packets)[i] - mark.packets[i];
+  }
+  return refused;
+}
+
+void Firewall::leave_count(const std::string& bridge) {
+  if (--counting_[bridge] > 0) return;
+  counting_.erase(bridge);
+  nft::Batch batch;
+  for (const nft::TableName& table : counting_tables()) {
+    batch.delete_element(table, std::string(kProofsSet), interface_key(bridge));
+  }
+  // Where it is refused a table was replaced meanwhile, without the element; one that stays in the
+  // other does nothing but count.
+  static_cast<void>(filter_.apply(batch));
+}
+
+Result<std::vector<std::uint64_t>> Firewall::packets_counted(const std::string& bridge) {
+  std::vector<std::uint64_t> packets;
+  for (const nft::TableName& table : counting_tables()) {
+    AGBOX_TRY(count, filter_.count(table, std::string(kProofsSet), interface_key(bridge)));
+    packets.push_back(count.value_or(0));
+  }
+  return packets;
+}
+
+std::vector<nft::TableName> Firewall::counting_tables() const {
+  std::vector<nft::TableName> names;
+  for (const nft::Table& table : all_tables()) {
+    const bool counts =
+        std::ranges::find(table.sets, kProofsSet, &nft::Set::name) != table.sets.end();
+    if (counts) names.push_back(table.name);
+  }
+  return names;
 }
 
 Result<> Firewall::remove() {
@@ -128,7 +186,10 @@ Result<> Firewall::replace(const std::vector<nft::Table>& tables) {
     for (const nft::TableName& name : existing) batch.delete_table(name);
     for (const nft::Table& table : tables) batch.add_table(table);
     const auto applied = filter_.apply(batch);
-    if (applied) return {};
+    if (applied) {
+      ++replacements_;
+      return {};
+    }
     const nft::Refusal& refusal = applied.error();
     const bool unknown_flag = refusal.number == EOPNOTSUPP || refusal.number == EINVAL;
     if (is_about_a_table(refusal) && unknown_flag && kernel_has_persist_) {

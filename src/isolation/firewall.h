@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,9 +38,22 @@ class Firewall {
   // Puts back what is different; the answer says what it was, and is nothing where all is well.
   Result<std::optional<std::string>> repair();
 
+  // From begin_count() to end_count(), connections to this host that are refused to one bridge are
+  // counted. Several may count at the same bridge.
+  struct CountMark {
+    std::vector<std::uint64_t> packets;  // by table
+    unsigned replacements = 0;
+  };
+  Result<CountMark> begin_count(const std::string& bridge);
+  // How many packets were refused since. Nothing where it is not known, because tables were put
+  // back meanwhile.
+  Result<std::optional<std::uint64_t>> end_count(const std::string& bridge, const CountMark& mark);
+
   // Takes both copies away: for a daemon that ends and has no sandbox left.
   Result<> remove();
 
+  // How often tables were put in place of others.
+  unsigned replacements() const { return replacements_; }
   const HostNetwork& host() const { return host_; }
   // Of every table, to tell its changes from others'.
   std::vector<nft::TableName> table_names() const;
@@ -50,8 +64,11 @@ class Firewall {
   void want(const HostNetwork& host);
   // These tables instead of those with their names.
   Result<> replace(const std::vector<nft::Table>& tables);
-  // Takes out of both copies what they have of the host: the failpoint isolation.damage.
+  // Takes every rule out of both copies: the failpoint isolation.damage.
   Result<> damage();
+  void leave_count(const std::string& bridge);
+  Result<std::vector<std::uint64_t>> packets_counted(const std::string& bridge);
+  std::vector<nft::TableName> counting_tables() const;
   std::vector<nft::Table> all_tables() const;
 
   FirewallOptions options_;
@@ -60,6 +77,8 @@ class Firewall {
   HostNetwork host_;
   bool follows_ = false;  // the kernel has taken host_
   Ruleset wanted_;
+  unsigned replacements_ = 0;
+  std::map<std::string, unsigned> counting_;  // bridges, and how many count there
 };
 
 }  // namespace agbox

@@ -13,6 +13,9 @@
 namespace agbox {
 namespace {
 
+// A stranger who changes the rules during each of them in a row does not do so by accident.
+constexpr int kProofAttempts = 5;
+
 // Whoever waits cannot be cancelled meanwhile: it takes milliseconds, and a half-told answer would
 // be worse.
 template <class T>
@@ -61,8 +64,22 @@ boost::asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
   co_return co_await run_on(worker_, stop_there(remove_rules));
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::prove(std::string bridge_name) {
-  co_return co_await run_on(worker_, prove_there(std::move(bridge_name)));
+boost::asio::awaitable<Result<>> FirewallIsolation::prove(std::string bridge_name, Probe probe) {
+  unsigned replacements = co_await run_on(worker_, put_back_there());
+  for (int attempt = 1;; ++attempt) {
+    auto proven = co_await prove_once(bridge_name, probe);
+    if (proven || attempt == kProofAttempts) co_return proven;
+    const unsigned replacements_now = co_await run_on(worker_, put_back_there());
+    if (std::exchange(replacements, replacements_now) == replacements_now) co_return proven;
+  }
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::prove_once(std::string bridge_name,
+                                                               const Probe& probe) {
+  AGBOX_CO_TRY(proof, co_await run_on(worker_, begin_proof_there(std::move(bridge_name))));
+  const Result<ProbeReport> inside =
+      co_await probe({.address = proof->listener.address(), .port = proof->listener.port()});
+  co_return co_await run_on(worker_, end_proof_there(*proof, inside));
 }
 
 IsolationHealth FirewallIsolation::health() const {
@@ -99,9 +116,21 @@ boost::asio::awaitable<Result<>> FirewallIsolation::stop_there(bool remove_rules
   co_return Result<>{};
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::prove_there(std::string bridge_name) {
+boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Proof>>>
+FirewallIsolation::begin_proof_there(std::string bridge_name) {
   if (!monitor_) co_return firewall_not_started();
-  co_return monitor_->prove(bridge_name);
+  AGBOX_CO_TRY(proof, monitor_->begin_proof(bridge_name));
+  co_return std::make_unique<FirewallMonitor::Proof>(std::move(proof));
+}
+
+boost::asio::awaitable<Result<>> FirewallIsolation::end_proof_there(
+    FirewallMonitor::Proof& proof, const Result<ProbeReport>& inside) {
+  if (!monitor_) co_return firewall_not_started();
+  co_return monitor_->end_proof(proof, inside);
+}
+
+boost::asio::awaitable<unsigned> FirewallIsolation::put_back_there() {
+  co_return monitor_ ? monitor_->put_back() : 0U;
 }
 
 boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers_there(

@@ -32,8 +32,10 @@ class FirewallIsolation final : public HostIsolation {
   boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
   boost::asio::awaitable<Result<>> stop(bool remove_rules) override;
 
-  // That the rules are in the kernel and are for this bridge.
-  boost::asio::awaitable<Result<>> prove(std::string bridge_name) override;
+  // That the rules are in the kernel and are for this bridge, and that they refuse a connection
+  // from the sandbox to a listener of ours. What a stranger changes meanwhile is put back, and the
+  // proof begun anew.
+  boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) override;
   IsolationHealth health() const override;
 
  private:
@@ -44,7 +46,12 @@ class FirewallIsolation final : public HostIsolation {
   };
   boost::asio::awaitable<Result<>> start_there(std::vector<Ipv4Address> resolvers);
   boost::asio::awaitable<Result<>> stop_there(bool remove_rules);
-  boost::asio::awaitable<Result<>> prove_there(std::string bridge_name);
+  boost::asio::awaitable<Result<>> prove_once(std::string bridge_name, const Probe& probe);
+  boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Proof>>> begin_proof_there(
+      std::string bridge_name);
+  boost::asio::awaitable<Result<>> end_proof_there(FirewallMonitor::Proof& proof,
+                                                   const Result<ProbeReport>& inside);
+  boost::asio::awaitable<unsigned> put_back_there();
   boost::asio::awaitable<Result<>> set_resolvers_there(std::vector<Ipv4Address> resolvers);
 
   std::string table_name() const { return firewall_table_name(options_.instance_id); }

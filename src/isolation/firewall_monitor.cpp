@@ -99,13 +99,34 @@ Result<> FirewallMonitor::set_resolvers(std::vector<Ipv4Address> resolvers) {
   return follow_routes();
 }
 
-Result<> FirewallMonitor::prove(const std::string& bridge_name) {
+Result<FirewallMonitor::Proof> FirewallMonitor::begin_proof(const std::string& bridge_name) {
   AGBOX_TRY(routing, routing_.read());
-  AGBOX_TRY_VOID(check_bridge({.prefix = our_bridges_, .address_pool = options_.address_pool},
-                              look_at_bridge(bridge_name, routing)));
-  if (auto held = firewall_.verify(); held || !take_table_events()) return held;
-  AGBOX_TRY_VOID(repair());
-  return firewall_.verify();
+  const BridgeSeen bridge = look_at_bridge(bridge_name, routing);
+  AGBOX_TRY_VOID(
+      check_bridge({.prefix = our_bridges_, .address_pool = options_.address_pool}, bridge));
+  AGBOX_TRY_VOID(firewall_.verify());
+  AGBOX_TRY(gateway, gateway_of(bridge));
+  AGBOX_TRY(listener, ProbeListener::open(gateway));
+  AGBOX_TRY(mark, firewall_.begin_count(bridge_name));
+  return Proof{
+      .bridge_name = bridge_name, .listener = std::move(listener), .mark = std::move(mark)};
+}
+
+Result<> FirewallMonitor::end_proof(Proof& proof, const Result<ProbeReport>& inside) {
+  const ProbeListener::Seen listener = proof.listener.look();
+  AGBOX_TRY(refused, firewall_.end_count(proof.bridge_name, proof.mark));
+  if (!inside) return std::unexpected(inside.error());
+  return judge_probe({.address = proof.listener.address(),
+                      .inside = *inside,
+                      .listener_answers = listener.answers,
+                      .listener_was_reached = listener.was_reached,
+                      .refused_by_us = refused.value_or(0)});
+}
+
+unsigned FirewallMonitor::put_back() {
+  // Where it is refused, the watch tries again, and health says it.
+  if (take_table_events()) static_cast<void>(repair());
+  return firewall_.replacements();
 }
 
 boost::asio::awaitable<void> FirewallMonitor::watch_tables() {

@@ -23,6 +23,7 @@
 #include "isolation/firewall.h"
 #include "isolation/host_isolation.h"
 #include "isolation/netlink_subscription.h"
+#include "isolation/probe_listener.h"
 #include "isolation/routing.h"
 
 namespace agbox {
@@ -44,9 +45,20 @@ class FirewallMonitor {
   // The resolvers that sandboxes use have changed.
   Result<> set_resolvers(std::vector<Ipv4Address> resolvers);
 
-  // Whether, at this moment, the rules are in the kernel and are for this bridge. What a stranger
-  // has just changed is put back first.
-  Result<> prove(const std::string& bridge_name);
+  // That at this moment the rules are in the kernel and are for this bridge; and somebody to reach
+  // on the host, whom the sandbox behind the bridge must not reach.
+  struct Proof {
+    std::string bridge_name;
+    ProbeListener listener;
+    Firewall::CountMark mark;
+  };
+  Result<Proof> begin_proof(const std::string& bridge_name);
+  // What came of the sandbox's try. Whoever begins a proof ends it.
+  Result<> end_proof(Proof& proof, const Result<ProbeReport>& inside);
+
+  // Puts back what strangers have changed, where there is anything; how often tables were put in
+  // place of others since the start.
+  unsigned put_back();
 
   // For a daemon that ends and has no sandbox left; after stop().
   Result<> remove_rules() { return firewall_.remove(); }

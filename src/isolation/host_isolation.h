@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "model/ipv4.h"
+#include "model/network_probe.h"
 
 namespace agbox {
 
@@ -24,6 +25,8 @@ struct IsolationHealth {
 
 class HostIsolation {
  public:
+  using Probe = std::function<boost::asio::awaitable<Result<ProbeReport>>(ProbeTarget)>;
+
   virtual ~HostIsolation() = default;
 
   // Puts it in place; before any network of a sandbox is made. From then on `on_repair` is called
@@ -36,8 +39,8 @@ class HostIsolation {
   virtual boost::asio::awaitable<Result<>> stop(bool remove_rules) = 0;
 
   // Says whether, for the sandbox with this bridge and now, it holds. Nothing of a caller runs
-  // before.
-  virtual boost::asio::awaitable<Result<>> prove(std::string bridge_name) = 0;
+  // before. `probe` tries a connection from inside of this sandbox.
+  virtual boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) = 0;
 
   virtual IsolationHealth health() const = 0;
 };

@@ -39,12 +39,16 @@ SetObject set_object(const TableName& table, const std::string& name) {
   return object;
 }
 
-void add_element(nftnl_set* set, const Element& element) {
+nftnl_set_elem* add_key(nftnl_set* set, const Bytes& key) {
   nftnl_set_elem* made = nftnl_set_elem_alloc();
   if (made == nullptr) throw std::bad_alloc();
   nftnl_set_elem_add(set, made);  // the set frees it
-  nftnl_set_elem_set(made, NFTNL_SET_ELEM_KEY, element.key.data(),
-                     static_cast<std::uint32_t>(element.key.size()));
+  nftnl_set_elem_set(made, NFTNL_SET_ELEM_KEY, key.data(), static_cast<std::uint32_t>(key.size()));
+  return made;
+}
+
+void add_element(nftnl_set* set, const Element& element) {
+  nftnl_set_elem* made = add_key(set, element.key);
   if (element.ends_interval) {
     nftnl_set_elem_set_u32(made, NFTNL_SET_ELEM_FLAGS, NFT_SET_ELEM_INTERVAL_END);
   }
@@ -138,6 +142,27 @@ void Batch::add_elements(const TableName& table, const Set& set) {
           nftnl_set_elems_nlmsg_build_payload(message, object.get());
         });
   }
+}
+
+void Batch::add_counting_element(const TableName& table, const std::string& set, const Bytes& key) {
+  put(NFT_MSG_NEWSETELEM, table, NLM_F_CREATE, "add to set " + set + " of table " + table.text(),
+      [&](nlmsghdr* message) {
+        const auto object = set_object(table, set);
+        nftnl_set_elem* made = add_key(object.get(), key);
+        // The element frees it.
+        nftnl_set_elem_set(made, NFTNL_SET_ELEM_EXPR, make_expression_object("counter").release(),
+                           0);
+        nftnl_set_elems_nlmsg_build_payload(message, object.get());
+      });
+}
+
+void Batch::delete_element(const TableName& table, const std::string& set, const Bytes& key) {
+  put(NFT_MSG_DELSETELEM, table, 0, "take from set " + set + " of table " + table.text(),
+      [&](nlmsghdr* message) {
+        const auto object = set_object(table, set);
+        add_key(object.get(), key);
+        nftnl_set_elems_nlmsg_build_payload(message, object.get());
+      });
 }
 
 void Batch::add_chain(const TableName& table, const Chain& chain) {

@@ -25,6 +25,9 @@ class Batch {
   void delete_table(const TableName& table);
   // The set's elements, instead of those that it has.
   void replace_elements(const TableName& table, const Set& set);
+  // One that counts the packets that match it; one that is there goes on counting.
+  void add_counting_element(const TableName& table, const std::string& set, const Bytes& key);
+  void delete_element(const TableName& table, const std::string& set, const Bytes& key);
 
   // The whole transaction, ready to be sent. Nothing can be added after it.
   std::span<const char> finish();

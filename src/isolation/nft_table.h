@@ -108,6 +108,7 @@ struct Set {
   std::uint32_t flags = 0;  // NFT_SET_…
   std::uint32_t size = 0;   // 0: no limit
   bool holds_text = false;  // also for whoever lists it: nft turns the bytes of numbers around
+  bool varies = false;      // its elements come and go, and belong to no comparison
   std::vector<Element> elements;
   bool operator==(const Set&) const = default;
 };

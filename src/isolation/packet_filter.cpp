@@ -72,6 +72,7 @@ Set decode_set(const nftnl_set* seen) {
                       ? nftnl_set_get_u32(seen, NFTNL_SET_DESC_SIZE)
                       : 0,
           .holds_text = false,  // the kernel does not know
+          .varies = false,
           .elements = {}};
 }
 
@@ -83,6 +84,18 @@ Element decode_element(nftnl_set_elem* seen) {
       nftnl_set_elem_is_set(seen, NFTNL_SET_ELEM_FLAGS) &&
       (nftnl_set_elem_get_u32(seen, NFTNL_SET_ELEM_FLAGS) & NFT_SET_ELEM_INTERVAL_END) != 0;
   return {.key = key == nullptr ? Bytes{} : Bytes(key, key + size), .ends_interval = ends};
+}
+
+std::optional<std::uint64_t> count_of(nftnl_set_elem* seen) {
+  if (!nftnl_set_elem_is_set(seen, NFTNL_SET_ELEM_EXPR)) return std::nullopt;
+  std::uint32_t size = 0;
+  const auto* counter =
+      static_cast<const nftnl_expr*>(nftnl_set_elem_get(seen, NFTNL_SET_ELEM_EXPR, &size));
+  if (counter == nullptr ||
+      text_or_empty(nftnl_expr_get_str(counter, NFTNL_EXPR_NAME)) != "counter") {
+    return std::nullopt;
+  }
+  return nftnl_expr_get_u64(counter, NFTNL_EXPR_CTR_PACKETS);
 }
 
 std::unexpected<Error> cannot(const std::string& what, const KernelError& error) {
@@ -146,6 +159,34 @@ Result<std::vector<Table>> PacketFilter::read(std::span<const TableName> names) 
                                     ": the rules of this host changed during each of " +
                                     std::to_string(kReadAttempts) +
                                     " tries; find who changes them with: nft monitor");
+}
+
+Result<std::optional<std::uint64_t>> PacketFilter::count(const TableName& table,
+                                                         const std::string& set, const Bytes& key) {
+  Question question(NFT_MSG_GETSETELEM, table.family, NLM_F_ACK);
+  auto wanted = make_set_object();
+  nftnl_set_set_str(wanted.get(), NFTNL_SET_TABLE, table.name.c_str());
+  nftnl_set_set_str(wanted.get(), NFTNL_SET_NAME, set.c_str());
+  nftnl_set_elem* element = nftnl_set_elem_alloc();
+  if (element == nullptr) throw std::bad_alloc();
+  nftnl_set_elem_add(wanted.get(), element);  // the set frees it
+  nftnl_set_elem_set(element, NFTNL_SET_ELEM_KEY, key.data(),
+                     static_cast<std::uint32_t>(key.size()));
+  nftnl_set_elems_nlmsg_build_payload(question.header, wanted.get());
+
+  std::optional<std::uint64_t> packets;
+  const auto asked = socket_.ask(question.message(), [&](const nlmsghdr* answer) {
+    auto object = make_set_object();
+    if (nftnl_set_elems_nlmsg_parse(answer, object.get()) < 0) return;
+    const auto take = [](nftnl_set_elem* seen, void* into) {
+      *static_cast<std::optional<std::uint64_t>*>(into) = count_of(seen);
+      return 0;
+    };
+    nftnl_set_elem_foreach(object.get(), take, &packets);
+  });
+  if (!asked && asked.error().number == ENOENT) return std::optional<std::uint64_t>{};
+  if (!asked) return cannot("read set " + set + " of table " + table.text(), asked.error());
+  return packets;
 }
 
 Result<std::vector<TableName>> PacketFilter::existing(std::span<const TableName> names) {

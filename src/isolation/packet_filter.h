@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ class PacketFilter {
 
   // Those of the named tables that exist, as they were at one moment.
   Result<std::vector<Table>> read(std::span<const TableName> names);
+  // How many packets a counting element of the set has matched; nothing where it is not there.
+  Result<std::optional<std::uint64_t>> count(const TableName& table, const std::string& set,
+                                             const Bytes& key);
   // Which of them exist.
   Result<std::vector<TableName>> existing(std::span<const TableName> names);
 

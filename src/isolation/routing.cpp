@@ -119,13 +119,16 @@ std::optional<InterfaceAddress> address_message(const nlmsghdr* message) {
   if (message->nlmsg_type != RTM_NEWADDR) return std::nullopt;
   const auto* header = static_cast<const ifaddrmsg*>(mnl_nlmsg_get_payload(message));
   std::optional<Ipv4Address> address;
+  std::optional<Ipv4Address> own;
   for_each_attribute(message, sizeof(ifaddrmsg), [&](const nlattr* attribute) {
     // Of a point-to-point link, the other end's.
     if (mnl_attr_get_type(attribute) == IFA_ADDRESS) address = address_in(attribute);
+    if (mnl_attr_get_type(attribute) == IFA_LOCAL) own = address_in(attribute);
   });
   if (!address) return std::nullopt;
   return InterfaceAddress{.interface = header->ifa_index,
-                          .network = network_of(*address, header->ifa_prefixlen)};
+                          .network = network_of(*address, header->ifa_prefixlen),
+                          .own = own.value_or(*address)};
 }
 
 template <class Header>

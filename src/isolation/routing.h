@@ -29,6 +29,7 @@ struct Route {
 struct InterfaceAddress {
   unsigned interface = 0;
   Ipv4Network network;
+  Ipv4Address own{};  // this host's in it
 };
 
 // What the kernel shows; only unicast routes of IPv4.

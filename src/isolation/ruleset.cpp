@@ -200,8 +200,15 @@ Chain host_allowed_chain(const Ipv4Network& pool) {
   return chain;
 }
 
+// Refused in any case; of those who prove it at this moment it is counted, each in its element.
 Chain to_host_chain() {
-  return {.name = "to_host", .hook = {}, .rules = {jump_to("host_allowed"), go_to("refuse")}};
+  return {.name = "to_host",
+          .hook = {},
+          .rules = {jump_to("host_allowed"),
+                    protocol(kTcp) +
+                        Rule{LoadMeta{NFT_META_IIFNAME}, Lookup{.set = std::string(kProofsSet)}} +
+                        go_to("refuse"),
+                    go_to("refuse")}};
 }
 
 Chain pre_chain(const std::string& prefix) {
@@ -255,12 +262,6 @@ Chain forward_chain(const std::string& prefix) {
 
 // --- the sets ---------------------------------------------------------------------------------
 
-Bytes interface_key(const std::string& name) {
-  Bytes key = text_bytes(name);
-  key.resize(IFNAMSIZ);
-  return key;
-}
-
 // Sorted, and what overlaps or touches is one interval: the kernel refuses overlaps.
 std::vector<Element> interval_elements(std::vector<Ipv4Network> networks) {
   std::ranges::sort(networks);
@@ -292,6 +293,7 @@ Set address_set(std::string name, std::uint32_t flags, std::vector<Element> elem
           .flags = flags,
           .size = 0,
           .holds_text = false,
+          .varies = false,
           .elements = std::move(elements)};
 }
 
@@ -303,6 +305,7 @@ Set interface_set(std::string name, std::uint32_t flags, std::uint32_t size,
           .flags = flags,
           .size = size,
           .holds_text = true,
+          .varies = false,
           .elements = std::move(elements)};
 }
 
@@ -326,7 +329,12 @@ Table inet_table(const RulesetOptions& options, const HostNetwork& host, const s
   table.sets = host_sets(host);
   table.sets.push_back(
       address_set("blocked", NFT_SET_INTERVAL, interval_elements(blocked_networks())));
-  if (with_budget) table.sets.push_back(interface_set("budget", NFT_SET_EVAL, 65535, {}));
+  table.sets.push_back(interface_set(std::string(kProofsSet), 0, 0, {}));
+  table.sets.back().varies = true;
+  if (with_budget) {
+    table.sets.push_back(interface_set("budget", NFT_SET_EVAL, 65535, {}));
+    table.sets.back().varies = true;
+  }
   table.chains = {refuse_chain(),        host_allowed_chain(options.address_pool),
                   to_host_chain(),       from_sandbox_chain(prefix, with_budget),
                   pre_raw_chain(prefix), pre_chain(prefix),
@@ -356,6 +364,12 @@ Table arp_table(const RulesetOptions& options, const std::string& name, std::uin
 }  // namespace agbox::nft
 
 namespace agbox {
+
+nft::Bytes interface_key(const std::string& name) {
+  nft::Bytes key = nft::text_bytes(name);
+  key.resize(IFNAMSIZ);
+  return key;
+}
 
 std::string firewall_table_name(const std::string& instance_id) {
   // Any text makes a name; of a UUID, which every instance's id is, these are the first digits.
@@ -387,10 +401,9 @@ std::vector<nft::Set> host_sets(const HostNetwork& host) {
   const auto address_key = [](const Ipv4Address& address) {
     return nft::network_order(address.value);
   };
-  return {
-      nft::address_set("resolvers", 0, nft::plain_elements(host.resolvers, address_key)),
-      nft::interface_set("uplinks", 0, 0, nft::plain_elements(host.uplinks, nft::interface_key)),
-      nft::address_set("onlink", NFT_SET_INTERVAL, nft::interval_elements(host.on_link))};
+  return {nft::address_set("resolvers", 0, nft::plain_elements(host.resolvers, address_key)),
+          nft::interface_set("uplinks", 0, 0, nft::plain_elements(host.uplinks, interface_key)),
+          nft::address_set("onlink", NFT_SET_INTERVAL, nft::interval_elements(host.on_link))};
 }
 
 Ruleset make_ruleset(const RulesetOptions& options, const HostNetwork& host) {

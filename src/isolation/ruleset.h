@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "isolation/nft_table.h"
@@ -39,6 +40,11 @@ Ruleset make_ruleset(const RulesetOptions& options, const HostNetwork& host);
 
 // The sets that follow the host, as they are in every table that has sets.
 std::vector<nft::Set> host_sets(const HostNetwork& host);
+
+// The bridges whose refused connections to the host are counted, one by one: see Firewall::count().
+inline constexpr std::string_view kProofsSet = "proofs";
+// How a set of interfaces holds one.
+nft::Bytes interface_key(const std::string& name);
 
 // Networks that no sandbox may reach on any host.
 std::vector<Ipv4Network> blocked_networks();

@@ -16,7 +16,9 @@ BridgeSeen look_at_bridge(const std::string& name, const Routing& routing) {
   const unsigned index = ::if_nametoindex(name.c_str());
   BridgeSeen seen{.name = name, .exists = index != 0, .networks = {}};
   for (const InterfaceAddress& address : routing.addresses) {
-    if (index != 0 && address.interface == index) seen.networks.push_back(address.network);
+    if (index == 0 || address.interface != index) continue;
+    seen.networks.push_back(address.network);
+    if (!seen.gateway) seen.gateway = address.own;
   }
   return seen;
 }
@@ -39,6 +41,41 @@ Result<> check_bridge(const BridgeWanted& wanted, const BridgeSeen& seen) {
                                     ", which are not of network.address_pool " +
                                     wanted.address_pool.text());
     }
+  }
+  return {};
+}
+
+Result<Ipv4Address> gateway_of(const BridgeSeen& seen) {
+  if (seen.gateway) return *seen.gateway;
+  return not_isolated(seen,
+                      "it has no address of this host's, so that nothing can be tried from inside");
+}
+
+Result<> judge_probe(const ProbeSeen& seen) {
+  const std::string connection =
+      "a connection from the sandbox to " + seen.address.text() + " of this host";
+  if (seen.inside.outcome == ProbeReport::Outcome::Connected || seen.listener_was_reached) {
+    return fail(Reason::Internal,
+                "the sandbox is not isolated: " + connection +
+                    " was not refused; see what lets it pass with: nft list ruleset");
+  }
+  const std::string nothing_shown = "the isolation of the sandbox could not be proven: ";
+  if (seen.inside.outcome == ProbeReport::Outcome::Unknown) {
+    return fail(Reason::Internal, nothing_shown + connection +
+                                      " was not refused as it should be: " + seen.inside.detail +
+                                      "; another firewall may drop it first: nft list ruleset");
+  }
+  if (!seen.listener_answers) {
+    return fail(Reason::Internal, nothing_shown + "the daemon's own listener on " +
+                                      seen.address.text() +
+                                      " does not answer the daemon either, so that a refusal shows "
+                                      "nothing; see: nft list ruleset");
+  }
+  if (seen.refused_by_us == 0) {
+    return fail(Reason::Internal,
+                nothing_shown + connection +
+                    " was refused, but not by the rules of the sandboxes; another "
+                    "firewall answers before them: nft list ruleset");
   }
   return {};
 }

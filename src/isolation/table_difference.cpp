@@ -20,7 +20,7 @@ Difference between(const Set& wanted, const Set& seen) {
   const bool same_kind = wanted.key_type == seen.key_type && wanted.key_length == seen.key_length &&
                          wanted.flags == seen.flags && wanted.size == seen.size;
   if (!same_kind) return "is of another kind";
-  if ((wanted.flags & NFT_SET_EVAL) != 0) return std::nullopt;
+  if (wanted.varies) return std::nullopt;
   if (sorted(wanted.elements) != sorted(seen.elements)) return "has other elements";
   return std::nullopt;
 }

@@ -5,12 +5,21 @@ Every probe of a forbidden place gets through once the rules are gone."""
 
 import contextlib
 import subprocess
-from pathlib import Path
 
 import grpc
 import pytest
 from support.execs import Execs, output
 from support.images import make_image
+from support.probed_host import (
+    DOCKER0,
+    FORWARDED_PORT,
+    INTERNET,
+    METADATA,
+    PORT,
+    ROUTER,
+    UPLINK,
+    ProbedHost,
+)
 from support.process import LoggedProcess, base_environment
 from support.sandboxes import (
     CONFIG,
@@ -19,19 +28,12 @@ from support.sandboxes import (
     connected,
     inspect,
     left_over,
-    network,
     primary,
     restarted,
     started,
 )
 
-ECHO_SERVER = Path(__file__).resolve().parents[1] / "integration" / "isolation" / "echo_server.py"
-PORT = 7001
-LOOPBACK_PORT = 7002  # of a service on 127.0.0.1 alone
-FORWARDED_PORT = 7003  # of every address of the host, turned to that service
 NEIGHBOUR_PORT = 7004
-INTERNET = "203.0.113.10"
-DOCKER0 = "172.30.0.1"  # the bridge of containers that are none of ours
 MARK = "answered"
 
 # Says for every NAME/ADDRESS/PORT whether what was sent came back.
@@ -46,57 +48,21 @@ done
 """
 
 
-@contextlib.contextmanager
-def serving(enter, *places):
-    server = LoggedProcess(
-        "listeners", [*enter, "/usr/bin/python3", str(ECHO_SERVER), *places], base_environment()
-    )
-    try:
-        server.wait_for_line("ready".__eq__, "the listeners", timeout=20)
-        yield
-    finally:
-        server.kill()
-
-
-class Host:
-    """A private engine with a service on every address, one on loopback, and an internet. Docker's
-    own barriers between bridges are out of the way, so that only ours are left."""
-
-    def __init__(self, engine, stack):
-        self.engine = engine
-        outside = engine.connect_outside()
-        outside.run("ip", "address", "add", f"{INTERNET}/32", "dev", "lo")
-        enter = ["nsenter", f"--net={engine.network_namespace}", "--"]
-        stack.enter_context(serving(enter, f"tcp/0.0.0.0/{PORT}", f"tcp/127.0.0.1/{LOOPBACK_PORT}"))
-        enter = ["nsenter", f"--net={outside.network_namespace}", "--"]
-        stack.enter_context(serving(enter, f"tcp/0.0.0.0/{PORT}"))
-        run = engine.world.run
-        run("iptables", "-w", "-I", "FORWARD", "1", "-i", "agbx+", "-o", "agbx+", "-j", "ACCEPT")
-        run("iptables", "-w", "-t", "raw", "-I", "PREROUTING", "1", "-i", "agbx+", "-j", "ACCEPT")
-        # As an engine without its userland proxy forwards published ports.
-        run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet")
-        forward = ["-m", "addrtype", "--dst-type", "LOCAL", "-p", "tcp", "--dport"]
-        target = ["-j", "DNAT", "--to-destination", f"127.0.0.1:{LOOPBACK_PORT}"]
-        prerouting = ["iptables", "-w", "-t", "nat", "-I", "PREROUTING", "1"]
-        run(*prerouting, *forward, str(FORWARDED_PORT), *target)
-
+class Host(ProbedHost):
     def forbidden(self, sandbox_id, neighbour_id):
         """NAME/ADDRESS/PORT of what the first of them must not reach."""
-        gateway = self._place(sandbox_id)["Gateway"]
-        neighbour = self._place(neighbour_id)
+        gateway = self.place(sandbox_id)["Gateway"]
+        neighbour = self.place(neighbour_id)
         return [
             f"gateway/{gateway}/{PORT}",
             f"host/{DOCKER0}/{PORT}",
-            f"uplink/198.51.100.2/{PORT}",
+            f"uplink/{UPLINK}/{PORT}",
             f"loopback/{gateway}/{FORWARDED_PORT}",
             f"neighbours-gateway/{neighbour['Gateway']}/{PORT}",
             f"neighbour/{neighbour['IPAddress']}/{NEIGHBOUR_PORT}",
-            f"router/198.51.100.1/{PORT}",
+            f"router/{ROUTER}/{PORT}",
+            f"metadata/{METADATA}/{PORT}",
         ]
-
-    def _place(self, sandbox_id):
-        seen = inspect(self.engine, primary(sandbox_id))
-        return seen["NetworkSettings"]["Networks"][network(sandbox_id)]
 
     def probe_by_hand(self, sandbox_id, places):
         """Without the daemon."""
@@ -154,6 +120,7 @@ def test_a_sandbox_reaches_the_internet_and_nothing_of_the_host(
     daemon.kill()
     assert host.probe_by_hand("box-1", places + internet) == closed | opened
     # Without the rules every probe gets through, so each has shown something.
+    host.open_barriers()
     for table in daemon.firewall_tables():
         host.engine.world.run("nft", "delete", "table", *table.split())
     assert host.probe_by_hand("box-1", places + internet) == reached | opened
@@ -184,13 +151,13 @@ def image(engine):
 
 
 @pytest.fixture
-def make_started(make_daemon, daemon_user, engine):
+def make_started(make_daemon, test_user, engine):
     """make_started("isolation.watch=error"): a daemon that has met its engine."""
 
     def make(failpoints=""):
         environment = {"AGBOX_FAILPOINTS": failpoints}
         return started(
-            make_daemon(user=daemon_user, engine=engine, config=CONFIG, environment=environment)
+            make_daemon(user=test_user, engine=engine, config=CONFIG, environment=environment)
         )
 
     return make
@@ -236,15 +203,53 @@ def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
         sandboxes.wait("box-1", FAILED)
         problem = sandboxes.get("box-1").error_message
         assert "the firewall of the sandboxes is not as it should be: " in problem
-        assert "set resolvers has other elements" in problem
+        assert "chain refuse has 0 rules where there are 2" in problem
         for table in daemon.firewall_tables():
             if table.startswith("inet"):
-                shown = engine.world.run("nft", "list", "set", *table.split(), "resolvers").stdout
-                assert "elements" not in shown
+                shown = engine.world.run("nft", "list", "chain", *table.split(), "refuse").stdout
+                assert "reject" not in shown
         assert left_over(engine) == []
     assert daemon.stop() == 0
     restarted(daemon)
     with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-2", image)
+        for name in ("box-1", "box-2"):
+            sandboxes.delete_wait(name)
+
+
+def test_the_sandbox_itself_notices_that_it_is_not_held(make_started, engine, contract, image):
+    """All rules are gone, and the daemon's look at them says that they are there."""
+    daemon = make_started("isolation.damage=error@2;isolation.blind=error@2")
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create("box-1", image)
+        sandboxes.wait("box-1", FAILED)
+        problem = sandboxes.get("box-1").error_message
+        assert "the sandbox is not isolated: a connection from the sandbox to " in problem
+        assert left_over(engine) == []
+        sandboxes.delete_wait("box-1")
+
+
+STRANGER = """
+table ip stranger {
+    chain pre {
+        type filter hook prerouting priority -400;
+        iifname "agbx*" fib daddr type local meta l4proto tcp reject with tcp reset
+    }
+}
+"""
+
+
+def test_a_refusal_of_another_firewall_is_no_proof(make_started, engine, contract, image):
+    daemon = make_started()
+    with connected(daemon, contract) as sandboxes:
+        engine.world.run("nft", "-f", "-", input=STRANGER)
+        try:
+            sandboxes.create("box-1", image)
+            sandboxes.wait("box-1", FAILED)
+        finally:
+            engine.world.run("nft", "delete", "table", "ip", "stranger")
+        problem = sandboxes.get("box-1").error_message
+        assert "was refused, but not by the rules of the sandboxes" in problem
         sandboxes.create_ready("box-2", image)
         for name in ("box-1", "box-2"):
             sandboxes.delete_wait(name)
@@ -275,6 +280,44 @@ def test_every_resume_proves_it_again(make_started, engine, contract, image):
         problem = sandboxes.get("box-1").error_message
         assert "the firewall of the sandboxes is not as it should be: " in problem
         assert inspect(engine, primary("box-1"))["State"]["Running"] is False
+        sandboxes.delete_wait("box-1")
+
+
+def runs_begun(engine, folder):
+    """How often the command of box-1 has begun, also where its container does not run."""
+    copy = folder / "begun"
+    engine.docker("cp", f"{primary('box-1')}:/tmp/begun", str(copy))
+    return copy.read_text().count("begun")
+
+
+def test_nothing_runs_again_before_the_isolation_is_proven(
+    make_engine, engine_name, make_daemon, test_user, contract, folder
+):
+    engine = make_engine(engine_name)
+    image = make_image(engine.api, "isolation:1")
+    # The look of the start and that of the create find all well.
+    failpoints = {"AGBOX_FAILPOINTS": "isolation.damage=error@3"}
+    daemon = started(
+        make_daemon(user=test_user, engine=engine, config=CONFIG, environment=failpoints)
+    )
+    command = ["sh", "-c", "echo begun >> /tmp/begun; exec sleep 1000000"]
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image, command=command)
+        engine.restart()
+        # The engine, just back, may refuse it at first for reasons of its own.
+        again = "the container could not be started and is tried again"
+        problem = "the firewall of the sandboxes is not as it should be"
+        daemon.process.wait_for_line(
+            lambda line: again in line and problem in line, "the refusal", timeout=30
+        )
+    daemon.kill()
+    engine.restart()  # without a daemon nothing begins either
+    assert inspect(engine, primary("box-1"))["State"]["Running"] is False
+    assert runs_begun(engine, folder) == 1
+    restarted(daemon)
+    with connected(daemon, contract) as sandboxes:
+        daemon.wait_for_message("the container was started again")
+        assert runs_begun(engine, folder) == 2
         sandboxes.delete_wait("box-1")
 
 

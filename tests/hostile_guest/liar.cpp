@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "guest/connection_tries.h"
 #include "guest/preparation.h"
 #include "guest/privilege.h"
 #include "guestwire/place.h"
@@ -48,6 +49,21 @@ v1::ToDaemon pong() {
   return message;
 }
 
+// Honestly: a guest that only says that it was refused is found out, because nobody has counted it.
+v1::ToDaemon try_connection(const v1::TryConnection& order) {
+  v1::ToDaemon answer;
+  guest::ConnectionTries tries(
+      [&](const v1::ConnectionTried& tried) { *answer.mutable_connection_tried() = tried; });
+  tries.begin(order);
+  while (!answer.has_connection_tried()) {
+    guest::Watches watches;
+    tries.collect(watches);
+    guest::wait_and_serve(watches);
+    tries.end_overdue();
+  }
+  return answer;
+}
+
 }  // namespace
 
 Liar::Liar(const std::string& words)
@@ -71,6 +87,7 @@ void Liar::behave_until_go() {
   while (const auto message = receive()) {
     v1::ToDaemon answer;
     if (message->has_ping()) answer.mutable_pong()->set_id(message->ping().id());
+    if (message->has_try_connection()) answer = try_connection(message->try_connection());
     if (message->has_go()) {
       secret_ = message->go().secret();
       phase_ = v1::PHASE_PASSED;

@@ -9,6 +9,7 @@ import selectors
 import socket
 import sys
 
+IP_PKTINFO = 8  # the module has no name for it
 
 def open_place(place: str) -> socket.socket:
     protocol, address, port = place.split("/")
@@ -18,10 +19,21 @@ def open_place(place: str) -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if family == socket.AF_INET6:
         opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    if (family, kind) == (socket.AF_INET, socket.SOCK_DGRAM):
+        opened.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
     opened.bind(socket.getaddrinfo(address, int(port), family, kind)[0][4])
     if kind == socket.SOCK_STREAM:
         opened.listen(64)
     return opened
+
+
+def from_there(addresses: list) -> list:
+    """Answers come from the address that was asked, also where all of them are listened on."""
+    return [
+        (level, kind, bytes(4) + info[8:12] + bytes(4))  # struct in_pktinfo
+        for level, kind, info in addresses
+        if (level, kind) == (socket.IPPROTO_IP, IP_PKTINFO)
+    ]
 
 
 def main() -> None:
@@ -45,11 +57,11 @@ def main() -> None:
                     ready.unregister(key.fileobj)
                     key.fileobj.close()
             else:
-                data, peer = key.fileobj.recvfrom(4096)
+                data, addresses, _, peer = key.fileobj.recvmsg(4096, 64)
                 if data.startswith(b"say "):
                     print(data.decode(), flush=True)
                 else:
-                    key.fileobj.sendto(data, peer)
+                    key.fileobj.sendmsg([data], from_there(addresses), 0, peer)
 
 
 main()

@@ -3,10 +3,14 @@
 // arguments are the instance, the pool and the resolvers. It says "loaded" and how the names of its
 // bridges begin, takes a command per line, answers each with one line, and ends with its input:
 //
-//   prove BRIDGE            ok | error SENTENCE
+//   prove BRIDGE [NETWORK]  ok | error SENTENCE: a connection is tried from that network namespace
 //   resolvers ADDRESS...    ok | error SENTENCE
 //   health                  ok REPAIRS | error SENTENCE
 //   remove                  ok | error SENTENCE, and ends
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,14 +20,18 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "async/await.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "isolation/firewall_isolation.h"
 #include "model/object_names.h"
 
@@ -44,6 +52,32 @@ std::vector<Ipv4Address> parse_resolvers(const std::vector<std::string>& words) 
   return resolvers;
 }
 
+// As the guest of a sandbox does.
+ProbeReport try_to_connect(const ProbeTarget& target) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  timeval limit{.tv_sec = 1, .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(target.address.value);
+  place.sin_port = htons(target.port);
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&place), sizeof place) == 0) {
+    return {.outcome = ProbeReport::Outcome::Connected};
+  }
+  if (errno == ECONNREFUSED) return {.outcome = ProbeReport::Outcome::Refused};
+  return {.outcome = ProbeReport::Outcome::Unknown, .detail = std::strerror(errno)};
+}
+
+// A thread can be in a network namespace of its own.
+boost::asio::awaitable<Result<ProbeReport>> probe_from(std::string network, ProbeTarget target) {
+  ProbeReport report{.outcome = ProbeReport::Outcome::Unknown, .detail = "nobody tries"};
+  std::thread([&] {
+    const UniqueFd there(::open(network.c_str(), O_RDONLY | O_CLOEXEC));
+    if (::setns(there.get(), CLONE_NEWNET) == 0) report = try_to_connect(target);
+  }).join();
+  co_return report;
+}
+
 boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::string& line) {
   std::istringstream words(line);
   std::string command;
@@ -51,7 +85,9 @@ boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::strin
   std::vector<std::string> arguments;
   for (std::string word; words >> word;) arguments.push_back(word);
   if (command == "prove") {
-    say(co_await isolation.prove(arguments.at(0)));
+    const std::string network = arguments.size() > 1 ? arguments[1] : "";
+    say(co_await isolation.prove(
+        arguments.at(0), [network](ProbeTarget target) { return probe_from(network, target); }));
   } else if (command == "resolvers") {
     say(co_await isolation.set_resolvers(parse_resolvers(arguments)));
   } else if (command == "health") {

@@ -216,17 +216,18 @@ class Town:
     def _play_docker(self) -> None:
         """Masquerading, and port 9090 of the host published for the neighbour on every address."""
         self.host.nft(
-            """
-            table ip nat {
-                chain PREROUTING {
+            f"""
+            table ip nat {{
+                chain PREROUTING {{
                     type nat hook prerouting priority dstnat;
                     fib daddr type local tcp dport 9090 dnat to 10.213.0.18:80
-                }
-                chain POSTROUTING {
+                }}
+                chain POSTROUTING {{
                     type nat hook postrouting priority srcnat;
-                    ip saddr 10.213.0.0/16 oifname { "lan0", "vpn0" } masquerade
-                }
-            }
+                    ip saddr 10.213.0.0/28 oifname != "{self.bridge}" masquerade
+                    ip saddr 10.213.0.16/28 oifname != "{self.other_bridge}" masquerade
+                }}
+            }}
             """
         )
 

@@ -26,7 +26,7 @@ def checksum(data: bytes) -> int:
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-def try_icmp(address: str) -> bool:
+def try_icmp(address: str, patience: float) -> bool:
     """An echo request with a raw socket, as a process with CAP_NET_RAW sends it."""
     is_v6 = ":" in address
     family, protocol = (socket.AF_INET6, socket.IPPROTO_ICMPV6) if is_v6 else (
@@ -34,12 +34,12 @@ def try_icmp(address: str) -> bool:
     request, reply = (128, 129) if is_v6 else (8, 0)
     mark = os.urandom(8)
     with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
-        raw.settimeout(PATIENCE)
+        raw.settimeout(patience)
         head = struct.pack("!BBHHH", request, 0, 0, 7, 1)
         if not is_v6:
             head = struct.pack("!BBHHH", request, 0, checksum(head + mark), 7, 1)
         raw.sendto(head + mark, socket.getaddrinfo(address, 0, family)[0][4])
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             packet = raw.recv(4096)
             message = packet if is_v6 else packet[(packet[0] & 15) * 4 :]
@@ -63,7 +63,7 @@ def attempt(place: str, patience: float = PATIENCE) -> tuple[str, float]:
     began = time.monotonic()
     try:
         if protocol == "icmp":
-            outcome = "reached" if try_icmp(address) else "silent"
+            outcome = "reached" if try_icmp(address, patience) else "silent"
         else:
             kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
             outcome = "reached" if try_stream(kind, address, port[0], patience) else "refused"

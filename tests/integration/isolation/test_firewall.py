@@ -189,14 +189,81 @@ def test_bridges_of_sandboxes_change_nothing(host, firewall):
     assert listing(host) == before
 
 
-def test_the_proof_of_a_sandbox(host, firewall):
+def test_what_is_judged_of_a_bridge(host, firewall):
     prefix = listing(host).split('iifname "')[1].split("*")[0]
     bridge = f"{prefix}1234567"
     assert "not in the daemon's network namespace" in firewall.ask(f"prove {bridge}")
-    host.ip(f"link add {bridge} type bridge", f"address add 10.213.0.1/28 dev {bridge}",
-            f"link set {bridge} up")
-    assert firewall.ask(f"prove {bridge}") == "ok"
+    host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
+    assert "it has no address of this host's" in firewall.ask(f"prove {bridge}")
+    host.ip(f"address add 10.213.0.1/28 dev {bridge}")
+    assert "could not be proven" in firewall.ask(f"prove {bridge}")  # nobody is inside
     assert "its name does not begin with" in firewall.ask("prove lan0")
+
+
+@pytest.fixture
+def prove(town, make_firewall):
+    """prove(): whether the sandbox of the town is isolated, tried from inside of it."""
+
+    def make(failpoints: str = ""):
+        firewall = make_firewall(town.host, failpoints=failpoints)
+        firewall.wait_until_loaded()
+        return lambda: firewall.ask(f"prove {town.bridge} {town.sandbox.network_namespace}")
+
+    return make
+
+
+def before_our_rules(verdict: str) -> str:
+    return f"""
+        table ip stranger {{
+            chain pre {{
+                type filter hook prerouting priority -400;
+                iifname "agbx*" ip daddr 10.213.0.1 meta l4proto tcp {verdict}
+            }}
+        }}
+        """
+
+
+def test_a_sandbox_proves_from_inside_that_it_is_held(town, prove):
+    ask = prove()
+    before = listing(town.host)
+    assert [ask() for _ in range(3)] == ["ok"] * 3
+    assert without_counts(listing(town.host)) == without_counts(before)
+
+
+def test_the_proof_from_inside_sees_what_no_look_at_the_rules_shows(town, prove):
+    """The firewall takes all of its rules away, and its own look at them says that they are there."""
+    assert "is not isolated: a connection from the sandbox to 10.213.0.1" in prove(
+        "isolation.damage=error@2;isolation.blind=error@2"
+    )()
+
+
+def test_a_refusal_of_somebody_elses_proves_nothing(town, prove):
+    ask = prove()
+    town.host.nft(before_our_rules("reject with tcp reset"))
+    assert "was refused, but not by the rules of the sandboxes" in ask()
+    town.host.nft("delete table ip stranger")
+    assert ask() == "ok"
+
+
+def test_silence_proves_nothing(town, prove):
+    ask = prove()
+    town.host.nft(before_our_rules("drop"))
+    assert "could not be proven" in ask()
+
+
+def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
+    ask = prove()
+    town.host.nft(
+        """
+        table ip stranger {
+            chain in {
+                type filter hook input priority 0;
+                iifname "lo" ip daddr 10.213.0.1 meta l4proto tcp reject with tcp reset
+            }
+        }
+        """
+    )
+    assert "does not answer the daemon either" in ask()
 
 
 def test_beside_the_tables_of_others(host, make_firewall):

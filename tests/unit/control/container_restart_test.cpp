@@ -428,8 +428,8 @@ TEST_F(ContainerRestartTest, ADaemonThatEndsAnywhereInARestartIsFollowedByOneTha
         "resume.network.after",    "resume.container.before", "resume.container.after",
         "resume.turn.before",      "resume.turn.after",       "start.container.before",
         "start.container.after",   "start.look.before",       "start.look.after",
-        "start.hello.before",      "start.hello.after",       "resume.proof.before",
-        "resume.proof.after",      "start.entrypoint.before", "start.entrypoint.after"}) {
+        "start.hello.before",      "start.hello.after",       "start.proof.before",
+        "start.proof.after",       "start.entrypoint.before", "start.entrypoint.after"}) {
     SCOPED_TRACE(point);
     std::string exec_id = "at-" + std::string(point);
     std::ranges::replace(exec_id, '.', '-');

@@ -17,6 +17,8 @@ namespace agbox {
 
 class FakeIsolation final : public HostIsolation {
  public:
+  static constexpr ProbeTarget kForbidden{.address = {0x0A630001}, .port = 4242};
+
   explicit FakeIsolation(boost::asio::io_context& io)
       : until_let_go_(io, boost::asio::steady_timer::time_point::max()) {}
 
@@ -39,10 +41,13 @@ class FakeIsolation final : public HostIsolation {
     removed_rules = remove_rules;
     co_return Result<>{};
   }
-  boost::asio::awaitable<Result<>> prove(std::string bridge_name) override {
+  boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) override {
     proofs.push_back(std::move(bridge_name));
     if (!proof_problem.empty()) co_return fail(Reason::Internal, proof_problem);
-    co_return Result<>{};
+    const auto inside = co_await probe(kForbidden);
+    if (!inside) co_return std::unexpected(inside.error());
+    if (inside->outcome == ProbeReport::Outcome::Refused) co_return Result<>{};
+    co_return fail(Reason::Internal, "it is not isolated: " + inside->detail);
   }
   IsolationHealth health() const override { return {.shortcoming = {}, .repairs = repairs}; }
 

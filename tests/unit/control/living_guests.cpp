@@ -123,6 +123,11 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
     ToDaemon answer;
     if (message->has_ping()) {
       answer.mutable_pong()->set_id(message->ping().id());
+    } else if (message->has_try_connection()) {
+      tried_.push_back(message->try_connection());
+      if (!self->script.reaches) continue;
+      answer.mutable_connection_tried()->set_id(message->try_connection().id());
+      answer.mutable_connection_tried()->set_outcome(*self->script.reaches);
     } else if (message->has_go()) {
       self->order = message->go();
       self->secret = message->go().secret();

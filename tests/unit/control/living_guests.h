@@ -24,6 +24,9 @@ struct GuestScript {
   bool connects = true;
   bool answers_go = true;
   std::string preparation_failure{};
+  // Of the connections that it is to try; nothing: it does not tell.
+  std::optional<guest::v1::ConnectionTried::Outcome> reaches =
+      guest::v1::ConnectionTried::OUTCOME_REFUSED;
   std::string entrypoint_failure{};  // the last that the entrypoint wrote before it ended
   // A cancel ends its exec at once, as HOW_CANCELLED; else it waits for the test.
   bool cancel_ends_execs = true;
@@ -60,6 +63,8 @@ class LivingGuests {
   // Every exec that was really begun, by all guests and in this order: a second order for an exec
   // that is known begins nothing.
   const std::vector<std::string>& begun() const { return begun_; }
+  // The connections that guests were to try, in this order.
+  const std::vector<guest::v1::TryConnection>& tried() const { return tried_; }
   // A word of the test's own choice, for guests that lie.
   void say(const std::string& container, const guest::v1::ToDaemon& message);
   // Ends the connection; the guest comes back.
@@ -85,6 +90,7 @@ class LivingGuests {
   FakeDocker& docker_;
   std::map<std::string, std::shared_ptr<Guest>> guests_;  // by container id
   std::vector<std::string> begun_;
+  std::vector<guest::v1::TryConnection> tried_;
   int alive_ = 0;
 };
 

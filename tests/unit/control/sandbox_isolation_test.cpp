@@ -108,6 +108,31 @@ TEST_F(SandboxIsolationTest, AFailedProofFailsTheCreateAndLeavesNothing) {
   expect_nothing_left();
 }
 
+TEST_F(SandboxIsolationTest, TheSandboxItselfTriesBeforeAnythingRuns) {
+  start();
+  create_ready(kBox);
+  ASSERT_EQ(guests_.tried().size(), 1U);
+  EXPECT_EQ(guests_.tried()[0].address(), FakeIsolation::kForbidden.address.value);
+  EXPECT_EQ(guests_.tried()[0].port(), FakeIsolation::kForbidden.port);
+  stop_sandbox(kBox);
+  resume_sandbox(kBox);
+  EXPECT_EQ(guests_.tried().size(), 2U);
+}
+
+TEST_F(SandboxIsolationTest, WhatTheSandboxReachesFailsTheCreateBeforeAnythingRuns) {
+  guests_.script.reaches = guest::v1::ConnectionTried::OUTCOME_CONNECTED;
+  start();
+  ASSERT_TRUE(failpoint::arm("silence.look.before=hold"));
+  ASSERT_TRUE(create(kBox).has_value());
+  wait_held_at("silence.look.before");
+  EXPECT_EQ(guests_.order(primary_container_name(kBox)), nullptr) << "it was told to go";
+  disarm();
+  restart();
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_THAT(handle(kBox).error_message(), HasSubstr("it is not isolated"));
+  expect_nothing_left();
+}
+
 TEST_F(SandboxIsolationTest, AFailedProofFailsTheResumeAndStopsTheContainer) {
   start();
   create_ready(kBox);
@@ -159,6 +184,25 @@ TEST_F(SandboxIsolationTest, ALiveSandboxThatCannotProveItIsNamedUntilItCan) {
   isolation_.proof_problem.clear();
   isolation_.repair();
   run_until([&] { return isolation_health().shortcoming.empty(); });
+}
+
+TEST_F(SandboxIsolationTest, ALiveSandboxWhoseGuestIsAwayProvesItWhenTheGuestIsBack) {
+  start();
+  create_ready("box-1");
+  create_ready("box-2");
+  const std::string first = primary_container_name("box-1");
+  guests_.freeze(first);
+  guests_.cut(first);
+  run_until_idle();
+  isolation_.proofs.clear();
+  isolation_.repair();
+  run_until([&] { return !isolation_.proofs.empty(); });
+  run_until_idle();
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-2")));
+  guests_.thaw(first);
+  run_until([&] { return isolation_.proofs.size() == 2; });
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-2"), bridge("box-1")));
+  EXPECT_EQ(isolation_health().shortcoming, "");
 }
 
 TEST_F(SandboxIsolationTest, TheResolversOfEverySandboxStayWithinReachUntilItIsDeleted) {

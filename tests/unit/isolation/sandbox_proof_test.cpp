@@ -3,10 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 
+#include "base/unique_fd.h"
 #include "isolation/packet_filter.h"
+#include "isolation/probe_listener.h"
 
 namespace agbox {
 namespace {
@@ -50,6 +54,73 @@ TEST(SandboxProof, AddressesOutsideThePoolDoNot) {
                         "10.213.0.0/16"));
   // A network around the pool is not in it either.
   EXPECT_THAT(why_not(bridge({parse_ipv4_network("10.0.0.0/8").value()})), HasSubstr("10.0.0.0/8"));
+}
+
+TEST(SandboxProof, ABridgeWithoutTheHostHasNobodyToReach) {
+  BridgeSeen seen = bridge();
+  EXPECT_THAT(gateway_of(seen).error().message(), HasSubstr("no address of this host's"));
+  seen.gateway = parse_ipv4_address("10.213.0.17").value();
+  EXPECT_EQ(gateway_of(seen).value().text(), "10.213.0.17");
+}
+
+ProbeSeen refused_as_it_should_be() {
+  return {.address = parse_ipv4_address("10.213.0.17").value(),
+          .inside = {.outcome = ProbeReport::Outcome::Refused},
+          .listener_answers = true,
+          .listener_was_reached = false,
+          .refused_by_us = 1};
+}
+
+std::string judged(const ProbeSeen& seen) {
+  const auto proven = judge_probe(seen);
+  return proven ? "proven" : proven.error().message();
+}
+
+TEST(ProbeFromInside, ARefusalByOurRulesOfAListenerThatAnswersIsAProof) {
+  EXPECT_EQ(judged(refused_as_it_should_be()), "proven");
+}
+
+TEST(ProbeFromInside, WhatIsReachedIsNotIsolatedWhoeverSawIt) {
+  ProbeSeen seen = refused_as_it_should_be();
+  seen.inside.outcome = ProbeReport::Outcome::Connected;
+  EXPECT_THAT(judged(seen), HasSubstr("is not isolated: a connection from the sandbox to "
+                                      "10.213.0.17 of this host was not refused"));
+  seen = refused_as_it_should_be();
+  seen.listener_was_reached = true;
+  EXPECT_THAT(judged(seen), HasSubstr("is not isolated"));
+}
+
+TEST(ProbeFromInside, SilenceIsNoProof) {
+  ProbeSeen seen = refused_as_it_should_be();
+  seen.inside = {.outcome = ProbeReport::Outcome::Unknown, .detail = "no answer came in time"};
+  EXPECT_THAT(judged(seen), HasSubstr("could not be proven"));
+  EXPECT_THAT(judged(seen), HasSubstr("no answer came in time"));
+}
+
+TEST(ProbeFromInside, ARefusalThatAnythingElseMayHaveSentIsNoProof) {
+  ProbeSeen seen = refused_as_it_should_be();
+  seen.listener_answers = false;
+  EXPECT_THAT(judged(seen), HasSubstr("does not answer the daemon either"));
+  seen = refused_as_it_should_be();
+  seen.refused_by_us = 0;
+  EXPECT_THAT(judged(seen), HasSubstr("not by the rules of the sandboxes"));
+}
+
+TEST(ProbeListener, TellsItsOwnConnectionFromThoseOfOthers) {
+  auto listener = ProbeListener::open(parse_ipv4_address("127.0.0.1").value());
+  ASSERT_TRUE(listener) << listener.error().message();
+  const auto alone = listener->look();
+  EXPECT_TRUE(alone.answers);
+  EXPECT_FALSE(alone.was_reached);
+  const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  place.sin_port = htons(listener->port());
+  ASSERT_EQ(::connect(other.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
+  const auto visited = listener->look();
+  EXPECT_TRUE(visited.answers);
+  EXPECT_TRUE(visited.was_reached);
 }
 
 TEST(FirewallRefusal, NamesTheCapabilityOnlyWhereItIsMissing) {

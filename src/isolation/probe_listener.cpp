@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/probe_listener.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/uuid.h"
+
+namespace agbox {
+namespace {
+
+constexpr int kOwnConnectionMs = 1000;
+
+sockaddr_in socket_address(Ipv4Address address, std::uint16_t port) {
+  sockaddr_in made{};
+  made.sin_family = AF_INET;
+  made.sin_addr.s_addr = htonl(address.value);
+  made.sin_port = htons(port);
+  return made;
+}
+
+// sockaddr is the C interface's base class.
+sockaddr* generic(sockaddr_in& address) {
+  return reinterpret_cast<sockaddr*>(&address);
+}
+
+UniqueFd tcp_socket() {
+  return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// 0 where there is none.
+std::uint16_t own_port(const UniqueFd& socket) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(socket.get(), generic(address), &size) != 0) return 0;
+  return ntohs(address.sin_port);
+}
+
+bool becomes_ready(const UniqueFd& socket, short events) {
+  pollfd waiting{.fd = socket.get(), .events = events, .revents = 0};
+  int ready = 0;
+  while ((ready = ::poll(&waiting, 1, kOwnConnectionMs)) < 0 && errno == EINTR) {
+  }
+  return ready == 1;
+}
+
+bool says(const UniqueFd& connection, std::string_view word) {
+  std::array<char, 64> heard{};
+  if (!becomes_ready(connection, POLLIN)) return false;
+  const ssize_t size = ::recv(connection.get(), heard.data(), heard.size(), MSG_DONTWAIT);
+  return size > 0 && std::string_view(heard.data(), static_cast<std::size_t>(size)) == word;
+}
+
+std::unexpected<Error> cannot_listen(Ipv4Address address, int problem) {
+  return std::unexpected(
+      errno_error("the proof of the isolation: listen on " + address.text(), problem));
+}
+
+}  // namespace
+
+Result<ProbeListener> ProbeListener::open(Ipv4Address address) {
+  UniqueFd socket = tcp_socket();
+  sockaddr_in place = socket_address(address, 0);
+  if (!socket || ::bind(socket.get(), generic(place), sizeof place) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0) {
+    return cannot_listen(address, errno);
+  }
+  const std::uint16_t port = own_port(socket);
+  if (port == 0) return cannot_listen(address, errno);
+  return ProbeListener(std::move(socket), address, port);
+}
+
+ProbeListener::Seen ProbeListener::look() {
+  const UniqueFd own = tcp_socket();
+  // Known by what it says: an engine's masquerading changes its address on the way to ourselves.
+  const std::string word = random_uuid();
+  sockaddr_in place = socket_address(address_, port_);
+  const bool begun =
+      own && (::connect(own.get(), generic(place), sizeof place) == 0 || errno == EINPROGRESS);
+  const bool said = begun && becomes_ready(own, POLLOUT) &&
+                    ::send(own.get(), word.data(), word.size(), MSG_NOSIGNAL) > 0;
+  if (said) static_cast<void>(becomes_ready(socket_, POLLIN));
+  Seen seen;
+  while (true) {
+    const UniqueFd accepted(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!accepted && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!accepted) return seen;
+    (says(accepted, word) ? seen.answers : seen.was_reached) = true;
+  }
+}
+
+}  // namespace agbox
