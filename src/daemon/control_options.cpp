@@ -9,11 +9,11 @@
 #include <system_error>
 
 #include "control/subnet_pool.h"
-#include "docker/engine_endpoint.h"
 #include "guestlink/guest_program.h"
 #include "model/object_names.h"
 #include "model/resolv_conf.h"
 #include "model/sandbox_subnet.h"
+#include "paths/engine_endpoint.h"
 
 namespace agbox {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "docker/engine_endpoint.h"
+#include "paths/engine_endpoint.h"
 
 #include <sys/un.h>
 
