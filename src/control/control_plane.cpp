@@ -16,6 +16,10 @@ namespace {
 constexpr int kStartsAtOnce = 6;
 constexpr int kLooksAtOnce = 8;
 
+std::unexpected<Error> ending() {
+  return fail(Reason::ShuttingDown, "agboxd is shutting down; ask again when it runs");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Store& store,
@@ -90,7 +94,12 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       directory_(services_),
       janitor_(services_, {.of = [this](const std::string& id) { return directory_.claim_of(id); },
                            .sandbox_ids = [this] { return directory_.sandbox_ids(); }}),
+      diagnosis_(services_, directory_, janitor_,
+                 {.engine_socket = options.engine_socket,
+                  .lock_file = std::move(options.lock_file),
+                  .are_resolvers_configured = options.are_resolvers_configured}),
       watches_(loop.io().get_executor()),
+      diagnoses_(loop.io().get_executor()),
       ending_(loop.io().get_executor()) {
   EventConsumer consumer{.reconcile_due = [this] { engine_watched(); },
                          .event = [this](const EngineEvent& event) { engine_told(event); },
@@ -152,16 +161,39 @@ void ControlPlane::engine_lost(const EngineError& error) {
   directory_.engine_was_asked();
 }
 
+void ControlPlane::diagnose(std::vector<std::string> images,
+                            Directory::Reply<v1::DiagnoseResponse> reply) {
+  if (!takes_diagnoses_) return reply(ending());
+  diagnoses_.spawn("diagnosis", diagnose_and_reply(std::move(images), std::move(reply)));
+}
+
+boost::asio::awaitable<void> ControlPlane::diagnose_and_reply(
+    std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply) {
+  auto findings = co_await diagnosis_.run(std::move(images));
+  if (!takes_diagnoses_) co_return reply(ending());
+  reply(std::move(findings));
+}
+
+void ControlPlane::answer_who_waits() {
+  directory_.engine_was_asked();
+  // An engine that hangs would keep them longer than the shutdown may take.
+  takes_diagnoses_ = false;
+  diagnoses_.cancel();
+}
+
 void ControlPlane::shut_down(std::function<void()> done) {
   services_.is_shutting_down = true;
   ending_.spawn("shutdown", end_everything(std::move(done)));
 }
 
 boost::asio::awaitable<void> ControlPlane::end_everything(std::function<void()> done) {
+  takes_diagnoses_ = false;
+  diagnoses_.cancel();
   watches_.cancel();
   operations_.cancel();
   calls_.cancel();
   co_await pulls_.stop();
+  co_await diagnoses_.join();
   co_await watches_.join();
   co_await operations_.join();
   co_await calls_.join();

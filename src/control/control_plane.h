@@ -3,10 +3,12 @@
 // directory of sandboxes that works with them.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "async/task_group.h"
 #include "base/clock.h"
@@ -14,6 +16,7 @@
 #include "base/result.h"
 #include "control/control_loop.h"
 #include "control/deadlines.h"
+#include "control/diagnosis.h"
 #include "control/directory.h"
 #include "control/janitor.h"
 #include "control/sandbox_isolation.h"
@@ -38,6 +41,8 @@ struct ControlOptions {
   std::filesystem::path state_root;
   std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   Ipv4Network address_pool;
+  std::filesystem::path lock_file{};      // which the daemon holds
+  bool are_resolvers_configured = false;  // those of created_with
   TimesToLive ttls{};
   store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
   guestlink::LinkLimits guest_limits{};
@@ -58,8 +63,11 @@ class ControlPlane {
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
 
-  // Answers those who wait for the first word of the engine; before the server shuts down.
-  void answer_who_waits() { directory_.engine_was_asked(); }
+  // Looks at all that sandboxes need of this machine; see control/diagnosis.h.
+  void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
+
+  // Answers those who wait for others than the store; before the server shuts down.
+  void answer_who_waits();
   // Gives up everything that is under way; the next start goes on with it. `done` comes when
   // nothing runs any more.
   void shut_down(std::function<void()> done);
@@ -72,6 +80,8 @@ class ControlPlane {
   void engine_watched();
   void engine_told(const EngineEvent& event);
   guestlink::GuestLinksEvents guest_events();
+  boost::asio::awaitable<void> diagnose_and_reply(std::vector<std::string> images,
+                                                  Directory::Reply<v1::DiagnoseResponse> reply);
   boost::asio::awaitable<void> end_everything(std::function<void()> done);
 
   Logger log_;
@@ -93,7 +103,10 @@ class ControlPlane {
   std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
   Directory directory_;
   Janitor janitor_;
+  Diagnosis diagnosis_;
   TaskGroup watches_;
+  bool takes_diagnoses_ = true;
+  TaskGroup diagnoses_;
   TaskGroup ending_;
 };
 

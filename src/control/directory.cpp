@@ -2,6 +2,7 @@
 #include "control/directory.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/uuid.h"
@@ -127,6 +128,21 @@ std::vector<std::string> Directory::live_sandboxes() const {
 bool Directory::is_live(const std::string& sandbox_id) const {
   const auto actor = actors_.find(sandbox_id);
   return actor != actors_.end() && is_ready(*actor->second);
+}
+
+std::vector<std::string> Directory::images() const {
+  std::set<std::string> images;
+  for (const auto& [id, actor] : actors_) {
+    if (!actor->is_deleted()) images.insert(actor->handle().image());
+  }
+  images.erase("");  // of one whose record cannot be read
+  return {images.begin(), images.end()};
+}
+
+std::vector<std::string> Directory::unreadable_sandboxes() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, why] : unreadable_) ids.push_back(id);
+  return ids;
 }
 
 bool Directory::has_any() const {

@@ -85,6 +85,10 @@ class Directory {
   // Those in which something of a caller may run.
   std::vector<std::string> live_sandboxes() const;
   bool is_live(const std::string& sandbox_id) const;
+  // Of those that are not deleted, each once.
+  std::vector<std::string> images() const;
+  // Those of which so little can be read that they can only be named.
+  std::vector<std::string> unreadable_sandboxes() const;
   // Whether a sandbox is left of which something may be in the engine.
   bool has_any() const;
 

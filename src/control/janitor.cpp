@@ -80,24 +80,44 @@ asio::awaitable<Result<>> Janitor::sweep_containers(CallOptions options) {
                                      services_.engine.list_containers(ours.labels(), options)));
   unknown_primaries_.clear();
   for (const ContainerListed& container : listed) {
-    const std::string sandbox_id = value_of(container.labels, sandbox_label());
-    if (!ours.owns(container.labels) || sandbox_id.empty()) continue;
-    // What it does not say is taken for the worse.
-    const bool is_primary = value_of(container.labels, component_label()) != "companion";
-    const Judgement judged = judge_container(claims_.of(sandbox_id), container.id, is_primary);
-    if (judged.fate == Fate::Report) {
-      report({sandbox_id, container.id, container.name}, judged.reason);
+    const auto judged = judge(container);
+    if (!judged) continue;
+    const auto& [sandbox_id, judgement] = *judged;
+    if (judgement.fate == Fate::Report) {
+      report({sandbox_id, container.id, container.name}, judgement.reason);
     }
-    if (judged.fate != Fate::Remove) continue;
+    if (judgement.fate != Fate::Remove) continue;
     log_.warn(
         "orphaned container is removed",
-        {{"sandbox_id", sandbox_id}, {"container", container.name}, {"reason", judged.reason}});
+        {{"sandbox_id", sandbox_id}, {"container", container.name}, {"reason", judgement.reason}});
     const ObjectOwner owner{.instance = ours.instance, .sandbox_id = sandbox_id};
     AGBOX_CO_TRY_VOID(
         allow(co_await step("janitor.remove_container", services_.engine.remove_owned_container(
                                                             owner, container.id, options))));
   }
   co_return Result<>{};
+}
+
+std::optional<Janitor::Judged> Janitor::judge(const ContainerListed& container) const {
+  const ObjectOwner ours{.instance = services_.store.instance_id()};
+  std::string sandbox_id = value_of(container.labels, sandbox_label());
+  if (!ours.owns(container.labels) || sandbox_id.empty()) return std::nullopt;
+  // What it does not say is taken for the worse.
+  const bool is_primary = value_of(container.labels, component_label()) != "companion";
+  Judgement judgement = judge_container(claims_.of(sandbox_id), container.id, is_primary);
+  return Judged{.sandbox_id = std::move(sandbox_id), .judgement = std::move(judgement)};
+}
+
+std::vector<UnknownPrimary> Janitor::unknown_primaries_among(
+    const std::vector<ContainerListed>& listed) const {
+  std::vector<UnknownPrimary> unknown;
+  for (const ContainerListed& container : listed) {
+    const auto judged = judge(container);
+    if (judged && judged->judgement.fate == Fate::Report) {
+      unknown.push_back({judged->sandbox_id, container.id, container.name});
+    }
+  }
+  return unknown;
 }
 
 asio::awaitable<Result<>> Janitor::sweep_networks(CallOptions options) {

@@ -10,6 +10,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,9 @@ class Janitor {
   bool is_sweeping() const { return is_sweeping_; }
   // That have come to their end.
   unsigned sweeps() const { return sweeps_; }
+  // Those of what the engine lists now.
+  std::vector<UnknownPrimary> unknown_primaries_among(
+      const std::vector<ContainerListed>& listed) const;
   // Of the latest sweep.
   const std::vector<UnknownPrimary>& unknown_primaries() const { return unknown_primaries_; }
 
@@ -53,6 +57,12 @@ class Janitor {
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<Result<>> sweep_once();
   boost::asio::awaitable<Result<>> sweep_containers(CallOptions options);
+  // Nothing where it is not ours, or of no sandbox: that is nobody's business here.
+  struct Judged {
+    std::string sandbox_id;
+    Judgement judgement;
+  };
+  std::optional<Judged> judge(const ContainerListed& container) const;
   boost::asio::awaitable<Result<>> sweep_networks(CallOptions options);
   boost::asio::awaitable<Result<>> sweep_bridges(CallOptions options);
   Result<> sweep_guest_folders();

@@ -68,6 +68,11 @@ IsolationHealth SandboxIsolation::health() const {
   return health;
 }
 
+asio::awaitable<Result<FirewallFacts>> SandboxIsolation::look() {
+  AGBOX_CO_TRY_VOID(co_await in_place());
+  co_return co_await host_.look();
+}
+
 // --- resolvers ---
 
 void SandboxIsolation::keep_resolvers(const std::string& sandbox_id,

@@ -59,6 +59,9 @@ class SandboxIsolation {
   void keep_resolvers(const std::string& sandbox_id, const store::v1::CreatedWith& created_with);
   void forget(const std::string& sandbox_id);
 
+  // For people: what is there of it, once it is in place; why it is not, where it could not be put
+  // there.
+  asio::awaitable<Result<FirewallFacts>> look();
   IsolationHealth health() const;
 
  private:

@@ -15,15 +15,19 @@ std::vector<Ipv4Network> host_routes(std::string_view our_bridges) {
   return read_host_routes(routes, our_bridges);
 }
 
-Result<Ipv4Network> SubnetPool::choose(const std::vector<std::string>& engine_subnets) {
+std::vector<Ipv4Network> SubnetPool::occupied(
+    const std::vector<std::string>& engine_subnets) const {
   std::vector<Ipv4Network> occupied(taken_.begin(), taken_.end());
   for (const std::string& text : engine_subnets) {
     if (const auto network = parse_ipv4_network(text)) occupied.push_back(*network);
   }
   // Read each time: routes come and go with VPNs.
   for (const Ipv4Network& route : host_routes(our_bridges_)) occupied.push_back(route);
+  return occupied;
+}
 
-  const auto chosen = next_free_network(pool_, previous_, occupied);
+Result<Ipv4Network> SubnetPool::choose(const std::vector<std::string>& engine_subnets) {
+  const auto chosen = next_free_network(pool_, previous_, occupied(engine_subnets));
   if (!chosen) {
     return fail(Reason::ResourceExhausted,
                 "no network is left in network.address_pool " + pool_.text() +

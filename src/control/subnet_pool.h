@@ -26,6 +26,9 @@ class SubnetPool {
   // Takes it. `engine_subnets` are the engine's own words, where it was asked; an IPv6 one is
   // nothing that we could meet.
   Result<Ipv4Network> choose(const std::vector<std::string>& engine_subnets = {});
+  // What a choice would avoid now.
+  std::vector<Ipv4Network> occupied(const std::vector<std::string>& engine_subnets) const;
+  const Ipv4Network& pool() const { return pool_; }
   void take(const std::string& subnet);
   void give_back(const std::string& subnet);
 

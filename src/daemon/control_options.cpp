@@ -4,34 +4,17 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
+#include "control/host_resolvers.h"
 #include "control/subnet_pool.h"
 #include "guestlink/guest_program.h"
 #include "model/object_names.h"
-#include "model/resolv_conf.h"
 #include "model/sandbox_subnet.h"
 #include "paths/engine_endpoint.h"
 
 namespace agbox {
 namespace {
-
-// Empty where it is not there.
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// systemd-resolved names itself, on loopback, in /etc/resolv.conf; its own list has the real ones.
-std::vector<Ipv4Address> host_resolvers() {
-  auto resolvers = read_resolvers(read_file("/etc/resolv.conf"));
-  if (resolvers.empty()) {
-    resolvers = read_resolvers(read_file("/run/systemd/resolve/resolv.conf"));
-  }
-  return resolvers;
-}
 
 Result<> make_folder(const std::filesystem::path& folder) {
   std::error_code problem;
@@ -56,7 +39,7 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
 
 }  // namespace
 
-Result<ControlOptions> control_options(const Configuration& configuration,
+Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
                                        const Environment& environment) {
   // Other daemons' sandboxes may live in the same pool: each takes what is free there.
   AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, host_routes(kBridgePrefix)));
@@ -71,6 +54,8 @@ Result<ControlOptions> control_options(const Configuration& configuration,
                         .state_root = configuration.state_root,
                         .guest_program = std::move(guest_program),
                         .address_pool = configuration.address_pool,
+                        .lock_file = paths.lock,
+                        .are_resolvers_configured = !configuration.dns.empty(),
                         .ttls = {.idle = configuration.idle_ttl,
                                  .cleanup = configuration.cleanup_ttl,
                                  .history = configuration.event_retention_ttl},

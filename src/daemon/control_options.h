@@ -12,7 +12,7 @@
 namespace agbox {
 
 // Makes the folder for the daemon's own state where it is not there yet.
-Result<ControlOptions> control_options(const Configuration& configuration,
+Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
                                        const Environment& environment);
 
 }  // namespace agbox

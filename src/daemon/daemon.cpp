@@ -86,7 +86,7 @@ Result<> Daemon::open_store() {
 }
 
 Result<> Daemon::start_control() {
-  AGBOX_TRY(options, control_options(configuration_, environment_));
+  AGBOX_TRY(options, control_options(configuration_, paths_, environment_));
   isolation_ = std::make_unique<FirewallIsolation>(
       loop_.io().get_executor(), firewall_thread_.executor(),
       FirewallOptions{.instance_id = store_->instance_id(), .address_pool = options.address_pool},

@@ -12,9 +12,9 @@
 
 #include "base/log.h"
 #include "daemon/arguments.h"
-#include "daemon/capability.h"
 #include "daemon/configuration.h"
 #include "daemon/daemon.h"
+#include "isolation/capability.h"
 #include "paths/fixed_paths.h"
 
 namespace {

@@ -21,6 +21,17 @@ bool has_option(const std::vector<std::string>& options, std::string_view name) 
   });
 }
 
+// One of the pairs that the driver tells of itself. They are for people, and an engine whose pairs
+// cannot be read is as good as any.
+std::string backing_filesystem_of(const boost::json::value& info) {
+  std::string ignored;
+  for (const JsonReader& fact : JsonReader(info, ignored)["DriverStatus"].items()) {
+    const std::vector<std::string> pair = fact.texts();
+    if (pair.size() == 2 && pair[0] == "Backing Filesystem") return pair[1];
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<ApiVersion> parse_api_version(std::string_view text) {
@@ -86,6 +97,7 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   engine.architecture = info["Architecture"].text();
   engine.kernel_version = info["KernelVersion"].text();
   engine.storage_driver = info["Driver"].text();
+  engine.backing_filesystem = backing_filesystem_of(document);
   engine.root_folder = info["DockerRootDir"].text();
   engine.cgroup_driver = info["CgroupDriver"].text();
   engine.cgroup_version = info["CgroupVersion"].text();
@@ -106,6 +118,10 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
                   : info["ID"].required_text();
   if (!problem.empty()) return engine_fail(EngineErrorKind::Garbled, problem);
   return engine;
+}
+
+std::string title_of(const EngineIdentity& engine) {
+  return name_of(engine.kind) + " " + engine.version + " (API " + engine.api.text() + ")";
 }
 
 Result<> judge(const EngineIdentity& engine) {

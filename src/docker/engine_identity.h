@@ -52,6 +52,7 @@ struct EngineIdentity {
   std::string architecture;
   std::string kernel_version;
   std::string storage_driver;
+  std::string backing_filesystem;  // of the driver; empty where the engine does not say
   std::string root_folder;
   std::string cgroup_driver;
   std::string cgroup_version;
@@ -71,6 +72,9 @@ struct EngineIdentity {
 };
 EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
                                                   const EngineVersion& version, ApiVersion api);
+
+// For people: "Docker 28.5.2 (API 1.51)".
+std::string title_of(const EngineIdentity& engine);
 
 // Refuses an engine that cannot hold our promises, with the sentence that says what is needed.
 Result<> judge(const EngineIdentity& engine);

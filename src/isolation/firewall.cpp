@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "base/failpoint.h"
+#include "isolation/dropping_chains.h"
 #include "isolation/table_difference.h"
+#include "model/object_names.h"
 
 namespace agbox {
 namespace {
@@ -62,6 +65,19 @@ Result<> Firewall::verify() {
   if (!what) return {};
   return fail(Reason::Internal, "the firewall of the sandboxes is not as it should be: " + *what +
                                     "; something else on this host changes it, see: nft monitor");
+}
+
+Result<FirewallFacts> Firewall::look() {
+  AGBOX_TRY(seen, filter_.read(table_names()));
+  AGBOX_TRY(forwarding, filter_.read_forward_chains());
+  FirewallFacts facts;
+  for (const nft::Table& table : all_tables()) {
+    facts.tables.push_back(
+        {.name = table.name.text(),
+         .difference = nft::difference(std::span(&table, 1), seen).value_or("")});
+  }
+  facts.dropping_chains = dropping_chains_of(forwarding, bridge_prefix(options_.instance_id));
+  return facts;
 }
 
 Result<std::optional<std::string>> Firewall::repair() {

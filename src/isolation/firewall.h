@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "isolation/packet_filter.h"
 #include "isolation/ruleset.h"
+#include "model/diagnosis.h"
 
 namespace agbox {
 
@@ -34,6 +35,10 @@ class Firewall {
 
   // Whether the kernel shows exactly what is wanted; the error says what is different.
   Result<> verify();
+
+  // Each table of ours beside what is wanted of it, and the chains of others that cut sandboxes
+  // off.
+  Result<FirewallFacts> look();
 
   // Puts back what is different; the answer says what it was, and is nothing where all is well.
   Result<std::optional<std::string>> repair();

@@ -82,6 +82,10 @@ boost::asio::awaitable<Result<>> FirewallIsolation::prove_once(std::string bridg
   co_return co_await run_on(worker_, end_proof_there(*proof, inside));
 }
 
+boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::look() {
+  co_return co_await run_on(worker_, look_there());
+}
+
 IsolationHealth FirewallIsolation::health() const {
   if (started_) return reported_->health;
   return {.shortcoming = firewall_not_started().error().message()};
@@ -131,6 +135,11 @@ boost::asio::awaitable<Result<>> FirewallIsolation::end_proof_there(
 
 boost::asio::awaitable<unsigned> FirewallIsolation::put_back_there() {
   co_return monitor_ ? monitor_->put_back() : 0U;
+}
+
+boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::look_there() {
+  if (!monitor_) co_return firewall_not_started();
+  co_return monitor_->look();
 }
 
 boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers_there(

@@ -36,6 +36,7 @@ class FirewallIsolation final : public HostIsolation {
   // from the sandbox to a listener of ours. What a stranger changes meanwhile is put back, and the
   // proof begun anew.
   boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) override;
+  boost::asio::awaitable<Result<FirewallFacts>> look() override;
   IsolationHealth health() const override;
 
  private:
@@ -52,6 +53,7 @@ class FirewallIsolation final : public HostIsolation {
   boost::asio::awaitable<Result<>> end_proof_there(FirewallMonitor::Proof& proof,
                                                    const Result<ProbeReport>& inside);
   boost::asio::awaitable<unsigned> put_back_there();
+  boost::asio::awaitable<Result<FirewallFacts>> look_there();
   boost::asio::awaitable<Result<>> set_resolvers_there(std::vector<Ipv4Address> resolvers);
 
   std::string table_name() const { return firewall_table_name(options_.instance_id); }

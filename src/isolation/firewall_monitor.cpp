@@ -129,6 +129,11 @@ unsigned FirewallMonitor::put_back() {
   return firewall_.replacements();
 }
 
+Result<FirewallFacts> FirewallMonitor::look() {
+  if (take_table_events()) AGBOX_TRY_VOID(repair());
+  return firewall_.look();
+}
+
 boost::asio::awaitable<void> FirewallMonitor::watch_tables() {
   while (!co_await is_cancelled()) {
     if (!co_await table_events_.wait()) co_return;

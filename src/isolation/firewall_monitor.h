@@ -60,6 +60,10 @@ class FirewallMonitor {
   // place of others since the start.
   unsigned put_back();
 
+  // What is there now, ours and others'. What a stranger has just changed of ours is put back
+  // first, as before every proof.
+  Result<FirewallFacts> look();
+
   // For a daemon that ends and has no sandbox left; after stop().
   Result<> remove_rules() { return firewall_.remove(); }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/diagnosis.h"
 #include "model/ipv4.h"
 #include "model/network_probe.h"
 
@@ -41,6 +42,9 @@ class HostIsolation {
   // Says whether, for the sandbox with this bridge and now, it holds. Nothing of a caller runs
   // before. `probe` tries a connection from inside of this sandbox.
   virtual boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) = 0;
+
+  // What is there of it now, and what of others is in its way: for people.
+  virtual boost::asio::awaitable<Result<FirewallFacts>> look() = 0;
 
   virtual IsolationHealth health() const = 0;
 };

@@ -35,13 +35,15 @@ std::string text_or_empty(const char* text) {
   return text == nullptr ? std::string{} : std::string(text);
 }
 
-std::optional<Chain> decode_chain(const nlmsghdr* answer, const TableName& table) {
+struct ChainOfTable {
+  std::string table;
+  Chain chain;
+};
+
+std::optional<ChainOfTable> decode_chain(const nlmsghdr* answer) {
   auto object = make_chain_object();
   if (nftnl_chain_nlmsg_parse(answer, object.get()) < 0) return std::nullopt;
   const nftnl_chain* seen = object.get();
-  if (text_or_empty(nftnl_chain_get_str(seen, NFTNL_CHAIN_TABLE)) != table.name) {
-    return std::nullopt;
-  }
   Chain chain{
       .name = text_or_empty(nftnl_chain_get_str(seen, NFTNL_CHAIN_NAME)), .hook = {}, .rules = {}};
   if (nftnl_chain_is_set(seen, NFTNL_CHAIN_HOOKNUM)) {
@@ -50,7 +52,8 @@ std::optional<Chain> decode_chain(const nlmsghdr* answer, const TableName& table
                       .priority = nftnl_chain_get_s32(seen, NFTNL_CHAIN_PRIO),
                       .policy = nftnl_chain_get_u32(seen, NFTNL_CHAIN_POLICY)};
   }
-  return chain;
+  return ChainOfTable{.table = text_or_empty(nftnl_chain_get_str(seen, NFTNL_CHAIN_TABLE)),
+                      .chain = std::move(chain)};
 }
 
 Rule decode_rule(nftnl_rule* seen) {
@@ -144,18 +147,27 @@ std::expected<void, Refusal> PacketFilter::apply(Batch& batch) {
 }
 
 Result<std::vector<Table>> PacketFilter::read(std::span<const TableName> names) {
+  return read_at_one_moment(names.front().text(), [&] { return read_once(names); });
+}
+
+Result<std::vector<Table>> PacketFilter::read_forward_chains() {
+  return read_at_one_moment("the chains of others", [&] { return read_forward_chains_once(); });
+}
+
+Result<std::vector<Table>> PacketFilter::read_at_one_moment(
+    const std::string& what, const std::function<KernelResult<std::vector<Table>>()>& read) {
   for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     const auto before = generation();
     if (!before) return cannot("read the generation of nftables", before.error());
-    auto tables = read_once(names);
+    auto tables = read();
     if (!tables && tables.error().number == EINTR) continue;
     if (!tables && tables.error().number == ENOENT) continue;  // gone while we read it
-    if (!tables) return cannot("read " + names.front().text(), tables.error());
+    if (!tables) return cannot("read " + what, tables.error());
     const auto after = generation();
     if (!after) return cannot("read the generation of nftables", after.error());
     if (*before == *after) return std::move(*tables);
   }
-  return fail(Reason::Internal, "the firewall of the sandboxes: read " + names.front().text() +
+  return fail(Reason::Internal, "the firewall of the sandboxes: read " + what +
                                     ": the rules of this host changed during each of " +
                                     std::to_string(kReadAttempts) +
                                     " tries; find who changes them with: nft monitor");
@@ -245,8 +257,31 @@ KernelResult<std::vector<Table>> PacketFilter::read_headers(std::span<const Tabl
 KernelResult<> PacketFilter::read_chains(Table& table) {
   const Question question(NFT_MSG_GETCHAIN, table.name.family, NLM_F_DUMP);
   return socket_.ask(question.message(), [&](const nlmsghdr* answer) {
-    if (auto chain = decode_chain(answer, table.name)) table.chains.push_back(std::move(*chain));
+    auto seen = decode_chain(answer);
+    if (seen && seen->table == table.name.name) table.chains.push_back(std::move(seen->chain));
   });
+}
+
+KernelResult<std::vector<Table>> PacketFilter::read_forward_chains_once() {
+  std::vector<Table> tables;
+  for (const std::uint8_t family : {NFPROTO_IPV4, NFPROTO_INET}) {
+    const Question question(NFT_MSG_GETCHAIN, family, NLM_F_DUMP);
+    const auto listed = socket_.ask(question.message(), [&](const nlmsghdr* answer) {
+      auto seen = decode_chain(answer);
+      if (!seen || !seen->chain.hook || seen->chain.hook->number != NF_INET_FORWARD) return;
+      const TableName name{.family = family, .name = seen->table};
+      auto table = std::ranges::find(tables, name, &Table::name);
+      if (table == tables.end()) {
+        table = tables.insert(tables.end(), {.name = name, .flags = 0, .sets = {}, .chains = {}});
+      }
+      table->chains.push_back(std::move(seen->chain));
+    });
+    if (!listed) return std::unexpected(listed.error());
+  }
+  for (Table& table : tables) {
+    if (const auto read = read_rules(table); !read) return std::unexpected(read.error());
+  }
+  return tables;
 }
 
 KernelResult<> PacketFilter::read_rules(Table& table) {

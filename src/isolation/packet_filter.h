@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,12 +41,19 @@ class PacketFilter {
   // How many packets a counting element of the set has matched; nothing where it is not there.
   Result<std::optional<std::uint64_t>> count(const TableName& table, const std::string& set,
                                              const Bytes& key);
+  // The chains at the forward hook for IPv4 with their rules, whosever they are; without the sets
+  // of their tables.
+  Result<std::vector<Table>> read_forward_chains();
   // Which of them exist.
   Result<std::vector<TableName>> existing(std::span<const TableName> names);
 
  private:
   explicit PacketFilter(NetlinkSocket socket) : socket_(std::move(socket)) {}
   KernelResult<std::uint32_t> generation();
+  // What `read` gives, once nothing has changed while it read; `what` is for the error.
+  Result<std::vector<Table>> read_at_one_moment(
+      const std::string& what, const std::function<KernelResult<std::vector<Table>>()>& read);
+  KernelResult<std::vector<Table>> read_forward_chains_once();
   KernelResult<std::vector<Table>> read_once(std::span<const TableName> names);
   KernelResult<std::vector<Table>> read_headers(std::span<const TableName> names);
   KernelResult<> read_chains(Table& table);

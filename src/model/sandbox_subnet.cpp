@@ -35,6 +35,32 @@ std::optional<Ipv4Network> next_free_network(const Ipv4Network& pool,
   return std::nullopt;
 }
 
+std::uint64_t network_count(const Ipv4Network& pool) {
+  if (pool.prefix_length > kSandboxPrefixLength) return 0;
+  return std::uint64_t{1} << (kSandboxPrefixLength - pool.prefix_length);
+}
+
+std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Network> taken) {
+  // In the order of their first addresses each needs to be looked at once, however they overlap.
+  std::vector<Ipv4Network> obstacles;
+  std::ranges::copy_if(taken, std::back_inserter(obstacles),
+                       [&](const Ipv4Network& network) { return network.overlaps(pool); });
+  std::ranges::sort(obstacles);
+  const std::uint64_t all = network_count(pool);
+  std::uint64_t occupied = 0;
+  std::uint64_t next = 0;  // the first of the pool's networks that no obstacle has reached yet
+  for (const Ipv4Network& network : obstacles) {
+    const std::uint32_t first = std::max(network.address, pool.address).value - pool.address.value;
+    const std::uint32_t last = std::min(network.last(), pool.last()).value - pool.address.value;
+    const std::uint64_t begin = std::max<std::uint64_t>(first / kAddresses, next);
+    const std::uint64_t end = std::min<std::uint64_t>(last / kAddresses + 1U, all);
+    if (end <= begin) continue;
+    occupied += end - begin;
+    next = end;
+  }
+  return all - occupied;
+}
+
 Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> host_routes) {
   const auto obstacle = [&](const Ipv4Network& candidate) {
     return std::ranges::find_if(

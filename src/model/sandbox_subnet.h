@@ -2,6 +2,7 @@
 // The choice of a sandbox's network from the configured pool.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -17,6 +18,11 @@ inline constexpr unsigned kSandboxPrefixLength = 28;
 std::optional<Ipv4Network> next_free_network(const Ipv4Network& pool,
                                              std::optional<Ipv4Network> previous,
                                              std::span<const Ipv4Network> taken);
+
+// How many sandboxes the pool holds, and how many of their networks none of the taken ones
+// overlaps.
+std::uint64_t network_count(const Ipv4Network& pool);
+std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Network> taken);
 
 // Fails where the host has another use for addresses of the pool, and names a pool that is free.
 Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> host_routes);

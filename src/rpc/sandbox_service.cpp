@@ -14,8 +14,9 @@ namespace agbox {
 namespace {
 
 // Names that clients test for; a name stays once it was released.
-constexpr std::string_view kFeatures[] = {"error-info", "exec",       "exec-output", "health",
-                                          "isolation",  "list-pages", "reflection",  "stop-resume"};
+constexpr std::string_view kFeatures[] = {"diagnose",    "error-info", "exec",
+                                          "exec-output", "health",     "isolation",
+                                          "list-pages",  "reflection", "stop-resume"};
 
 // Answers the call with an error, or with what `fill` makes of the value.
 template <class Fill>
@@ -31,11 +32,6 @@ auto answer_accepted(grpc::ServerUnaryReactor* call, v1::AcceptedResponse* respo
   return answer(call, [response](const Result<>&) { response->set_accepted(true); });
 }
 
-std::string describe(const EngineIdentity& engine) {
-  return std::string(engine.kind == EngineKind::Podman ? "Podman " : "Docker ") + engine.version +
-         " (API " + engine.api.text() + ")";
-}
-
 }  // namespace
 
 SandboxService::Call SandboxService::Ping(Context context, Request<v1::PingRequest>,
@@ -46,7 +42,7 @@ SandboxService::Call SandboxService::Ping(Context context, Request<v1::PingReque
   response->set_instance_id(identity_.instance_id);
   auto* call = context->DefaultReactor();
   loop_.post([this, call, response] {
-    if (const auto& engine = plane_.engine()) response->set_engine(describe(*engine));
+    if (const auto& engine = plane_.engine()) response->set_engine(title_of(*engine));
     const IsolationHealth isolation = plane_.isolation();
     response->set_isolation_shortcoming(isolation.shortcoming);
     response->set_isolation_repairs(isolation.repairs);
@@ -215,6 +211,23 @@ SandboxService::Call SandboxService::ListExecs(Context context,
   auto reply =
       answer(call, [response](const Result<v1::ListExecsResponse>& page) { *response = *page; });
   loop_.post([this, request, reply] { plane_.directory().list_execs(*request, reply); });
+  return call;
+}
+
+SandboxService::Call SandboxService::Diagnose(Context context, Request<v1::DiagnoseRequest> request,
+                                              v1::DiagnoseResponse* response) {
+  log_.debug("gRPC Diagnose");
+  auto* call = context->DefaultReactor();
+  auto images = parse_diagnose_request(*request);
+  if (!images) {
+    call->Finish(to_status(images.error()));
+    return call;
+  }
+  auto reply = answer(
+      call, [response](const Result<v1::DiagnoseResponse>& findings) { *response = *findings; });
+  loop_.post([this, images = std::move(*images), reply]() mutable {
+    plane_.diagnose(std::move(images), reply);
+  });
   return call;
 }
 

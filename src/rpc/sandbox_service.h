@@ -62,6 +62,8 @@ class SandboxService final : public ServiceBase {
                        v1::ListActiveExecsResponse* response) override;
   Call ListExecs(Context context, Request<v1::ListExecsRequest> request,
                  v1::ListExecsResponse* response) override;
+  Call Diagnose(Context context, Request<v1::DiagnoseRequest> request,
+                v1::DiagnoseResponse* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadExecOutput(
       Context context, Request<grpc::ByteBuffer> request) override;
 

@@ -130,6 +130,10 @@ void Store::read_purged(std::vector<std::string> sandbox_ids,
   reader_->read_purged(std::move(sandbox_ids), std::move(done));
 }
 
+const std::filesystem::path& Store::path() const {
+  return options_->path;
+}
+
 SpaceStatus Store::space() const {
   return writer_->space();
 }

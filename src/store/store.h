@@ -69,6 +69,7 @@ class Store {
 
   // A random UUID, made with the file. Every engine object of ours carries it.
   const std::string& instance_id() const { return instance_id_; }
+  const std::filesystem::path& path() const;
 
   // Every sandbox that is not purged. A sandbox that cannot be read is named in `broken`.
   Result<LoadedSandboxes> load();

@@ -69,6 +69,8 @@ void ControlTest::start() {
                          .state_root = folder_.path() / state_root_,
                          .guest_program = folder_.path() / "agbox-guest",
                          .address_pool = parse_ipv4_network(address_pool_).value(),
+                         .lock_file = lock_file_,
+                         .are_resolvers_configured = true,
                          .ttls = ttls_,
                          .created_with = {}};
   options.guest_limits.guest_uid = ::geteuid();
@@ -93,6 +95,13 @@ void ControlTest::stop() {
   is_alive_.reset();
   plane_.reset();
   store_.reset();
+}
+
+Result<v1::DiagnoseResponse> ControlTest::diagnose(const std::vector<std::string>& images) {
+  std::optional<Result<v1::DiagnoseResponse>> answer;
+  plane_->diagnose(images, [&](Result<v1::DiagnoseResponse> told) { answer = std::move(told); });
+  run_until([&] { return answer.has_value(); });
+  return std::move(*answer);
 }
 
 void ControlTest::crash() {

@@ -53,6 +53,8 @@ class ControlTest : public testing::Test {
   Deadlines& restarts() { return plane_->restarts(); }
   Janitor& janitor() { return plane_->janitor(); }
   IsolationHealth isolation_health() { return plane_->isolation(); }
+  ControlPlane& plane() { return *plane_; }
+  Result<v1::DiagnoseResponse> diagnose(const std::vector<std::string>& images = {});
   // Until the engine is here and orphans were looked for.
   void wait_swept() {
     run_until([&] { return janitor().sweeps() > 0 && !janitor().is_sweeping(); });
@@ -134,6 +136,7 @@ class ControlTest : public testing::Test {
   std::string state_root_ = "state";
   std::string address_pool_ = "10.99.0.0/24";
   std::string resolver_ = "192.0.2.53";
+  std::filesystem::path lock_file_;
   TimesToLive ttls_;
   std::string exec_output_template_ = "{sandbox_id}/{exec_id}";
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;

@@ -49,6 +49,7 @@ class FakeIsolation final : public HostIsolation {
     if (inside->outcome == ProbeReport::Outcome::Refused) co_return Result<>{};
     co_return fail(Reason::Internal, "it is not isolated: " + inside->detail);
   }
+  boost::asio::awaitable<Result<FirewallFacts>> look() override { co_return facts; }
   IsolationHealth health() const override { return {.shortcoming = {}, .repairs = repairs}; }
 
   void let_go() { until_let_go_.expires_at(boost::asio::steady_timer::time_point::min()); }
@@ -60,6 +61,7 @@ class FakeIsolation final : public HostIsolation {
   bool holds_start = false;  // until let_go()
   std::string start_problem;
   std::string proof_problem;
+  Result<FirewallFacts> facts = FirewallFacts{};
 
   bool is_started = false;
   std::optional<bool> removed_rules;  // at the last stop

@@ -67,6 +67,25 @@ TEST(ReadEngineIdentity, GivesTheFacts) {
   EXPECT_TRUE(judge(engine));
 }
 
+TEST(ReadEngineIdentity, KnowsTheFilesystemBelowTheDriver) {
+  EXPECT_EQ(identity_of(R"({"ID":"A","DriverStatus":[["Supports d_type","true"],
+      ["Backing Filesystem","xfs"]]})")
+                .backing_filesystem,
+            "xfs");
+  EXPECT_EQ(identity_of(R"({"ID":"A"})").backing_filesystem, "");
+  EXPECT_EQ(identity_of(R"({"ID":"A","DriverStatus":{"of":"another form"}})").backing_filesystem,
+            "")
+      << "that is no reason to refuse an engine";
+}
+
+TEST(ReadEngineIdentity, HasATitleForPeople) {
+  EngineIdentity engine = identity_of(R"({"ID":"A"})");
+  engine.version = "28.5.2";
+  EXPECT_EQ(title_of(engine), "Docker 28.5.2 (API 1.41)");
+  engine.kind = EngineKind::Podman;
+  EXPECT_EQ(title_of(engine), "Podman 28.5.2 (API 1.41)");
+}
+
 TEST(ReadEngineIdentity, PodmansIdStaysTheSame) {
   EngineVersion podman = version_of("1.44", "1.24");
   podman.kind = EngineKind::Podman;

@@ -198,5 +198,26 @@ TEST_F(ServerTest, AfterShutdownACallIsUnavailable) {
   EXPECT_EQ(stub_->Ping(&context_, {}, &response).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(ServerTest, DiagnoseTellsWhatIsMissingWithoutAnEngine) {
+  v1::DiagnoseResponse response;
+  const grpc::Status status = stub_->Diagnose(&context_, {}, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  std::map<std::string, v1::FindingVerdict> verdicts;
+  for (const v1::Finding& finding : response.findings())
+    verdicts[finding.check()] = finding.verdict();
+  EXPECT_EQ(verdicts.at("engine"), v1::FINDING_VERDICT_BROKEN);
+  EXPECT_EQ(verdicts.at("resolvers"), v1::FINDING_VERDICT_BROKEN);
+  EXPECT_EQ(verdicts.at("store"), v1::FINDING_VERDICT_OK);
+}
+
+TEST_F(ServerTest, DiagnoseRefusesWhatIsNoImage) {
+  v1::DiagnoseRequest request;
+  request.add_images("Not An Image");
+  const grpc::Status status =
+      call_of<v1::DiagnoseResponse>(*stub_, &v1::SandboxService::Stub::Diagnose, request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("images: "));
+}
+
 }  // namespace
 }  // namespace agbox

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the kernel asks of a process that loads a firewall.
 #pragma once
 
 namespace agbox {

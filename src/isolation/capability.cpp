@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/capability.h"
+#include "isolation/capability.h"
 
 #ifdef __linux__
 #include <linux/capability.h>
