@@ -178,7 +178,10 @@ class PrivateDaemon:
         ]
 
     def _nft(self, *arguments: str) -> str:
-        return run("nsenter", f"--net={self.network_namespace}", "--", "nft", *arguments).stdout
+        """That of its engine's world: an older one crashes on tables that the engine may have made."""
+        namespaces = os.path.dirname(self.network_namespace)
+        enter = [f"--net={namespaces}/net", f"--mount={namespaces}/mnt", "--"]
+        return run("nsenter", *enter, "nft", *arguments).stdout
 
     def _note_firewalls(self) -> None:
         """The log says the name at each start."""
