@@ -14,8 +14,8 @@ namespace agbox::cli {
 
 namespace {
 
-constexpr std::array kCommands = {add_completion, add_events,  add_exec,   add_logs,
-                                  add_ping,       add_sandbox, add_version};
+constexpr std::array kCommands = {add_completion, add_doctor, add_events,  add_exec,
+                                  add_logs,       add_ping,   add_sandbox, add_version};
 
 // The command that the arguments lead to, as far as they could be understood.
 const CLI::App& addressed(const CLI::App& root) {

@@ -64,7 +64,7 @@ def test_alone_it_says_who_it_is(agbox):
 def test_help_names_every_command_and_each_command_helps(agbox):
     result = run(agbox, "--help")
     assert (result.returncode, result.stderr) == (0, "")
-    for command in ("completion", "ping", "version"):
+    for command in ("completion", "doctor", "ping", "version"):
         assert f"\n  {command} " in result.stdout
         own = run(agbox, command, "--help")
         assert (own.returncode, own.stderr) == (0, "")

@@ -268,6 +268,11 @@ Result<v1::ListExecsResponse> RawClient::list_execs(const v1::ListExecsRequest& 
   return connection_->call(&Stub::ListExecs, request, options);
 }
 
+Result<v1::DiagnoseResponse> RawClient::diagnose(const v1::DiagnoseRequest& request,
+                                                 const CallOptions& options) const {
+  return connection_->call(&Stub::Diagnose, request, options);
+}
+
 EventStream RawClient::subscribe_sandbox_events(const v1::SubscribeSandboxEventsRequest& request,
                                                 const CallOptions& options) const {
   return EventStream(std::make_unique<EventStream::Call>(connection_, &Stub::SubscribeSandboxEvents,

@@ -8,6 +8,7 @@
 namespace agbox::cli {
 
 void add_completion(CommandLine& line, CLI::App& parent);
+void add_doctor(CommandLine& line, CLI::App& parent);
 void add_events(CommandLine& line, CLI::App& parent);
 void add_exec(CommandLine& line, CLI::App& parent);
 void add_logs(CommandLine& line, CLI::App& parent);

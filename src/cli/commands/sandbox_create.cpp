@@ -7,6 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
+#include "cli/default_image.h"
 #include "cli/elapsed.h"
 #include "cli/file_text.h"
 #include "cli/interrupt.h"
@@ -20,7 +21,6 @@ namespace agbox::cli {
 
 namespace {
 
-constexpr const char* kDefaultImage = "ghcr.io/agents-sandbox/coding-runtime:latest";
 // What a daemon takes in one request.
 constexpr std::size_t kLargestYaml = std::size_t{4} << 20;
 

@@ -101,6 +101,14 @@ grpc::Status ScriptedDaemon::Ping(grpc::ServerContext* context, const v1::PingRe
       [](ScriptedDaemon& daemon, v1::PingResponse& out) { out = daemon.ping_response; });
 }
 
+grpc::Status ScriptedDaemon::Diagnose(grpc::ServerContext* context,
+                                      const v1::DiagnoseRequest* request,
+                                      v1::DiagnoseResponse* response) {
+  return answer<v1::DiagnoseResponse>(
+      context, "Diagnose", *request, response,
+      [](ScriptedDaemon& daemon, v1::DiagnoseResponse& out) { out = daemon.diagnosis; });
+}
+
 grpc::Status ScriptedDaemon::CreateSandbox(grpc::ServerContext* context,
                                            const v1::CreateSandboxRequest* request,
                                            v1::CreateSandboxResponse* response) {

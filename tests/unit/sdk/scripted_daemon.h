@@ -56,6 +56,7 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   // What the next calls are answered with. Responses are taken where their type fits the call.
   grpc::Status status;
   v1::PingResponse ping_response;
+  v1::DiagnoseResponse diagnosis;
   v1::SandboxHandle sandbox;
   v1::ExecStatus exec;
   // Of GetSandbox, where the test has several; any other id is answered with `sandbox`.
@@ -127,6 +128,8 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
                                v1::ListActiveExecsResponse*) override;
   grpc::Status ListExecs(grpc::ServerContext*, const v1::ListExecsRequest*,
                          v1::ListExecsResponse*) override;
+  grpc::Status Diagnose(grpc::ServerContext*, const v1::DiagnoseRequest*,
+                        v1::DiagnoseResponse*) override;
   grpc::Status ReadExecOutput(grpc::ServerContext*, const v1::ReadExecOutputRequest*,
                               grpc::ServerWriter<v1::ReadExecOutputResponse>*) override;
   // Whether this is the first time for that stream.

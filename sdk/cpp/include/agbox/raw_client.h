@@ -107,6 +107,9 @@ class RawClient {
   Result<v1::ListExecsResponse> list_execs(const v1::ListExecsRequest& request,
                                            const CallOptions& options = {}) const;
 
+  Result<v1::DiagnoseResponse> diagnose(const v1::DiagnoseRequest& request = {},
+                                        const CallOptions& options = {}) const;
+
   // A refusal (an unknown sandbox, say) is the stream's first next().
   EventStream subscribe_sandbox_events(const v1::SubscribeSandboxEventsRequest& request,
                                        const CallOptions& options = {}) const;

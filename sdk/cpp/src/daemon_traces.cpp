@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <agbox/daemon_traces.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <linux/capability.h>
+#include <sys/xattr.h>
+#endif
+
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "base/file_lock.h"
+#include "base/text_file.h"
+#include "engine_probe.h"
+#include "paths/engine_endpoint.h"
+#include "paths/fixed_paths.h"
+
+namespace agbox::sdk {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDaemonName = "agboxd";
+
+// A daemon writes its process id into the file that it locks.
+std::optional<int> holder_of(const fs::path& lock) {
+  const auto text = read_text_file(lock);
+  const auto locks = read_text_file("/proc/locks");
+  struct stat found{};
+  if (!text || !locks || ::stat(lock.c_str(), &found) != 0) return std::nullopt;
+  int process = 0;
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), process);
+  if (read.ec != std::errc() || !holds_flock(*locks, process, found.st_ino)) return std::nullopt;
+  return process;
+}
+
+// Why nobody of this user could make or change the file; empty where one could.
+std::string problem_with_writing(const fs::path& file) {
+  std::error_code ignored;
+  fs::path place = file;
+  while (!fs::exists(place, ignored) && place.has_relative_path()) place = place.parent_path();
+  if (::access(place.c_str(), W_OK) == 0) return {};
+  return place.string() + ": " + std::generic_category().message(errno);
+}
+
+bool is_program(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+}
+
+fs::path find_daemon_program(const Environment& environment) {
+  std::error_code problem;
+  const fs::path ourselves = fs::read_symlink("/proc/self/exe", problem);
+  if (!problem && is_program(ourselves.parent_path() / kDaemonName)) {
+    return ourselves.parent_path() / kDaemonName;
+  }
+  const auto path = environment.find("PATH");
+  if (path == environment.end()) return {};
+  std::istringstream folders(path->second);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (!folder.empty() && is_program(fs::path(folder) / kDaemonName)) {
+      return fs::path(folder) / kDaemonName;
+    }
+  }
+  return {};
+}
+
+#ifdef __linux__
+constexpr std::uint64_t kNetAdmin = std::uint64_t{1} << CAP_NET_ADMIN;
+
+bool has_file_capability(const fs::path& program) {
+  vfs_ns_cap_data data{};
+  const ssize_t size = ::getxattr(program.c_str(), "security.capability", &data, sizeof(data));
+  if (size < static_cast<ssize_t>(XATTR_CAPS_SZ_1)) return false;
+  const bool is_effective = (data.magic_etc & VFS_CAP_FLAGS_EFFECTIVE) != 0;
+  return is_effective && (data.data[0].permitted & kNetAdmin) != 0;
+}
+
+// Of this process, which root gives on to what it starts.
+bool has_root_capability() {
+  if (::geteuid() != 0) return false;
+  std::istringstream lines(read_text_file("/proc/self/status").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kName = "CapEff:\t";
+    if (!line.starts_with(kName)) continue;
+    std::uint64_t effective = 0;
+    std::from_chars(line.data() + kName.size(), line.data() + line.size(), effective, 16);
+    return (effective & kNetAdmin) != 0;
+  }
+  return false;
+}
+
+bool may_change_firewall(const fs::path& program) {
+  return has_root_capability() || has_file_capability(program);
+}
+#else
+bool may_change_firewall(const fs::path&) {
+  return true;  // there are no capabilities, and no rules
+}
+#endif
+
+EngineTraces look_for_engine(const Environment& environment) {
+  const auto socket = resolve_engine_socket(environment);
+  if (!socket) return {.problem = socket.error().message()};
+  return probe_engine(*socket);
+}
+
+}  // namespace
+
+Result<DaemonTraces> look_for_daemon() {
+  const Environment environment = current_environment();
+  const auto paths = resolve_fixed_paths(current_platform(), environment);
+  if (!paths) {
+    return std::unexpected(Error{.kind = ErrorKind::NoSocketPath,
+                                 .code = StatusCode::FailedPrecondition,
+                                 .message = paths.error().message()});
+  }
+  std::error_code ignored;
+  const fs::path program = find_daemon_program(environment);
+  return DaemonTraces{.lock = paths->lock,
+                      .lock_holder = holder_of(paths->lock),
+                      .store = paths->store,
+                      .config_file = paths->config_file,
+                      .has_config_file = fs::exists(paths->config_file, ignored),
+                      .store_problem = problem_with_writing(paths->store),
+                      .program = program,
+                      .may_change_firewall = !program.empty() && may_change_firewall(program),
+                      .engine = look_for_engine(environment)};
+}
+
+}  // namespace agbox::sdk

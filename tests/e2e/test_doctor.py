@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""agbox doctor on real engines: what it says of a healthy machine, and of machines that are broken in
+one way each. Where it names a command that mends it, the command is run, and mends it."""
+
+import contextlib
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from support.execs import Execs
+from support.images import make_image
+from support.process import LoggedProcess, base_environment, run
+from support.sandboxes import (
+    CONFIG,
+    LABEL,
+    connected,
+    inspect,
+    primary,
+    restarted,
+    started,
+)
+
+ECHO_SERVER = Path(__file__).resolve().parents[1] / "integration" / "isolation" / "echo_server.py"
+INTERNET, PORT = "203.0.113.10", 7001
+OK, WARNING, BROKEN, UNKNOWN = (
+    f"FINDING_VERDICT_{word}" for word in ("OK", "WARNING", "BROKEN", "UNKNOWN")
+)
+EVERY_CHECK = {
+    "address-pool",
+    "capability",
+    "disk",
+    "engine",
+    "firewall",
+    "guest-program",
+    "images",
+    "ip-forward",
+    "isolation",
+    "layer-quota",
+    "live-restore",
+    "lock",
+    "other-firewalls",
+    "resolvers",
+    "store",
+    "unknown-primaries",
+}
+FOREIGN_CHAIN = "add table inet stranger\nadd chain inet stranger forward { %s }\n"
+DROPS = "type filter hook forward priority 10; policy drop;"
+
+
+class Diagnosis:
+    """What `agbox doctor --json` said, and how it ended."""
+
+    def __init__(self, daemon):
+        answer = daemon.agbox("doctor", "--json", timeout=60)
+        assert answer.stderr == ""
+        self.code = answer.returncode
+        self.findings = json.loads(answer.stdout)["findings"]
+        assert all(finding["sentence"] for finding in self.findings)
+        assert (self.code == 1) == bool(self.checks(BROKEN)), "only what is broken is a failure"
+
+    def checks(self, verdict):
+        return {finding["check"] for finding in self.findings if finding["verdict"] == verdict}
+
+    def of(self, check):
+        found = [finding for finding in self.findings if finding["check"] == check]
+        assert len(found) == 1, found
+        return found[0]
+
+    def assert_only(self, check, verdict, words):
+        """Nothing is broken but this, and it says so with a remedy; a warning breaks nothing."""
+        assert self.checks(BROKEN) == ({check} if verdict == BROKEN else set()), self.findings
+        finding = self.of(check)
+        assert finding["verdict"] == verdict
+        assert words in finding["sentence"]
+        assert finding["remedy"]
+        return finding["remedy"]
+
+
+@pytest.fixture
+def image(engine):
+    return make_image(engine.api, "doctor:1")
+
+
+@pytest.fixture
+def make_started(make_daemon, daemon_user):
+    def make(engine, failpoints=""):
+        environment = {"AGBOX_FAILPOINTS": failpoints}
+        return started(
+            make_daemon(user=daemon_user, engine=engine, config=CONFIG, environment=environment)
+        )
+
+    return make
+
+
+def test_a_healthy_machine_has_nothing_broken(make_started, engine, contract, image):
+    daemon = make_started(engine)
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        told = Diagnosis(daemon)
+        assert told.code == 0
+        assert {finding["check"] for finding in told.findings} == EVERY_CHECK
+        # Each of them is known of a private engine on a disk of whoever runs the tests.
+        assert told.checks(WARNING) <= {"disk", "images", "layer-quota", "live-restore"}
+        assert not told.checks(UNKNOWN)
+        version = engine.api.call("GET", "/version").json()["Version"]
+        assert f"Docker {version} (API " in told.of("engine")["sentence"]
+        assert told.of("isolation")["sentence"] == "proven now for 1 running sandbox"
+        for table in daemon.firewall_tables():
+            assert table in told.of("firewall")["sentence"]
+        text = daemon.agbox("doctor")
+        assert (text.returncode, text.stderr) == (0, "")
+        assert "\nok       ip-forward         this host forwards packets" in text.stdout
+        assert "\n         to mend it: set \"live-restore\": true in " in text.stdout
+        sandboxes.delete_wait("box-1")
+
+
+def test_live_restore(make_started, make_engine, engine_name):
+    engine = make_engine(engine_name, live_restore=True)
+    daemon = make_started(engine)
+    assert Diagnosis(daemon).of("live-restore")["verdict"] == OK
+    assert daemon.stop() == 0
+
+
+def test_a_missing_table_and_what_it_means_for_a_sandbox(make_started, engine, contract, image):
+    """While nobody puts it back."""
+    daemon = make_started(engine, "isolation.watch=error")
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        plain = next(name for name in daemon.firewall_tables() if name.startswith("inet"))
+        engine.world.run("nft", "delete", "table", *plain.split())
+        told = Diagnosis(daemon)
+        assert told.checks(BROKEN) == {"firewall", "isolation"}
+        assert f"table {plain} is missing" in told.of("firewall")["sentence"]
+        assert told.of("firewall")["remedy"].endswith("systemctl --user restart agboxd")
+        assert told.of("isolation")["sentence"].startswith("sandbox box-1: the firewall")
+    assert daemon.stop() == 0
+    restarted(daemon)  # as the remedy says
+    with connected(daemon, contract) as sandboxes:
+        assert Diagnosis(daemon).code == 0
+        sandboxes.delete_wait("box-1")
+
+
+def test_a_table_that_was_put_back_is_told(make_started, engine):
+    daemon = make_started(engine)
+    plain = next(name for name in daemon.firewall_tables() if name.startswith("inet"))
+    engine.world.run("nft", "delete", "table", *plain.split())
+    daemon.wait_for_message("the firewall of the sandboxes was changed and is put back")
+    told = Diagnosis(daemon)
+    assert told.of("firewall")["verdict"] == OK
+    told.assert_only("firewall-repairs", WARNING, f"table {plain} is missing, changed by 'nft'")
+
+
+@pytest.fixture
+def own_engine(make_engine, engine_name):
+    return make_engine(engine_name)
+
+
+def as_root(engine, remedy):
+    """Runs the command that the doctor names, where the engine's network is."""
+    assert "sudo " in remedy
+    enter = ["nsenter", f"--net={engine.network_namespace}", "--"]
+    run(*enter, "sh", "-c", remedy.replace("sudo ", ""))
+
+
+def test_a_host_that_forwards_nothing(make_started, own_engine):
+    daemon = make_started(own_engine)
+    own_engine.world.run("sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward")
+    remedy = Diagnosis(daemon).assert_only("ip-forward", BROKEN, "net.ipv4.ip_forward is 0")
+    as_root(own_engine, remedy)
+    assert Diagnosis(daemon).code == 0
+
+
+def load_rules(engine, text):
+    engine.world.run("nft", "-f", "-", input=text)
+
+
+@contextlib.contextmanager
+def internet(engine):
+    """A place beyond the engine's uplink that says what it hears."""
+    outside = engine.connect_outside()
+    outside.run("ip", "address", "add", f"{INTERNET}/32", "dev", "lo")
+    enter = ["nsenter", f"--net={outside.network_namespace}", "--"]
+    place = f"tcp/0.0.0.0/{PORT}"
+    server = LoggedProcess(
+        "internet", [*enter, "/usr/bin/python3", str(ECHO_SERVER), place], base_environment()
+    )
+    try:
+        server.wait_for_line("ready".__eq__, "the listener", timeout=20)
+        yield
+    finally:
+        server.kill()
+
+
+def reaches_internet(sandboxes, sandbox_id):
+    ask = f"test \"$(echo hello | timeout 3 nc -w 1 {INTERNET} {PORT})\" = hello"
+    return Execs(sandboxes, sandbox_id).run("sh", "-c", ask).exit_code == 0
+
+
+def test_another_firewalls_drop_policy(make_started, own_engine, contract):
+    """It really cuts the sandbox off, and the remedy really mends it."""
+    image = make_image(own_engine.api, "doctor:1")
+    daemon = make_started(own_engine)
+    with connected(daemon, contract) as sandboxes, internet(own_engine):
+        sandboxes.create_ready("box-1", image)
+        assert Diagnosis(daemon).of("other-firewalls")["verdict"] == OK
+        assert reaches_internet(sandboxes, "box-1")
+        load_rules(own_engine, FOREIGN_CHAIN % DROPS)
+        remedy = Diagnosis(daemon).assert_only(
+            "other-firewalls", BROKEN, "chain forward of table inet stranger has the policy drop"
+        )
+        assert not reaches_internet(sandboxes, "box-1")
+        as_root(own_engine, remedy)
+        assert Diagnosis(daemon).of("other-firewalls")["verdict"] == OK
+        assert reaches_internet(sandboxes, "box-1")
+        # One that lets others through may mean sandboxes too; nobody can say.
+        own_engine.world.run("nft", "flush", "chain", "inet", "stranger", "forward")
+        load_rules(own_engine, "add rule inet stranger forward iifname x accept\n")
+        Diagnosis(daemon).assert_only("other-firewalls", WARNING, "no rule of it is for sandboxes")
+        sandboxes.delete_wait("box-1")
+
+
+def test_the_drop_policy_of_the_engines_own_chain_is_fine(make_started, own_engine):
+    """As most hosts have it: an engine that uses iptables accepts its containers there."""
+    own_engine.world.run("iptables", "-P", "FORWARD", "DROP")
+    daemon = make_started(own_engine)
+    assert Diagnosis(daemon).of("other-firewalls")["verdict"] == OK
+
+
+@pytest.mark.engines("29")
+def test_a_drop_policy_of_iptables_beside_an_engine_that_uses_nftables(
+    make_engine, engine_name, make_started
+):
+    """Under its other backend the engine accepts its containers in that chain; here nobody does."""
+    engine = make_engine(engine_name, arguments=("--firewall-backend=nftables",))
+    daemon = make_started(engine)
+    assert Diagnosis(daemon).of("other-firewalls")["verdict"] == OK
+    engine.world.run("iptables", "-P", "FORWARD", "DROP")
+    words = "chain FORWARD of table ip filter has the policy drop"
+    remedy = Diagnosis(daemon).assert_only("other-firewalls", BROKEN, words)
+    as_root(engine, remedy)
+    assert Diagnosis(daemon).of("other-firewalls")["verdict"] == OK
+
+
+def test_a_container_with_our_label_that_no_sandbox_knows(make_started, engine, contract, image):
+    daemon = make_started(engine)
+    with connected(daemon, contract) as sandboxes:
+        answer = sandboxes.stub.Ping(sandboxes.service.PingRequest(), timeout=10)
+    labels = {"instance": answer.instance_id, "sandbox-id": "lost-1", "component": "primary"}
+    flags = [part for key, value in labels.items() for part in ("--label", f"{LABEL}.{key}={value}")]
+    engine.docker("create", "--name", primary("lost-1"), *flags, image, "true")
+    remedy = Diagnosis(daemon).assert_only(
+        "unknown-primaries", WARNING, f"container {primary('lost-1')} carries our label"
+    )
+    assert inspect(engine, primary("lost-1"))["State"]["Status"] == "created", "it is left alone"
+    assert remedy.startswith(f"docker rm -f {primary('lost-1')}")
+    engine.docker("rm", "-f", primary("lost-1"))
+    assert Diagnosis(daemon).of("unknown-primaries")["verdict"] == OK
+
+
+def test_an_engine_that_is_gone_or_hangs(make_started, own_engine):
+    daemon = make_started(own_engine)
+    own_engine.freeze()
+    told = Diagnosis(daemon)
+    own_engine.thaw()
+    assert told.checks(BROKEN) == {"engine"}
+    own_engine.stop()
+    told = Diagnosis(daemon)
+    assert told.checks(BROKEN) == {"engine"}
+    assert told.of("engine")["sentence"].startswith("the Docker Engine does not answer: ")
+    assert told.checks(UNKNOWN) == {"images", "layer-quota", "live-restore", "unknown-primaries"}
+    assert told.of("firewall")["verdict"] == OK
+    own_engine.start()
+    assert Diagnosis(daemon).code == 0
+
+
+def test_a_lock_that_somebody_removed(make_started, engine):
+    daemon = make_started(engine)
+    (daemon.runtime_folder / "agbox" / "agboxd.lock").unlink()
+    Diagnosis(daemon).assert_only("lock", BROKEN, "a second daemon could start")
+
+
+def test_a_daemon_that_is_not_started(make_daemon, daemon_user, engine):
+    daemon = make_daemon(user=daemon_user, engine=engine, config=CONFIG)
+    told = Diagnosis(daemon)
+    remedy = told.assert_only("daemon", BROKEN, f"nobody listens at {daemon.socket}")
+    assert remedy == f"systemctl --user start agboxd, or run: {daemon.bin_dir / 'agboxd'}"
+    version = engine.api.call("GET", "/version").json()["Version"]
+    assert f"Docker/{version} (linux) (API " in told.of("engine")["sentence"]
+    assert told.of("lock")["verdict"] == OK
+    text = daemon.agbox("doctor")
+    assert (text.returncode, text.stderr) == (1, "")
+    assert text.stdout.startswith("broken   daemon         agboxd is not running: ")
+    started(daemon)
+    assert Diagnosis(daemon).code == 0
+
+
+def test_a_daemon_that_hangs_is_named(make_started, engine):
+    daemon = make_started(engine)
+    daemon.signal(signal.SIGSTOP)
+    told = Diagnosis(daemon)
+    daemon.signal(signal.SIGCONT)
+    remedy = told.assert_only("daemon", BROKEN, f"process {daemon.pid} is an agboxd")
+    assert f"kill {daemon.pid};" in remedy
+
+
+def test_a_program_without_the_capability(make_daemon, test_user, engine, folder):
+    """As a user; the copy has no file capability, and neither has the user."""
+    daemon = make_daemon(user=test_user, engine=engine)
+    copies = folder / "bin"
+    copies.mkdir()
+    for program in ("agbox", "agboxd"):
+        shutil.copy(daemon.bin_dir / program, copies / program)
+    for place in (folder, copies):
+        place.chmod(0o755)
+    daemon.bin_dir = copies
+    told = Diagnosis(daemon)
+    assert told.checks(BROKEN) == {"capability", "daemon"}
+    assert told.of("capability")["remedy"] == f"sudo setcap cap_net_admin+ep {copies / 'agboxd'}"
+    run("setcap", "cap_net_admin+ep", copies / "agboxd")
+    assert Diagnosis(daemon).checks(BROKEN) == {"daemon"}
+
+
+def test_a_shutdown_does_not_wait_for_a_diagnosis_of_an_engine_that_hangs(
+    make_started, own_engine, contract
+):
+    daemon = make_started(own_engine)
+    own_engine.freeze()
+    with connected(daemon, contract) as sandboxes:
+        call = sandboxes.stub.Diagnose.future(sandboxes.service.DiagnoseRequest(), timeout=60)
+        daemon.wait_for_message("gRPC Diagnose")
+        assert daemon.stop(timeout=10) == 0
+        assert "shutting down" in call.exception().details()
+    own_engine.thaw()
