@@ -38,32 +38,7 @@ asio::awaitable<Result<std::vector<std::string>>> read_purged(Store& store,
 
 }  // namespace
 
-void Janitor::sweep() {
-  if (is_sweeping_) {
-    sweeps_again_ = true;
-    return;
-  }
-  is_sweeping_ = true;
-  services_.tasks.spawn("janitor", run());
-}
-
-asio::awaitable<void> Janitor::run() {
-  do {
-    sweeps_again_ = false;
-    const auto swept = co_await sweep_once();
-    ++sweeps_;
-    // An engine that went away comes back with an event stream, and with that comes the next sweep.
-    if (swept) {
-      log_.debug("orphans were looked for");
-    } else if (swept.error().reason() != Reason::Cancelled) {
-      log_.warn("orphans could not all be looked for", {{"error", swept.error().message()}});
-    }
-  } while (sweeps_again_ && !services_.is_shutting_down);
-  is_sweeping_ = false;
-}
-
 asio::awaitable<Result<>> Janitor::sweep_once() {
-  if (!services_.engine_now) co_return Result<>{};
   const CallOptions options{.deadline = {}, .expected_engine = services_.engine_now->id};
   AGBOX_CO_TRY_VOID(co_await sweep_containers(options));
   AGBOX_CO_TRY_VOID(co_await sweep_networks(options));

@@ -4,11 +4,13 @@
 // restored. Each removal is logged with its reason. What does not carry our instance's label, or as
 // a bridge its name, is never looked at.
 //
-// It runs when the engine's event stream begins, after the start and after every gap. What belongs
-// to a create under way is claimed by it, so the two never meet.
+// It runs when the engine's event stream begins, after the start and after every gap, and again
+// after a while where a call of it went wrong. What belongs to a create under way is claimed by it,
+// so the two never meet.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <optional>
 #include <set>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "control/services.h"
+#include "docker/event_watch.h"
 #include "model/orphans.h"
 
 namespace agbox {
@@ -38,8 +41,7 @@ class Janitor {
     std::function<std::vector<std::string>()> sandbox_ids;
   };
 
-  Janitor(Services& services, Claims claims)
-      : services_(services), claims_(std::move(claims)), log_(services.log) {}
+  Janitor(Services& services, Claims claims);
   Janitor(const Janitor&) = delete;
 
   // One sweep, or one more after that which is under way: that one may have looked already.
@@ -55,6 +57,7 @@ class Janitor {
 
  private:
   boost::asio::awaitable<void> run();
+  boost::asio::awaitable<void> rest();
   boost::asio::awaitable<Result<>> sweep_once();
   boost::asio::awaitable<Result<>> sweep_containers(CallOptions options);
   // Nothing where it is not ours, or of no sandbox: that is nobody's business here.
@@ -78,6 +81,8 @@ class Janitor {
   bool is_sweeping_ = false;
   bool sweeps_again_ = false;
   unsigned sweeps_ = 0;
+  Backoff back_off_;
+  boost::asio::steady_timer rest_timer_;
   std::vector<UnknownPrimary> unknown_primaries_;
 };
 

@@ -240,6 +240,24 @@ TEST_F(JanitorTest, ARefusedRemovalHarmsNoOther) {
   EXPECT_THAT(docker().network_names(), IsEmpty());
 }
 
+// The engine's events go on meanwhile, so no other sweep would come.
+TEST_F(JanitorTest, ASweepThatFailedIsTriedAgain) {
+  wait_swept();
+  add_network(network_name("lost-1"), network_labels(instance(), "lost-1", {}));
+  docker().reply("GET /networks", 200, "not JSON", 1);
+  janitor().sweep();
+  run_until([&] { return docker().network_names().empty(); });
+}
+
+TEST_F(JanitorTest, ASweepThatFailedDoesNotHoldUpTheShutdown) {
+  wait_swept();
+  docker().reply("GET /networks", 200, "not JSON");
+  const unsigned sweeps = janitor().sweeps();
+  janitor().sweep();
+  run_until([&] { return janitor().sweeps() > sweeps; });
+  stop();
+}
+
 TEST_F(JanitorTest, ASweepThatWasInterruptedAnywhereIsDoneByTheNext) {
   ttls_.history = std::chrono::hours(1);
   for (const char* point :

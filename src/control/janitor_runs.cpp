@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the janitor looks, and when it looks again.
+#include <chrono>
+#include <utility>
+
+#include "async/await.h"
+#include "async/cancellation.h"
+#include "control/janitor.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kFirstRest = 1000ms;
+constexpr auto kLongestRest = std::chrono::milliseconds(1min);
+
+}  // namespace
+
+Janitor::Janitor(Services& services, Claims claims)
+    : services_(services),
+      claims_(std::move(claims)),
+      log_(services.log),
+      back_off_(kFirstRest, kLongestRest),
+      rest_timer_(services.loop.io()) {}
+
+void Janitor::sweep() {
+  if (is_sweeping_) {
+    sweeps_again_ = true;
+    rest_timer_.expires_at(asio::steady_timer::time_point::min());
+    return;
+  }
+  is_sweeping_ = true;
+  services_.tasks.spawn("janitor", run());
+}
+
+asio::awaitable<void> Janitor::run() {
+  back_off_.reset();
+  do {
+    sweeps_again_ = false;
+    // An engine that went away comes back with an event stream, and with that comes the next sweep.
+    if (!services_.engine_now) break;
+    const auto swept = co_await sweep_once();
+    ++sweeps_;
+    if (swept) {
+      log_.debug("orphans were looked for");
+    } else if (swept.error().reason() != Reason::Cancelled) {
+      log_.warn("orphans could not all be looked for; tried again",
+                {{"error", swept.error().message()}});
+      co_await rest();
+    }
+  } while (sweeps_again_ && !services_.is_shutting_down);
+  is_sweeping_ = false;
+}
+
+// The engine's events may go on although a call of ours was lost.
+asio::awaitable<void> Janitor::rest() {
+  const bool is_asked_for_more = std::exchange(sweeps_again_, true);
+  if (is_asked_for_more || co_await is_cancelled()) co_return;
+  rest_timer_.expires_after(back_off_.next());
+  co_await rest_timer_.async_wait(kAwait);
+}
+
+}  // namespace agbox
