@@ -169,12 +169,20 @@ def test_a_process_that_got_away_is_caught(check, folder, known_by):
 
 def test_a_child_without_a_mark_is_caught(check):
     before = check.snapshot()
-    child = subprocess.Popen(["/usr/bin/sleep", "600"], env={}, cwd="/")
+    # Popen comes back before the kernel shows what the child runs; its own word comes after.
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", "echo here; read never"],
+        env={},
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
+        child.stdout.readline()
         leaks = before.leaks_in(check.snapshot())
     finally:
         child.kill()
-        child.wait()
+        child.communicate()
     assert any(leak.startswith(f"process: pid {child.pid} ") for leak in leaks), leaks
 
 
