@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -54,6 +55,11 @@ ssize_t send_some(int socket, std::string_view bytes, const std::vector<UniqueFd
 
 }  // namespace
 
+Connection::Connection(Socket socket, Peer peer, TaskGroup& tasks)
+    : socket_(std::move(socket)), peer_(peer), tasks_(tasks), limit_(socket_.get_executor()) {
+  socket_.non_blocking(true);
+}
+
 asio::awaitable<std::optional<guest::v1::ToDaemon>> Connection::read() {
   const auto self = shared_from_this();
   while (!closed_) {
@@ -67,15 +73,22 @@ asio::awaitable<std::optional<guest::v1::ToDaemon>> Connection::read() {
       violation("a frame that is empty or too long");
       break;
     }
-    std::array<char, 16384> chunk;
-    const auto [problem, got] = co_await socket_.async_read_some(asio::buffer(chunk), kAwait);
-    if (problem) {
-      close(problem == asio::error::eof ? "the guest closed it" : problem.message());
-      break;
+    auto problem = take_what_came();
+    if (problem == asio::error::would_block) {
+      std::tie(problem) = co_await socket_.async_wait(Socket::wait_read, kAwait);
     }
-    reader_.feed({chunk.data(), got});
+    if (problem) close(problem == asio::error::eof ? "the guest closed it" : problem.message());
   }
   co_return std::nullopt;
+}
+
+// Not in read(), which would keep the room for it while it waits: most guests are silent.
+boost::system::error_code Connection::take_what_came() {
+  std::array<char, 16384> chunk;
+  boost::system::error_code problem;
+  const std::size_t got = socket_.read_some(asio::buffer(chunk), problem);
+  reader_.feed({chunk.data(), got});
+  return problem;
 }
 
 bool Connection::has_room_for_orders() const {

@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/error_code.hpp>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -26,8 +27,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Socket = boost::asio::local::stream_protocol::socket;
   static constexpr std::size_t kMaxDescriptors = 2;  // of one message
 
-  Connection(Socket socket, Peer peer, TaskGroup& tasks)
-      : socket_(std::move(socket)), peer_(peer), tasks_(tasks), limit_(socket_.get_executor()) {}
+  Connection(Socket socket, Peer peer, TaskGroup& tasks);
 
   const Peer& peer() const { return peer_; }
 
@@ -58,6 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   enum class Flush { Done, GuestMustRead, KernelIsFull };
 
+  boost::system::error_code take_what_came();
   Flush flush();
   boost::asio::awaitable<void> write(std::shared_ptr<Connection> self);
 
