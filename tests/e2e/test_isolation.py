@@ -169,6 +169,7 @@ def listed(engine, tables):
     return "".join(done.stdout for done in shown)
 
 
+@pytest.mark.engines("28")
 def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, contract, image):
     daemon = make_started()
     with connected(daemon, contract) as sandboxes:
@@ -191,6 +192,7 @@ def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, cont
             sandboxes.delete_wait(name)
 
 
+@pytest.mark.engines("28")
 def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
     make_started, engine, contract, image
 ):
@@ -217,6 +219,7 @@ def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
             sandboxes.delete_wait(name)
 
 
+@pytest.mark.engines("28")
 def test_the_sandbox_itself_notices_that_it_is_not_held(make_started, engine, contract, image):
     """All rules are gone, and the daemon's look at them says that they are there."""
     daemon = make_started("isolation.damage=error@2;isolation.blind=error@2")
@@ -239,6 +242,7 @@ table ip stranger {
 """
 
 
+@pytest.mark.engines("28")
 def test_a_refusal_of_another_firewall_is_no_proof(make_started, engine, contract, image):
     daemon = make_started()
     with connected(daemon, contract) as sandboxes:
@@ -255,6 +259,7 @@ def test_a_refusal_of_another_firewall_is_no_proof(make_started, engine, contrac
             sandboxes.delete_wait(name)
 
 
+@pytest.mark.engines("28")
 def test_a_create_fails_while_a_strangers_change_is_not_undone(
     make_started, engine, contract, image
 ):
@@ -270,6 +275,7 @@ def test_a_create_fails_while_a_strangers_change_is_not_undone(
         sandboxes.delete_wait("box-1")
 
 
+@pytest.mark.engines("28")
 def test_every_resume_proves_it_again(make_started, engine, contract, image):
     daemon = make_started("isolation.damage=error@3")  # after the start's and the create's
     with connected(daemon, contract) as sandboxes:
@@ -290,6 +296,7 @@ def runs_begun(engine, folder):
     return copy.read_text().count("begun")
 
 
+@pytest.mark.engines("28")
 def test_nothing_runs_again_before_the_isolation_is_proven(
     make_engine, engine_name, make_daemon, test_user, contract, folder
 ):
@@ -340,6 +347,7 @@ def owned_by_a_stranger(engine, table):
         stranger.kill()
 
 
+@pytest.mark.engines("28")
 def test_where_the_rules_cannot_be_loaded_nothing_starts_and_reads_are_served(
     make_started, engine, contract, image
 ):
@@ -372,6 +380,7 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_and_reads_are_served(
         sandboxes.delete_wait("box-1")
 
 
+@pytest.mark.engines("28")
 def test_two_daemons_of_one_host_do_not_meet(make_started, engine, contract, image):
     first, second = make_started(), make_started()
     assert set(first.firewall_tables()).isdisjoint(second.firewall_tables())
