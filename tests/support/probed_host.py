@@ -1,55 +1,133 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private engine as a host in a world of its own: services on its addresses, a router with a
-metadata service and an internet behind it, and Docker's own barriers between bridges out of the
-way, so that only ours are left."""
+local network, a metadata service, resolvers and an internet behind it, a VPN, and Docker's own
+barriers out of the way, so that only ours are left."""
 
 import contextlib
 import json
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from support.engine import PrivateEngine
-from support.process import LoggedProcess, base_environment
+from support.process import LoggedProcess, base_environment, run
 from support.sandboxes import inspect, network, primary
+from support.world import Outside
 
 _TOOLS = Path(__file__).resolve().parents[1] / "integration" / "isolation"
 _PYTHON = "/usr/bin/python3"
+_PATIENCE = 30
 
 PORT = 7001
 LOOPBACK_PORT = 7002  # of a service on 127.0.0.1 alone
 FORWARDED_PORT = 7003  # of every address of the host, turned to that service
+VPN_PORT = 7006  # of the internet, where the way there leads through the VPN
 INTERNET = "203.0.113.10"
 METADATA = "169.254.169.254"
+RESOLVER = "192.168.88.53"
+NO_RESOLVER = "192.168.88.54"  # it answers on the same port
+LAN = "192.168.77.1"
+NEXT_DOOR = "192.0.2.9"  # of the internet until the host gets an address of its network
 DOCKER0 = "172.30.0.1"  # the bridge of containers that are none of ours
-UPLINK = "198.51.100.2"
-ROUTER = "198.51.100.1"
+UPLINK = Outside.INSIDE_ADDRESS
+ROUTER = Outside.ADDRESS
+VPN_ADDRESS = "10.8.0.1"
+VPN_PEER = "10.8.0.9"
+BEHIND_VPN = "203.0.113.200"  # a public address, and no default route leads there
+POOL = "10.201.0.0/16"
+
+NFTABLES_BACKEND = "--firewall-backend=nftables"
+
+
+def everywhere(*addresses: str) -> list[str]:
+    """Over TCP, UDP and ICMP."""
+    return [
+        place
+        for address in addresses
+        for place in (f"tcp/{address}/{PORT}", f"udp/{address}/{PORT}", f"icmp/{address}")
+    ]
+
+
+def services(*addresses: str, port: int = PORT) -> list[str]:
+    return [f"{kind}/{address}/{port}" for kind in ("tcp", "udp") for address in addresses]
+
+
+def as_name(address: str) -> str:
+    """A public name with this address, by the resolver of the tests."""
+    return f"name/{address.replace('.', '-')}.test/{PORT}"
 
 
 class ProbedHost:
     def __init__(self, engine: PrivateEngine, stack: contextlib.ExitStack):
         self.engine = engine
-        outside = engine.connect_outside()
-        for address in (INTERNET, METADATA):
-            outside.run("ip", "address", "add", f"{address}/32", "dev", "lo")
-        everywhere = [f"tcp/0.0.0.0/{PORT}", f"udp/0.0.0.0/{PORT}"]
-        here = [*everywhere, f"tcp/127.0.0.1/{LOOPBACK_PORT}"]
-        stack.enter_context(_serving(engine.network_namespace, here))
-        stack.enter_context(_serving(outside.network_namespace, everywhere))
+        self._stack = stack
+        self.outside = engine.connect_outside()
+        for address in (INTERNET, METADATA, RESOLVER, NO_RESOLVER):
+            self.outside.run("ip", "address", "add", f"{address}/32", "dev", "lo")
+        for address in (LAN, NEXT_DOOR):
+            self.outside.run("ip", "address", "add", f"{address}/24", "dev", "out0")
+        self.outside.run("sh", "-euc", _BELIEVE_SENDERS)
+        # Answers find their way back also where nobody masquerades; and neighbours go straight in.
+        self.outside.run("ip", "route", "add", POOL, "via", UPLINK)
+        self._connect_vpn()
+        everybody = services("0.0.0.0", "::")
+        self.serve(engine.network_namespace, *everybody, *services("127.0.0.1", port=LOOPBACK_PORT))
+        dns = [f"dns/{RESOLVER}/53", f"tcp/{RESOLVER}/53", *services(NO_RESOLVER, port=53)]
+        self._internet = self.serve(self.outside.network_namespace, *everybody, *dns)
         self.open_barriers()
 
+    def _connect_vpn(self) -> None:
+        self.vpn = Outside()
+        self._stack.callback(self.vpn.end)
+        enter = ["nsenter", f"--net={self.engine.network_namespace}", "--"]
+        link = ["ip", "link", "add", "vpn0", "type", "veth", "peer", "name", "eth0"]
+        run(*enter, *link, "netns", self.vpn.pid)
+        here, there = self.engine.world.run, self.vpn.run
+        for node, name, address in ((here, "vpn0", VPN_ADDRESS), (there, "eth0", VPN_PEER)):
+            node("ip", "address", "add", f"{address}/24", "dev", name)
+            node("ip", "link", "set", name, "up")
+        here("ip", "route", "add", BEHIND_VPN, "via", VPN_PEER)
+        there("ip", "route", "add", "default", "via", VPN_ADDRESS)
+        for address in (BEHIND_VPN, INTERNET):
+            there("ip", "address", "add", f"{address}/32", "dev", "lo")
+        own = services(VPN_PEER, BEHIND_VPN)
+        self.serve(self.vpn.network_namespace, *own, f"tcp/{INTERNET}/{VPN_PORT}")
+
     def open_barriers(self) -> None:
-        """Whatever the engine itself puts between its bridges; again after each of its starts."""
+        """Whatever the engine and the kernel themselves put between a container and the rest; again
+        after each of the engine's starts."""
         run = self.engine.world.run
-        run("iptables", "-w", "-I", "FORWARD", "1", "-i", "agbx+", "-o", "agbx+", "-j", "ACCEPT")
-        run("iptables", "-w", "-t", "raw", "-I", "PREROUTING", "1", "-i", "agbx+", "-j", "ACCEPT")
+        if NFTABLES_BACKEND in self.engine.options.arguments:
+            for chain in ("filter-FORWARD", "raw-PREROUTING"):
+                run("nft", "flush", "chain", "ip", "docker-bridges", chain)
+        for way in ("-i", "-o"):
+            run("iptables", "-w", "-I", "FORWARD", "1", way, "agbx+", "-j", "ACCEPT")
+        run("iptables", "-w", "-t", "raw", "-I", "PREROUTING", "1", "-j", "ACCEPT")
+        run("sh", "-euc", _BELIEVE_SENDERS + _OPEN_LOOPBACK_AND_IPV6)
         # As an engine without its userland proxy forwards published ports.
-        run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet")
         forward = ["-m", "addrtype", "--dst-type", "LOCAL", "-p", "tcp", "--dport"]
         target = ["-j", "DNAT", "--to-destination", f"127.0.0.1:{LOOPBACK_PORT}"]
         prerouting = ["iptables", "-w", "-t", "nat", "-I", "PREROUTING", "1"]
         run(*prerouting, *forward, str(FORWARDED_PORT), *target)
+
+    def serve(self, namespace: str, *places: str) -> LoggedProcess:
+        """Answers there until the host ends."""
+        argv = [*_enter(namespace), _PYTHON, str(_TOOLS / "echo_server.py"), *places]
+        server = LoggedProcess("listeners", argv, base_environment())
+        self._stack.callback(server.kill)
+        server.wait_for_line("ready".__eq__, "the listeners", timeout=_PATIENCE)
+        return server
+
+    def overheard(self) -> list[str]:
+        """What came to the internet so far although its sender was forged."""
+        seen = len(self._internet.lines())
+        say = f"echo -n say that is all > /dev/udp/127.0.0.1/{PORT}"
+        self.outside.run("bash", "-c", say)
+        # What was sent later arrives later: all that came before is told by now.
+        self._internet.wait_for_line("say that is all".__eq__, "what came", _PATIENCE, after=seen)
+        return [line for line in self._internet.lines() if line.startswith("say forged ")]
 
     def place(self, sandbox_id: str) -> dict[str, str]:
         """Gateway and IPAddress, among others."""
@@ -68,40 +146,95 @@ class ProbedHost:
         raise LookupError(f"{container} has no process {wanted}")
 
 
-def probe(namespace: str, places: Sequence[str]) -> set[str]:
-    """Those of the places (tcp/ADDRESS/PORT, udp/…, icmp/ADDRESS) that answer."""
-    argv = [*_enter(namespace), _PYTHON, str(_TOOLS / "prober.py"), "once", *places]
-    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=60)
-    return {place for place, (outcome, _) in json.loads(done.stdout).items() if outcome == "reached"}
+_BELIEVE_SENDERS = """
+cd /proc/sys/net
+for setting in ipv4/conf/*/rp_filter; do echo 0 > $setting; done
+"""
+# From bridges the loopback's services can be reached, as Docker does it without its userland proxy,
+# and they have an IPv6 address at once.
+_OPEN_LOOPBACK_AND_IPV6 = """
+echo 1 > ipv4/conf/default/route_localnet
+for bridge in ipv4/conf/agbx*; do
+  test -e $bridge || break
+  name=${bridge##*/}
+  echo 1 > ipv4/conf/$name/route_localnet
+  echo 0 > ipv6/conf/$name/accept_dad
+  echo 0 > ipv6/conf/$name/disable_ipv6
+done
+"""
 
 
-@contextlib.contextmanager
-def probing(namespace: str, places: Sequence[str]) -> Iterator[dict[str, list[int]]]:
-    """Tries every place each 10 ms; place to [tries, reached] is there after the block."""
-    counts: dict[str, list[int]] = {}
-    argv = [*_enter(namespace), _PYTHON, str(_TOOLS / "prober.py"), "loop", *places]
-    prober = LoggedProcess("prober", argv, base_environment(), stdin=subprocess.PIPE)
-    try:
-        prober.wait_for_line("ready".__eq__, "the first round", timeout=20)
-        yield counts
-        prober.close_input()
-        assert prober.wait() == 0, prober.tail()
-        counts.update(json.loads(prober.lines()[-1]))
-    finally:
-        if prober.returncode() is None:
+class Loop:
+    """Tries places without a pause; `round` says place to [tries, reached, when last] so far, once
+    each was tried again."""
+
+    def __init__(self, prober: LoggedProcess):
+        self._prober = prober
+        prober.wait_for_line("ready".__eq__, "the first round", timeout=_PATIENCE)
+
+    def round(self) -> dict[str, list]:
+        seen = len(self._prober.lines())
+        self._prober.write_line("")
+        told = self._prober.wait_for_line(lambda _: True, "a round", timeout=_PATIENCE, after=seen)
+        return json.loads(told)
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        self._prober.freeze()
+        try:
+            yield
+        finally:
+            self._prober.thaw()
+
+
+@dataclass(frozen=True)
+class Vantage:
+    """Where places are tried from. Frames made by hand go to the next hop."""
+
+    namespace: str
+    next_hop: str = ""
+
+    def probe(self, places: Sequence[str]) -> dict[str, tuple[str, float]]:
+        """Place to outcome and milliseconds; prober.py says what both can be."""
+        return json.loads(run(*self._command("once", places)).stdout)
+
+    def reached(self, places: Sequence[str]) -> set[str]:
+        return {place for place, (outcome, _) in self.probe(places).items() if outcome == "reached"}
+
+    def out_of_reach(self, places: Sequence[str]) -> set[str]:
+        """In five tries: a first packet may be lost while neighbours find each other."""
+        left = set(places)
+        for _ in range(5):
+            left -= self.reached(sorted(left))
+            if not left:
+                break
+        return left
+
+    @contextlib.contextmanager
+    def probing(self, places: Sequence[str]) -> Iterator[Loop]:
+        with self._running("loop", places) as prober:
+            yield Loop(prober)
+
+    @contextlib.contextmanager
+    def holding(self, place: str) -> Iterator[LoggedProcess]:
+        """A connection that was answered at first; every line that is written to it asks again."""
+        with self._running("hold", [place]) as holder:
+            holder.wait_for_line("answered".__eq__, "the first answer", timeout=_PATIENCE)
+            yield holder
+
+    @contextlib.contextmanager
+    def _running(self, command: str, places: Sequence[str]) -> Iterator[LoggedProcess]:
+        argv = self._command(command, places)
+        prober = LoggedProcess("prober", argv, base_environment(), stdin=subprocess.PIPE)
+        try:
+            yield prober
+        finally:
             prober.send(signal.SIGKILL)
-        prober.wait()
+            prober.wait()
 
-
-@contextlib.contextmanager
-def _serving(namespace: str, places: Sequence[str]) -> Iterator[None]:
-    argv = [*_enter(namespace), _PYTHON, str(_TOOLS / "echo_server.py"), *places]
-    server = LoggedProcess("listeners", argv, base_environment())
-    try:
-        server.wait_for_line("ready".__eq__, "the listeners", timeout=20)
-        yield
-    finally:
-        server.kill()
+    def _command(self, command: str, places: Sequence[str]) -> list[str]:
+        via = ["--via", self.next_hop] if self.next_hop else []
+        return [*_enter(self.namespace), _PYTHON, str(_TOOLS / "prober.py"), command, *via, *places]
 
 
 def _enter(namespace: str) -> list[str]:

@@ -2,7 +2,8 @@
 """Answers on every given place: echo_server.py tcp/10.0.0.1/80 udp/fd00::1/53 ...
 
 Says `ready` when all of them listen. A datagram that begins with `say ` is told on a line of its own
-instead of being answered, for what must not arrive at all.
+instead of being answered, for what must not arrive at all. dns/10.0.0.1/53 is a resolver: the address of
+169-254-169-254.test is 169.254.169.254, and so on; it tells on a line that it was asked.
 """
 
 import selectors
@@ -10,6 +11,7 @@ import socket
 import sys
 
 IP_PKTINFO = 8  # the module has no name for it
+
 
 def open_place(place: str) -> socket.socket:
     protocol, address, port = place.split("/")
@@ -28,12 +30,21 @@ def open_place(place: str) -> socket.socket:
 
 
 def from_there(addresses: list) -> list:
-    """Answers come from the address that was asked, also where all of them are listened on."""
+    """Answers come from the address that was asked, also where all of them are listened on; from that
+    of the interface where everybody was asked."""
     return [
-        (level, kind, bytes(4) + info[8:12] + bytes(4))  # struct in_pktinfo
+        (level, kind, bytes(4) + info[4:8] + bytes(4))  # struct in_pktinfo
         for level, kind, info in addresses
         if (level, kind) == (socket.IPPROTO_IP, IP_PKTINFO)
     ]
+
+
+def resolved(query: bytes) -> bytes:
+    """The answer to a question for one address."""
+    label = query[13 : 13 + query[12]].decode()
+    question = query[12 : query.index(b"\0", 12) + 5]
+    record = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(label.replace("-", "."))
+    return query[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + question + record
 
 
 def main() -> None:
@@ -60,8 +71,11 @@ def main() -> None:
                 data, addresses, _, peer = key.fileobj.recvmsg(4096, 64)
                 if data.startswith(b"say "):
                     print(data.decode(), flush=True)
-                else:
-                    key.fileobj.sendmsg([data], from_there(addresses), 0, peer)
+                    continue
+                if key.data == "dns":
+                    print("asked", flush=True)
+                    data = resolved(data)
+                key.fileobj.sendmsg([data], from_there(addresses), 0, peer)
 
 
 main()

@@ -71,9 +71,10 @@ class Node(Outside):
         return json.loads(done.stdout)
 
     @contextlib.contextmanager
-    def probing(self, places: list[str]) -> Iterator[dict[str, list[int]]]:
-        """Tries every place all the time; place to [tries, reached] is there after the block."""
-        counts: dict[str, list[int]] = {}
+    def probing(self, places: list[str]) -> Iterator[dict[str, list]]:
+        """Tries every place all the time; place to [tries, reached, when last] is there after the
+        block."""
+        counts: dict[str, list] = {}
         with self.running(PYTHON, str(HERE / "prober.py"), "loop", *places) as prober:
             prober.wait_for_line("ready".__eq__, "the first round", timeout=20)
             yield counts

@@ -3,10 +3,16 @@
 
 prober.py once PLACE...     all of them at the same time; prints one JSON object: place to
                             [outcome, milliseconds], the outcome being `reached`, `refused` or `silent`
-prober.py loop PLACE...     each of them every 10 ms until its input ends; says `ready` after the first
-                            round, prints place to [tries, reached] at the end
+prober.py loop PLACE...     each of them 10 ms after its last outcome, until the input ends; says `ready`
+                            after the first round. To every line of its input, and to its end, it
+                            answers with place to [tries, reached, begin of the last try that
+                            reached it]: to a line when every place was tried again since.
+prober.py hold PLACE        one connection over TCP; says `answered` or `silent` of what it sends there at
+                            first and for every line of its input
 
-A place is tcp/ADDRESS/PORT, udp/ADDRESS/PORT or icmp/ADDRESS. Reached means that an answer came back.
+A place is tcp/ADDRESS/PORT, udp/ADDRESS/PORT, icmp/ADDRESS, name/NAME/PORT (over TCP, where the engine's
+resolver says) or, after `--via NEXT_HOP`, what frames.py makes by hand. Reached means that an answer
+came back.
 """
 
 import json
@@ -17,13 +23,13 @@ import sys
 import threading
 import time
 
+sys.dont_write_bytecode = True  # root runs this, in the clone of whoever has it
+from frames import Frames, checksum, own_port  # noqa: E402
+
 PATIENCE = 1.0
+EMBEDDED_RESOLVER = ("127.0.0.11", 53)  # the engine's own, in every container
 
-
-def checksum(data: bytes) -> int:
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    total = (total >> 16) + (total & 0xFFFF)
-    return ~(total + (total >> 16)) & 0xFFFF
+frames: Frames | None = None
 
 
 def try_icmp(address: str, patience: float) -> bool:
@@ -33,11 +39,12 @@ def try_icmp(address: str, patience: float) -> bool:
         socket.AF_INET, socket.IPPROTO_ICMP)
     request, reply = (128, 129) if is_v6 else (8, 0)
     mark = os.urandom(8)
+    number = own_port()
     with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
         raw.settimeout(patience)
-        head = struct.pack("!BBHHH", request, 0, 0, 7, 1)
+        head = struct.pack("!BBHHH", request, 0, 0, number, 1)
         if not is_v6:
-            head = struct.pack("!BBHHH", request, 0, checksum(head + mark), 7, 1)
+            head = struct.pack("!BBHHH", request, 0, checksum(head + mark), number, 1)
         raw.sendto(head + mark, socket.getaddrinfo(address, 0, family)[0][4])
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
@@ -58,15 +65,34 @@ def try_stream(kind: int, address: str, port: str, patience: float) -> bool:
         return opened.recv(64) == mark
 
 
+def look_up(name: str, patience: float) -> str:
+    labels = b"".join(bytes([len(label)]) + label for label in name.encode().split(b"."))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        asker.settimeout(patience)
+        asker.connect(EMBEDDED_RESOLVER)
+        asker.send(os.urandom(2) + b"\1\0\0\1" + bytes(6) + labels + b"\0\0\1\0\1")
+        answer = asker.recv(512)
+    if answer[6:8] != b"\0\1":
+        raise OSError(f"{EMBEDDED_RESOLVER[0]} has no address for {name}")
+    return socket.inet_ntoa(answer[-4:])
+
+
 def attempt(place: str, patience: float = PATIENCE) -> tuple[str, float]:
     protocol, address, *port = place.split("/")
     began = time.monotonic()
     try:
         if protocol == "icmp":
             outcome = "reached" if try_icmp(address, patience) else "silent"
-        else:
+        elif protocol in ("tcp", "udp"):
             kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
             outcome = "reached" if try_stream(kind, address, port[0], patience) else "refused"
+        elif protocol == "name":
+            found = look_up(address, patience)
+            is_reached = try_stream(socket.SOCK_STREAM, found, port[0], patience)
+            outcome = "reached" if is_reached else "refused"
+        else:
+            is_reached = frames.attempt(protocol, address, *port, patience=patience)
+            outcome = "reached" if is_reached else "silent"
     except TimeoutError:
         outcome = "silent"
     except OSError:
@@ -89,31 +115,67 @@ def once(places: list[str]) -> None:
 
 def loop(places: list[str]) -> None:
     """A new connection for every try: an old one would be judged by its first packet."""
-    counts = {place: [0, 0] for place in places}
+    counts = {place: [0, 0, 0.0] for place in places}
     over = threading.Event()
-    first_round = threading.Barrier(len(places) + 1)
+    tried = threading.Condition()
 
     def keep_trying(place: str) -> None:
+        count = counts[place]
         while not over.is_set():
+            began = time.monotonic()
             outcome, _ = attempt(place, patience=0.1)
-            counts[place][0] += 1
-            counts[place][1] += outcome == "reached"
-            if counts[place][0] == 1:
-                first_round.wait()
+            with tried:
+                count[0] += 1
+                if outcome == "reached":
+                    count[1:] = count[1] + 1, began
+                tried.notify_all()
             over.wait(0.01)
+
+    def wait_for_tries(number: int) -> None:
+        with tried:
+            goals = {place: count[0] + number for place, count in counts.items()}
+            tried.wait_for(lambda: all(counts[place][0] >= goals[place] for place in places))
 
     threads = [threading.Thread(target=keep_trying, args=(place,)) for place in places]
     for thread in threads:
         thread.start()
-    first_round.wait()
+    wait_for_tries(1)
     print("ready", flush=True)
-    while sys.stdin.buffer.read(1):
-        pass
+    for _ in sys.stdin:
+        wait_for_tries(2)  # the first of them may have begun before
+        print(json.dumps(counts), flush=True)
     over.set()
     for thread in threads:
         thread.join()
     print(json.dumps(counts))
 
 
+def hold(places: list[str]) -> None:
+    _, address, port = places[0].split("/")
+    with socket.create_connection((address, int(port)), 5) as held:
+        held.settimeout(2)
+
+        def ask() -> None:
+            try:
+                held.send(b"hello")
+                outcome = "answered" if held.recv(64) == b"hello" else "silent"
+            except OSError:
+                outcome = "silent"
+            print(outcome, flush=True)
+
+        ask()
+        for _ in sys.stdin:
+            ask()
+
+
+def main() -> None:
+    global frames
+    command, *places = sys.argv[1:]
+    if places[0] == "--via":
+        frames = Frames(places[1])
+        places = places[2:]
+    {"once": once, "loop": loop, "hold": hold}[command](places)
+
+
 if __name__ == "__main__":
-    {"once": once, "loop": loop}[sys.argv[1]](sys.argv[2:])
+    main()
