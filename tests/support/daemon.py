@@ -18,6 +18,11 @@ from support.run_folder import check_socket_path
 from support.user import TestUser
 
 _START_TIMEOUT = 30
+_MOUNT = [
+    *("sh", "-euc"),
+    'while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done; shift; exec "$@"',
+    "mount",
+]
 
 
 class PrivateDaemon:
@@ -25,7 +30,8 @@ class PrivateDaemon:
 
     `user` runs it as the test user instead of root, `network_namespace` puts it beside an engine
     (without one each start has a namespace of its own, so that the host's firewall is left alone),
-    `docker_host` says which engine it talks to, `config` is the text of config.toml.
+    `docker_host` says which engine it talks to, `config` is the text of config.toml, `mounts` are
+    files and folders that it sees in the place of the host's: {"/etc/resolv.conf": path}.
     """
 
     def __init__(
@@ -37,11 +43,13 @@ class PrivateDaemon:
         docker_host: str | None = None,
         config: str | None = None,
         environment: Mapping[str, str] | None = None,
+        mounts: Mapping[str, Path] | None = None,
     ):
         self.bin_dir = user.install(bin_dir) if user else bin_dir
         self.folder = folder
         self.user = user
         self.network_namespace = network_namespace
+        self.mounts = mounts or {}
         self.runtime_folder = self._own(folder / "r")
         self.home = self._own(folder / "home")
         self.config_file = folder / "config" / "agents-sandbox" / "config.toml"
@@ -101,6 +109,9 @@ class PrivateDaemon:
         argv = [str(self.bin_dir / "agboxd"), *arguments]
         if self.user:
             argv = self.user.command(argv)
+        if self.mounts:
+            pairs = [part for place, path in self.mounts.items() for part in (str(path), place)]
+            argv = ["unshare", "--mount", "--", *_MOUNT, *pairs, "--", *argv]
         if self.network_namespace:
             return ["nsenter", f"--net={self.network_namespace}", "--", *argv]
         return ["unshare", "--net", "--", *argv]
