@@ -105,7 +105,8 @@ Result<> Daemon::start_serving() {
   server_ = std::move(server);
   listener_ = std::move(listener);
   listener_->accept([this](UniqueFd connection) { server_->serve(std::move(connection)); });
-  log_.info("listening", {{"socket_path", paths_.socket.string()}});
+  log_.info("listening",
+            {{"socket_path", paths_.socket.string()}, {"instance_id", store_->instance_id()}});
   return {};
 }
 

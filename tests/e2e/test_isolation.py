@@ -4,6 +4,7 @@ reach, before and after crashes of the daemon and changes by strangers, and the 
 Every probe of a forbidden place gets through once the rules are gone."""
 
 import contextlib
+import re
 import subprocess
 
 import grpc
@@ -164,9 +165,9 @@ def make_started(make_daemon, test_user, engine):
 
 
 def listed(engine, tables):
-    """All that the tables have, but for counters and handles."""
+    """All that the tables have, but for counters, handles, and bridges whose proof is under way."""
     shown = [engine.world.run("nft", "-s", "list", "table", *table.split()) for table in tables]
-    return "".join(done.stdout for done in shown)
+    return re.sub(r'\n\s*elements = { "agbx[^}]*}', "", "".join(done.stdout for done in shown))
 
 
 @pytest.mark.engines("28")

@@ -50,7 +50,8 @@ Result<> serve() {
   AGBOX_TRY(server, RpcServer::start(loop, *plane,
                                      {.version = "0", .instance_id = store->instance_id()}, log));
   listener->accept([&server](UniqueFd connection) { server->serve(std::move(connection)); });
-  log.info("listening", {{"socket_path", paths.socket.string()}});
+  log.info("listening",
+           {{"socket_path", paths.socket.string()}, {"instance_id", store->instance_id()}});
   loop.run();
   return {};
 }

@@ -195,11 +195,12 @@ class PrivateDaemon:
         return run("nsenter", *enter, "nft", *arguments).stdout
 
     def _note_firewalls(self) -> None:
-        """The log says the name at each start."""
+        """They have their names from the instance, which the log says at each start. It also says
+        when they are loaded, but a daemon that is killed may have come no further than to load them."""
         for line in self._process.lines() if self._process else []:
             entry = _parse(line) or {}
-            if entry.get("msg") == "the firewall of the sandboxes is loaded":
-                self._firewalls.add(entry["table"])
+            if entry.get("msg") == "listening":
+                self._firewalls.add(f"agents_sandbox_{entry['instance_id'][:8]}")
 
     def agbox(self, *arguments: str, **options) -> subprocess.CompletedProcess:
         """Runs the CLI as the daemon's user against this daemon; does not judge its exit code."""
