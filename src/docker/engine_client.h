@@ -140,6 +140,7 @@ class EngineClient {
  private:
   EngineAwaitable<> detach(std::string container_id, std::string network, CallOptions options);
   EngineAwaitable<> force_remove(std::string id, CallOptions options);
+  EngineAwaitable<> force_remove_once(std::string id, CallOptions options);
   EngineAwaitable<> remove_if_there(std::string network_id, CallOptions options);
 
   EngineTransport transport_;

@@ -5,16 +5,34 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 
+#include "async/await.h"
 #include "async/cancellation.h"
 #include "docker/engine_client.h"
+#include "docker/event_watch.h"
 
 namespace agbox {
 
 namespace asio = boost::asio;
 
 namespace {
+
+using namespace std::chrono_literals;
+
+// A container's files cannot be removed while somebody has them mounted. That may be a namespace
+// which was made at that moment and is about to let go of them, so that it is worth a second or
+// two.
+constexpr int kBusyAttempts = 6;
+constexpr auto kFirstBusyWait = 50ms;
+constexpr auto kLongestBusyWait = 1000ms;
+
+bool is_busy(const EngineError& error) {
+  return error.kind() == EngineErrorKind::Refused &&
+         error.engine_text().contains("device or resource busy");
+}
 
 void add_labels(EngineLabels& labels, const ObjectOwner& owner) {
   for (const auto& [key, value] : owner.labels()) labels[key] = value;
@@ -123,6 +141,17 @@ EngineAwaitable<> EngineClient::stop_if_there(std::string id, std::chrono::secon
 }
 
 EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
+  Backoff back_off(kFirstBusyWait, kLongestBusyWait);
+  for (int attempt = 1;; ++attempt) {
+    EngineResult<> removed = co_await force_remove_once(id, options);
+    if (removed || !is_busy(removed.error()) || attempt == kBusyAttempts) co_return removed;
+    asio::steady_timer pause(executor(), back_off.next());
+    co_await pause.async_wait(kAwait);
+    if (co_await is_cancelled()) co_return removed;
+  }
+}
+
+EngineAwaitable<> EngineClient::force_remove_once(std::string id, CallOptions options) {
   EngineResult<> removed =
       co_await remove_container(id, {.force = true, .with_volumes = true}, options);
   if (removed || removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};

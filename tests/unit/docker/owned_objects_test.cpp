@@ -51,6 +51,24 @@ TEST_F(OwnedObjectsTest, ALostAnswerOfARemovalIsMadeGoodByAskingAgain) {
   EXPECT_THAT(docker_.network_names(), IsEmpty());
 }
 
+// Whoever makes a mount namespace at that moment takes the container's mounts along for a while.
+TEST_F(OwnedObjectsTest, FilesThatAreBusyForAMomentAreRemovedALittleLater) {
+  ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, container_)));
+  const std::string busy =
+      R"({"message":"driver \"overlay2\" failed to remove root filesystem: unlinkat /merged: device or resource busy"})";
+  docker_.reply("DELETE *", 500, busy, 2);
+  EXPECT_TRUE(loop_.run(client_.remove_containers_of(owner_)));
+  EXPECT_THAT(docker_.container_names(), IsEmpty());
+}
+
+TEST_F(OwnedObjectsTest, FilesThatStayBusyAreAnError) {
+  ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, container_)));
+  docker_.reply("DELETE *", 500, R"({"message":"unlinkat /merged: device or resource busy"})");
+  const auto removed = loop_.run(client_.remove_containers_of(owner_));
+  ASSERT_FALSE(removed);
+  EXPECT_THAT(removed.error().message(), HasSubstr("device or resource busy"));
+}
+
 TEST_F(OwnedObjectsTest, WhatIsThereOfOursIsFoundAndNothingIsMade) {
   EXPECT_FALSE(loop_.run(client_.find_network_of(owner_, network_.name)).value().has_value());
   EXPECT_FALSE(loop_.run(client_.find_container_of(owner_, "gone")).value().has_value());
