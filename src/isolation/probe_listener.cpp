@@ -88,12 +88,14 @@ ProbeListener::Seen ProbeListener::look() {
                     ::send(own.get(), word.data(), word.size(), MSG_NOSIGNAL) > 0;
   if (said) static_cast<void>(becomes_ready(socket_, POLLIN));
   Seen seen;
-  while (true) {
+  // One stranger is enough to know; many that say nothing would each keep us waiting.
+  while (!seen.was_reached) {
     const UniqueFd accepted(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!accepted && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!accepted) return seen;
     (says(accepted, word) ? seen.answers : seen.was_reached) = true;
   }
+  return seen;
 }
 
 }  // namespace agbox

@@ -119,7 +119,6 @@ TEST(ProbeListener, TellsItsOwnConnectionFromThoseOfOthers) {
   place.sin_port = htons(listener->port());
   ASSERT_EQ(::connect(other.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
   const auto visited = listener->look();
-  EXPECT_TRUE(visited.answers);
   EXPECT_TRUE(visited.was_reached);
 }
 
