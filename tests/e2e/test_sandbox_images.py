@@ -7,7 +7,7 @@ import re
 
 import pytest
 from support.images import make_image
-from support.odd_images import odd_image
+from support.odd_images import make_debian_image, odd_image
 from support.sandboxes import (
     CONFIG,
     DELETED,
@@ -50,7 +50,10 @@ def expect_user(sandboxes, engine, sandbox_id, shell=("sh", "-c")):
 
 @pytest.mark.parametrize("name", ["busybox", "debian", "user-1234", "uid-1000", "drops", "own-ideas"])
 def test_the_life_of_a_sandbox_from_an_image(sandboxes, engine, name):
-    image = make_image(engine.api, f"odd-{name}:1", odd_image(name))
+    if name == "debian":
+        image = make_debian_image(engine.api)
+    else:
+        image = make_image(engine.api, f"odd-{name}:1", odd_image(name))
     events = sandboxes.create_ready(name, image)
     assert [event.sequence for event in events] == [1, 2, 3]
     expect_user(sandboxes, engine, name)
@@ -153,7 +156,7 @@ def test_a_container_has_the_settings_that_keep_it_in_its_place(sandboxes, engin
 
 
 def test_a_sandbox_has_no_more_power_than_it_needs(sandboxes, engine):
-    image = make_image(engine.api, "odd-power:1", odd_image("debian"))
+    image = make_debian_image(engine.api)
     sandboxes.create_ready("power", image)
     status = inside(engine, "power", "cat", "/proc/self/status", user="0")
     fields = dict(re.findall(r"(\w+):\s+(\w+)", status))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of image that people bring, each of them odd in its own way."""
 
+from support.engine_api import EngineApi, EngineRefused
 from support.engine_root import DebianArchive, Say, cached, say_on_stderr
-from support.images import BUSYBOX, GROUP, PASSWD, Image
+from support.images import BUSYBOX, GROUP, PASSWD, Image, make_image
 
 _PASS_ON = b'#!/bin/sh\necho "entrypoint as $(id -u):$(id -g) home $HOME"\nexec "$@"\n'
 # Drops its privileges itself, as many images do with gosu or su-exec.
@@ -57,3 +58,15 @@ def odd_image(name: str, say: Say = say_on_stderr) -> Image:
     if name == "debian":
         return Image(archive=cached(DebianArchive(), say) / "tree.tar")
     return ODD_IMAGES[name]
+
+
+def make_debian_image(api: EngineApi, say: Say = say_on_stderr) -> str:
+    """Once for each engine: it is large."""
+    name = "odd-debian:1"
+    try:
+        api.call("GET", f"/images/{name}/json")
+    except EngineRefused as refusal:
+        if refusal.answer.status != 404:
+            raise
+        make_image(api, name, odd_image("debian", say))
+    return name

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hostile_sandbox/greed.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "base/unique_fd.h"
+
+namespace agbox::hostile {
+namespace {
+
+constexpr std::size_t kHeldOpen = 64;
+constexpr useconds_t kPause = 1000;
+
+UniqueFd open_connection(const std::string& path) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  // sockaddr is the C interface's base class.
+  if (!fd ||
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return {};
+  }
+  return fd;
+}
+
+}  // namespace
+
+unsigned long send_garbage(const std::string& socket, unsigned connections) {
+  std::deque<UniqueFd> held;
+  std::array<char, 4096> garbage;
+  unsigned long refusals = 0;
+  for (unsigned made = 0; made < connections;) {
+    UniqueFd one = open_connection(socket);
+    if (!one) {
+      ++refusals;
+      ::usleep(kPause);
+      continue;
+    }
+    ++made;
+    if (::getrandom(garbage.data(), garbage.size(), 0) < 0) garbage.fill('x');
+    // Whoever closes at once is not written to; that is an answer too.
+    (void)::send(one.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    held.push_back(std::move(one));
+    if (held.size() > kHeldOpen) held.pop_front();
+  }
+  return refusals;
+}
+
+void fill_disk(const std::string& file) {
+  const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!fd) return;
+  static const std::array<char, 1 << 16> block{};
+  // The less there is, the smaller the pieces: down to one byte nothing is left to others.
+  for (std::size_t size = block.size();;) {
+    const bool took = ::write(fd.get(), block.data(), size) > 0;
+    size = took ? block.size() : std::max<std::size_t>(size / 2, 1);
+  }
+}
+
+}  // namespace agbox::hostile

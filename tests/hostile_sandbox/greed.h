@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes what there is of something, and goes on taking.
+#pragma once
+
+#include <string>
+
+namespace agbox::hostile {
+
+// Connections to the socket that say nothing of sense: so many, as fast as the listener takes them,
+// waiting for it where there is none. Gives how often it was turned away meanwhile.
+unsigned long send_garbage(const std::string& socket, unsigned connections);
+
+// Every block of the file's disk, and whatever becomes free later. Returns where it cannot begin.
+void fill_disk(const std::string& file);
+
+}  // namespace agbox::hostile

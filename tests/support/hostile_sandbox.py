@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an enemy in a sandbox has: the program of tests/hostile_sandbox, and where the host finds the
+sandbox's processes."""
+
+from pathlib import Path
+
+from support.engine import PrivateEngine
+from support.process import all_processes, descendants
+from support.sandboxes import inspect, primary
+
+
+def hostile_program(bin_dir: Path) -> Path:
+    """From the build that the other programs are of."""
+    return bin_dir.parent / "tests" / "hostile-sandbox"
+
+
+def pids_group(engine: PrivateEngine, sandbox_id: str) -> Path:
+    """The control group that bounds the sandbox's processes, as the host sees it."""
+    container = inspect(engine, primary(sandbox_id))["Id"]
+    found = [
+        group
+        for top in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
+        for group in [top / engine.cgroup / container]
+        if (group / "pids.max").exists()
+    ]
+    assert found, f"no control group bounds the processes of {sandbox_id}"
+    return found[0]
+
+
+def guest_process(engine: PrivateEngine, sandbox_id: str) -> int:
+    """The sandbox's first process, as the host counts."""
+    inside = {int(line) for line in (pids_group(engine, sandbox_id) / "cgroup.procs").read_text().split()}
+    processes = all_processes()
+    ours = inside & descendants(engine.processes(), processes)
+    oldest = min(ours, key=lambda pid: processes[pid].started)
+    assert processes[oldest].name == ".agbox-guest", processes[oldest]
+    return oldest
