@@ -126,6 +126,8 @@ constexpr auto kCalls = std::to_array<Call>({
     {"socket AF_PACKET", [] { return call(SYS_socket, AF_PACKET, SOCK_RAW, 0); }},
     {"socket AF_INET SOCK_RAW", [] { return call(SYS_socket, AF_INET, SOCK_RAW, IPPROTO_TCP); }},
     {"socket NETLINK_AUDIT", [] { return call(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_AUDIT); }},
+    {"socket NETLINK_AUDIT, upper half",
+     [] { return call(SYS_socket, AF_NETLINK, SOCK_RAW, kUpperHalf | NETLINK_AUDIT); }},
     {"socket NETLINK_ROUTE", [] { return call(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE); }},
     {"socket NETLINK_GENERIC",
      [] { return call(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_GENERIC); }},
