@@ -215,9 +215,9 @@ int copy_files() {
   return said(::copy_file_range(from, nullptr, to, nullptr, 2, 0));
 }
 
-int make_socket_pair() {
+int make_socket_pair(int family) {
   std::array<int, 2> ends;
-  return said(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()));
+  return said(::socketpair(family, SOCK_STREAM, 0, ends.data()));
 }
 
 int trace_the_first_process() {

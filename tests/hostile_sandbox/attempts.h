@@ -43,7 +43,7 @@ int copy_files();
 int bind_port_80();
 int bind_ipv6_loopback();
 int connect_to_oneself();
-int make_socket_pair();
+int make_socket_pair(int family);
 int set_option(int level, int option);
 int set_flags_of_loopback();  // as they are
 
