@@ -10,9 +10,12 @@ from pathlib import Path
 import grpc
 import pytest
 from support.execs import CANCELLED, FAILED, FINISHED, Execs, ends_of, errors, output
+from support.hostile_sandbox import pids_group
 from support.images import make_image
-from support.process import all_processes, descendants, run
+from support.loop_disk import loop_disk
+from support.process import all_processes, descendants
 from support.sandboxes import CONFIG, connected, inside, inspect, left_over, primary, restarted, started
+from support.watch import Watch
 
 MIB = 1 << 20
 
@@ -49,17 +52,8 @@ def test_a_sandbox_at_its_output_limit_disturbs_nobody(
 @pytest.fixture
 def small_disk(folder, test_user):
     """A filesystem of 64 MiB with nothing else on it, of the test user."""
-    image, place = folder / "disk", folder / "mounted"
-    with image.open("wb") as file:
-        file.truncate(64 * MIB)
-    run("mkfs.ext4", "-q", "-m", "0", image)
-    place.mkdir()
-    run("mount", "-o", "loop", image, place)
-    try:
-        test_user.own(place)
-        yield place
-    finally:
-        run("umount", place)
+    with loop_disk(folder, 64 * MIB) as place:
+        yield test_user.own(place)
 
 
 @pytest.fixture
@@ -169,27 +163,16 @@ exec sleep 1234
 """
 
 
-def pids_group(engine, sandbox_id: str) -> Path:
-    """The control group that bounds the sandbox's processes, as the host sees it."""
-    container = inspect(engine, primary(sandbox_id))["Id"]
-    found = [
-        group
-        for top in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
-        for group in [top / engine.cgroup / container]
-        if (group / "pids.max").exists()
-    ]
-    assert found, f"no control group bounds the processes of {sandbox_id}"
-    return found[0]
-
-
 def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
-    make_daemon, daemon_user, engine, contract, pytestconfig
+    make_daemon, daemon_user, engine, contract, pytestconfig, say
 ):
     image = make_image(engine.api, "limits:1")
     daemon = started(make_daemon(user=daemon_user, engine=engine, config=CONFIG))
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-1", image)
         sandboxes.create_ready("box-2", image)
+        with Watch(daemon, contract, "box-2", runs_commands=True) as quiet:
+            quiet.wait_for(20)
         limit = inspect(engine, primary("box-1"))["HostConfig"]["PidsLimit"]
         if not pytestconfig.getoption("--long"):
             limit = 256
@@ -202,7 +185,10 @@ def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
         stream = sandboxes.stub.ReadExecOutput(refusals, timeout=60)
         assert b"can't fork" in next(stream).data
         stream.cancel()
-        assert Execs(sandboxes, "box-2").run("true").state == FINISHED, "a neighbour goes on"
+        with Watch(daemon, contract, "box-2", runs_commands=True) as beside:
+            beside.wait_for(20)  # a neighbour goes on
+        say(f"beside a fork bomb of {limit} processes: {beside.beside(quiet)}")
+        assert beside.slowdown(quiet) < 100
 
         execs.cancel("bomb")
         status = execs.wait("bomb")

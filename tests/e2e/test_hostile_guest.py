@@ -5,7 +5,6 @@ log and its time stay its own, and the sandbox next door notices nothing."""
 import itertools
 import os
 import shutil
-import threading
 import time
 
 import grpc
@@ -13,6 +12,7 @@ import pytest
 from support.images import Image, make_image
 from support.process import run
 from support.sandboxes import CONFIG, connected, left_over, started
+from support.watch import Watch
 
 # What a guest says does not depend on the engine; its life on each is shown elsewhere.
 pytestmark = pytest.mark.engines("28")
@@ -87,41 +87,6 @@ def problems(daemon, sandbox_id):
         for line in daemon.log()
         if line.get("sandbox_id") == sandbox_id and "problem" in line
     ]
-
-
-class Watch:
-    """Asks the daemon about the neighbour without a break while it is open, and knows how long each
-    answer took."""
-
-    def __init__(self, daemon, contract, sandbox_id):
-        self.daemon, self.contract, self.sandbox_id = daemon, contract, sandbox_id
-        self.times = []
-        self._end = threading.Event()
-        self._failure = None
-        self._thread = threading.Thread(target=self._ask)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._end.set()
-        self._thread.join()
-        if self._failure:
-            raise self._failure
-
-    def _ask(self):
-        try:
-            with connected(self.daemon, self.contract) as sandboxes:
-                while not self._end.wait(0.02):
-                    before = time.monotonic()
-                    sandboxes.stub.Ping(sandboxes.service.PingRequest(), timeout=10)
-                    listed = {item.sandbox_id for item in sandboxes.page().sandboxes}
-                    assert self.sandbox_id in listed
-                    sandboxes.get(self.sandbox_id)
-                    self.times.append(time.monotonic() - before)
-        except Exception as failure:  # told where the test can see it
-            self._failure = failure
 
 
 def wait_for_problem(daemon, sandbox_id, problem, after=0):

@@ -86,10 +86,10 @@ class Execs:
         assert status.state != RUNNING
         return status
 
-    def wait_for_output(self, exec_id: str) -> None:
+    def wait_for_output(self, exec_id: str, patience: float = 30) -> None:
         """Until it has written something to stdout."""
         request = self.service.ReadExecOutputRequest(exec_id=exec_id, stream=STDOUT, follow=True)
-        stream = self.stub.ReadExecOutput(request, timeout=30)
+        stream = self.stub.ReadExecOutput(request, timeout=patience)
         assert any(answer.data for answer in stream), f"{exec_id} ended and wrote nothing"
         stream.cancel()
 

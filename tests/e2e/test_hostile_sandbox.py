@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes that take whatever they can get: the engine's log, the guest's socket, the engine's disk.
+The daemon goes on answering and neighbours go on working; how much slower is told. Fork bombs and floods
+of an exec's output are in test_exec_limits.py, guests that lie in test_hostile_guest.py."""
+
+import json
+import os
+import signal
+
+import pytest
+from support.execs import FINISHED, Execs, errors, output
+from support.hostile_sandbox import guest_process, hostile_program
+from support.images import Image, make_image
+from support.loop_disk import loop_disk
+from support.sandboxes import (
+    CONFIG,
+    FAILED,
+    READY,
+    connected,
+    inspect,
+    left_over,
+    primary,
+    started,
+)
+from support.watch import Watch
+
+# What is tried does not depend on the engine; that it is held on each is in test_container_limits.py.
+pytestmark = pytest.mark.engines("28")
+
+MIB = 1 << 20
+PROGRAM = "/hostile-sandbox"
+ANSWERS = 30  # of a watch, in quiet and beside an attack
+
+
+@pytest.fixture
+def make_hostile_image(bin_dir):
+    def make(engine):
+        files = {PROGRAM: hostile_program(bin_dir).read_bytes()}
+        return make_image(engine.api, "hostile-sandbox:1", Image(files=files))
+
+    return make
+
+
+def watched(daemon, contract) -> Watch:
+    """Answers about the neighbour, and commands in it, when nothing else is going on."""
+    with Watch(daemon, contract, "neighbour", runs_commands=True) as quiet:
+        quiet.wait_for(ANSWERS)
+    return quiet
+
+
+def test_what_a_container_writes_to_its_log_is_bounded(
+    make_daemon, engine, contract, make_hostile_image, say
+):
+    image, written = make_hostile_image(engine), 64 * MIB
+    daemon = started(make_daemon(engine=engine, config=CONFIG))
+    # Not to be compressed much, in lines that are not too short for an engine to take so many.
+    flood = f"base64 -w 1000 /dev/urandom | head -c {written}; touch /tmp/done; exec sleep 1000"
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("neighbour", image)
+        quiet = watched(daemon, contract)
+        sandboxes.create_ready("loud", image, command=["sh", "-c", flood])
+        with Watch(daemon, contract, "neighbour", runs_commands=True) as beside:
+            until_done = "until [ -e /tmp/done ]; do sleep 0.1; done"
+            assert Execs(sandboxes, "loud").run("sh", "-c", until_done).state == FINISHED
+            beside.wait_for(1)
+        container = inspect(engine, primary("loud"))["Id"]
+        logs = engine.folder / "data" / "containers" / container / "local-logs"
+        kept = sum(file.stat().st_size for file in logs.iterdir())
+        say(f"beside a flood of the container's output: {beside.beside(quiet)}; {kept / MIB:.0f} MiB kept")
+        # Three files of 10 MB each, whatever the engine counts as one.
+        assert 10 * MIB < kept < 31 * MIB
+        assert beside.slowdown(quiet) < 100
+        for box in ("neighbour", "loud"):
+            sandboxes.delete_wait(box)
+    assert left_over(engine) == []
+
+
+def test_garbage_on_the_guests_socket_keeps_nobody_out(
+    make_daemon, engine, contract, make_hostile_image, pytestconfig, say
+):
+    """Anyone inside may connect while the guest is not: after a restart of the daemon, and for as long
+    as the guest is held up. The runtime user of root's daemon is root, so that it comes past the first
+    door."""
+    image = make_hostile_image(engine)
+    connections = 1000 if pytestconfig.getoption("--long") else 50
+    daemon = started(make_daemon(engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        for box in ("neighbour", "hostile"):
+            sandboxes.create_ready(box, image)
+        quiet = watched(daemon, contract)
+        attack = (PROGRAM, "garbage", "/.agbox-link/guest.sock", str(connections))
+        Execs(sandboxes, "hostile").create(*attack, exec_id="garbage")
+    guest = guest_process(engine, "hostile")
+    os.kill(guest, signal.SIGSTOP)
+    try:
+        daemon.kill()
+        started(daemon)
+        with connected(daemon, contract) as sandboxes:
+            with Watch(daemon, contract, "neighbour", runs_commands=True) as beside:
+                Execs(sandboxes, "hostile").wait_for_output("garbage", patience=180)
+                beside.wait_for(1)
+    finally:
+        os.kill(guest, signal.SIGCONT)
+    with connected(daemon, contract) as sandboxes:
+        hostile = Execs(sandboxes, "hostile")
+        status = hostile.wait("garbage")
+        assert status.state == FINISHED
+        say(f"beside garbage on a guest's socket: {beside.beside(quiet)}; {output(status).strip()}")
+        assert output(status).startswith(f"{connections} connections")
+        assert hostile.run("true").state == FINISHED, "the guest came in all the same"
+        assert beside.slowdown(quiet) < 100
+        refusals = [line for line in daemon.log() if line["msg"].startswith("refused a connection")]
+        assert refusals and all(line["sandbox_id"] == "hostile" for line in refusals)
+        assert len(refusals) < 20, "a few lines, however many connections"
+        for box in ("neighbour", "hostile"):
+            sandboxes.delete_wait(box)
+    assert left_over(engine) == []
+
+
+# --- the engine's disk ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def engine_disk(folder):
+    with loop_disk(folder, 256 * MIB) as disk:
+        yield disk
+
+
+def room(disk) -> int:
+    """In bytes."""
+    return os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+
+
+def findings(daemon, check: str) -> list[dict[str, str]]:
+    answer = json.loads(daemon.agbox("doctor", "--json", timeout=60).stdout)
+    return [finding for finding in answer["findings"] if finding["check"] == check]
+
+
+def test_a_sandbox_that_fills_the_engines_disk_ends_nobody_elses_work(
+    engine_disk, make_engine, make_daemon, test_user, contract, make_hostile_image, say
+):
+    engine = make_engine("28", arguments=("--data-root", str(engine_disk)))
+    image = make_hostile_image(engine)
+    daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
+    # Before anything has happened the doctor says that it can.
+    [quota] = findings(daemon, "layer-quota")
+    assert quota["verdict"] == "FINDING_VERDICT_WARNING"
+    assert f"in {engine_disk}): disk_limit is refused, and a sandbox can fill" in quota["sentence"]
+    with connected(daemon, contract) as sandboxes:
+        for box in ("neighbour", "hostile"):
+            sandboxes.create_ready(box, image)
+        quiet = watched(daemon, contract)
+        with Watch(daemon, contract, "neighbour", runs_commands=True) as beside:
+            status = Execs(sandboxes, "hostile").run("sh", "-c", "cat /dev/zero > /tmp/fill")
+            assert "No space left on device" in errors(status)
+            assert room(engine_disk) < MIB
+            beside.wait_for(ANSWERS)
+        say(f"beside a full disk of the engine: {beside.beside(quiet)}")
+        assert beside.slowdown(quiet) < 100
+        disks = [finding for finding in findings(daemon, "disk") if str(engine_disk) in finding["sentence"]]
+        assert [disk["verdict"] for disk in disks] == ["FINDING_VERDICT_WARNING"]
+        assert "has 0 MiB left" in disks[0]["sentence"]
+
+        # There is no room for another one, and that is said; nothing of it is left.
+        sandboxes.create("late", image)
+        failed = sandboxes.follow("late", lambda event: event.sandbox_state in {READY, FAILED})[-1]
+        assert failed.sandbox_state == FAILED
+        assert "no space left on device" in failed.sandbox_phase.error_message
+        sandboxes.delete_wait("late")
+        sandboxes.delete_wait("hostile")
+        assert room(engine_disk) > 64 * MIB
+        sandboxes.create_ready("next", image)
+        for box in ("neighbour", "next"):
+            sandboxes.delete_wait(box)
+    assert left_over(engine) == []
+    assert daemon.stop() == 0
