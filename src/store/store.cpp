@@ -83,6 +83,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
 
   auto writer = StoreWriter::start({.connection = std::move(*writing),
                                     .ballast = ballast,
+                                    .log_path = options.path.string() + "-wal",
                                     .clock = options.clock,
                                     .post = options.post,
                                     .log = options.log});

@@ -17,7 +17,8 @@ constexpr auto kFirstPause = 20ms;
 constexpr auto kLongestPause = 1s;
 // How often a writer that is short of room, and has nothing to write, looks whether there is some.
 constexpr auto kLookForRoomEvery = 1s;
-constexpr int kLogPagesBeforeCheckpoint = 1000;  // of 4 KiB
+constexpr int kLogPagesBeforeCheckpoint = 1000;
+constexpr std::uint64_t kPageBytes = 4096;
 
 }  // namespace
 
@@ -45,6 +46,9 @@ SqlResult<std::unique_ptr<StoreWriter>> StoreWriter::start(Parts parts) {
 StoreWriter::StoreWriter(Parts parts)
     : connection_(std::move(parts.connection)),
       ballast_(std::move(parts.ballast)),
+      // Wherever the log is when the disk becomes full, as much as the ballast has is before it.
+      log_room_(std::move(parts.log_path),
+                kLogPagesBeforeCheckpoint * kPageBytes + ballast_.bytes()),
       clock_(parts.clock),
       post_(std::move(parts.post)),
       log_(std::move(parts.log)) {}
@@ -105,6 +109,11 @@ bool StoreWriter::take_queued(Batch& waiting) {
 }
 
 void StoreWriter::commit(Batch& waiting) {
+  // A commit into the log's own room would succeed, and new work would use it up.
+  if (!is_short_of_room_ && std::ranges::any_of(waiting, is_new_work) &&
+      log_room_.is_all_that_is_left()) {
+    make_room();
+  }
   if (is_short_of_room_) refuse_new_work(waiting);
   auto outcomes = write(waiting);
   if (!outcomes && outcomes.error().is_out_of_space()) {
@@ -154,7 +163,8 @@ SqlResult<StoreWriter::Outcomes> StoreWriter::write_in_transaction(const Batch& 
   return outcomes;
 }
 
-// The disk is full. Gives up the ballast, and the log's old pages where nobody reads them.
+// The disk is full. Gives up the ballast, and the log's old pages where nobody reads them: to the
+// log itself where it has room of its own, or somebody else would take that.
 void StoreWriter::make_room() {
   const bool had_ballast = ballast_.release();
   if (!is_short_of_room_ || had_ballast) {
@@ -163,7 +173,8 @@ void StoreWriter::make_room() {
   }
   is_short_of_room_ = true;
   // What it cannot copy for want of room simply stays in the log.
-  if (auto emptied = connection_.checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+  const int mode = log_room_.is_held() ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
+  if (auto emptied = connection_.checkpoint(mode);
       !emptied && !emptied.error().is_out_of_space() && !emptied.error().is_busy()) {
     die("store: checkpoint failed: " + emptied.error().sentence());
   }
@@ -177,16 +188,20 @@ void StoreWriter::look_for_room() {
                {{"error", made.error().message()}});
   }
   is_short_of_room_ = !made;
+  log_room_.hold();
   const std::scoped_lock lock(mutex_);
   space_.refuses_new_work = is_short_of_room_;
+}
+
+bool StoreWriter::is_new_work(const Pending& pending) {
+  return pending.change.urgency == Urgency::NewWork;
 }
 
 void StoreWriter::refuse_new_work(Batch& waiting) {
   Batch refused;
   Batch goes_on;
   for (Pending& pending : waiting) {
-    const bool is_new = pending.change.urgency == Urgency::NewWork;
-    (is_new ? refused : goes_on).push_back(std::move(pending));
+    (is_new_work(pending) ? refused : goes_on).push_back(std::move(pending));
   }
   waiting = std::move(goes_on);
   if (refused.empty()) return;

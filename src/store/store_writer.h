@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "base/log.h"
 #include "store/ballast.h"
 #include "store/change_writer.h"
+#include "store/log_room.h"
 #include "store/sqlite.h"
 #include "store/store.h"
 
@@ -26,6 +28,7 @@ class StoreWriter {
   struct Parts {
     sqlite::Connection connection;
     Ballast ballast;
+    std::filesystem::path log_path;  // SQLite's own
     const Clock& clock;
     Post post;
     Logger log;
@@ -57,12 +60,14 @@ class StoreWriter {
   sqlite::SqlResult<Outcomes> write_in_transaction(const Batch& batch);
   void make_room();
   void look_for_room();
+  static bool is_new_work(const Pending& pending);
   void refuse_new_work(Batch& waiting);
   void acknowledge(Batch batch, Outcomes outcomes);
   void keep_log_short();
 
   sqlite::Connection connection_;
   Ballast ballast_;
+  LogRoom log_room_;
   const Clock& clock_;
   Post post_;
   Logger log_;

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 
+import grpc
 import pytest
 from support.execs import FINISHED, Execs, errors, output
 from support.hostile_sandbox import guest_process, hostile_program
@@ -17,6 +18,7 @@ from support.sandboxes import (
     FAILED,
     READY,
     connected,
+    inside,
     inspect,
     left_over,
     primary,
@@ -172,5 +174,46 @@ def test_a_sandbox_that_fills_the_engines_disk_ends_nobody_elses_work(
         sandboxes.create_ready("next", image)
         for box in ("neighbour", "next"):
             sandboxes.delete_wait(box)
+    assert left_over(engine) == []
+    assert daemon.stop() == 0
+
+
+def test_a_disk_that_the_daemon_shares_with_the_engine_is_freed_by_a_delete(
+    engine_disk, make_engine, make_daemon, test_user, contract, make_hostile_image, say
+):
+    """As on most machines. The culprit takes every block that becomes free, so the daemon has no more
+    room than it set aside."""
+    engine = make_engine("28", arguments=("--data-root", str(engine_disk / "engine")))
+    image = make_hostile_image(engine)
+    data = test_user.own(engine_disk / "daemon")
+    environment = {"XDG_DATA_HOME": str(data)}
+    daemon = make_daemon(user=test_user, engine=engine, config=CONFIG, environment=environment)
+    started(daemon)
+    with connected(daemon, contract) as sandboxes:
+        for box in ("neighbour", "hostile"):
+            sandboxes.create_ready(box, image)
+        neighbour = Execs(sandboxes, "neighbour")
+        neighbour.run("mkfifo", "/dev/shm/go")  # in memory: there will be no room anywhere else
+        neighbour.create("sh", "-c", "read x < /dev/shm/go; exit 7", exec_id="goes-on")
+        with Watch(daemon, contract, "neighbour") as quiet:
+            quiet.wait_for(ANSWERS)
+        Execs(sandboxes, "hostile").create(PROGRAM, "fill", "/tmp/fill")
+        with Watch(daemon, contract, "neighbour") as beside:
+            while room(engine_disk) > MIB / 8:
+                beside.wait_for(1)
+            for ask in (lambda: neighbour.create("true"), lambda: sandboxes.create("late", image)):
+                with pytest.raises(grpc.RpcError) as refused:
+                    ask()
+                assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+            beside.wait_for(ANSWERS)
+        say(f"beside a full disk of engine and daemon: {beside.beside(quiet)}")
+        assert beside.slowdown(quiet) < 100
+        # What runs goes on and its end is told; and whoever did it can be taken away.
+        inside(engine, "neighbour", "sh", "-c", "echo > /dev/shm/go")
+        assert neighbour.wait("goes-on").exit_code == 7
+        sandboxes.delete_wait("hostile")
+        daemon.wait_for_message("store's disk has room again")
+        assert neighbour.run("true").state == FINISHED
+        sandboxes.delete_wait("neighbour")
     assert left_over(engine) == []
     assert daemon.stop() == 0
