@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import grpc
-from robustness.history import Answer, Call, Event, Reading, Recorder
+from robustness.history import REACHED, Answer, Call, Event, Reading, Recorder
+from robustness.host_service import ADDRESS, PORT
 from support.contract import Contract
 from support.daemon import PrivateDaemon
 
@@ -31,8 +32,16 @@ _REFUSALS = (
     grpc.StatusCode.OUT_OF_RANGE,
 )
 RAN_FILE = "/tmp/ran"  # in every sandbox: one line for each exec whose command ran
-# Its id, how long it runs, how it ends; fake_engine.cpp does the same without a shell.
-_SCRIPT = f'echo "$0" >>{RAN_FILE}; echo "$0"; sleep "$1"; exit "$2"'
+# Its id, how long it runs, how it ends; fake_engine.cpp does the same without a shell. In between it
+# tries whether a service of the host answers it.
+_SCRIPT = f"""
+echo "$0" >>{RAN_FILE}
+echo "$0"
+answer=$(echo "$0" | nc -w 1 {ADDRESS} {PORT} 2>/dev/null)
+if [ "$answer" = "$0" ]; then echo {REACHED}; fi
+sleep "$1"
+exit "$2"
+"""
 
 
 class Client:

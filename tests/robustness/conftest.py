@@ -12,6 +12,7 @@ from robustness.clients import Client, Crowd, Tap, untapped
 from robustness.fake_engine import IMAGE, FakeEngine, install_daemon
 from robustness.faults import DaemonKiller
 from robustness.history import Look, Recorder
+from robustness.host_service import host_service
 from robustness.promises import broken_promises
 from robustness.rest import Foreign, Observer, RealSide, prove_ready, settle
 from support.contract import REPOSITORY, Contract
@@ -19,7 +20,7 @@ from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
 from support.images import make_image
 from support.run_folder import RunFolder
-from support.sandboxes import CONFIG, remove_left_overs
+from support.sandboxes import CONFIG, remove_left_overs, started
 from support.user import TestUser
 
 _LONGEST_WORK = 60  # seconds
@@ -53,7 +54,7 @@ class Run:
     ):
         self.name, self.seed, self._say = name, seed, say
         self.daemon, self.engine, self.contract = daemon, engine, contract
-        is_fake = isinstance(engine, FakeEngine)
+        self._is_fake = is_fake = isinstance(engine, FakeEngine)
         self.image = IMAGE if is_fake else make_image(engine.api, IMAGE)
         self._side = engine if is_fake else RealSide(engine)
         self.recorder = Recorder()
@@ -61,8 +62,11 @@ class Run:
         self.recorder.history.foreign = self.foreign.inspect()
         self.killer = DaemonKiller(daemon, self.recorder, self.rng("kills"))
         self._crowd: Crowd | None = None
-        daemon.start()
-        daemon.wait_for_message("engine answers")
+        if is_fake:  # it has no firewall
+            daemon.start()
+            daemon.wait_for_message("engine answers")
+        else:
+            started(daemon)
 
     def rng(self, name: str) -> random.Random:
         """Of one seed, every test draws something else."""
@@ -109,6 +113,8 @@ class Run:
             history.looks.append(self._look(observer, "the last look"))
         finally:
             client.close()
+        if not self._is_fake:
+            self._end()
         return broken_promises(history)
 
     def judge(self, other_faults: str = "") -> None:
@@ -126,6 +132,14 @@ class Run:
                 f"  {listed}",
                 pytrace=False,
             )
+
+    def _end(self) -> None:
+        """A daemon that is stopped with no sandbox left takes its firewall along."""
+        code = self.daemon.stop()
+        if code != 0:
+            self.recorder.complain(f"the daemon ended with {code}:\n{self.daemon.process.tail()}")
+        for table in self.daemon.firewall_tables():
+            self.recorder.complain(f"table {table} is there after the last daemon was stopped")
 
     def _look(self, observer: Observer, name: str) -> Look:
         look = observer.look(name)
@@ -153,17 +167,20 @@ def make_run(
     request: pytest.FixtureRequest, seed: int, contract: Contract, say: Callable[[str], None]
 ) -> Iterator[Callable[[PrivateDaemon, PrivateEngine | FakeEngine], Run]]:
     runs: list[Run] = []
+    with contextlib.ExitStack() as stack:
 
-    def make(daemon: PrivateDaemon, engine: PrivateEngine | FakeEngine) -> Run:
-        runs.append(Run(request.node.name, seed, daemon, engine, contract, say))
-        return runs[-1]
+        def make(daemon: PrivateDaemon, engine: PrivateEngine | FakeEngine) -> Run:
+            if isinstance(engine, PrivateEngine):  # what no sandbox may reach
+                stack.enter_context(host_service(engine))
+            runs.append(Run(request.node.name, seed, daemon, engine, contract, say))
+            return runs[-1]
 
-    yield make
-    for run in runs:
-        run.daemon.end()
-        if isinstance(run.engine, PrivateEngine):  # fakes go with their engine
-            run.foreign.remove()
-            remove_left_overs(run.engine)
+        yield make
+        for run in runs:
+            run.daemon.end()
+            if isinstance(run.engine, PrivateEngine):  # fakes go with their engine
+                run.foreign.remove()
+                remove_left_overs(run.engine)
 
 
 @pytest.fixture

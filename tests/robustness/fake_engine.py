@@ -3,6 +3,7 @@
 are made beside the other test programs, in build/*/tests."""
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from support.engine_api import EngineApi
@@ -38,6 +39,9 @@ class FakeEngine:
     def ran(self, container_id: str) -> list[str]:
         file = self._ran / container_id
         return file.read_text(encoding="utf-8").split() if file.exists() else []
+
+    def rules(self, tables: Iterable[str]) -> None:
+        return None
 
     def run_again(self, container_id: str, exec_id: str) -> None:
         """As if a command had run twice."""

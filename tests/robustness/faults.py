@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong in a run: the daemon is killed, at random and at its failpoints; the engine is killed
-or hangs; the disk is full; the clock jumps. What and when is drawn from the run's seed."""
+or hangs; a stranger changes the firewall; the disk is full; the clock jumps. What and when is drawn from
+the run's seed."""
 
 import errno
 import mmap
@@ -166,6 +167,50 @@ class EngineBreaker:
         self._recorder.wait_for_entries(
             self._rng.choice((1, 50, 100)), self._rng.uniform(0, 2)
         )
+
+
+class Stranger:
+    """Changes the firewall of the sandboxes, and waits until each change is undone. Only while the daemon
+    has it in place: what is taken away behind the back of a dead one stays away until the next start."""
+
+    _CHANGES = (
+        "delete table inet {name}",
+        "flush table inet {name}",
+        "flush chain inet {name} from_sandbox",
+        "insert rule inet {name} to_host accept",
+        "add table inet {name} {{ flags dormant; }}",
+        "delete table arp {name}",
+        "delete table inet {name}; delete table arp {name}",
+    )
+
+    def __init__(
+        self, daemon: PrivateDaemon, engine: PrivateEngine, recorder: Recorder, rng: random.Random
+    ):
+        self._daemon, self._engine, self._recorder, self._rng = daemon, engine, recorder, rng
+        self.changes = 0
+
+    def change(self) -> None:
+        """One of our tables."""
+        loaded = self._daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        self._undone(self._rng.choice(self._CHANGES).format(name=loaded["table"]))
+
+    def flush(self) -> None:
+        """All tables of the host. Its engine starts again, because it needs those that were its own."""
+        self._daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        self._recorder.history.engine_failed = True
+        self._undone("flush ruleset")
+        self._engine.restart()
+
+    def _undone(self, command: str) -> None:
+        lines = len(self._daemon.log_lines())
+        self._engine.world.run("nft", command)
+        self._daemon.process.wait_for_line(
+            lambda line: "the firewall of the sandboxes was changed and is put back" in line,
+            f"what undoes {command!r}",
+            timeout=30,
+            after=lines,
+        )
+        self.changes += 1
 
 
 class SmallDisk:

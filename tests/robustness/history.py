@@ -17,6 +17,10 @@ class Answer(enum.Enum):
     UNKNOWN = "unknown"
 
 
+# Every command of the clients tries to reach the host, and says this where it does.
+REACHED = "reached-the-host"
+
+
 @dataclass(frozen=True)
 class Call:
     """One request that changes something, and its answer."""
@@ -95,6 +99,10 @@ class Look:
     stray_links: list[str] = field(default_factory=list)  # bridges of ours that no network has
     running: set[str] = field(default_factory=set)
     foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # what is not ours, as inspected
+    # The daemon's own tables, as `nft` names them, with their rules; None where there is no firewall.
+    tables: dict[str, str] | None = None
+    # What the daemon finds wrong with the isolation when it looks at it anew.
+    unproven: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -5,7 +5,7 @@ what was seen and returns one sentence per promise that did not hold."""
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from robustness.history import Answer, Call, Event, History, Look
+from robustness.history import REACHED, Answer, Call, Event, History, Look
 
 _STATE_AFTER = {
     "SANDBOX_ACCEPTED": "PENDING",
@@ -65,6 +65,9 @@ def broken_promises(history: History) -> list[str]:
         _commands_run_once,
         _everything_comes_to_rest,
         _the_engine_has_what_is_claimed,
+        _both_copies_of_the_firewall_are_whole,
+        _every_live_sandbox_is_isolated,
+        _commands_reach_nothing_of_the_host,
         _what_is_not_ours_is_untouched,
     )
     return [sentence for check in checks for sentence in check(history)]
@@ -406,6 +409,34 @@ def _judge_objects(look: Look, kind: str, sandbox_id: str, state: str, count: in
         if (sandbox_id in look.running) != (state == "READY"):
             runs = "runs" if sandbox_id in look.running else "does not run"
             yield f"sandbox {sandbox_id}: {look.name}: {state}, and its container {runs}"
+
+
+# --- the isolation -------------------------------------------------------------------------------
+
+
+def _both_copies_of_the_firewall_are_whole(history: History) -> Iterator[str]:
+    for look in history.looks:
+        if look.tables is None:
+            continue
+        for family in ("inet", "arp"):
+            names = sorted(name for name in look.tables if name.startswith(f"{family} "))
+            copies = [name.endswith("_owned") for name in names]
+            rules = {look.tables[name] for name in names}
+            if copies != [False, True] or len(rules) != 1 or "" in rules:
+                yield f"{look.name}: the {family} firewall is not there twice and alike: {names}"
+
+
+def _every_live_sandbox_is_isolated(history: History) -> Iterator[str]:
+    for look in history.looks:
+        for sentence in look.unproven:
+            yield f"{look.name}: {sentence}"
+
+
+def _commands_reach_nothing_of_the_host(history: History) -> Iterator[str]:
+    for look in history.looks:
+        for exec_id, seen in look.execs.items():
+            if seen.output and REACHED in seen.output:
+                yield f"exec {exec_id} of {seen.sandbox_id}: {look.name}: its command reached the host"
 
 
 def _what_is_not_ours_is_untouched(history: History) -> Iterator[str]:

@@ -90,6 +90,10 @@ class EngineSide(Protocol):
     def ran(self, container_id: str) -> list[str]:
         """The lines of the file that execs write to, of a container that runs or not."""
 
+    def rules(self, tables: Iterable[str]) -> dict[str, str] | None:
+        """Of each of these tables of its host, in words that leave out whose copy it is. None where
+        there is no firewall."""
+
 
 class RealSide:
     def __init__(self, engine: PrivateEngine):
@@ -110,6 +114,22 @@ class RealSide:
         with tarfile.open(fileobj=io.BytesIO(tar)) as tree:
             member = tree.extractfile(tree.getmembers()[0])
             return member.read().decode().split() if member else []
+
+    def rules(self, tables: Iterable[str]) -> dict[str, str] | None:
+        found = {}
+        for table in tables:
+            # Without counters and elements: packets add some to one copy and not to the other.
+            listing = ["nft", "--stateless", "--terse", "list", "table", *table.split()]
+            found[table] = _without_marks_of_the_copy(self._world.run(*listing).stdout)
+        return found
+
+
+def _without_marks_of_the_copy(listing: str) -> str:
+    """Its name, its owner, and the budget of connections, which is counted in the plain copy alone."""
+    parts = listing.split("\n\n")
+    kept = "\n".join(part for part in parts if not part.startswith("\tset budget"))
+    marks = ("table ", "\tflags owner", "\t\tct state new add @budget")
+    return "\n".join(line for line in kept.splitlines() if line and not line.startswith(marks))
 
 
 class Observer:
@@ -147,7 +167,20 @@ class Observer:
         look.stray_links = [
             link for link in self._engine.links() if link.startswith("agbx") and link not in bridges
         ]
+        look.tables = self._engine.rules(self._daemon.firewall_tables())
+        look.unproven = list(self._unproven())
         return look
+
+    def _unproven(self) -> Iterator[str]:
+        """What does not hold when the rules are compared and every live sandbox proves them."""
+        verdicts = self._client.contract.diagnosis.FindingVerdict
+        request = self._client.service.DiagnoseRequest()
+        for finding in self._client.stub.Diagnose(request, timeout=60).findings:
+            if finding.check not in ("firewall", "isolation"):
+                continue
+            if finding.verdict != verdicts.FINDING_VERDICT_OK:
+                verdict = verdicts.Name(finding.verdict).removeprefix("FINDING_VERDICT_").lower()
+                yield f"{finding.check} is {verdict}: {finding.sentence}"
 
     def _sandboxes(self) -> Iterator[Any]:
         token = ""

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine is killed, hangs, or is reached through a socket that delays, cuts and garbles, while clients
-work and the daemon is killed too."""
+"""The engine is killed, hangs, or is reached through a socket that delays, cuts and garbles, or a stranger
+changes the firewall of its host, while clients work and the daemon is killed too."""
 
 import pytest
 from robustness.engine_gate import EngineGate, NetworkTurns, faithful, flaky
-from robustness.faults import EngineBreaker
+from robustness.faults import EngineBreaker, Stranger
 from support.sandboxes import CONFIG
 
 EVERYDAY_KILLS = 4  # of the daemon
 LONG_KILLS = 25  # of each engine, with live-restore and without: a hundred in all
 FLAKY_SHARE = 0.2  # of the connections
+LONG_CHANGES = 100  # of the firewall
 
 
 @pytest.mark.engines("28")
@@ -88,3 +89,41 @@ def test_a_flaky_socket_of_the_engine(
         run.judge()
     finally:
         gate.end()
+
+
+@pytest.mark.engines("28")
+def test_a_stranger_who_changes_the_firewall(make_real_run, engine_name):
+    """With live-restore: commands go on trying to reach the host while the engine starts again."""
+    run = make_real_run(engine_name, live_restore=True)
+    stranger = Stranger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
+    rng = run.rng("rounds")
+    with run.crowd():
+        for fault in (
+            stranger.change,
+            run.killer.one_kill,
+            stranger.flush,
+            stranger.change,
+            run.killer.one_kill,
+            stranger.change,
+        ):
+            run.work(rng.randrange(20, 120))
+            fault()
+    run.judge(f"{stranger.changes} changes of the firewall")
+
+
+@pytest.mark.long
+@pytest.mark.engines("28")
+def test_a_stranger_who_never_gives_up(make_real_run, engine_name):
+    run = make_real_run(engine_name, live_restore=True)
+    stranger = Stranger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
+    rng = run.rng("rounds")
+    with run.crowd():
+        while stranger.changes < LONG_CHANGES:
+            run.work(rng.randrange(5, 60))
+            if rng.random() < 0.2:
+                run.killer.one_kill()
+            if rng.random() < 0.1:
+                stranger.flush()
+            else:
+                stranger.change()
+    run.judge(f"{stranger.changes} changes of the firewall")

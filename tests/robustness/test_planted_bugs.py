@@ -5,6 +5,7 @@ judgement does not name it."""
 import shutil
 
 import pytest
+from robustness.clients import Client
 from robustness.engine_gate import EngineGate, ForgetsNetworks
 from support.sandboxes import primary
 
@@ -91,3 +92,39 @@ def test_a_clean_up_that_takes_what_is_not_ours(run):
         run.work(20)
     run.engine.api.call("DELETE", "/containers/agbox-primary-foreign")
     named(run.broken(), "which is not ours")
+
+
+@pytest.mark.engines("28")
+def test_a_firewall_that_holds_nobody(make_real_run, engine_name):
+    """Both copies lose every rule at the daemon's second look at them, and nobody puts them back."""
+    run = make_real_run(engine_name)
+    with run.crowd() as crowd:
+        client = Client("planter", run.daemon, run.contract, run.recorder)
+        client.create("kept", run.image)  # nobody of the crowd knows it, so it stays as it is
+        client.close()
+        crowd.asked.append("kept")
+        run.work(20)
+    run.look()  # when nothing is under way
+    run.killer.kill()
+    run.killer.start("isolation.watch=error;isolation.damage=error@2")
+    run.daemon.wait_for_message("the isolation of a sandbox does not hold any more")
+    broken = run.broken()
+    named(broken, "firewall is broken: the firewall of the sandboxes is not as it should be")
+    named(broken, "isolation is broken: sandbox kept: ")
+    named(broken, "its command reached the host")
+    assert not any("after one more restart: firewall" in sentence for sentence in broken), broken
+
+
+@pytest.mark.engines("28")
+def test_a_copy_of_the_firewall_that_stays_away(make_real_run, engine_name):
+    run = make_real_run(engine_name)
+    with run.crowd():
+        run.work(20)
+    run.look()
+    run.killer.kill()
+    run.killer.start("isolation.watch=error")
+    loaded = run.daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    run.engine.world.run("nft", "delete", "table", "inet", loaded["table"])
+    broken = run.broken()
+    named(broken, "the look at rest: the inet firewall is not there twice and alike: ")
+    named(broken, f"table inet {loaded['table']} is missing")

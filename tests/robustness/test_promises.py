@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from robustness.history import (
+    REACHED,
     Answer,
     Call,
     Event,
@@ -57,6 +58,7 @@ def good():
         "exec-2": ExecSeen("box", "CANCELLED", 0, "", ""),
     }
     foreign = {"container other": {"State": "created"}}
+    tables = {f"{family} rules{copy}": family for family in ("inet", "arp") for copy in ("", "_owned")}
     return History(
         calls=[
             Call("create", "box", UNKNOWN),
@@ -90,12 +92,14 @@ def good():
                 networks=["box"],
                 running={"box"},
                 foreign=foreign,
+                tables=tables,
             ),
             Look(
                 "the last look",
                 sandboxes={"box": SandboxSeen("DELETED", len(events), tuple(events))},
                 execs=dict(execs),
                 foreign=dict(foreign),
+                tables=dict(tables),
             ),
         ],
         foreign=dict(foreign),
@@ -373,6 +377,35 @@ def remove_what_is_not_ours(history):
     history.looks[-1].foreign = {}
 
 
+def lose_a_table(history):
+    del history.looks[0].tables["arp rules"]
+
+
+def lose_every_table(history):
+    history.looks[0].tables = {}
+
+
+def keep_a_table_of_another_daemon(history):
+    history.looks[0].tables["inet others"] = "inet"
+
+
+def let_the_copies_differ(history):
+    history.looks[-1].tables["inet rules_owned"] = "inet with less"
+
+
+def empty_both_copies(history):
+    history.looks[0].tables |= {"inet rules": "", "inet rules_owned": ""}
+
+
+def find_a_sandbox_that_is_not_held(history):
+    history.looks[0].unproven = ["isolation is broken: sandbox box: it is not isolated"]
+
+
+def reach_the_host(history):
+    seen = history.looks[-1].execs["exec-2"]
+    history.looks[-1].execs["exec-2"] = replace(seen, output=f"exec-2\n{REACHED}\n")
+
+
 def complain(history):
     history.complaints.append("GetSandbox: INTERNAL: this should not be said: a read failed")
 
@@ -434,6 +467,13 @@ def complain(history):
         (fail_a_ready_sandbox, "failed with NETWORK_MISSING"),
         (touch_what_is_not_ours, "which is not ours"),
         (remove_what_is_not_ours, "which is not ours"),
+        (lose_a_table, "the arp firewall is not there twice and alike: ['arp rules_owned']"),
+        (lose_every_table, "the inet firewall is not there twice and alike: []"),
+        (keep_a_table_of_another_daemon, "the inet firewall is not there twice and alike"),
+        (let_the_copies_differ, "the last look: the inet firewall is not there twice and alike"),
+        (empty_both_copies, "the inet firewall is not there twice and alike"),
+        (find_a_sandbox_that_is_not_held, "sandbox box: it is not isolated"),
+        (reach_the_host, "exec exec-2 of box: the last look: its command reached the host"),
         (complain, "INTERNAL"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
@@ -449,6 +489,12 @@ def test_an_engine_that_failed_may_end_containers(good):
     lose_a_container_for_no_reason(good)
     good.engine_failed = True
     good.looks[-1].execs["exec-1"] = ExecSeen("box", "FAILED", 0, "CONTAINER_EXITED", "exec-1\n")
+    assert broken_promises(good) == []
+
+
+def test_an_engine_of_fakes_has_no_firewall(good):
+    for look in good.looks:
+        look.tables = None
     assert broken_promises(good) == []
 
 
