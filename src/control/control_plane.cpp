@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/control_plane.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "control/file_watch.h"
+#include "control/host_resolvers.h"
 #include "docker/event_watch.h"
 #include "guestlink/guest_program.h"
 #include "model/object_names.h"
@@ -97,7 +100,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       diagnosis_(services_, directory_, janitor_,
                  {.engine_socket = options.engine_socket,
                   .lock_file = std::move(options.lock_file),
-                  .are_resolvers_configured = options.are_resolvers_configured}),
+                  .resolver_files = options.resolver_files}),
       watches_(loop.io().get_executor()),
       diagnoses_(loop.io().get_executor()),
       ending_(loop.io().get_executor()) {
@@ -109,6 +112,32 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                                      .actions = {"die", "oom"}}};
   watches_.spawn("engine events",
                  watch_events(engine_, std::move(consumer), log_, std::move(watch)));
+  if (!options.resolver_files.empty()) {
+    watches_.spawn("resolvers", watch_resolvers(std::move(options.resolver_files)));
+  }
+}
+
+boost::asio::awaitable<void> ControlPlane::watch_resolvers(
+    std::vector<std::filesystem::path> files) {
+  const auto watched = co_await watch_files(files, [this, &files] { follow_resolvers(files); });
+  if (!watched) {
+    log_.warn("other resolvers of this host are not noticed; restart agboxd when they change",
+              {{"error", watched.error().message()}});
+  }
+}
+
+void ControlPlane::follow_resolvers(const std::vector<std::filesystem::path>& files) {
+  store::v1::CreatedWith kept = services_.created_with;
+  kept.clear_dns();
+  std::string listed;
+  for (const Ipv4Address& resolver : host_resolvers(files)) {
+    kept.add_dns(resolver.text());
+    listed += (listed.empty() ? "" : ", ") + resolver.text();
+  }
+  if (std::ranges::equal(kept.dns(), services_.created_with.dns())) return;
+  log_.info("this host asks other resolvers, and so do new sandboxes", {{"resolvers", listed}});
+  services_.created_with = std::move(kept);
+  isolation_.new_resolvers(services_.created_with);
 }
 
 void ControlPlane::engine_seen(const EngineIdentity& engine) {

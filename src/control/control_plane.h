@@ -41,8 +41,9 @@ struct ControlOptions {
   std::filesystem::path state_root;
   std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   Ipv4Network address_pool;
-  std::filesystem::path lock_file{};      // which the daemon holds
-  bool are_resolvers_configured = false;  // those of created_with
+  std::filesystem::path lock_file{};  // which the daemon holds
+  // That name the resolvers of sandboxes to come; none where the configuration says them.
+  std::vector<std::filesystem::path> resolver_files{};
   TimesToLive ttls{};
   store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
   guestlink::LinkLimits guest_limits{};
@@ -80,6 +81,8 @@ class ControlPlane {
   void engine_watched();
   void engine_told(const EngineEvent& event);
   guestlink::GuestLinksEvents guest_events();
+  boost::asio::awaitable<void> watch_resolvers(std::vector<std::filesystem::path> files);
+  void follow_resolvers(const std::vector<std::filesystem::path>& files);
   boost::asio::awaitable<void> diagnose_and_reply(std::vector<std::string> images,
                                                   Directory::Reply<v1::DiagnoseResponse> reply);
   boost::asio::awaitable<void> end_everything(std::function<void()> done);

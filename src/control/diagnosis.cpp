@@ -235,8 +235,10 @@ ResolverFacts Diagnosis::look_at_resolvers() const {
   ResolverFacts facts{
       .given = {services_.created_with.dns().begin(), services_.created_with.dns().end()},
       .of_host = {},
-      .are_configured = options_.are_resolvers_configured};
-  for (const Ipv4Address& resolver : host_resolvers()) facts.of_host.push_back(resolver.text());
+      .are_configured = options_.resolver_files.empty()};
+  for (const Ipv4Address& resolver : host_resolvers(options_.resolver_files)) {
+    facts.of_host.push_back(resolver.text());
+  }
   return facts;
 }
 

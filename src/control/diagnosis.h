@@ -24,7 +24,7 @@ namespace agbox {
 struct DiagnosisOptions {
   std::string engine_socket;
   std::filesystem::path lock_file;
-  bool are_resolvers_configured = false;
+  std::vector<std::filesystem::path> resolver_files;  // none: the configuration says the resolvers
 };
 
 // The images that the client names; refused where one cannot be the name of an image.

@@ -10,6 +10,7 @@
 #include "control/page_token.h"
 #include "model/ids.h"
 #include "model/maxima.h"
+#include "model/resolv_conf.h"
 
 namespace agbox {
 namespace {
@@ -177,10 +178,9 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
   if (const auto isolated = services_.isolation.check(); !isolated) {
     return reply(std::unexpected(isolated.error()));
   }
-  if (services_.created_with.dns().empty()) {
-    return reply(fail(Reason::Internal,
-                      "no resolver for the sandbox: the host's are all on loopback or IPv6; set "
-                      "network.dns in config.toml and restart agboxd"));
+  const auto& dns = services_.created_with.dns();
+  if (const auto checked = check_resolvers({dns.begin(), dns.end()}); !checked) {
+    return reply(std::unexpected(checked.error()));
   }
   store::v1::CreatedWith created_with = services_.created_with;
   created_with.set_engine_id(services_.engine_now->id);

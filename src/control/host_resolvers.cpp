@@ -6,13 +6,17 @@
 
 namespace agbox {
 
-// systemd-resolved names itself, on loopback, in /etc/resolv.conf; its own list has the real ones.
-std::vector<Ipv4Address> host_resolvers() {
-  auto resolvers = read_resolvers(read_text_file("/etc/resolv.conf").value_or(""));
-  if (resolvers.empty()) {
-    resolvers = read_resolvers(read_text_file("/run/systemd/resolve/resolv.conf").value_or(""));
+std::vector<std::filesystem::path> host_resolver_files() {
+  return {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf",
+          "/run/NetworkManager/no-stub-resolv.conf"};
+}
+
+std::vector<Ipv4Address> host_resolvers(const std::vector<std::filesystem::path>& files) {
+  for (const std::filesystem::path& file : files) {
+    auto resolvers = read_resolvers(read_text_file(file).value_or(""));
+    if (!resolvers.empty()) return resolvers;
   }
-  return resolvers;
+  return {};
 }
 
 }  // namespace agbox

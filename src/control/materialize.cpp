@@ -13,6 +13,7 @@
 #include "isolation/seccomp_profile.h"
 #include "model/ipv4.h"
 #include "model/object_names.h"
+#include "model/resolv_conf.h"
 
 namespace agbox {
 namespace {
@@ -90,6 +91,8 @@ store::v1::Container::Image kept_of(const ImageSeen& image) {
 
 asio::awaitable<Result<>> ensure_primary(Services& services, SandboxFacts& facts,
                                          const ImageSeen& image) {
+  const auto& dns = facts.created_with.dns();
+  AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));
   AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id, facts.link_root()));
   AGBOX_CO_TRY(exec_logs, make_exec_log_folder(facts.created_with, facts.sandbox_id));
   const HostFolders folders{.guest_program = facts.created_with.guest_program(),

@@ -74,6 +74,11 @@ void SandboxActor::accept(Reply reply) {
          {.execs = {}, .mutations = {new_start()}}, Urgency::NewWork, std::move(reply));
 }
 
+void SandboxActor::begin() {
+  services_.isolation.keep_resolvers(id(), facts_.created_with);
+  work();
+}
+
 Mutation SandboxActor::new_start() {
   facts_.next_secret = guestlink::new_secret();
   const auto known = facts_.containers.find("");

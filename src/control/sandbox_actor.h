@@ -61,7 +61,7 @@ class SandboxActor {
   // Reserves the id and stores the sandbox; refused where the id was ever used.
   void accept(Reply reply);
   // The create begins; called once accept() has succeeded.
-  void begin() { work(); }
+  void begin();
   // Goes on with what was under way when the daemon ended.
   void recover();
   // The same for one whose record cannot be read: it fails with the reason, and can be deleted.

@@ -75,9 +75,17 @@ asio::awaitable<Result<FirewallFacts>> SandboxIsolation::look() {
 
 // --- resolvers ---
 
+void SandboxIsolation::new_resolvers(const store::v1::CreatedWith& created_with) {
+  options_.created_with = created_with;
+  resolvers_changed();
+}
+
 void SandboxIsolation::keep_resolvers(const std::string& sandbox_id,
                                       const store::v1::CreatedWith& created_with) {
-  resolvers_[sandbox_id] = resolvers_of(created_with);
+  release_resolvers(sandbox_id);
+  std::vector<Ipv4Address>& kept = resolvers_[sandbox_id];
+  kept = resolvers_of(created_with);
+  for (const Ipv4Address& resolver : kept) ++asked_by_[resolver];
   resolvers_changed();
 }
 
@@ -98,14 +106,21 @@ std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
 void SandboxIsolation::forget(const std::string& sandbox_id) {
   unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
   guest_awaited_.erase(sandbox_id);
-  if (resolvers_.erase(sandbox_id) > 0) resolvers_changed();
+  release_resolvers(sandbox_id);
+  resolvers_changed();
+}
+
+void SandboxIsolation::release_resolvers(const std::string& sandbox_id) {
+  const auto kept = resolvers_.extract(sandbox_id);
+  if (kept.empty()) return;
+  for (const Ipv4Address& resolver : kept.mapped()) {
+    if (--asked_by_[resolver] == 0) asked_by_.erase(resolver);
+  }
 }
 
 std::vector<Ipv4Address> SandboxIsolation::wanted_resolvers() const {
   std::vector<Ipv4Address> wanted = resolvers_of(options_.created_with);
-  for (const auto& [sandbox_id, resolvers] : resolvers_) {
-    wanted.insert(wanted.end(), resolvers.begin(), resolvers.end());
-  }
+  for (const auto& [resolver, sandboxes] : asked_by_) wanted.push_back(resolver);
   std::ranges::sort(wanted);
   const auto repeated = std::ranges::unique(wanted);
   wanted.erase(repeated.begin(), repeated.end());

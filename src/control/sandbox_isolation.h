@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -55,6 +56,8 @@ class SandboxIsolation {
   void prove_live_sandboxes();
   void guest_connected(const std::string& sandbox_id);
 
+  // Sandboxes to come ask others.
+  void new_resolvers(const store::v1::CreatedWith& created_with);
   // A sandbox asks these for as long as it exists.
   void keep_resolvers(const std::string& sandbox_id, const store::v1::CreatedWith& created_with);
   void forget(const std::string& sandbox_id);
@@ -67,6 +70,7 @@ class SandboxIsolation {
  private:
   asio::awaitable<void> put_in_place();
   std::vector<Ipv4Address> resolvers_of(const store::v1::CreatedWith& created_with) const;
+  void release_resolvers(const std::string& sandbox_id);
   std::vector<Ipv4Address> wanted_resolvers() const;
   void resolvers_changed();
   asio::awaitable<void> tell_resolvers();
@@ -87,6 +91,7 @@ class SandboxIsolation {
   std::optional<Result<>> outcome_;  // of putting it in place
   asio::steady_timer until_outcome_;
   std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
+  std::map<Ipv4Address, std::size_t> asked_by_;                // how many sandboxes
   std::vector<Ipv4Address> told_resolvers_;
   bool is_telling_ = false;
   // Sandboxes that are to prove it again: as soon as their guest is there, or when another comes.

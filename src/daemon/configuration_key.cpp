@@ -5,6 +5,7 @@
 #include "daemon/configuration.h"
 #include "model/duration.h"
 #include "model/limits.h"
+#include "model/resolv_conf.h"
 #include "model/sandbox_subnet.h"
 #include "model/time_to_live.h"
 
@@ -148,10 +149,11 @@ Result<> assign_dns(Values values, Configuration& into) {
   std::vector<Ipv4Address> resolvers;
   for (const std::string& value : values) {
     AGBOX_TRY(address, parse_ipv4_address(value));
-    if (address.is_loopback()) {
-      return invalid("resolver " + address.text() +
-                     " is a loopback address, which inside a sandbox is the sandbox itself; name a "
-                     "resolver that the network can reach");
+    if (!can_be_given(address)) {
+      return invalid("resolver " + address.text() + " is " +
+                     (address.is_loopback() ? "a loopback address" : "the unspecified address") +
+                     ", which inside a sandbox is the sandbox itself; name a resolver that the "
+                     "network can reach");
     }
     resolvers.push_back(address);
   }
@@ -236,7 +238,7 @@ constexpr std::array<ConfigurationKey, 10> kKeys = {{
      .kind = Kind::StringList,
      .written_as = "list of IPv4 addresses",
      .example = R"(["192.0.2.53", "1.1.1.1"])",
-     .computed_default = "the host's resolvers that are not on loopback",
+     .computed_default = "the host's resolvers that are not on loopback, as they change",
      .meaning =
          "The resolvers of every container, and the only private addresses that a sandbox may "
          "reach, on port 53 alone.",

@@ -30,7 +30,8 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
   kept.set_exec_output_root(configuration.exec_output_root.string());
   kept.set_exec_output_template(configuration.exec_output_template);
   kept.set_exec_output_max_bytes(configuration.exec_output_max);
-  const auto dns = configuration.dns.empty() ? host_resolvers() : configuration.dns;
+  const auto dns =
+      configuration.dns.empty() ? host_resolvers(host_resolver_files()) : configuration.dns;
   for (const Ipv4Address& resolver : dns) kept.add_dns(resolver.text());
   kept.set_host_uid(::getuid());
   kept.set_host_gid(::getgid());
@@ -55,7 +56,9 @@ Result<ControlOptions> control_options(const Configuration& configuration, const
                         .guest_program = std::move(guest_program),
                         .address_pool = configuration.address_pool,
                         .lock_file = paths.lock,
-                        .are_resolvers_configured = !configuration.dns.empty(),
+                        .resolver_files = configuration.dns.empty()
+                                              ? host_resolver_files()
+                                              : std::vector<std::filesystem::path>{},
                         .ttls = {.idle = configuration.idle_ttl,
                                  .cleanup = configuration.cleanup_ttl,
                                  .history = configuration.event_retention_ttl},

@@ -236,7 +236,7 @@ void judge_resolvers(const ResolverFacts& facts, Findings& findings) {
   } else if (!facts.are_configured && facts.given != facts.of_host) {
     findings.warn("resolvers",
                   "new sandboxes ask " + listed(facts.given) +
-                      ", as this host did when agboxd started; it now asks " +
+                      ", as this host did before; it now asks " +
                       (facts.of_host.empty() ? "none that a sandbox could" : listed(facts.of_host)),
                   std::string(kRestartDaemon));
   } else {

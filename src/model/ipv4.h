@@ -16,6 +16,8 @@ struct Ipv4Address {
   std::uint32_t value = 0;  // in host order: 10.0.0.1 is 0x0A000001
 
   bool is_loopback() const { return value >> 24 == 127; }
+  // 0.0.0.0, which stands for "this host" wherever it is used as a destination.
+  bool is_unspecified() const { return value == 0; }
   std::string text() const;
   auto operator<=>(const Ipv4Address&) const = default;
 };

@@ -70,7 +70,7 @@ void ControlTest::start() {
                          .guest_program = folder_.path() / "agbox-guest",
                          .address_pool = parse_ipv4_network(address_pool_).value(),
                          .lock_file = lock_file_,
-                         .are_resolvers_configured = true,
+                         .resolver_files = resolver_files_,
                          .ttls = ttls_,
                          .created_with = {}};
   options.guest_limits.guest_uid = ::geteuid();

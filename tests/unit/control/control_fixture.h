@@ -136,6 +136,7 @@ class ControlTest : public testing::Test {
   std::string state_root_ = "state";
   std::string address_pool_ = "10.99.0.0/24";
   std::string resolver_ = "192.0.2.53";
+  std::vector<std::filesystem::path> resolver_files_;
   std::filesystem::path lock_file_;
   TimesToLive ttls_;
   std::string exec_output_template_ = "{sandbox_id}/{exec_id}";

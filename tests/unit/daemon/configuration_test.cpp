@@ -248,7 +248,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"EmptyAddress", "[network]\ndns = [\"\"]", {"\"\" is not an IPv4 address"}},
         Wrong{"LoopbackResolver",
               "[network]\ndns = [\"127.0.0.53\"]",
-              {"resolver 127.0.0.53 is a loopback address"}}),
+              {"resolver 127.0.0.53 is a loopback address"}},
+        Wrong{"UnspecifiedResolver",
+              "[network]\ndns = [\"0.0.0.0\"]",
+              {"resolver 0.0.0.0 is the unspecified address"}}),
     [](const auto& row) { return std::string(row.param.name); });
 
 class ConfigurationFile : public testing::Test {

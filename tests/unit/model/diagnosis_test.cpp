@@ -152,7 +152,7 @@ const Fault kFaults[] = {
     {"resolvers", kBroken, [](auto& facts) { facts.resolvers.given.clear(); },
      "no resolver can be given to a sandbox", "set network.dns"},
     {"resolvers", kWarning, [](auto& facts) { facts.resolvers.of_host = {"192.0.2.1"}; },
-     "ask 192.0.2.53, as this host did when agboxd started; it now asks 192.0.2.1",
+     "ask 192.0.2.53, as this host did before; it now asks 192.0.2.1",
      "restart agboxd"},
     {"store", kBroken,
      [](auto& facts) {
