@@ -89,6 +89,22 @@ def test_restarted_it_answers_again(make_engine, engine_name):
     assert engine.pid != before
 
 
+@pytest.mark.engines("20.10", "26", "28", "29")
+def test_after_a_reboot_it_knows_its_containers_and_none_runs(make_engine, engine_name):
+    engine = make_engine(engine_name, live_restore=True)
+    make_image(engine.api, IMAGE)
+    start_sleeper(engine, IMAGE)
+    engine.world.run("ip", "link", "add", "kit0", "type", "bridge")
+    before, processes = engine.network_namespace, engine.processes()
+    engine.reboot()
+    assert not processes & set(all_processes()) and engine.network_namespace != before
+    assert "kit0" not in engine.world.run("ip", "-o", "link").stdout
+    state = engine.api.call("GET", "/containers/kit-sleeper/json").json()["State"]
+    assert not state["Running"]
+    engine.docker("start", "kit-sleeper")
+    assert engine.docker("exec", "kit-sleeper", "echo", "alive").stdout == "alive\n"
+
+
 def test_frozen_it_hangs_and_thawed_it_answers(make_engine, engine_name):
     engine = make_engine(engine_name)
     engine.freeze()

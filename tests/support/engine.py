@@ -83,6 +83,7 @@ class PrivateEngine:
         self.options = options or EngineOptions()
         tree = cached(kind.root, say) if kind.root else _this_machine()
         programs = cached(kind.programs, say) if kind.programs else None
+        self._place = (tree, run_folder.path, programs)
         self.folder = run_folder.new_folder("e")
         self.socket = check_socket_path(self.folder / "s")
         self.api = EngineApi(self.socket)
@@ -102,7 +103,7 @@ class PrivateEngine:
                     for port in PODMAN_REGISTRY_PORTS
                 )
             )
-            self._world = World(tree, run_folder.path, programs)
+            self._world = World(*self._place)
             self.start()
             self._check_version()
         except BaseException:
@@ -178,6 +179,18 @@ class PrivateEngine:
             self.stop()
         self.start()
 
+    def reboot(self) -> None:
+        """The machine loses its power and comes back: every process, link, firewall rule, mount and
+        runtime file is gone, files are not. Nobody starts anything but the engine. Its network
+        namespace is another one."""
+        if self.kind.podman:
+            raise NotImplementedError("Podman's runtime files are not sorted from the others")
+        self._end_processes()
+        shutil.rmtree(self.folder / "exec")
+        (self.folder / "pid").unlink(missing_ok=True)
+        self._world = World(*self._place)
+        self.start()
+
     def freeze(self) -> None:
         """The engine hangs: connections are accepted by the kernel and never answered."""
         os.kill(self.pid, signal.SIGSTOP)
@@ -205,6 +218,15 @@ class PrivateEngine:
 
     def end(self) -> None:
         """Takes away processes, namespaces, control groups and files, however far it came."""
+        self._end_processes()
+        if self.kind.podman:
+            # All Podman engines share this parent; the last of them takes it away.
+            with contextlib.suppress(OSError):
+                remove_cgroups("libpod_parent")
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def _end_processes(self) -> None:
         if self._process:
             # A frozen nsenter would never reap the engine, and the world could not end.
             self._process.send(signal.SIGKILL)
@@ -218,12 +240,6 @@ class PrivateEngine:
             self._outside.end()
             self._outside = None
         remove_cgroups(self.cgroup)
-        if self.kind.podman:
-            # All Podman engines share this parent; the last of them takes it away.
-            with contextlib.suppress(OSError):
-                remove_cgroups("libpod_parent")
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
 
     def _check_version(self) -> None:
         version = self.api.version()["Version"]
