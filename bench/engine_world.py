@@ -261,7 +261,7 @@ class EngineWorld:
 
 
 @contextlib.contextmanager
-def engine_world(build: Path) -> Iterator[EngineWorld]:
+def engine_world(build: Path, log_level: str = "info") -> Iterator[EngineWorld]:
     remove_abandoned()
     run_folder = RunFolder()
     with contextlib.ExitStack() as stack:
@@ -272,9 +272,11 @@ def engine_world(build: Path) -> Iterator[EngineWorld]:
         folder = run_folder.new_folder("d")
         daemon = stack.enter_context(PrivateDaemon(
             build / "bin", folder, docker_host=engine.docker_host,
-            network_namespace=engine.network_namespace, config=CONFIG))
+            network_namespace=engine.network_namespace,
+            config=f'[runtime]\nlog_level = "{log_level}"\n{CONFIG}'))
         daemon.start()
         daemon.wait_for_message("engine answers")
+        daemon.wait_for_message("the firewall of the sandboxes is loaded")
         channel = stack.enter_context(daemon.channel())
         sandboxes = Sandboxes(contract, channel, folder)
         sample = sandboxes.create()

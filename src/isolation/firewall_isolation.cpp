@@ -6,6 +6,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "base/check.h"
@@ -25,6 +27,11 @@ boost::asio::awaitable<T> run_on(boost::asio::any_io_executor executor,
       executor, std::move(work),
       boost::asio::bind_cancellation_slot(boost::asio::cancellation_slot(),
                                           boost::asio::use_awaitable));
+}
+
+std::int64_t microseconds_between(std::chrono::steady_clock::time_point from,
+                                  std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(to - from).count();
 }
 
 std::unexpected<Error> firewall_not_started() {
@@ -76,10 +83,23 @@ boost::asio::awaitable<Result<>> FirewallIsolation::prove(std::string bridge_nam
 
 boost::asio::awaitable<Result<>> FirewallIsolation::prove_once(std::string bridge_name,
                                                                const Probe& probe) {
+  using std::chrono::steady_clock;
+  const auto began = steady_clock::now();
   AGBOX_CO_TRY(proof, co_await run_on(worker_, begin_proof_there(std::move(bridge_name))));
+  const auto asked = steady_clock::now();
   const Result<ProbeReport> inside =
       co_await probe({.address = proof->listener.address(), .port = proof->listener.port()});
-  co_return co_await run_on(worker_, end_proof_there(*proof, inside));
+  const auto told = steady_clock::now();
+  auto outcome = co_await run_on(worker_, end_proof_there(*proof, inside));
+  log_.debug("what a proof of the isolation took",
+             {{"bridge", proof->bridge_name},
+              {"bridge_us", proof->bridge.count()},
+              {"tables_us", proof->tables.count()},
+              {"listener_us", proof->listening.count()},
+              {"inside_us", microseconds_between(asked, told)},
+              {"verdict_us", proof->verdict.count()},
+              {"whole_us", microseconds_between(began, steady_clock::now())}});
+  co_return outcome;
 }
 
 boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::look() {

@@ -40,6 +40,18 @@ std::unexpected<Error> cannot_listen(const std::string& to_what, const KernelErr
   return fail(Reason::Internal, nft::explain_refusal("listen to " + to_what, error));
 }
 
+// How long each part of something takes.
+class Laps {
+ public:
+  std::chrono::microseconds next() {
+    const auto before = std::exchange(last_, std::chrono::steady_clock::now());
+    return std::chrono::duration_cast<std::chrono::microseconds>(last_ - before);
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
 // Tables, chains, rules, sets and elements all name their table in the first attribute.
 std::string table_of_event(const nlmsghdr* event) {
   std::string name;
@@ -100,21 +112,30 @@ Result<> FirewallMonitor::set_resolvers(std::vector<Ipv4Address> resolvers) {
 }
 
 Result<FirewallMonitor::Proof> FirewallMonitor::begin_proof(const std::string& bridge_name) {
+  Laps laps;
   AGBOX_TRY(routing, routing_.read());
   const BridgeSeen bridge = look_at_bridge(bridge_name, routing);
   AGBOX_TRY_VOID(
       check_bridge({.prefix = our_bridges_, .address_pool = options_.address_pool}, bridge));
+  const auto bridge_took = laps.next();
   AGBOX_TRY_VOID(firewall_.verify());
+  const auto tables_took = laps.next();
   AGBOX_TRY(gateway, gateway_of(bridge));
   AGBOX_TRY(listener, ProbeListener::open(gateway));
   AGBOX_TRY(mark, firewall_.begin_count(bridge_name));
-  return Proof{
-      .bridge_name = bridge_name, .listener = std::move(listener), .mark = std::move(mark)};
+  return Proof{.bridge_name = bridge_name,
+               .listener = std::move(listener),
+               .mark = std::move(mark),
+               .bridge = bridge_took,
+               .tables = tables_took,
+               .listening = laps.next()};
 }
 
 Result<> FirewallMonitor::end_proof(Proof& proof, const Result<ProbeReport>& inside) {
+  Laps laps;
   const ProbeListener::Seen listener = proof.listener.look();
   AGBOX_TRY(refused, firewall_.end_count(proof.bridge_name, proof.mark));
+  proof.verdict = laps.next();
   if (!inside) return std::unexpected(inside.error());
   return judge_probe({.address = proof.listener.address(),
                       .inside = *inside,

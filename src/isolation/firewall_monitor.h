@@ -51,6 +51,12 @@ class FirewallMonitor {
     std::string bridge_name;
     ProbeListener listener;
     Firewall::CountMark mark;
+    // What its parts took: the look at the bridge, the tables read back, the listener and the count
+    // begun; then both looked at.
+    std::chrono::microseconds bridge{};
+    std::chrono::microseconds tables{};
+    std::chrono::microseconds listening{};
+    std::chrono::microseconds verdict{};
   };
   Result<Proof> begin_proof(const std::string& bridge_name);
   // What came of the sandbox's try. Whoever begins a proof ends it.

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the proof of a sandbox's isolation costs, part by part, within a create that is measured beside
+the same containers made by hand. The daemon writes the parts into its log, at the level debug."""
+import json
+import random
+from pathlib import Path
+
+from engine_world import EngineWorld, engine_world
+from row import Goal, Measured, Row, Target
+
+OURS, RAW = "agboxd", "engine API by hand"
+LINE = "what a proof of the isolation took"
+# As the daemon calls them, and what they are.
+PARTS = {
+    "bridge_us": "bridge",  # routes, links and addresses read, the sandbox's bridge looked at
+    "tables_us": "tables",  # both copies of the rules read back and compared
+    "listener_us": "listener",  # somebody to reach, and the count begun
+    "inside_us": "inside",  # the guest is asked, tries and tells
+    "verdict_us": "verdict",  # the listener tried from the host, the count read and ended
+    "whole_us": "proof",  # all of it, with the ways from one thread to the other
+}
+
+
+def measure(build: Path, rounds: int) -> Measured:
+    measured = []
+    with engine_world(build, log_level="debug") as world:
+        arms = {OURS: world.sandboxes, RAW: world.raw}
+        for _ in range(rounds):
+            results = {}
+            for arm in random.sample(list(arms), len(arms)):
+                lines = len(world.daemon.log_lines())
+                created = arms[arm].create()
+                results[arm] = {"create_ms": created.ms}
+                if arm == OURS:
+                    results[arm] |= parts_of_proof(world, lines)
+                arms[arm].delete(created)
+            measured.append(results)
+    return Measured(measured)
+
+
+def parts_of_proof(world: EngineWorld, lines: int) -> dict[str, float]:
+    """Of the one that was done since the log had so many lines."""
+    line = json.loads(world.daemon.process.wait_for_line(
+        lambda text: LINE in text, "the proof", timeout=10, after=lines))
+    return {f"{name}_ms": line[key] / 1000 for key, name in PARTS.items()}
+
+
+ROW = Row(
+    name="proofs",
+    title="what each part of the proof of the isolation costs in a create",
+    default_rounds=30,
+    measure=measure,
+    goals=(Goal("create_ms", OURS, RAW, at_most=1.02),),
+    targets=(Target("proof_ms", OURS, 0.5, at_most=5),),
+)
