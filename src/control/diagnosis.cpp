@@ -163,13 +163,14 @@ asio::awaitable<ProofFacts> Diagnosis::prove_live_sandboxes() {
   ProofFacts facts;
   for (const std::string& id : directory_.live_sandboxes()) {
     if (co_await is_cancelled()) break;
-    const auto proven =
-        co_await services_.isolation.prove(id, bridge_name(services_.store.instance_id(), id));
+    const auto attempt = co_await services_.isolation.try_to_prove(
+        id, bridge_name(services_.store.instance_id(), id));
     // One that was stopped meanwhile has nothing to prove any more.
-    if (proven) {
+    if (attempt.outcome) {
       ++facts.proven;
     } else if (directory_.is_live(id)) {
-      facts.unproven.push_back({.sandbox_id = id, .why = proven.error().message()});
+      auto& kind = attempt.guest_told ? facts.unproven : facts.unasked;
+      kind.push_back({.sandbox_id = id, .why = attempt.outcome.error().message()});
     }
   }
   const IsolationHealth health = services_.isolation.health();

@@ -146,12 +146,12 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
 // --- proofs ---
 
 asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::string bridge_name) {
-  const auto attempt = co_await try_to_prove(sandbox_id, bridge_name);
-  co_return attempt.outcome;
+  auto attempt = co_await try_to_prove(std::move(sandbox_id), std::move(bridge_name));
+  co_return std::move(attempt.outcome);
 }
 
-asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(
-    const std::string& sandbox_id, const std::string& bridge_name) {
+asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::string sandbox_id,
+                                                                          std::string bridge_name) {
   Attempt attempt;
   const auto probe = [&](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
     auto report = co_await options_.probe(sandbox_id, target);

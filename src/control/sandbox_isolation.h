@@ -51,6 +51,12 @@ class SandboxIsolation {
   // For the door: refused once it is known that it could not be put in place.
   Result<> check() const;
   asio::awaitable<Result<>> prove(std::string sandbox_id, std::string bridge_name);
+  struct Attempt {
+    Result<> outcome;
+    bool guest_told = true;  // what came of its try, where it was asked
+  };
+  // The same. Where the guest did not tell, all holds that can be seen without it.
+  asio::awaitable<Attempt> try_to_prove(std::string sandbox_id, std::string bridge_name);
   // After a change that may concern all of them, each as soon as its guest is there. One that
   // cannot is told by health().
   void prove_live_sandboxes();
@@ -74,12 +80,6 @@ class SandboxIsolation {
   std::vector<Ipv4Address> wanted_resolvers() const;
   void resolvers_changed();
   asio::awaitable<void> tell_resolvers();
-  struct Attempt {
-    Result<> outcome;
-    bool guest_told = true;  // what came of its try, where it was asked
-  };
-  asio::awaitable<Attempt> try_to_prove(const std::string& sandbox_id,
-                                        const std::string& bridge_name);
   void prove_those_due();
   asio::awaitable<void> prove_one_by_one();
   std::optional<std::string> next_due();

@@ -136,7 +136,15 @@ void judge_proofs(const ProofFacts& proofs, Findings& findings) {
                     "agbox sandbox stop " + sandbox.sandbox_id +
                         ", and resume it when the firewall is in place");
   }
-  if (!proofs.unproven.empty()) return;
+  for (const UnprovenSandbox& sandbox : proofs.unasked) {
+    findings.unknown("isolation",
+                     "sandbox " + sandbox.sandbox_id +
+                         ": the rules are in place for it, but it could not be asked to "
+                         "try them: " +
+                         sandbox.why);
+  }
+  const bool only_unknown = proofs.proven == 0 && !proofs.unasked.empty();
+  if (!proofs.unproven.empty() || only_unknown) return;
   findings.ok("isolation", proofs.proven == 0
                                ? "no sandbox runs that would have to prove its isolation"
                                : "proven now for " + counted(proofs.proven, "running sandbox",

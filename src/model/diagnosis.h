@@ -61,7 +61,8 @@ struct UnprovenSandbox {
 struct ProofFacts {
   std::size_t proven = 0;
   std::vector<UnprovenSandbox> unproven;
-  std::uint64_t repairs = 0;  // since the daemon's start
+  std::vector<UnprovenSandbox> unasked;  // whose guest could not be asked; the rest of it holds
+  std::uint64_t repairs = 0;             // since the daemon's start
   std::string last_repair;
 };
 

@@ -142,6 +142,22 @@ def test_a_missing_table_and_what_it_means_for_a_sandbox(make_started, engine, c
         sandboxes.delete_wait("box-1")
 
 
+def test_a_sandbox_that_does_not_answer_is_unknown_and_not_broken(
+    make_started, engine, contract, image
+):
+    daemon = make_started(engine)
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        engine.docker("pause", primary("box-1"))
+        told = Diagnosis(daemon)
+        assert told.code == 0
+        assert told.of("isolation")["verdict"] == UNKNOWN
+        assert told.of("isolation")["sentence"].startswith("sandbox box-1: the rules are in place")
+        engine.docker("unpause", primary("box-1"))
+        assert Diagnosis(daemon).of("isolation")["verdict"] == OK
+        sandboxes.delete_wait("box-1")
+
+
 def test_a_table_that_was_put_back_is_told(make_started, engine):
     daemon = make_started(engine)
     plain = next(name for name in daemon.firewall_tables() if name.startswith("inet"))

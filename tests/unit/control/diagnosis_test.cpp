@@ -128,6 +128,23 @@ TEST_F(DiagnosisTest, ProvesTheIsolationOfEverySandboxThatRuns) {
   EXPECT_THAT(isolation_.proofs, testing::ElementsAre(bridge_name(instance_, "box-1")));
 }
 
+TEST_F(DiagnosisTest, ASandboxThatCannotBeAskedIsUnknownAndNotBroken) {
+  start();
+  create_ready("box-1");
+  create_ready("box-2");
+  guests_.freeze(primary_container_name("box-1"));
+  guests_.cut(primary_container_name("box-1"));
+  run_until_idle();
+  const std::string told = told_of("isolation");
+  EXPECT_THAT(told,
+              HasSubstr("FINDING_VERDICT_UNKNOWN sandbox box-1: the rules are in place for it, "
+                        "but it could not be asked to try them: the guest does not answer"));
+  EXPECT_THAT(told, HasSubstr("FINDING_VERDICT_OK proven now for 1 running sandbox\n"));
+  // Where the rules themselves are wrong, nobody need be asked.
+  isolation_.proof_problem = "the rules are gone";
+  EXPECT_THAT(told_of("isolation"), HasSubstr("BROKEN sandbox box-1: the rules are gone\n"));
+}
+
 TEST_F(DiagnosisTest, TellsWhatTheFirewallShows) {
   start();
   isolation_.facts->tables[0].difference = "table inet agents_sandbox_1 is missing";

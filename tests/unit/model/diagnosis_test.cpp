@@ -130,6 +130,15 @@ const Fault kFaults[] = {
        facts.proofs.unproven = {{.sandbox_id = "box-1", .why = "its bridge is gone"}};
      },
      "sandbox box-1: its bridge is gone", "agbox sandbox stop box-1"},
+    {"isolation", kUnknown,
+     [](auto& facts) {
+       facts.proofs.proven = 0;
+       facts.proofs.unasked = {{.sandbox_id = "box-1", .why = "the guest does not answer"}};
+     },
+     "sandbox box-1: the rules are in place for it, but it could not be asked to try them: the "
+     "guest "
+     "does not answer",
+     ""},
     {"other-firewalls", kUnknown,
      [](auto& facts) { facts.firewall = fail(Reason::Internal, "no nftables here"); },
      "not looked at: no nftables here", ""},
@@ -152,8 +161,7 @@ const Fault kFaults[] = {
     {"resolvers", kBroken, [](auto& facts) { facts.resolvers.given.clear(); },
      "no resolver can be given to a sandbox", "set network.dns"},
     {"resolvers", kWarning, [](auto& facts) { facts.resolvers.of_host = {"192.0.2.1"}; },
-     "ask 192.0.2.53, as this host did before; it now asks 192.0.2.1",
-     "restart agboxd"},
+     "ask 192.0.2.53, as this host did before; it now asks 192.0.2.1", "restart agboxd"},
     {"store", kBroken,
      [](auto& facts) {
        facts.store.refuses_new_work = true;
