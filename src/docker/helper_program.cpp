@@ -78,6 +78,8 @@ Result<pid_t> spawn(const std::string& path, const HelperRun& run, int input, in
   ::posix_spawn_file_actions_adddup2(&settings.actions, input, STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO);
   ::posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // Our libraries open sockets that a program would inherit, such as those to the engine.
+  ::posix_spawn_file_actions_addclosefrom_np(&settings.actions, STDERR_FILENO + 1);
   sigset_t all;
   sigset_t none;
   ::sigfillset(&all);

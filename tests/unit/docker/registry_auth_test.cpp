@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "docker/registry_auth.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -161,6 +163,18 @@ TEST_F(HelperTest, TheExitCodeTellsHowItEnded) {
   };
   EXPECT_EQ(code_of("coded"), 7);
   EXPECT_EQ(code_of("signalled"), 128 + 9);
+}
+
+TEST_F(HelperTest, InheritsNothingOfOurs) {
+  // As a socket of a library that does not think of programs.
+  const int inherited = ::fcntl(STDERR_FILENO, F_DUPFD, 200);
+  ASSERT_GE(inherited, 200);
+  write_program("curious", "test ! -e /proc/$$/fd/" + std::to_string(inherited));
+  const auto result =
+      loop_.run(run_helper({.program = "curious", .environment = environment_}, 20s));
+  ::close(inherited);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->exit_code, 0) << "it has our descriptor " << inherited;
 }
 
 TEST_F(HelperTest, ACancelledRunLeavesNoProcess) {
