@@ -28,6 +28,7 @@ namespace {
 constexpr std::string_view kStdoutSuffix = ".stdout.log";
 constexpr std::string_view kStderrSuffix = ".stderr.log";
 constexpr std::size_t kRemovedAtOnce = 64;
+constexpr mode_t kOnlyUs = 0700;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLargestReserve = 256 * kMiB;
 constexpr int kAppending = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
@@ -186,18 +187,26 @@ Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith&
     return fail(Reason::Internal, "create exec log directory: " + root.string() + ": " +
                                       problem.message() + "; see artifacts.exec_output_root");
   }
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+  const auto cannot = [&folder] {
     return std::unexpected(errno_error("create exec log directory: " + folder.string(), errno));
-  }
-  struct stat found{};
-  if (::lstat(folder.c_str(), &found) != 0) {
-    return std::unexpected(errno_error("create exec log directory: " + folder.string(), errno));
-  }
-  if (!S_ISDIR(found.st_mode)) {
+  };
+  if (::mkdir(folder.c_str(), kOnlyUs) != 0 && errno != EEXIST) return cannot();
+  // What lay there before is looked at as what it is, whatever takes its name meanwhile.
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
     return fail(Reason::Internal,
                 "create exec log directory: something that is not a folder is at " +
                     folder.string() + "; move it away");
   }
+  struct stat found{};
+  if (!fd || ::fstat(fd.get(), &found) != 0) return cannot();
+  if (found.st_uid != ::geteuid()) {
+    return fail(Reason::Internal, "create exec log directory: " + folder.string() +
+                                      " belongs to user " + std::to_string(found.st_uid) +
+                                      ", not to user " + std::to_string(::geteuid()) +
+                                      ", who runs agboxd; move it away");
+  }
+  if ((found.st_mode & 077) != 0 && ::fchmod(fd.get(), kOnlyUs) != 0) return cannot();
   return folder;
 }
 

@@ -69,6 +69,21 @@ def test_what_it_makes_is_for_its_user_alone(daemon):
     assert (daemon.socket.parent / "agboxd.lock").read_text() == f"{daemon.pid}\n"
 
 
+def test_it_listens_on_its_socket_and_nowhere_else(daemon):
+    held = [os.readlink(entry) for entry in Path(f"/proc/{daemon.pid}/fd").iterdir()]
+    sockets = {name[len("socket:[") : -1] for name in held if name.startswith("socket:[")}
+    assert sockets
+    for protocol in ("tcp", "tcp6", "udp", "udp6"):
+        lines = Path(f"/proc/{daemon.pid}/net/{protocol}").read_text().splitlines()[1:]
+        assert not sockets & {line.split()[9] for line in lines}, protocol
+    listening = []
+    for line in Path(f"/proc/{daemon.pid}/net/unix").read_text().splitlines()[1:]:
+        _, _, _, flags, _, _, inode, *path = line.split()
+        if inode in sockets and int(flags, 16) & 0x10000:  # it accepts connections
+            listening.append("".join(path))
+    assert listening == [str(daemon.socket)]
+
+
 def test_the_configuration_is_read(make_daemon):
     daemon = make_daemon(config='[runtime]\nidle_ttl = "5m"\nlog_level = "DEBUG"\n').start()
     (starting,) = [entry for entry in daemon.log() if entry["msg"] == "starting"]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/exec_logs.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -73,6 +75,68 @@ TEST_F(RemoveExecLogFolderTest, GoesThroughNoLink) {
   remove();
   EXPECT_FALSE(fs::exists(folder()));
   EXPECT_TRUE(fs::exists(root_.path() / "others" / "precious"));
+}
+
+// --- the folder of a sandbox ---
+
+class MakeExecLogFolderTest : public testing::Test {
+ protected:
+  MakeExecLogFolderTest() { created_with_.set_exec_output_root(root_.path().string()); }
+
+  Result<fs::path> make() { return make_exec_log_folder(created_with_, "box-1"); }
+  static fs::perms mode(const fs::path& path) { return fs::symlink_status(path).permissions(); }
+  void expect_refused(const std::string& words) {
+    const auto made = make();
+    ASSERT_FALSE(made.has_value());
+    EXPECT_THAT(made.error().message(), testing::HasSubstr(folder_.string()));
+    EXPECT_THAT(made.error().message(), testing::HasSubstr(words));
+  }
+
+  TempFolder root_;
+  fs::path folder_ = root_.path() / "box-1";
+  store::v1::CreatedWith created_with_;
+};
+
+TEST_F(MakeExecLogFolderTest, IsForUsAloneAndMayBeThereAlready) {
+  EXPECT_EQ(make().value(), folder_);
+  EXPECT_EQ(mode(folder_), fs::perms::owner_all);
+  std::ofstream(folder_ / "kept") << "x";
+  EXPECT_EQ(make().value(), folder_);
+  EXPECT_TRUE(fs::exists(folder_ / "kept"));
+}
+
+TEST_F(MakeExecLogFolderTest, IsClosedToOthersWhereItWasOpen) {
+  fs::create_directory(folder_);
+  fs::permissions(folder_, fs::perms::all);
+  ASSERT_TRUE(make().has_value());
+  EXPECT_EQ(mode(folder_), fs::perms::owner_all);
+}
+
+TEST_F(MakeExecLogFolderTest, IsNoSymbolicLink) {
+  const fs::path elsewhere = root_.path() / "elsewhere";
+  fs::create_directory(elsewhere);
+  fs::permissions(elsewhere, fs::perms::all);
+  fs::create_symlink(elsewhere, folder_);
+  expect_refused("move it away");
+  EXPECT_EQ(mode(elsewhere), fs::perms::all);
+}
+
+TEST_F(MakeExecLogFolderTest, IsNoFile) {
+  std::ofstream(folder_) << "mine";
+  expect_refused("something that is not a folder is at");
+}
+
+TEST_F(MakeExecLogFolderTest, OfAnotherUserIsRefused) {
+  if (::geteuid() != 0) {  // who cannot give a folder away finds one of root's
+    created_with_.set_exec_output_root("/");
+    folder_ = "/usr";
+    EXPECT_THAT(make_exec_log_folder(created_with_, "usr").error().message(),
+                testing::HasSubstr("/usr belongs to user 0"));
+    return;
+  }
+  fs::create_directory(folder_);
+  ASSERT_EQ(::chown(folder_.c_str(), 12345, 12345), 0);
+  expect_refused("belongs to user 12345, not to user 0");
 }
 
 }  // namespace
