@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder for one test, with a path short enough for Unix sockets; removed with everything in it.
+// A folder for one test, in TMPDIR; removed with everything in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace agbox {
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = "/tmp/agbox-test-XXXXXX";
+    std::string name = (std::filesystem::temp_directory_path() / "agbox-test-XXXXXX").string();
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     path_ = name;
   }
