@@ -123,16 +123,9 @@ asio::awaitable<Result<>> Janitor::sweep_bridges(CallOptions options) {
     if (claims_.of(sandbox_id).kind == SandboxClaim::Kind::Deleted) continue;
     std::erase(bridges, bridge_name(instance, sandbox_id));
   }
-  if (bridges.empty()) co_return Result<>{};
-  AGBOX_CO_TRY(networks,
-               co_await step("janitor.bridges", services_.engine.list_networks({}, options)));
-  for (const NetworkSeen& network : networks) std::erase(bridges, network.bridge_name);
-  for (const std::string& bridge : bridges) {
-    log_.warn("orphaned bridge is removed",
-              {{"bridge", bridge}, {"reason", "no network of the engine has it"}});
-    AGBOX_CO_TRY_VOID(allow(remove_link(bridge)));
-  }
-  co_return Result<>{};
+  co_return co_await step(
+      "janitor.bridges",
+      remove_forgotten_bridges(services_.engine, std::move(bridges), std::move(options), log_));
 }
 
 Result<> Janitor::sweep_guest_folders() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/network_removal.h"
 
-#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "isolation/host_link.h"
 #include "model/object_names.h"
@@ -14,16 +14,21 @@ EngineAwaitable<> remove_networks(EngineClient& engine, ObjectOwner owner, CallO
   AGBOX_CO_TRY_VOID(co_await engine.remove_networks_of(owner, options));
   const std::string bridge = bridge_name(owner.instance, owner.sandbox_id);
   if (!has_link(bridge)) co_return EngineResult<>{};
-  AGBOX_CO_TRY(networks, co_await engine.list_networks({}, options));
-  const bool is_in_use = std::ranges::any_of(
-      networks, [&bridge](const NetworkSeen& network) { return network.bridge_name == bridge; });
-  if (is_in_use) co_return EngineResult<>{};
-  log.warn("bridge that the engine forgot is removed",
-           {{"sandbox_id", owner.sandbox_id}, {"bridge", bridge}});
-  // One that stays does no harm that would be worth a sandbox which cannot be deleted.
-  if (const auto removed = remove_link(bridge); !removed) {
-    log.warn("bridge that the engine forgot stays",
-             {{"sandbox_id", owner.sandbox_id}, {"error", removed.error().message()}});
+  co_return co_await remove_forgotten_bridges(engine, {bridge}, std::move(options),
+                                              log.with({"sandbox_id", owner.sandbox_id}));
+}
+
+EngineAwaitable<> remove_forgotten_bridges(EngineClient& engine, std::vector<std::string> bridges,
+                                           CallOptions options, Logger log) {
+  if (bridges.empty()) co_return EngineResult<>{};
+  AGBOX_CO_TRY(networks, co_await engine.list_networks({}, std::move(options)));
+  for (const NetworkSeen& network : networks) std::erase(bridges, network.bridge_name);
+  for (const std::string& bridge : bridges) {
+    log.warn("bridge that the engine forgot is removed", {{"bridge", bridge}});
+    if (const auto removed = remove_link(bridge); !removed) {
+      log.warn("bridge that the engine forgot stays",
+               {{"bridge", bridge}, {"error", removed.error().message()}});
+    }
   }
   co_return EngineResult<>{};
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "control/network_removal.h"
+#include "control/start_primary.h"
 #include "control/step.h"
 #include "model/object_names.h"
 
@@ -29,8 +30,8 @@ asio::awaitable<Result<>> remove_detached_networks(Services& services, ObjectOwn
 }  // namespace
 
 asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
-  const ObjectOwner owner{.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
-  const CallOptions options{.deadline = {}, .expected_engine = facts.created_with.engine_id()};
+  const ObjectOwner owner = owner_of(services, facts);
+  const CallOptions options = on_its_engine(facts);
   // A network goes while those that were its members end; that spares a third of the time.
   AGBOX_CO_TRY_VOID(co_await step(
       "delete.detach",

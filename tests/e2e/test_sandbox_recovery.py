@@ -389,7 +389,7 @@ def test_a_bridge_of_nobody_is_removed_at_the_start(armed, engine, contract, ima
         for name in (of_nobody, of_another):
             engine.world.run("ip", "link", "add", name, "type", "bridge")
         try:
-            removed = restarted(daemon).wait_for_message("orphaned bridge is removed")
+            removed = restarted(daemon).wait_for_message("bridge that the engine forgot is removed")
             daemon.wait_for_message("orphans were looked for")
         finally:
             engine.world.run("ip", "link", "delete", of_another)
