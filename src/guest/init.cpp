@@ -16,10 +16,8 @@
 #include <cstdlib>
 
 #include "base/check.h"
-#include "guest/build_id.h"
 #include "guest/privilege.h"
 #include "guestwire/place.h"
-#include "guestwire/proof.h"
 
 namespace agbox::guest {
 namespace {
@@ -139,105 +137,6 @@ void Init::round() {
       (!execs_.any_runs() || steady_clock::now() >= *stopped_at_ + kStopGrace)) {
     end(0);
   }
-}
-
-v1::Hello Init::hello() const {
-  v1::Hello hello;
-  hello.set_protocol_min(guestwire::kProtocolMin);
-  hello.set_protocol_max(guestwire::kProtocolMax);
-  hello.set_build_id(build_id());
-  hello.set_phase(phase_);
-  hello.set_has_secret(!secret_.empty());
-  if (phase_ == v1::PHASE_FAILED) *hello.mutable_failure() = failure_;
-  return hello;
-}
-
-bool Init::on_message(v1::ToGuest& message) {
-  switch (message.body_case()) {
-    case v1::ToGuest::kChallenge:
-      return on_challenge(message.challenge());
-    case v1::ToGuest::kWelcome:
-      return on_welcome(message.welcome());
-    case v1::ToGuest::kGo:
-      return on_go(message.go());
-    case v1::ToGuest::kPing: {
-      v1::ToDaemon answer;
-      answer.mutable_pong()->set_id(message.ping().id());
-      link_->send(answer);
-      return true;
-    }
-    case v1::ToGuest::kStop:
-      on_stop();
-      return true;
-    case v1::ToGuest::kTryConnection:
-      connection_tries_.begin(message.try_connection());
-      return true;
-    case v1::ToGuest::kStartExec:
-      return on_start_exec(std::move(*message.mutable_start_exec()));
-    case v1::ToGuest::kCancelExec:
-      execs_.cancel(message.cancel_exec().exec_id(),
-                    milliseconds(message.cancel_exec().grace_ms()));
-      return true;
-    case v1::ToGuest::kForgetExec:
-      execs_.forget(message.forget_exec().exec_id());
-      return true;
-    case v1::ToGuest::BODY_NOT_SET:
-      break;
-  }
-  return false;  // of a protocol that was not agreed on
-}
-
-bool Init::on_challenge(const v1::Challenge& challenge) {
-  if (challenge.protocol() < guestwire::kProtocolMin ||
-      challenge.protocol() > guestwire::kProtocolMax ||
-      challenge.nonce().size() != guestwire::kNonceSize) {
-    return false;
-  }
-  v1::ToDaemon answer;
-  v1::Proof* proof = answer.mutable_proof();
-  if (!secret_.empty()) proof->set_mac(guestwire::prove(secret_, challenge.nonce()));
-  link_->send(answer);
-  return true;
-}
-
-bool Init::on_welcome(const v1::Welcome& welcome) {
-  link_->accepted();
-  if (phase_ == v1::PHASE_FRESH) {
-    preparation_ = prepare(root_.get(), welcome);
-    *enter_reply_.mutable_user() = preparation_.report.user();
-    if (const auto dropped = drop_capabilities(); !dropped) {
-      preparation_.report.set_failure(dropped.error().message());
-    }
-    phase_ = v1::PHASE_PREPARED;
-  }
-  v1::ToDaemon answer;
-  *answer.mutable_prepared() = preparation_.report;
-  link_->send(answer);
-  greeted_ = true;
-  execs_.tell_all();
-  return true;
-}
-
-bool Init::on_go(const v1::Go& go) {
-  if (phase_ == v1::PHASE_FRESH || !preparation_.report.failure().empty() ||
-      go.secret().size() != guestwire::kSecretSize) {
-    return false;
-  }
-  if (phase_ != v1::PHASE_PREPARED) return true;  // said again after a lost connection
-  secret_ = go.secret();
-  go_ = go;
-  go_.clear_secret();
-  start();
-  return true;
-}
-
-bool Init::on_start_exec(v1::StartExec message) {
-  auto files = link_->take_descriptors();
-  if (!files || phase_ != v1::PHASE_PASSED) return false;
-  const std::string id = message.exec_id();
-  execs_.start(id, exec_order_of(std::move(message), preparation_.runtime_user,
-                                 {std::move(files->first), std::move(files->second)}));
-  return true;
 }
 
 void Init::start() {

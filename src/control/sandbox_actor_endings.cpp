@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a sandbox that is about how its operations end: what is recorded then, what is told,
+// and what is tried again.
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "async/cancellation.h"
+#include "control/sandbox_actor.h"
+#include "control/stored_life.h"
+
+namespace agbox {
+namespace {
+
+// An engine that restarts ends every container, one that is being started too. One that ends by
+// itself does so each time.
+constexpr unsigned kLostStartsForgiven = 2;
+
+}  // namespace
+
+void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
+  running_.reset();
+  // A secret that was decided on meanwhile is for the operation to come.
+  outcome.facts.next_secret = std::move(facts_.next_secret);
+  facts_ = std::move(outcome.facts);
+  if (services_.is_shutting_down) return uncount_create();
+  if (wanted_operation() != kind) return work();
+  if (outcome.result && outcome.look) return looked(*outcome.look);
+  if (outcome.result) return succeeded(kind);
+  const Error& error = outcome.result.error();
+  if (!is_final(kind, error)) {
+    log_.warn("operation is tried again", {{"error", error.message()}});
+    if (error.reason() == Reason::ContainerLost) {
+      ++lost_starts_;
+      record({}, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, {});
+    }
+    return retry_later();
+  }
+  failed(kind, error, outcome.has_cleaned_up);
+}
+
+// An end of the daemon that was asked for is not the create's doing, and is not counted against it.
+void SandboxActor::uncount_create() {
+  if (life_.state != Lifecycle::Creating || !std::exchange(has_prepared_, false)) return;
+  const OperationUnderWay uncounted{Operation::Creating, life_.reason, --attempts_};
+  // Nobody is here any more when it is stored.
+  services_.store.append({.mutations = {change::SetOperation{id(), uncounted}}},
+                         [](const Result<Committed>&) {});
+}
+
+bool SandboxActor::is_final(OperationKind kind, const Error& error) const {
+  const bool is_start = kind == OperationKind::Create || kind == OperationKind::Resume;
+  if (is_start && error.reason() == Reason::ContainerLost) {
+    return lost_starts_ >= kLostStartsForgiven;
+  }
+  return is_definite(error);
+}
+
+void SandboxActor::succeeded(OperationKind kind) {
+  back_off_.reset();
+  std::vector<Mutation> facts = stored(facts_);
+  switch (kind) {
+    case OperationKind::Create:
+      log_.info("sandbox ready", {{"operation", "create"}});
+      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)});
+    case OperationKind::Resume:
+      log_.info("sandbox ready", {{"operation", "resume"}});
+      execs_.take_again();
+      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)});
+    case OperationKind::Stop:
+      log_.info("sandbox stopped", {{"operation", "stop"}});
+      // Whatever ran is over with the container.
+      return decide_and_record(command::Succeed{},
+                               {.execs = execs_.end_all(cancelled_outcome()), .mutations = {}});
+    case OperationKind::Delete:
+      log_.info("sandbox deleted", {{"operation", "delete"}});
+      facts.emplace_back(change::MarkDeleted{id(), journal_.now()});
+      return decide_and_record(
+          command::Succeed{},
+          {.execs = execs_.end_all(cancelled_outcome()), .mutations = std::move(facts)},
+          [this](const Result<>&) { deleted(); });
+    case OperationKind::CleanUp:
+      cleans_up_ = false;
+      facts.emplace_back(change::SetOperation{id(), {}});
+      return record({}, {.execs = {}, .mutations = std::move(facts)}, Urgency::GoesOn, {});
+    case OperationKind::Halt:
+      return halted();
+    case OperationKind::Restart:
+      return restarted();
+    case OperationKind::Look:
+      break;
+  }
+}
+
+void SandboxActor::deleted() {
+  services_.isolation.forget(id());
+  forget_spec();
+  set_deadline();
+}
+
+void SandboxActor::failed(OperationKind kind, const Error& error, bool has_cleaned_up) {
+  if (kind == OperationKind::CleanUp) {
+    log_.warn("clean-up of a failed create is tried again", {{"error", error.message()}});
+    return retry_later();
+  }
+  if (kind == OperationKind::Halt) {
+    log_.warn("the container runs on; its stop is tried again", {{"error", error.message()}});
+    return retry_later();
+  }
+  if (kind == OperationKind::Look) {
+    log_.warn("the container cannot be looked at; tried again", {{"error", error.message()}});
+    return retry_later();
+  }
+  if (kind == OperationKind::Restart) return restart_failed(error);
+  log_.warn("sandbox failed", {{"error", error.message()}});
+  if (kind == OperationKind::Resume && !has_cleaned_up) {
+    log_.warn("the container of a failed resume may run until the sandbox is deleted");
+  }
+  cleans_up_ = kind == OperationKind::Create && !has_cleaned_up;
+  decide_and_record(
+      command::Refuse{{.code = failure_code(life_.state), .message = error.message()}},
+      {.execs = execs_.end_unsent(cancelled_outcome()), .mutations = stored(facts_)});
+  work();
+  // Whatever became of its container under the operation, execs may have gone with it.
+  look_unless_connected();
+}
+
+void SandboxActor::retry_later() {
+  waits_for_retry_ = true;
+  retry_timer_.expires_after(back_off_.next());
+  services_.tasks.spawn("sandbox " + id() + " retry", wait_for_retry());
+}
+
+asio::awaitable<void> SandboxActor::wait_for_retry() {
+  if (!co_await is_cancelled()) {
+    co_await retry_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  waits_for_retry_ = false;
+  if (services_.is_shutting_down) co_return uncount_create();
+  work();
+}
+
+void SandboxActor::end_wait_for_retry() {
+  // Not cancel(): the wait may not have begun yet.
+  retry_timer_.expires_at(asio::steady_timer::time_point::min());
+}
+
+}  // namespace agbox
