@@ -4,7 +4,6 @@
 // started.
 #include <agbox/exec_run.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -67,7 +66,6 @@ class Run {
   const Interrupt& interrupt_;
   std::string exec_id_;
   std::once_flag cancelled_once_;
-  std::atomic<bool> was_cancelled_ = false;  // and the daemon has accepted it
   int stdout_problem_ = 0;
   int stderr_problem_ = 0;
   std::stop_source give_up_;
@@ -84,7 +82,6 @@ void Run::cancel() {
     v1::CancelExecRequest request;
     request.set_exec_id(exec_id_);
     const auto accepted = client_.cancel_exec(request, kCancelTimeout);
-    was_cancelled_ = accepted.has_value();
     // One that ended by itself meanwhile is not cancelled, and goes on to its end here.
     if (accepted || accepted.error().kind == sdk::ErrorKind::ExecAlreadyTerminal) return;
     fail_call(console_, "cancel exec", accepted.error());
@@ -122,7 +119,9 @@ int Run::exit_code() {
     console_.error("write to stdout: " + std::generic_category().message(stdout_problem_));
   }
   if (stdout_problem_ != 0 || stderr_problem_ != 0) return kRuntimeError;
-  if (was_cancelled_) return interrupt_.exit_code();
+  // Not by the daemon's answer to the cancellation, which may come after the end that it brought.
+  const bool was_interrupted = interrupt_.token().stop_requested();
+  if (was_interrupted && exec->state() == v1::EXEC_STATE_CANCELLED) return interrupt_.exit_code();
   return code_of(*exec);
 }
 
