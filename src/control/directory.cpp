@@ -161,14 +161,32 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
   } else if (const auto checked = check_id("sandbox_id", sandbox_id); !checked) {
     return reply(std::unexpected(checked.error()));
   }
-  if (undeleted() + creates_under_way_ >= maxima::kSandboxes) {
+  if (undeleted() + undecided_.size() >= maxima::kSandboxes) {
     return reply(fail(Reason::ResourceExhausted,
                       "there are " + std::to_string(maxima::kSandboxes) +
                           " sandboxes already; delete some that are no longer needed"));
   }
+  ++undecided_[sandbox_id].creates;
+  decide_create(std::move(spec), sandbox_id,
+                [this, sandbox_id, reply = std::move(reply)](Result<v1::SandboxHandle> outcome) {
+                  reply(std::move(outcome));
+                  create_is_decided(sandbox_id);
+                });
+}
+
+void Directory::create_is_decided(const std::string& sandbox_id) {
+  const auto undecided = undecided_.find(sandbox_id);
+  if (--undecided->second.creates > 0) return;
+  const auto deletes = std::move(undecided->second.deletes);
+  undecided_.erase(undecided);
+  for (const auto& ask : deletes) ask();
+}
+
+void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
+                              Reply<v1::SandboxHandle> reply) {
   if (!services_.was_engine_asked) {
     early_calls_.emplace_back([this, spec = std::move(spec), sandbox_id, reply]() mutable {
-      create(std::move(spec), std::move(sandbox_id), std::move(reply));
+      decide_create(std::move(spec), std::move(sandbox_id), std::move(reply));
     });
     return;
   }
@@ -185,11 +203,9 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
   store::v1::CreatedWith created_with = services_.created_with;
   created_with.set_engine_id(services_.engine_now->id);
   // It joins the others once its id is reserved: the store knows every id that was ever used.
-  ++creates_under_way_;
   auto actor = std::make_shared<std::unique_ptr<SandboxActor>>(std::make_unique<SandboxActor>(
       services_, std::move(sandbox_id), std::move(spec), std::move(created_with)));
   (*actor)->accept([this, actor, reply = std::move(reply)](const Result<>& accepted) {
-    --creates_under_way_;
     if (!accepted) return reply(std::unexpected(accepted.error()));
     SandboxActor& created = **actor;
     actors_.emplace(created.id(), std::move(*actor));
@@ -266,6 +282,11 @@ void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork 
 
 void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
   const auto actor = find(sandbox_id);
+  if (const auto undecided = undecided_.find(sandbox_id); !actor && undecided != undecided_.end()) {
+    undecided->second.deletes.emplace_back(
+        [this, sandbox_id, reply = std::move(reply)] { remove(sandbox_id, reply); });
+    return;
+  }
   if (!actor) return reply(std::unexpected(actor.error()));
   (*actor)->remove("delete_requested", std::move(reply));
 }

@@ -94,6 +94,8 @@ class Directory {
 
  private:
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
+  void decide_create(SandboxSpec spec, std::string sandbox_id, Reply<v1::SandboxHandle> reply);
+  void create_is_decided(const std::string& sandbox_id);
   // What needs the engine waits for its first word, and only for that.
   using EngineWork = void (SandboxActor::*)(SandboxActor::Reply);
   void once_engine_was_asked(const std::string& sandbox_id, EngineWork work, Reply<void> reply);
@@ -109,7 +111,12 @@ class Directory {
   std::map<std::string, std::unique_ptr<SandboxActor>, std::less<>> actors_;
   // Why they cannot be read, by id: so little of them can that they can only be named.
   std::map<std::string, std::string, std::less<>> unreadable_;
-  std::size_t creates_under_way_ = 0;
+  // Creates that are on their way to the store, by id, and the deletes that came after them.
+  struct Undecided {
+    unsigned creates = 0;
+    std::vector<std::function<void()>> deletes;
+  };
+  std::map<std::string, Undecided> undecided_;
   std::vector<std::function<void()>> early_calls_;
 };
 

@@ -51,6 +51,22 @@ TEST_F(DeleteTest, ADeleteInTheMomentOfTheAcceptanceNeverResurrects) {
   expect_deleted_for_good("at-once");
 }
 
+// As of a client that is interrupted, and cleans up before the daemon has taken up what it wanted.
+TEST_F(DeleteTest, ADeleteFindsTheCreateThatWasAskedForBeforeIt) {
+  stop();
+  docker().hold("GET /info");
+  start();
+  bool is_told = false;
+  directory().create(spec(), "early-1", [](const Result<v1::SandboxHandle>& created) {
+    EXPECT_TRUE(created.has_value());
+  });
+  directory().remove("early-1", [&](const Result<>& removed) { is_told = removed.has_value(); });
+  run_until([&] { return docker().held("GET /info") > 0; });
+  docker().release("GET /info");
+  run_until([&] { return is_told; });
+  expect_deleted_for_good("early-1");
+}
+
 TEST_F(DeleteTest, ADeleteGivesUpAPullThatNobodyElseWaitsFor) {
   engine().registry["docker.io/library/alpine:latest"] = {};
   docker().hold("POST /images/create");
