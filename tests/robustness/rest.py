@@ -141,8 +141,7 @@ class Observer:
 
     def look(self, name: str) -> Look:
         """The daemon runs, and nothing is under way."""
-        # What nobody claims is removed at the start, after what was under way then.
-        self._daemon.wait_for_message("orphans were looked for", timeout=60)
+        self._wait_until_swept()
         look = Look(name)
         for handle in self._sandboxes():
             sandbox_id = handle.sandbox_id
@@ -170,6 +169,18 @@ class Observer:
         look.tables = self._engine.rules(self._daemon.firewall_tables())
         look.unproven = list(self._unproven())
         return look
+
+    def _wait_until_swept(self) -> None:
+        """What nobody claims is removed after each start of the daemon, and after each of the engine's,
+        which may bring back what it had forgotten."""
+        lines = self._daemon.log_lines()
+        lost = [n for n, line in enumerate(lines) if "container event subscription lost" in line]
+        self._daemon.process.wait_for_line(
+            lambda line: "orphans were looked for" in line,
+            "the last sweep",
+            timeout=60,
+            after=lost[-1] if lost else 0,
+        )
 
     def _unproven(self) -> Iterator[str]:
         """What does not hold when the rules are compared and every live sandbox proves them."""
