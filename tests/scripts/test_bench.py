@@ -75,7 +75,7 @@ def test_the_rows_are_listed_with_their_goals() -> None:
     listing = subprocess.run([str(ROOT / "scripts" / "bench"), "--list"], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
     assert [line.split()[0] for line in listing.splitlines()] == [
-        "ping", "memory", "store", "start", "life", "stop", "fifty", "exec", "execs", "output",
+        "ping", "memory", "store", "start", "life", "proofs", "stop", "fifty", "exec", "execs", "output",
         "readers", "effort", "event", "deliver", "idle", "used",
         "recovery", "asleep", "crowded"]
 
