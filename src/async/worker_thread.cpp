@@ -4,7 +4,10 @@
 namespace agbox {
 
 WorkerThread::WorkerThread()
-    : io_(1), keep_running_(boost::asio::make_work_guard(io_)), thread_([this] { io_.run(); }) {}
+    : io_(1),
+      opens_at_once_(io_),
+      keep_running_(boost::asio::make_work_guard(io_)),
+      thread_([this] { io_.run(); }) {}
 
 WorkerThread::~WorkerThread() {
   io_.stop();

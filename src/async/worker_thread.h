@@ -5,6 +5,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <thread>
 
 namespace agbox {
@@ -21,6 +22,8 @@ class WorkerThread {
 
  private:
   boost::asio::io_context io_;
+  // Asio opens what it waits with at the first need; later there may be no descriptor left for it.
+  boost::asio::steady_timer opens_at_once_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_running_;
   std::thread thread_;  // what is done on it blocks
 };
