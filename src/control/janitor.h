@@ -10,15 +10,14 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "async/retry_pause.h"
 #include "control/services.h"
-#include "docker/event_watch.h"
 #include "model/orphans.h"
 
 namespace agbox {
@@ -57,7 +56,6 @@ class Janitor {
 
  private:
   boost::asio::awaitable<void> run();
-  boost::asio::awaitable<void> rest();
   boost::asio::awaitable<Result<>> sweep_once();
   boost::asio::awaitable<Result<>> sweep_containers(CallOptions options);
   // Nothing where it is not ours, or of no sandbox: that is nobody's business here.
@@ -81,8 +79,7 @@ class Janitor {
   bool is_sweeping_ = false;
   bool sweeps_again_ = false;
   unsigned sweeps_ = 0;
-  Backoff back_off_;
-  boost::asio::steady_timer rest_timer_;
+  RetryPause rest_;
   std::vector<UnknownPrimary> unknown_primaries_;
 };
 

@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "async/await.h"
-#include "async/cancellation.h"
 #include "control/janitor.h"
 
 namespace agbox {
@@ -21,13 +19,12 @@ Janitor::Janitor(Services& services, Claims claims)
     : services_(services),
       claims_(std::move(claims)),
       log_(services.log),
-      back_off_(kFirstRest, kLongestRest),
-      rest_timer_(services.loop.io()) {}
+      rest_(services.loop.io().get_executor(), kFirstRest, kLongestRest) {}
 
 void Janitor::sweep() {
   if (is_sweeping_) {
     sweeps_again_ = true;
-    rest_timer_.expires_at(asio::steady_timer::time_point::min());
+    rest_.hurry();
     return;
   }
   is_sweeping_ = true;
@@ -35,7 +32,7 @@ void Janitor::sweep() {
 }
 
 asio::awaitable<void> Janitor::run() {
-  back_off_.reset();
+  rest_.reset();
   do {
     sweeps_again_ = false;
     // An engine that went away comes back with an event stream, and with that comes the next sweep.
@@ -47,18 +44,12 @@ asio::awaitable<void> Janitor::run() {
     } else if (swept.error().reason() != Reason::Cancelled) {
       log_.warn("orphans could not all be looked for; tried again",
                 {{"error", swept.error().message()}});
-      co_await rest();
+      // The engine's events may go on although a call of ours was lost.
+      const bool is_asked_for_more = std::exchange(sweeps_again_, true);
+      if (!is_asked_for_more) co_await rest_.wait();
     }
   } while (sweeps_again_ && !services_.is_shutting_down);
   is_sweeping_ = false;
-}
-
-// The engine's events may go on although a call of ours was lost.
-asio::awaitable<void> Janitor::rest() {
-  const bool is_asked_for_more = std::exchange(sweeps_again_, true);
-  if (is_asked_for_more || co_await is_cancelled()) co_return;
-  rest_timer_.expires_after(back_off_.next());
-  co_await rest_timer_.async_wait(kAwait);
 }
 
 }  // namespace agbox

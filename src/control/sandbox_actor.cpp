@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kFirstBackOff = 100ms;
-constexpr auto kLongestBackOff = std::chrono::milliseconds(30s);
+constexpr auto kFirstRetryPause = 100ms;
+constexpr auto kLongestRetryPause = std::chrono::milliseconds(30s);
 constexpr auto kCleanUpLimit = 30s;
 constexpr const char* kMaterialize = "materialize";  // the phase
 
@@ -39,8 +39,7 @@ SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSp
       attempts_(1),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
       execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
-      retry_timer_(services.loop.io()),
-      back_off_(kFirstBackOff, kLongestBackOff) {}
+      retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {}
 
 SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec)
     : services_(services),
@@ -55,8 +54,7 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
       attempts_(record.operation.attempts),
       journal_(services, record),
       execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
-      retry_timer_(services.loop.io()),
-      back_off_(kFirstBackOff, kLongestBackOff) {
+      retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {
   execs_.restore(std::move(record.running_execs));
   if (is_deleted()) forget_spec();
 }
@@ -164,7 +162,7 @@ void SandboxActor::work() {
     return;
   }
   if (!wanted) return;
-  if (waits_for_retry_) return end_wait_for_retry();  // which brings us here again
+  if (retry_pause_.is_waiting()) return retry_pause_.hurry();  // which brings us here again
   if (*wanted == OperationKind::Create && !has_prepared_) {
     if (!check_engine()) return;  // nothing is begun, and engine_is_back() brings us here again
     has_prepared_ = true;
@@ -252,7 +250,7 @@ asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcom
 }
 
 void SandboxActor::engine_is_back() {
-  back_off_.reset();
+  retry_pause_.reset();
   doubt_container();  // its events of the time between are lost
   if (life_.state == Lifecycle::Stopped) look_again();
   work();

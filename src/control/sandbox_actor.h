@@ -8,7 +8,6 @@
 #pragma once
 
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -17,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "async/retry_pause.h"
 #include "async/task_group.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,7 +25,6 @@
 #include "control/sandbox_execs.h"
 #include "control/sandbox_journal.h"
 #include "control/services.h"
-#include "docker/event_watch.h"
 #include "model/crash_window.h"
 #include "model/lifecycle.h"
 #include "model/orphans.h"
@@ -126,8 +125,7 @@ class SandboxActor {
   void succeeded(OperationKind kind);
   void failed(OperationKind kind, const Error& error, bool has_cleaned_up);
   void retry_later();
-  asio::awaitable<void> wait_for_retry();
-  void end_wait_for_retry();
+  asio::awaitable<void> work_after(asio::awaitable<bool> pause);
   void deleted();
   // Whether a guest may be there that has to do with us.
   bool has_guest() const;
@@ -174,9 +172,7 @@ class SandboxActor {
   SandboxExecs execs_;
 
   std::optional<Running> running_;
-  asio::steady_timer retry_timer_;
-  bool waits_for_retry_ = false;
-  Backoff back_off_;
+  RetryPause retry_pause_;
 };
 
 }  // namespace agbox

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a sandbox that is about how its operations end: what is recorded then, what is told,
 // and what is tried again.
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "async/cancellation.h"
 #include "control/sandbox_actor.h"
 #include "control/stored_life.h"
 
@@ -57,7 +54,7 @@ bool SandboxActor::is_final(OperationKind kind, const Error& error) const {
 }
 
 void SandboxActor::succeeded(OperationKind kind) {
-  back_off_.reset();
+  retry_pause_.reset();
   std::vector<Mutation> facts = stored(facts_);
   switch (kind) {
     case OperationKind::Create:
@@ -126,23 +123,13 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
 }
 
 void SandboxActor::retry_later() {
-  waits_for_retry_ = true;
-  retry_timer_.expires_after(back_off_.next());
-  services_.tasks.spawn("sandbox " + id() + " retry", wait_for_retry());
+  services_.tasks.spawn("sandbox " + id() + " retry", work_after(retry_pause_.wait()));
 }
 
-asio::awaitable<void> SandboxActor::wait_for_retry() {
-  if (!co_await is_cancelled()) {
-    co_await retry_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
-  }
-  waits_for_retry_ = false;
+asio::awaitable<void> SandboxActor::work_after(asio::awaitable<bool> pause) {
+  co_await std::move(pause);
   if (services_.is_shutting_down) co_return uncount_create();
   work();
-}
-
-void SandboxActor::end_wait_for_retry() {
-  // Not cancel(): the wait may not have begun yet.
-  retry_timer_.expires_at(asio::steady_timer::time_point::min());
 }
 
 }  // namespace agbox

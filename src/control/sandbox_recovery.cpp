@@ -173,7 +173,7 @@ void SandboxActor::look_again() {
 }
 
 void SandboxActor::looked(const SandboxLook& look) {
-  back_off_.reset();
+  retry_pause_.reset();
   must_look_ = std::exchange(looks_again_, false);
   if (life_.state ==
       Lifecycle::Failed) {  // with execs that may have outlived an operation's refusal
@@ -253,7 +253,7 @@ void SandboxActor::restarted() {
   has_guest_folder_ = true;
   must_adopt_ = false;
   crash_window_.started(services_.clock.boot_now());
-  back_off_.reset();
+  retry_pause_.reset();
   must_look_ = !services_.guests.is_connected(id());
   AGBOX_FAILPOINT("restart.commit.before");
   // What waits for it is given to the guest once a later daemon could take this guest in again.

@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "async/await.h"
+#include "async/backoff.h"
 #include "async/cancellation.h"
 #include "docker/line_splitter.h"
 

@@ -13,25 +13,6 @@
 
 namespace agbox {
 
-// Waits between tries: twice as long each time, up to a limit.
-class Backoff {
- public:
-  Backoff(std::chrono::milliseconds first, std::chrono::milliseconds longest)
-      : first_(first), longest_(longest), next_(first) {}
-
-  std::chrono::milliseconds next() {
-    const std::chrono::milliseconds wait = next_;
-    next_ = std::min(next_ * 2, longest_);
-    return wait;
-  }
-  void reset() { next_ = first_; }
-
- private:
-  std::chrono::milliseconds first_;
-  std::chrono::milliseconds longest_;
-  std::chrono::milliseconds next_;
-};
-
 struct EventConsumer {
   // The stream has begun, after the start or after a gap: look at everything now.
   std::function<void()> reconcile_due;

@@ -5,14 +5,12 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 
-#include "async/await.h"
 #include "async/cancellation.h"
+#include "async/retry_pause.h"
 #include "docker/engine_client.h"
-#include "docker/event_watch.h"
 
 namespace agbox {
 
@@ -141,13 +139,11 @@ EngineAwaitable<> EngineClient::stop_if_there(std::string id, std::chrono::secon
 }
 
 EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
-  Backoff back_off(kFirstBusyWait, kLongestBusyWait);
+  RetryPause pause(executor(), kFirstBusyWait, kLongestBusyWait);
   for (int attempt = 1;; ++attempt) {
     EngineResult<> removed = co_await force_remove_once(id, options);
     if (removed || !is_busy(removed.error()) || attempt == kBusyAttempts) co_return removed;
-    asio::steady_timer pause(executor(), back_off.next());
-    co_await pause.async_wait(kAwait);
-    if (co_await is_cancelled()) co_return removed;
+    if (!co_await pause.wait()) co_return removed;
   }
 }
 
