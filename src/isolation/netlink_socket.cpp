@@ -123,7 +123,11 @@ KernelResult<> NetlinkSocket::ask(std::span<const char> messages, const Take& ta
   bool interrupted = false;
   while (true) {
     const auto count = receive(buffer.bytes);
-    if (!count) return std::unexpected(count.error());
+    if (!count) {
+      // What it has said before would be taken for answers to the next question.
+      drain([](const nlmsghdr*) {});
+      return std::unexpected(count.error());
+    }
     if (*count == 0) break;  // the kernel has said all that it has to say
     for_each_message({buffer.bytes.data(), *count}, [&](const nlmsghdr* answer) {
       if ((answer->nlmsg_flags & NLM_F_DUMP_INTR) != 0) interrupted = true;
