@@ -226,6 +226,10 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
 
 // What is seen and not acted on here is left in the outcome.
 asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcome& outcome) {
+  // A host that cannot isolate it for a while is no failure of its own.
+  if (kind == OperationKind::Restart) {
+    AGBOX_CO_TRY_VOID(co_await services_.isolation.at_last_in_place());
+  }
   AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, outcome.facts));
   if (must_adopt_ && runs(look.seen.primary)) {
     if (auto adopted = adopt_guest(); must_adopt_) co_return adopted;

@@ -10,13 +10,33 @@
 #include "model/object_names.h"
 
 namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A try takes milliseconds, and people who have mended what was in the way want to go on.
+constexpr auto kFirstLoadPause = 200ms;
+constexpr auto kLongestLoadPause = 5000ms;
+constexpr auto kNever = asio::steady_timer::time_point::max();
+constexpr auto kNow = asio::steady_timer::time_point::min();
+
+constexpr const char* kCannotIsolate =
+    "sandboxes cannot be isolated, so none is created or started";
+
+std::unexpected<Error> gave_up() {
+  return fail(Reason::Cancelled, "gave up waiting for the isolation");
+}
+
+}  // namespace
 
 SandboxIsolation::SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options,
                                    Logger log)
     : host_(host),
       options_(std::move(options)),
       log_(std::move(log)),
-      until_outcome_(io, asio::steady_timer::time_point::max()),
+      until_outcome_(io, kNever),
+      until_in_place_(io, kNever),
+      retry_pause_(io.get_executor(), kFirstLoadPause, kLongestLoadPause),
       tasks_(io.get_executor()) {}
 
 // --- its life ---
@@ -26,14 +46,23 @@ void SandboxIsolation::start() {
 }
 
 asio::awaitable<void> SandboxIsolation::put_in_place() {
-  told_resolvers_ = wanted_resolvers();
-  outcome_ = co_await host_.start(told_resolvers_, [this] { prove_live_sandboxes(); });
-  if (!*outcome_) {
-    log_.error("sandboxes cannot be isolated, so none is created or started",
-               {{"error", outcome_->error().message()}});
+  do {
+    told_resolvers_ = wanted_resolvers();
+    tell_whether_in_place(
+        co_await host_.start(told_resolvers_, [this] { prove_live_sandboxes(); }));
+  } while (!*outcome_ && co_await retry_pause_.wait());
+}
+
+void SandboxIsolation::tell_whether_in_place(Result<> outcome) {
+  if (!outcome && outcome != outcome_) {
+    log_.error(kCannotIsolate, {{"error", outcome.error().message()}});
   }
-  until_outcome_.expires_at(asio::steady_timer::time_point::min());  // wakes all who wait
+  outcome_ = std::move(outcome);
+  until_outcome_.expires_at(kNow);  // wakes all who wait
+  if (!*outcome_) return;
+  until_in_place_.expires_at(kNow);
   resolvers_changed();
+  prove_those_due();
 }
 
 asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
@@ -47,14 +76,21 @@ asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
 
 asio::awaitable<Result<>> SandboxIsolation::in_place() {
   if (!outcome_ && !co_await is_cancelled()) co_await until_outcome_.async_wait(kAwait);
-  if (!outcome_) co_return fail(Reason::Cancelled, "gave up waiting for the isolation");
+  if (!outcome_) co_return gave_up();
   co_return check();
+}
+
+asio::awaitable<Result<>> SandboxIsolation::at_last_in_place() {
+  if (!co_await is_cancelled()) co_await until_in_place_.async_wait(kAwait);
+  if (co_await is_cancelled()) co_return gave_up();
+  co_return Result<>{};
 }
 
 Result<> SandboxIsolation::check() const {
   if (!outcome_ || *outcome_) return {};
-  return std::unexpected(
-      outcome_->error().within("sandboxes cannot be isolated, so none is created or started"));
+  const Error& error = outcome_->error();
+  return fail(error.reason(), std::string(kCannotIsolate) + ": " + error.message() +
+                                  "; agboxd tries again by itself");
 }
 
 IsolationHealth SandboxIsolation::health() const {
@@ -137,8 +173,9 @@ void SandboxIsolation::resolvers_changed() {
 asio::awaitable<void> SandboxIsolation::tell_resolvers() {
   for (auto wanted = wanted_resolvers(); wanted != told_resolvers_; wanted = wanted_resolvers()) {
     told_resolvers_ = wanted;
-    // Where it fails, the host's isolation says so itself, and tries again when it can.
-    if (!co_await host_.set_resolvers(std::move(wanted)) || co_await is_cancelled()) break;
+    // Where it fails, the host's isolation says so itself, and tries again.
+    static_cast<void>(co_await host_.set_resolvers(std::move(wanted)));
+    if (co_await is_cancelled()) break;
   }
   is_telling_ = false;
 }

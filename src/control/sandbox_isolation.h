@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "async/retry_pause.h"
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -40,15 +41,18 @@ class SandboxIsolation {
   SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options, Logger log);
   SandboxIsolation(const SandboxIsolation&) = delete;
 
-  // Begins to put it in place, once it is known which resolvers sandboxes have.
+  // Begins to put it in place, once it is known which resolvers sandboxes have. Where that fails it
+  // is tried again until it is in place.
   void start();
   // `remove_rules`: no sandbox is left that needs it.
   asio::awaitable<void> stop(bool remove_rules);
 
-  // Comes back when it is in place; why not, where it could not be put there. CANCELLED where the
-  // caller was cancelled while it waited.
+  // Comes back when it is in place; why not, where it could not be put there yet. CANCELLED where
+  // the caller was cancelled while it waited.
   asio::awaitable<Result<>> in_place();
-  // For the door: refused once it is known that it could not be put in place.
+  // The same for what nobody waits for: comes back when it is in place, whenever that may be.
+  asio::awaitable<Result<>> at_last_in_place();
+  // For the door: refused while it is known that it could not be put in place.
   Result<> check() const;
   asio::awaitable<Result<>> prove(std::string sandbox_id, std::string bridge_name);
   struct Attempt {
@@ -75,6 +79,7 @@ class SandboxIsolation {
 
  private:
   asio::awaitable<void> put_in_place();
+  void tell_whether_in_place(Result<> outcome);
   std::vector<Ipv4Address> resolvers_of(const store::v1::CreatedWith& created_with) const;
   void release_resolvers(const std::string& sandbox_id);
   std::vector<Ipv4Address> wanted_resolvers() const;
@@ -88,8 +93,10 @@ class SandboxIsolation {
   HostIsolation& host_;
   Options options_;
   Logger log_;
-  std::optional<Result<>> outcome_;  // of putting it in place
+  std::optional<Result<>> outcome_;  // of the latest try to put it in place
   asio::steady_timer until_outcome_;
+  asio::steady_timer until_in_place_;
+  RetryPause retry_pause_;
   std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
   std::map<Ipv4Address, std::size_t> asked_by_;                // how many sandboxes
   std::vector<Ipv4Address> told_resolvers_;

@@ -5,10 +5,10 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
 #include <utility>
 
 #include "async/await.h"
-#include "async/cancellation.h"
 #include "base/failpoint.h"
 #include "isolation/netfilter.h"
 #include "isolation/netlink_attributes.h"
@@ -26,7 +26,8 @@ constexpr milliseconds kAfterRepair{50};
 // Links and addresses come and go in bursts when containers start.
 constexpr milliseconds kAfterRouteChange{20};
 // Until the next try where the kernel refused the last one.
-constexpr milliseconds kAfterFailure{1000};
+constexpr milliseconds kFirstRetryPause{200};
+constexpr milliseconds kLongestRetryPause{10'000};
 
 constexpr std::uint32_t group_bit(unsigned group) {
   return 1U << (group - 1);
@@ -79,6 +80,7 @@ FirewallMonitor::FirewallMonitor(boost::asio::any_io_executor executor, Firewall
       route_events_(std::move(route_events)),
       on_health_(std::move(on_health)),
       log_(std::move(log)),
+      retry_pause_(executor_, kFirstRetryPause, kLongestRetryPause),
       tasks_(executor_) {}
 
 Result<std::unique_ptr<FirewallMonitor>> FirewallMonitor::start(
@@ -112,6 +114,7 @@ Result<> FirewallMonitor::set_resolvers(std::vector<Ipv4Address> resolvers) {
 }
 
 Result<FirewallMonitor::Proof> FirewallMonitor::begin_proof(const std::string& bridge_name) {
+  AGBOX_TRY_VOID(check());
   Laps laps;
   AGBOX_TRY(routing, routing_.read());
   const BridgeSeen bridge = look_at_bridge(bridge_name, routing);
@@ -145,45 +148,51 @@ Result<> FirewallMonitor::end_proof(Proof& proof, const Result<ProbeReport>& ins
 }
 
 unsigned FirewallMonitor::put_back() {
-  // Where it is refused, the watch tries again, and health says it.
-  if (take_table_events()) static_cast<void>(repair());
+  static_cast<void>(mend());  // the proof that follows says what is refused
   return firewall_.replacements();
 }
 
 Result<FirewallFacts> FirewallMonitor::look() {
-  if (take_table_events()) AGBOX_TRY_VOID(repair());
+  AGBOX_TRY_VOID(mend());
   return firewall_.look();
 }
 
 boost::asio::awaitable<void> FirewallMonitor::watch_tables() {
-  while (!co_await is_cancelled()) {
-    if (!co_await table_events_.wait()) co_return;
+  while (co_await table_events_.wait()) {
     if (!take_table_events()) continue;
     const std::uint64_t repairs_before = health_.repairs;
-    while (!repair()) {
-      co_await pause(kAfterFailure);
-      if (co_await is_cancelled()) co_return;
-    }
-    if (health_.repairs != repairs_before) co_await pause(kAfterRepair);
+    repair();
+    const bool was_at_work = health_.repairs != repairs_before || !table_problem_.empty();
+    if (was_at_work) co_await pause(kAfterRepair);
   }
 }
 
 boost::asio::awaitable<void> FirewallMonitor::watch_routes() {
-  while (!co_await is_cancelled()) {
-    if (!co_await route_events_.wait()) co_return;
+  while (co_await route_events_.wait()) {
     // Whatever it was, also what the kernel had to drop: the lists are read anew.
     static_cast<void>(route_events_.drain([](const nlmsghdr*) {}));
-    while (!follow_routes()) {
-      co_await pause(kAfterFailure);
-      if (co_await is_cancelled()) co_return;
-    }
+    static_cast<void>(follow_routes());
     co_await pause(kAfterRouteChange);
   }
 }
 
+Result<> FirewallMonitor::mend() {
+  if (take_table_events() || !table_problem_.empty()) repair();
+  if (!route_problem_.empty()) static_cast<void>(follow_routes());
+  return check();
+}
+
+boost::asio::awaitable<void> FirewallMonitor::mend_after(boost::asio::awaitable<bool> pause) {
+  if (co_await std::move(pause)) static_cast<void>(mend());
+}
+
+Result<> FirewallMonitor::check() const {
+  if (health_.shortcoming.empty()) return {};
+  return fail(Reason::Internal, health_.shortcoming);
+}
+
 bool FirewallMonitor::take_table_events() {
   bool concerns_us = false;
-  stranger_ = {};
   const bool complete =
       table_events_.drain([&](const nlmsghdr* event) { take_table_event(event, concerns_us); });
   if (AGBOX_FAILPOINT_FAILS("isolation.watch")) return false;
@@ -213,14 +222,9 @@ void FirewallMonitor::take_table_event(const nlmsghdr* event, bool& concerns_us)
   if (std::ranges::find(our_tables_, table) != our_tables_.end()) concerns_us = true;
 }
 
-Result<> FirewallMonitor::repair() {
+void FirewallMonitor::repair() {
   const auto repaired = firewall_.repair();
-  if (!repaired) {
-    log_.error("the firewall of the sandboxes cannot be put back",
-               {{"error", repaired.error().message()}});
-    set_problem(table_problem_, repaired.error().message());
-    return std::unexpected(repaired.error());
-  }
+  if (!repaired) return set_problem(table_problem_, repaired.error().message());
   if (*repaired) {
     ++health_.repairs;
     health_.last_repair = **repaired + ", changed by " +
@@ -234,21 +238,16 @@ Result<> FirewallMonitor::repair() {
                {"repairs", health_.repairs}});
     on_health_(health_);
   }
+  stranger_ = {};
   set_problem(table_problem_, {});
-  return {};
 }
 
 Result<> FirewallMonitor::follow_routes() {
   const HostNetwork before = firewall_.host();
   const auto host = look_at_host();
   const auto followed = host ? firewall_.follow(*host) : std::unexpected(host.error());
-  if (!followed) {
-    log_.error("the firewall of the sandboxes does not know this host's networks any more",
-               {{"error", followed.error().message()}});
-    set_problem(route_problem_, followed.error().message());
-    return followed;
-  }
-  set_problem(route_problem_, {});
+  set_problem(route_problem_, followed ? std::string() : followed.error().message());
+  if (!followed) return followed;
   if (firewall_.host() != before) {
     log_.info("the firewall follows this host's networks",
               {{"uplinks", firewall_.host().uplinks.size()},
@@ -273,8 +272,20 @@ boost::asio::awaitable<void> FirewallMonitor::pause(milliseconds duration) {
 void FirewallMonitor::set_problem(std::string& which, std::string problem) {
   which = std::move(problem);
   const std::string& first = table_problem_.empty() ? route_problem_ : table_problem_;
+  if (first.empty()) {
+    retry_pause_.reset();
+  } else if (!retry_pause_.is_waiting()) {
+    tasks_.spawn("mend the firewall", mend_after(retry_pause_.wait()));
+  }
   if (first == health_.shortcoming) return;
   health_.shortcoming = first;
+  if (first.empty()) {
+    log_.info("the firewall of the sandboxes is as it should be again");
+  } else {
+    log_.error(
+        "the firewall of the sandboxes is not as it should be, so none is created or started",
+        {{"error", first}});
+  }
   on_health_(health_);
 }
 

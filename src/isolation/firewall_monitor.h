@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the firewall true while the daemon lives: the kernel tells of every change to our tables,
 // and they are put back; it tells of routes, addresses and links, and the sets follow them. Nothing
-// is looked at without a reason.
+// is looked at without a reason. What the kernel refuses is tried again until it is done, and no
+// proof begins meanwhile.
 //
 // All of it runs on one executor. Calls to the kernel take about a millisecond each, so that
 // executor's thread should not be one that others wait for.
@@ -9,7 +10,6 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "async/retry_pause.h"
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -62,12 +63,11 @@ class FirewallMonitor {
   // What came of the sandbox's try. Whoever begins a proof ends it.
   Result<> end_proof(Proof& proof, const Result<ProbeReport>& inside);
 
-  // Puts back what strangers have changed, where there is anything; how often tables were put in
-  // place of others since the start.
+  // Puts back what strangers have changed and tries again what was refused, where there is
+  // anything; how often tables were put in place of others since the start.
   unsigned put_back();
 
-  // What is there now, ours and others'. What a stranger has just changed of ours is put back
-  // first, as before every proof.
+  // What is there now, ours and others', after the same; fails with what is refused still.
   Result<FirewallFacts> look();
 
   // For a daemon that ends and has no sandbox left; after stop().
@@ -89,11 +89,15 @@ class FirewallMonitor {
   // Whether something may have happened to our tables.
   bool take_table_events();
   void take_table_event(const nlmsghdr* event, bool& concerns_us);
-  Result<> repair();
+  void repair();
   Result<> follow_routes();
+  // All that there is to do; fails where something of it is refused.
+  Result<> mend();
+  boost::asio::awaitable<void> mend_after(boost::asio::awaitable<bool> pause);
+  Result<> check() const;
   Result<HostNetwork> look_at_host();
   boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
-  // Empty: it is over.
+  // What the kernel refused, which is tried again; empty: it is over.
   void set_problem(std::string& which, std::string problem);
 
   boost::asio::any_io_executor executor_;
@@ -111,6 +115,7 @@ class FirewallMonitor {
   std::string table_problem_;
   std::string route_problem_;
   IsolationHealth health_;
+  RetryPause retry_pause_;
   TaskGroup tasks_;
 };
 

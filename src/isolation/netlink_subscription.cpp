@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "async/await.h"
+#include "async/cancellation.h"
 
 namespace agbox {
 
@@ -23,9 +24,10 @@ KernelResult<NetlinkSubscription> NetlinkSubscription::open(
 }
 
 boost::asio::awaitable<bool> NetlinkSubscription::wait() {
+  if (co_await is_cancelled()) co_return false;
   const auto [problem] =
       co_await readable_.async_wait(boost::asio::posix::stream_descriptor::wait_read, kAwait);
-  co_return !problem;
+  co_return !problem && !co_await is_cancelled();
 }
 
 }  // namespace agbox

@@ -127,6 +127,12 @@ std::string explain_refusal(const std::string& what, const KernelError& error) {
            "; this kernel seems to lack a part of nftables, try: sudo modprobe -a nf_tables nft_ct "
            "nft_fib_inet nft_reject_inet nft_connlimit";
   }
+  if (error.number == ENOMEM || error.number == ENOBUFS) {
+    return sentence + "; the kernel has no memory for it: end something that takes much of it";
+  }
+  if (error.number == EBUSY || error.number == EAGAIN || error.number == EINTR) {
+    return sentence + "; something else on this host changes the firewall, see: nft monitor";
+  }
   return sentence;
 }
 

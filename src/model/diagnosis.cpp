@@ -100,7 +100,8 @@ void judge_capability(bool has_net_admin, Findings& findings) {
 void judge_tables(const Result<FirewallFacts>& firewall, const ProofFacts& proofs,
                   Findings& findings) {
   if (!firewall) {
-    findings.broken("firewall", firewall.error().message(), std::string(kRestartDaemon));
+    findings.broken("firewall", firewall.error().message(),
+                    "do what it says; agboxd tries again by itself and need not be restarted");
     return;
   }
   std::vector<std::string> whole;

@@ -5,7 +5,6 @@ Every probe of a forbidden place gets through once the rules are gone."""
 
 import contextlib
 import re
-import subprocess
 
 import grpc
 import pytest
@@ -21,7 +20,6 @@ from support.probed_host import (
     UPLINK,
     ProbedHost,
 )
-from support.process import LoggedProcess, base_environment
 from support.sandboxes import (
     CONFIG,
     FAILED,
@@ -33,6 +31,7 @@ from support.sandboxes import (
     restarted,
     started,
 )
+from support.table_owner import owned_by_a_stranger
 
 NEIGHBOUR_PORT = 7004
 MARK = "answered"
@@ -329,27 +328,8 @@ def test_nothing_runs_again_before_the_isolation_is_proven(
         sandboxes.delete_wait("box-1")
 
 
-@contextlib.contextmanager
-def owned_by_a_stranger(engine, table):
-    """Nobody but the stranger can change or remove it."""
-    enter = ["nsenter", f"--net={engine.network_namespace}", "--"]
-    stranger = LoggedProcess(
-        "stranger",
-        [*enter, "stdbuf", "-oL", "nft", "-i"],
-        base_environment(),
-        stdin=subprocess.PIPE,
-    )
-    try:
-        stranger.write_line(f"add table {table} {{ flags owner; }}")
-        stranger.write_line(f"list table {table}")
-        stranger.wait_for_line(lambda line: "flags owner" in line, "the table", timeout=10)
-        yield
-    finally:
-        stranger.kill()
-
-
 @pytest.mark.engines("28")
-def test_where_the_rules_cannot_be_loaded_nothing_starts_and_reads_are_served(
+def test_where_the_rules_cannot_be_loaded_nothing_starts_until_they_can(
     make_started, engine, contract, image
 ):
     daemon = make_started()
@@ -361,7 +341,7 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_and_reads_are_served(
     assert daemon.firewall_tables() == tables  # a sandbox is left
     for table in tables:
         engine.world.run("nft", "delete", "table", *table.split())
-    with owned_by_a_stranger(engine, tables[-1]):
+    with owned_by_a_stranger(engine.network_namespace, tables[-1]):
         daemon.start()
         daemon.wait_for_message("sandboxes cannot be isolated, so none is created or started")
         daemon.wait_for_message("engine answers")
@@ -374,11 +354,16 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_and_reads_are_served(
                 assert tables[-1] in refused.value.details()
             assert sandboxes.get("box-1").state == STOPPED
             assert ping(sandboxes).isolation_shortcoming == refused.value.details()
-        assert daemon.stop() == 0
-    started(daemon)
+        told = daemon.agbox("doctor")
+        assert told.returncode == 1
+        assert refused.value.details() in told.stdout
+    daemon.wait_for_message("the firewall of the sandboxes is loaded")
     with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-2", image)
         sandboxes.resume_wait("box-1")
-        sandboxes.delete_wait("box-1")
+        assert ping(sandboxes).isolation_shortcoming == ""
+        for sandbox in ("box-1", "box-2"):
+            sandboxes.delete_wait(sandbox)
 
 
 @pytest.mark.engines("28")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from network import RESOLVER
+from support.table_owner import owned_by_a_stranger
 
 GOLDEN = Path(__file__).parent / "ruleset.golden"
 NAME = "agents_sandbox_0a0b0c0d"
@@ -264,6 +265,29 @@ def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
         """
     )
     assert "does not answer the daemon either" in ask()
+
+
+def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(town, make_firewall):
+    firewall = make_firewall(town.host)
+    firewall.wait_until_loaded()
+    before = without_counts(listing(town.host))
+    prove = f"prove {town.bridge} {town.sandbox.network_namespace}"
+    with owned_by_a_stranger(town.host.network_namespace, f"inet {NAME}"):
+        firewall.process.wait_for_line(
+            lambda line: "so none is created or started" in line, "the refusal", timeout=10
+        )
+        other_resolver = "192.168.77.54"
+        for command in (prove, "health", f"resolvers {other_resolver}"):
+            answer = firewall.ask(command)
+            assert answer.startswith(f"error the firewall of the sandboxes: delete table inet {NAME}")
+            assert "another process owns the table: end it" in answer
+    firewall.process.wait_for_line(
+        lambda line: "is as it should be again" in line, "the end of the refusal", timeout=20
+    )
+    after = without_counts(listing(town.host))
+    assert after.replace(other_resolver, RESOLVER) == before != after
+    assert firewall.ask(prove) == "ok"
+    assert firewall.ask("health") == "ok 1"
 
 
 def test_beside_the_tables_of_others(host, make_firewall):

@@ -96,6 +96,25 @@ TEST_F(ContainerRestartTest, TheNextDaemonTakesTheNewStartInAgain) {
   EXPECT_EQ(starts(), before);
 }
 
+TEST_F(ContainerRestartTest, OneThatTheHostCannotIsolateYetIsStartedOnceItCan) {
+  stop();
+  end_container(137);
+  isolation_.start_problem = "the kernel has no memory for the rules";
+  const unsigned tries_before = isolation_.starts;
+  start();
+  wait_down();
+  const int before = starts();
+  pass(100ms);
+  run_until([&] { return isolation_.starts == tries_before + 3; });
+  settle();
+  EXPECT_EQ(starts(), before);
+  EXPECT_FALSE(restarts().next().has_value()) << "it counts as a crash";
+  isolation_.start_problem.clear();
+  wait_up();
+  EXPECT_EQ(starts(), before + 1);
+  expect_works("next-1");
+}
+
 TEST_F(ContainerRestartTest, AnExecThatIsAcceptedWhileItIsDownRunsOnceItIsUp) {
   crash();
   ASSERT_TRUE(create_exec("early-1").has_value());

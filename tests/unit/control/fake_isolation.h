@@ -24,6 +24,7 @@ class FakeIsolation final : public HostIsolation {
 
   boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> given,
                                          std::function<void()> on_repair) override {
+    ++starts;
     set(given);
     on_repair_ = std::move(on_repair);
     if (holds_start) co_await until_let_go_.async_wait(kAwait);
@@ -63,6 +64,7 @@ class FakeIsolation final : public HostIsolation {
   std::string proof_problem;
   Result<FirewallFacts> facts = FirewallFacts{};
 
+  unsigned starts = 0;  // that were tried
   bool is_started = false;
   std::optional<bool> removed_rules;  // at the last stop
   std::vector<std::string> resolvers;

@@ -17,7 +17,8 @@ using testing::IsEmpty;
 const std::string kBox = "box-1";
 const std::string kNoRules = "the kernel knows no nftables";
 const std::string kCannotIsolate =
-    "sandboxes cannot be isolated, so none is created or started: " + kNoRules;
+    "sandboxes cannot be isolated, so none is created or started: " + kNoRules +
+    "; agboxd tries again by itself";
 
 class SandboxIsolationTest : public ControlTest {
  protected:
@@ -97,6 +98,34 @@ TEST_F(SandboxIsolationTest, ACreateThatWaitedInVainFailsWithTheReason) {
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
   EXPECT_EQ(handle(kBox).error_message(), kCannotIsolate);
   EXPECT_THAT(network_names(), IsEmpty());
+}
+
+TEST_F(SandboxIsolationTest, OnceItIsInPlaceAfterAllTheNextCreateIsReady) {
+  isolation_.start_problem = kNoRules;
+  start();
+  wait_for_engine();
+  run_until([&] { return isolation_.starts == 2; });
+  EXPECT_EQ(create(kBox).error().message(), kCannotIsolate);
+  isolation_.start_problem.clear();
+  run_until([&] { return isolation_health().shortcoming.empty(); });
+  create_ready(kBox);
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+}
+
+TEST_F(SandboxIsolationTest, OnceItIsInPlaceAfterAllLiveSandboxesProveIt) {
+  start();
+  create_ready(kBox);
+  stop();
+  isolation_.proofs.clear();
+  isolation_.start_problem = kNoRules;
+  start();
+  run_until([&] { return isolation_.starts == 3; });
+  wait_swept();
+  run_until_idle();
+  EXPECT_THAT(isolation_.proofs, IsEmpty());
+  isolation_.start_problem.clear();
+  run_until([&] { return !isolation_.proofs.empty(); });
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, AFailedProofFailsTheCreateAndLeavesNothing) {

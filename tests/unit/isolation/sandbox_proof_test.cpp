@@ -6,10 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <cerrno>
-
 #include "base/unique_fd.h"
-#include "isolation/packet_filter.h"
 #include "isolation/probe_listener.h"
 
 namespace agbox {
@@ -120,24 +117,6 @@ TEST(ProbeListener, TellsItsOwnConnectionFromThoseOfOthers) {
   ASSERT_EQ(::connect(other.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
   const auto visited = listener->look();
   EXPECT_TRUE(visited.was_reached);
-}
-
-TEST(FirewallRefusal, NamesTheCapabilityOnlyWhereItIsMissing) {
-  EXPECT_EQ(nft::explain_refusal("", {.number = EPERM, .words = {}, .sequence = 0}),
-            "the firewall of the sandboxes: change nftables: Operation not permitted; the daemon "
-            "needs CAP_NET_ADMIN: sudo setcap cap_net_admin+ep $(which agboxd)");
-  EXPECT_EQ(
-      nft::explain_refusal("delete table inet x", {.number = EPERM, .words = {}, .sequence = 1}),
-      "the firewall of the sandboxes: delete table inet x: Operation not permitted; another "
-      "process owns the table: end it, or restart it without the owner flag");
-}
-
-TEST(FirewallRefusal, NamesTheModulesWhereTheKernelKnowsNoSuchThing) {
-  EXPECT_EQ(nft::explain_refusal("add rule 3 to chain pre_raw of table inet x",
-                                 {.number = ENOENT, .words = "Unknown expression", .sequence = 9}),
-            "the firewall of the sandboxes: add rule 3 to chain pre_raw of table inet x: Unknown "
-            "expression; this kernel seems to lack a part of nftables, try: sudo modprobe -a "
-            "nf_tables nft_ct nft_fib_inet nft_reject_inet nft_connlimit");
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ const Fault kFaults[] = {
      "sudo setcap cap_net_admin+ep"},
     {"firewall", kBroken,
      [](auto& facts) { facts.firewall = fail(Reason::Internal, "no nftables here"); },
-     "no nftables here", "restart agboxd"},
+     "no nftables here", "agboxd tries again by itself"},
     {"firewall", kBroken,
      [](auto& facts) {
        facts.firewall->tables[1].difference = "table inet agents_sandbox_1_owned is missing";
