@@ -107,9 +107,9 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
   EventConsumer consumer{.reconcile_due = [this] { engine_watched(); },
                          .event = [this](const EngineEvent& event) { engine_told(event); },
                          .lost = [this](const EngineError& error) { engine_lost(error); }};
-  EventWatchOptions watch{.filter = {.labels = {{instance_label(), store.instance_id()}},
-                                     .types = {"container"},
-                                     .actions = {"die", "oom"}}};
+  // Of everybody: what it tells of a network has no labels to ask for.
+  EventWatchOptions watch{
+      .filter = {.types = {"container", "network"}, .actions = {"create", "die", "oom"}}};
   watches_.spawn("engine events",
                  watch_events(engine_, std::move(consumer), log_, std::move(watch)));
   if (!options.resolver_files.empty()) {
@@ -160,8 +160,26 @@ void ControlPlane::engine_watched() {
 
 // Only that something happened: the sandbox looks for itself.
 void ControlPlane::engine_told(const EngineEvent& event) {
+  if (event.type == "network") return network_made(event);
+  const ObjectOwner ours{.instance = services_.store.instance_id()};
   const auto sandbox = event.attributes.find(sandbox_label());
-  if (sandbox != event.attributes.end()) directory_.container_died(sandbox->second);
+  if (!ours.owns(event.attributes) || sandbox == event.attributes.end()) return;
+  if (event.action != "create") return directory_.container_died(sandbox->second);
+  directory_.engine_made_something(sandbox->second);
+  ContainerListed made;
+  made.id = event.object_id;
+  made.labels = event.attributes;
+  janitor_.container_made(made);
+}
+
+// Whose it is, only its name tells.
+void ControlPlane::network_made(const EngineEvent& event) {
+  const auto name = event.attributes.find("name");
+  if (event.action != "create" || name == event.attributes.end()) return;
+  const auto sandbox_id = sandbox_of_network(name->second);
+  if (!sandbox_id) return;
+  directory_.engine_made_something(*sandbox_id);
+  janitor_.network_made(*sandbox_id);
 }
 
 guestlink::GuestLinksEvents ControlPlane::guest_events() {

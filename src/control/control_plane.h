@@ -80,6 +80,7 @@ class ControlPlane {
   void engine_lost(const EngineError& error);
   void engine_watched();
   void engine_told(const EngineEvent& event);
+  void network_made(const EngineEvent& event);
   guestlink::GuestLinksEvents guest_events();
   boost::asio::awaitable<void> watch_resolvers(std::vector<std::filesystem::path> files);
   void follow_resolvers(const std::vector<std::filesystem::path>& files);

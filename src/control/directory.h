@@ -69,6 +69,7 @@ class Directory {
 
   // --- the engine ---
   void container_died(const std::string& sandbox_id);
+  void engine_made_something(const std::string& sandbox_id);
   void engine_is_back();
   // The first try to reach the engine has ended, well or not: calls that came before go on.
   void engine_was_asked();

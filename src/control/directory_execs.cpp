@@ -196,6 +196,10 @@ void Directory::exec_truncated(const std::string& sandbox_id, const std::string&
   if (const auto actor = find(sandbox_id)) (*actor)->execs().guest_truncated(exec_id);
 }
 
+void Directory::engine_made_something(const std::string& sandbox_id) {
+  if (const auto actor = find(sandbox_id)) (*actor)->engine_made_something();
+}
+
 void Directory::container_died(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->container_died();
 }

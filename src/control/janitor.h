@@ -4,8 +4,9 @@
 // restored. Each removal is logged with its reason. What does not carry our instance's label, or as
 // a bridge its name, is never looked at.
 //
-// It runs when the engine's event stream begins, after the start and after every gap, and again
-// after a while where a call of it went wrong. What belongs to a create under way is claimed by it,
+// It runs when the engine's event stream begins, after the start and after every gap, when the
+// engine makes something that nobody claims, and again after a while where a call of it went wrong.
+// What belongs to a create under way is claimed by it,
 // so the two never meet.
 #pragma once
 
@@ -43,6 +44,10 @@ class Janitor {
   Janitor(Services& services, Claims claims);
   Janitor(const Janitor&) = delete;
 
+  // The engine has made something just now, perhaps for a daemon that was killed while it asked for
+  // it, and whose sandbox is gone since: what nobody claims is swept.
+  void container_made(const ContainerListed& container);
+  void network_made(const std::string& sandbox_id);
   // One sweep, or one more after that which is under way: that one may have looked already.
   void sweep();
   bool is_sweeping() const { return is_sweeping_; }

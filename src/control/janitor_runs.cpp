@@ -21,6 +21,18 @@ Janitor::Janitor(Services& services, Claims claims)
       log_(services.log),
       rest_(services.loop.io().get_executor(), kFirstRest, kLongestRest) {}
 
+void Janitor::container_made(const ContainerListed& container) {
+  const auto judged = judge(container);
+  if (judged && judged->judgement.fate != Fate::Keep) sweep();
+}
+
+// One of a sandbox that nobody knows is another instance's: they share the names.
+void Janitor::network_made(const std::string& sandbox_id) {
+  const SandboxClaim claim = claims_.of(sandbox_id);
+  if (claim.kind == SandboxClaim::Kind::Unknown) return;
+  if (judge_network(claim, is_unknown_primarys(sandbox_id)).fate == Fate::Remove) sweep();
+}
+
 void Janitor::sweep() {
   if (is_sweeping_) {
     sweeps_again_ = true;

@@ -14,6 +14,7 @@
 #include "model/ipv4.h"
 #include "model/object_names.h"
 #include "model/resolv_conf.h"
+#include "model/sandbox_subnet.h"
 
 namespace agbox {
 namespace {
@@ -46,14 +47,6 @@ std::vector<std::string> subnets_of_others(const std::vector<NetworkSeen>& netwo
     subnets.insert(subnets.end(), network.subnets.begin(), network.subnets.end());
   }
   return subnets;
-}
-
-bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others) {
-  const auto ours = parse_ipv4_network(subnet);
-  return ours && std::ranges::any_of(others, [&ours](const std::string& text) {
-           const auto other = parse_ipv4_network(text);
-           return other && ours->overlaps(*other);
-         });
 }
 
 // A create that is tried again keeps its subnet. Which subnets the engine has given to others, with

@@ -1,19 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/network_removal.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
+#include "async/retry_pause.h"
 #include "isolation/host_link.h"
 #include "model/object_names.h"
 
 namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+// At a bridge without a network, before it counts as forgotten: the engine may be making the
+// network still, for a daemon that was killed meanwhile.
+constexpr int kLooks = 4;
+constexpr auto kFirstPause = 50ms;
+constexpr auto kLongestPause = 400ms;
+
+}  // namespace
 
 EngineAwaitable<> remove_networks(EngineClient& engine, ObjectOwner owner, CallOptions options,
                                   Logger log) {
-  AGBOX_CO_TRY_VOID(co_await engine.remove_networks_of(owner, options));
   const std::string bridge = bridge_name(owner.instance, owner.sandbox_id);
-  if (!has_link(bridge)) co_return EngineResult<>{};
+  RetryPause pause(engine.executor(), kFirstPause, kLongestPause);
+  for (int looks = 0; looks < kLooks; ++looks) {
+    AGBOX_CO_TRY_VOID(co_await engine.remove_networks_of(owner, options));
+    if (!has_link(bridge)) co_return EngineResult<>{};
+    if (!co_await pause.wait()) break;
+  }
   co_return co_await remove_forgotten_bridges(engine, {bridge}, std::move(options),
                                               log.with({"sandbox_id", owner.sandbox_id}));
 }

@@ -192,6 +192,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
         outcome.result = co_await materialize(services_, outcome.facts, std::move(progress));
       }
       if (!outcome.result && is_final(kind, outcome.result.error()) && !co_await is_cancelled()) {
+        was_made_since_teardown_ = false;
         outcome.has_cleaned_up =
             (co_await teardown_within(services_, outcome.facts, kCleanUpLimit)).has_value();
       }
@@ -211,6 +212,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
       break;
     case OperationKind::CleanUp:
     case OperationKind::Delete:
+      was_made_since_teardown_ = false;
       outcome.result = co_await teardown(services_, outcome.facts);
       break;
     case OperationKind::Halt:

@@ -87,6 +87,8 @@ class SandboxActor {
 
   // What waits for the engine goes on now.
   void engine_is_back();
+  // In its name, and perhaps for an earlier run of the daemon.
+  void engine_made_something() { was_made_since_teardown_ = true; }
   // The engine says that the container has ended.
   void container_died() { doubt_container(); }
   void guest_connected(const guestlink::GuestHello& hello);
@@ -156,6 +158,7 @@ class SandboxActor {
   bool has_prepared_ = false;  // told that this run of the daemon prepares it, and counted
   bool starts_over_ = false;   // an earlier run of the daemon began to create it
   bool cleans_up_ = false;     // after a failed create, things of it may be left in the engine
+  bool was_made_since_teardown_ = false;  // something in the engine, after the latest one began
   bool must_look_ = false;     // whether the container of a guest that is away still runs
   bool looks_again_ = false;   // once the look under way is over
   bool is_down_ = false;       // its container ended and is to be started again

@@ -23,6 +23,8 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   if (services_.is_shutting_down) return uncount_create();
   if (wanted_operation() != kind) return work();
   if (outcome.result && outcome.look) return looked(*outcome.look);
+  const bool is_teardown = kind == OperationKind::Delete || kind == OperationKind::CleanUp;
+  if (outcome.result && is_teardown && was_made_since_teardown_) return work();
   if (outcome.result) return succeeded(kind);
   const Error& error = outcome.result.error();
   if (!is_final(kind, error)) {
@@ -113,7 +115,7 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
   if (kind == OperationKind::Resume && !has_cleaned_up) {
     log_.warn("the container of a failed resume may run until the sandbox is deleted");
   }
-  cleans_up_ = kind == OperationKind::Create && !has_cleaned_up;
+  cleans_up_ = kind == OperationKind::Create && (!has_cleaned_up || was_made_since_teardown_);
   decide_and_record(
       command::Refuse{{.code = failure_code(life_.state), .message = error.message()}},
       {.execs = execs_.end_unsent(cancelled_outcome()), .mutations = stored(facts_)});

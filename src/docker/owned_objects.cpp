@@ -11,6 +11,7 @@
 #include "async/cancellation.h"
 #include "async/retry_pause.h"
 #include "docker/engine_client.h"
+#include "model/sandbox_subnet.h"
 
 namespace agbox {
 
@@ -30,6 +31,19 @@ constexpr auto kLongestBusyWait = 1000ms;
 bool is_busy(const EngineError& error) {
   return error.kind() == EngineErrorKind::Refused &&
          error.engine_text().contains("device or resource busy");
+}
+
+// A network is listed once it is made. Until then it only refuses others its subnet and its bridge:
+// a moment, where a daemon that was killed has asked for it.
+constexpr int kUnlistedAttempts = 6;
+constexpr auto kFirstUnlistedWait = 100ms;
+constexpr auto kLongestUnlistedWait = 1000ms;
+
+bool explains_refusal(const std::vector<NetworkSeen>& listed, const NetworkSpec& spec) {
+  return std::ranges::any_of(listed, [&spec](const NetworkSeen& network) {
+    return (!spec.bridge_name.empty() && network.bridge_name == spec.bridge_name) ||
+           overlaps_any(spec.subnet, network.subnets);
+  });
 }
 
 void add_labels(EngineLabels& labels, const ObjectOwner& owner) {
@@ -71,20 +85,24 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
                                                           CallOptions options) {
   add_labels(spec.labels, owner);
   // An engine that would let two networks have one name still refuses the second one its subnet.
-  EngineResult<std::string> created = co_await create_network(spec, options);
-  if (created) co_return co_await inspect_network(*created, options);
-  if (created.error().kind() != EngineErrorKind::Conflict) {
-    co_return std::unexpected(std::move(created.error()));
+  RetryPause pause(executor(), kFirstUnlistedWait, kLongestUnlistedWait);
+  for (int attempt = 1;; ++attempt) {
+    EngineResult<std::string> created = co_await create_network(spec, options);
+    if (created) co_return co_await inspect_network(*created, options);
+    if (created.error().kind() != EngineErrorKind::Conflict) {
+      co_return std::unexpected(std::move(created.error()));
+    }
+    AGBOX_CO_TRY(listed, co_await list_networks({}, options));
+    const NetworkSeen* in_the_way = nullptr;
+    for (NetworkSeen& network : listed) {
+      if (network.name == spec.name && owner.owns(network.labels)) co_return std::move(network);
+      if (network.name == spec.name) in_the_way = &network;
+    }
+    if (in_the_way) co_return std::unexpected(taken("network", spec.name, in_the_way->id));
+    if (explains_refusal(listed, spec) || attempt == kUnlistedAttempts || !co_await pause.wait()) {
+      co_return std::unexpected(std::move(created.error()));
+    }
   }
-  AGBOX_CO_TRY(ours, co_await list_networks(owner.labels(), options));
-  for (NetworkSeen& network : ours) {
-    if (network.name == spec.name && owner.owns(network.labels)) co_return std::move(network);
-  }
-  const EngineResult<NetworkSeen> foreign = co_await inspect_network(spec.name, options);
-  if (foreign && foreign->name == spec.name) {
-    co_return std::unexpected(taken("network", spec.name, foreign->id));
-  }
-  co_return std::unexpected(std::move(created.error()));  // the subnet or the bridge's name
 }
 
 EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, ContainerSpec spec,

@@ -6,6 +6,8 @@
 namespace agbox {
 namespace {
 
+constexpr std::string_view kNetworkPrefix = "agbox-net-";
+
 std::string sanitized(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
@@ -55,7 +57,13 @@ Labels common_labels(std::string_view instance_id, std::string_view sandbox_id,
 }  // namespace
 
 std::string network_name(std::string_view sandbox_id) {
-  return "agbox-net-" + sanitized(sandbox_id);
+  return std::string(kNetworkPrefix) + sanitized(sandbox_id);
+}
+
+// Nothing that the grammar of ids allows is changed in a name.
+std::optional<std::string> sandbox_of_network(std::string_view name) {
+  if (!name.starts_with(kNetworkPrefix)) return std::nullopt;
+  return std::string(name.substr(kNetworkPrefix.size()));
 }
 
 std::string primary_container_name(std::string_view sandbox_id) {

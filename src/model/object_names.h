@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,8 @@ namespace agbox {
 inline constexpr std::string_view kLabelNamespace = "io.github.1996fanrui.agents-sandbox";
 
 std::string network_name(std::string_view sandbox_id);
+// The sandbox whose network would have this name; nothing where it is none of ours.
+std::optional<std::string> sandbox_of_network(std::string_view name);
 std::string primary_container_name(std::string_view sandbox_id);
 std::string companion_container_name(std::string_view sandbox_id, std::string_view companion);
 

@@ -61,6 +61,14 @@ std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Ne
   return all - occupied;
 }
 
+bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others) {
+  const auto ours = parse_ipv4_network(subnet);
+  return ours && std::ranges::any_of(others, [&ours](const std::string& text) {
+           const auto other = parse_ipv4_network(text);
+           return other && ours->overlaps(*other);
+         });
+}
+
 Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> host_routes) {
   const auto obstacle = [&](const Ipv4Network& candidate) {
     return std::ranges::find_if(

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "model/ipv4.h"
 
@@ -23,6 +25,9 @@ std::optional<Ipv4Network> next_free_network(const Ipv4Network& pool,
 // overlaps.
 std::uint64_t network_count(const Ipv4Network& pool);
 std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Network> taken);
+
+// In the words of an engine; what is not an IPv4 network overlaps none.
+bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others);
 
 // Fails where the host has another use for addresses of the pool, and names a pool that is free.
 Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> host_routes);

@@ -352,6 +352,29 @@ def test_what_nobody_claims_goes_and_what_is_not_ours_stays(armed, engine, contr
             engine.docker("network", "rm", f"orphan-{name}")
 
 
+@pytest.mark.engines("20.10", "28")
+def test_what_the_engine_makes_after_the_delete_goes_at_once(armed, engine, contract, image):
+    """As it does for a daemon that was killed while it asked: the next one has looked by then."""
+    daemon = started(armed())
+    daemon.wait_for_message("orphans were looked for")
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("late-1", image)
+        sandboxes.delete_wait("late-1")
+    labels = {
+        f"{LABEL}.instance": instance_of(daemon),
+        f"{LABEL}.sandbox-id": "late-1",
+        f"{LABEL}.component": "primary",
+    }
+    body = {"Name": network("late-1"), "Labels": labels}
+    engine.api.call("POST", "/networks/create", json_body=body)
+    assert daemon.wait_for_message("orphaned network is removed")["sandbox_id"] == "late-1"
+    body = {"Image": image, "Cmd": ["true"], "Labels": labels}
+    engine.api.call("POST", "/containers/create", query={"name": primary("late-1")}, json_body=body)
+    assert daemon.wait_for_message("orphaned container is removed")["sandbox_id"] == "late-1"
+    assert daemon.stop() == 0
+    assert left_over(engine) == []
+
+
 @pytest.mark.engines("28")
 @pytest.mark.parametrize("is_used", [False, True], ids=["of-nobody", "of-another-network"])
 def test_a_bridge_that_the_engine_forgot_goes_with_its_sandbox(

@@ -171,7 +171,7 @@ TEST_F(CreateFailureTest, ANetworkIsRefusedForGoodWhereItsSubnetIsFree) {
   docker().reply("POST /networks/create", 403, R"({"message":"networks have same bridge name"})");
   const auto handle = failed("bridge-1");
   EXPECT_THAT(handle.error_message(), HasSubstr("networks have same bridge name"));
-  EXPECT_EQ(docker().calls("POST /networks/create"), 1);
+  EXPECT_GT(docker().calls("POST /networks/create"), 1) << "one that is being made is not listed";
 }
 
 TEST_F(CreateFailureTest, AnEngineThatDoesNotSayWhichSubnetsItHasIsTheSandboxsError) {

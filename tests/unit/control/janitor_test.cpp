@@ -96,6 +96,52 @@ TEST_F(JanitorTest, WhatIsLeftOfADeletedSandboxGoes) {
   expect_nothing_left();
 }
 
+// An engine finishes what a daemon asked it for that was killed meanwhile, after the next one has
+// looked.
+TEST_F(JanitorTest, WhatTheEngineMakesLateGoesAtOnce) {
+  create_ready("late-1");
+  ASSERT_TRUE(remove("late-1").has_value());
+  wait_for_state("late-1", v1::SANDBOX_STATE_DELETED);
+  wait_swept();
+  run_until([&] { return docker().event_streams() == 1; });
+  add_network(network_name("late-1"), network_labels(instance(), "late-1", {}));
+  run_until([&] { return docker().network_names().empty(); });
+  add_container(primary_container_name("late-1"), primary_labels(instance(), "late-1", {}));
+  run_until([&] { return docker().container_names().empty(); });
+}
+
+TEST_F(JanitorTest, WhatOthersMakeIsNoReasonToLook) {
+  create_ready("ours-1");
+  wait_swept();
+  run_until([&] { return docker().event_streams() == 1; });
+  const unsigned sweeps = janitor().sweeps();
+  add_network("bridge-of-somebody", {});
+  add_network(network_name("theirs-1"), network_labels("another", "theirs-1", {}));
+  add_container("somebodys", {});
+  add_container(primary_container_name("theirs-1"), primary_labels("another", "theirs-1", {}));
+  create_ready("ours-2");  // its own events come after those
+  run_until_idle();
+  EXPECT_EQ(janitor().sweeps(), sweeps);
+  EXPECT_FALSE(janitor().is_sweeping());
+}
+
+TEST_F(JanitorTest, WhatTheEngineMakesDuringADeleteGoesWithIt) {
+  create_ready("late-2");
+  run_until([&] { return docker().event_streams() == 1; });
+  docker().hold("DELETE /networks/*", 1);
+  ASSERT_TRUE(remove("late-2").has_value());
+  run_until([&] {
+    return docker().held("DELETE /networks/*") == 1 && docker().container_names().empty();
+  });
+  add_container(primary_container_name("late-2"), primary_labels(instance(), "late-2", {}));
+  const int lists = docker().calls("GET /containers/json");
+  run_until_idle();
+  docker().release("DELETE /networks/*");
+  wait_for_state("late-2", v1::SANDBOX_STATE_DELETED);
+  expect_nothing_left();
+  EXPECT_GT(docker().calls("GET /containers/json"), lists);
+}
+
 TEST_F(JanitorTest, WhatIsLeftOfAFailedCreateGoes) {
   docker().reply("POST /containers/create", 500, R"({"message":"no space left"})");
   ASSERT_TRUE(create("failed-1").has_value());

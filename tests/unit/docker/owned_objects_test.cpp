@@ -172,6 +172,15 @@ TEST_F(OwnedObjectsTest, ASubnetThatIsTakenIsTheEnginesConflict) {
   EXPECT_EQ(network.error().kind(), EngineErrorKind::Conflict);
   EXPECT_EQ(network.error().http_status(), 403);
   EXPECT_THAT(network.error().message(), HasSubstr("Pool overlaps"));
+  EXPECT_EQ(docker_.calls("POST /networks/create"), 2) << "theirs, and ours once";
+}
+
+// It may be making the one that it refuses ours for.
+TEST_F(OwnedObjectsTest, ANetworkThatIsRefusedForNothingListedIsAskedForAgain) {
+  docker_.reply("POST /networks/create", 403,
+                R"({"message":"Pool overlaps with other one on this address space"})", 2);
+  ASSERT_TRUE(loop_.run(client_.ensure_network(owner_, network_)));
+  EXPECT_EQ(docker_.calls("POST /networks/create"), 3);
 }
 
 TEST_F(OwnedObjectsTest, ACancelledRemovalEndsAllItsParts) {

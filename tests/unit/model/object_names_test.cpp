@@ -16,6 +16,8 @@ constexpr std::string_view kInstance = "0a0b0c0d-0000-4000-8000-000000000000";
 
 TEST(ObjectNames, AreThoseThatClientsDerive) {
   EXPECT_EQ(network_name("My_box-1"), "agbox-net-My_box-1");
+  EXPECT_EQ(sandbox_of_network("agbox-net-My_box-1"), "My_box-1");
+  EXPECT_EQ(sandbox_of_network("bridge"), std::nullopt);
   EXPECT_EQ(primary_container_name("My_box-1"), "agbox-primary-My_box-1");
   EXPECT_EQ(companion_container_name("box-1", "db.main/x:y z\\w"),
             "agbox-cc-box-1-db-main-x-y-z-w");
