@@ -2,11 +2,9 @@
 #include "control/janitor.h"
 
 #include <algorithm>
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <memory>
 #include <utility>
 
+#include "async/await_callback.h"
 #include "control/exec_logs.h"
 #include "control/network_removal.h"
 #include "control/step.h"
@@ -25,15 +23,10 @@ std::string value_of(const EngineLabels& labels, const std::string& key) {
 // Those of the ids that were taken once and are purged, as something to await.
 asio::awaitable<Result<std::vector<std::string>>> read_purged(Store& store,
                                                               std::vector<std::string> ids) {
-  auto start = [&store, ids = std::move(ids)](auto handler) mutable {
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    store.read_purged(std::move(ids), [shared](Result<std::vector<std::string>> purged) {
-      std::move (*shared)(std::move(purged));
-    });
-  };
-  return asio::async_initiate<const asio::use_awaitable_t<>,
-                              void(Result<std::vector<std::string>>)>(std::move(start),
-                                                                      asio::use_awaitable);
+  return await_callback<Result<std::vector<std::string>>>(
+      [&store, ids = std::move(ids)](auto done) mutable {
+        store.read_purged(std::move(ids), std::move(done));
+      });
 }
 
 }  // namespace

@@ -6,32 +6,27 @@
 // cleans up.
 #pragma once
 
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <memory>
+#include <functional>
 #include <utility>
 
+#include "async/await_callback.h"
 #include "async/cancellation.h"
 #include "async/task_group.h"
 #include "docker/engine_client.h"
 
 namespace agbox {
 
-template <class T, class Handler>
-asio::awaitable<void> answer(EngineAwaitable<T> call, std::shared_ptr<Handler> handler) {
-  EngineResult<T> result = co_await std::move(call);
-  std::move (*handler)(std::move(result));
+template <class T>
+asio::awaitable<void> answer(EngineAwaitable<T> call, std::function<void(EngineResult<T>)> done) {
+  done(co_await std::move(call));
 }
 
 template <class T>
 EngineAwaitable<T> unbroken(TaskGroup& calls, EngineAwaitable<T> call) {
   if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
-  auto start = [&calls, &call](auto handler) {
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    calls.spawn("engine call", answer(std::move(call), std::move(shared)));
-  };
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(EngineResult<T>)>(
-      std::move(start), asio::use_awaitable);
+  co_return co_await await_callback<EngineResult<T>>([&calls, &call](auto done) {
+    calls.spawn("engine call", answer<T>(std::move(call), std::move(done)));
+  });
 }
 
 }  // namespace agbox

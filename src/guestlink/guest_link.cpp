@@ -331,15 +331,20 @@ std::unexpected<Error> GuestLink::doubted() {
   return fail(Reason::ContainerLost, "the guest's container may have ended");
 }
 
-asio::awaitable<Result<GuestHello>> GuestLink::hello(Deadline deadline) {
+template <class T>
+asio::awaitable<Result<T>> GuestLink::wait_for(const std::optional<T>& told, Deadline deadline) {
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
-  const auto is_over = [&] { return hello_ || epoch != epoch_ || is_doubted_; };
-  const bool said = co_await waiters_.wait(is_over, deadline);
-  if (!said && co_await is_cancelled()) co_return given_up();
-  if (!said || epoch != epoch_) co_return absent();
-  if (!hello_) co_return doubted();
-  co_return *hello_;
+  const auto is_over = [&] { return told || epoch != epoch_ || is_doubted_; };
+  const bool is_in_time = co_await waiters_.wait(is_over, deadline);
+  if (!is_in_time && co_await is_cancelled()) co_return given_up();
+  if (!is_in_time || epoch != epoch_) co_return absent();
+  if (!told) co_return doubted();
+  co_return *told;
+}
+
+asio::awaitable<Result<GuestHello>> GuestLink::hello(Deadline deadline) {
+  return wait_for(hello_, deadline);
 }
 
 Result<> GuestLink::go(const GoOrder& order) {
@@ -364,14 +369,7 @@ Result<> GuestLink::go(const GoOrder& order) {
 }
 
 asio::awaitable<Result<EntrypointOutcome>> GuestLink::entrypoint(Deadline deadline) {
-  const auto self = shared_from_this();
-  const unsigned epoch = epoch_;
-  const auto is_over = [&] { return outcome_ || epoch != epoch_ || is_doubted_; };
-  const bool known = co_await waiters_.wait(is_over, deadline);
-  if (!known && co_await is_cancelled()) co_return given_up();
-  if (!known || epoch != epoch_) co_return absent();
-  if (!outcome_) co_return doubted();
-  co_return *outcome_;
+  return wait_for(outcome_, deadline);
 }
 
 Result<> GuestLink::stop() {

@@ -123,6 +123,9 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::chrono::milliseconds pause_after(const Connection& connection) const;
   boost::asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause,
                                             unsigned epoch);
+  // What the guest tells by and by: a member of ours.
+  template <class T>
+  boost::asio::awaitable<Result<T>> wait_for(const std::optional<T>& told, Deadline deadline);
   static std::unexpected<Error> given_up();
   std::unexpected<Error> absent() const;
   std::unexpected<Error> doubted();

@@ -3,13 +3,28 @@
 // what mends it wherever something is wrong.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "agbox/v1/service.pb.h"
 
 namespace agbox {
+
+// Words of which findings are made.
+inline constexpr std::string_view kRestartDaemon = "systemctl --user restart agboxd";
+
+inline std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+inline std::string counted(std::size_t number, std::string_view one, std::string_view many) {
+  return std::to_string(number) + " " + std::string(number == 1 ? one : many);
+}
 
 class Findings {
  public:

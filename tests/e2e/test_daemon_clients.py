@@ -61,11 +61,16 @@ def test_a_refusal_has_error_info(daemon, contract):
     assert info.metadata["sandbox_id"] == "s-1"
 
 
-def test_another_user_is_refused_whatever_the_modes_say(make_daemon, test_user, contract):
-    daemon = make_daemon().start()
+def let_everybody_through(daemon):
+    """As far as the modes of its socket and of the folders above it go."""
     daemon.socket.chmod(0o777)
     for folder in [daemon.socket.parent, daemon.runtime_folder, daemon.folder]:
         folder.chmod(0o755)
+
+
+def test_another_user_is_refused_whatever_the_modes_say(make_daemon, test_user, contract):
+    daemon = make_daemon().start()
+    let_everybody_through(daemon)
     client = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.settimeout(10); s.connect(sys.argv[1]);"
         "print('received', s.recv(1))"
@@ -85,9 +90,7 @@ def test_root_may_talk_to_a_users_daemon(make_daemon, test_user, contract):
 
 def test_a_flood_of_refused_connections_writes_few_lines(make_daemon, test_user):
     daemon = make_daemon().start()
-    daemon.socket.chmod(0o777)
-    for folder in [daemon.socket.parent, daemon.runtime_folder, daemon.folder]:
-        folder.chmod(0o755)
+    let_everybody_through(daemon)
     client = (
         "import socket, sys\n"
         "for _ in range(500):\n"

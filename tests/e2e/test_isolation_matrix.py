@@ -39,7 +39,7 @@ from support.probed_host import (
     services,
 )
 from support.process import LoggedProcess, base_environment
-from support.sandboxes import connected, inspect, network, primary, started
+from support.sandboxes import bridge_of, connected, inspect, network, primary, started
 
 NEIGHBOUR_PORT = 7004  # published by a container on the neighbour's network, on every address
 COMPANION_PORT = 7005  # published by the companion on 127.0.0.1
@@ -162,8 +162,7 @@ class Matrix:
         return address
 
     def _link_local_of_bridge(self):
-        options = self.engine.api.call("GET", f"/networks/{network('box-1')}").json()["Options"]
-        bridge = options["com.docker.network.bridge.name"]
+        bridge = bridge_of(self.engine, "box-1")
         show = ["ip", "-j", "-6", "address", "show", "dev", bridge, "scope", "link"]
         return json.loads(self.engine.world.run(*show).stdout)[0]["addr_info"][0]["local"]
 

@@ -19,6 +19,7 @@ from support.sandboxes import (
     READY,
     STOPPED,
     assert_one_history,
+    bridge_of,
     connected,
     inspect,
     left_over,
@@ -382,8 +383,7 @@ def test_a_bridge_that_the_engine_forgot_goes_with_its_sandbox(
 ):
     with connected(started(armed()), contract) as sandboxes:
         sandboxes.create_ready("bridged-1", image)
-        seen = engine.api.call("GET", f"/networks/{network('bridged-1')}").json()
-        bridge = seen["Options"]["com.docker.network.bridge.name"]
+        bridge = bridge_of(engine, "bridged-1")
         sandboxes.stop_wait("bridged-1")
         engine.docker("rm", primary("bridged-1"))
         engine.docker("network", "rm", network("bridged-1"))
@@ -404,8 +404,7 @@ def test_a_bridge_of_nobody_is_removed_at_the_start(armed, engine, contract, ima
     daemon = started(armed())
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("bridged-1", image)
-        seen = engine.api.call("GET", f"/networks/{network('bridged-1')}").json()
-        bridge = seen["Options"]["com.docker.network.bridge.name"]
+        bridge = bridge_of(engine, "bridged-1")
         daemon.stop()
         other = "aaaa" if bridge[4:8] != "aaaa" else "bbbb"  # four characters are the instance's
         of_nobody, of_another = f"{bridge[:8]}nobody2", f"agbx{other}nobody2"

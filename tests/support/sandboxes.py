@@ -178,6 +178,11 @@ def network(sandbox_id: str) -> str:
     return f"agbox-net-{sandbox_id}"
 
 
+def bridge_of(engine: PrivateEngine, sandbox_id: str) -> str:
+    options = engine.api.call("GET", f"/networks/{network(sandbox_id)}").json()["Options"]
+    return options["com.docker.network.bridge.name"]
+
+
 def inspect(engine: PrivateEngine, name: str) -> dict[str, Any]:
     return engine.api.call("GET", f"/containers/{name}/json").json()
 

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "cli/command_line.h"
@@ -48,6 +52,29 @@ class Commands : public testing::Test {
     event.set_event_type(type);
     event.set_sandbox_state(state);
     return event;
+  }
+  // It is on its way from one to the other.
+  static void moves(test::ScriptedDaemon& daemon, v1::SandboxState from, v1::EventType by,
+                    v1::SandboxState to) {
+    daemon.sandbox = box_in(from);
+    daemon.events = {moved(by, to)};
+    daemon.keep_streams_open = true;
+  }
+  static grpc::Status unknown(const std::string& sandbox_id) {
+    return test::ErrorInfoBytes{.code = grpc::NOT_FOUND,
+                                .message = "sandbox " + sandbox_id + " was not found",
+                                .reason = "SANDBOX_NOT_FOUND",
+                                .metadata = {{"sandbox_id", sandbox_id}}}
+        .status();
+  }
+
+  // Somebody who types Ctrl-C once the command has made this call, or sends another signal.
+  static std::jthread interrupt_at(test::ScriptedDaemon& daemon, std::string call,
+                                   int signal = SIGINT) {
+    return std::jthread([&daemon, call = std::move(call), signal] {
+      EXPECT_TRUE(daemon.wait_for_call(call));
+      ::kill(::getpid(), signal);
+    });
   }
 
   test::ShortFolder folder_;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <thread>
 
 #include "unit/cli/commands_fixture.h"
 
@@ -135,22 +131,14 @@ TEST_F(Events, FollowingADeletedSandboxEndsAtOnce) {
 
 TEST_F(Events, FollowingEndsWithCtrlC) {
   test::ScriptedDaemon daemon(socket(), prepare);
-  std::thread person([&] {
-    EXPECT_TRUE(daemon.wait_for_call("SubscribeSandboxEvents"));
-    ::kill(::getpid(), SIGINT);
-  });
+  const auto person = interrupt_at(daemon, "SubscribeSandboxEvents");
   EXPECT_EQ(run({"events", "box-1", "--follow"}), 130);
-  person.join();
   EXPECT_EQ(error_, "");
 }
 
 TEST_F(Events, AnUnknownSandboxIsNamed) {
   test::ScriptedDaemon daemon(socket());
-  daemon.status = test::ErrorInfoBytes{.code = grpc::NOT_FOUND,
-                                       .message = "sandbox nope was not found",
-                                       .reason = "SANDBOX_NOT_FOUND",
-                                       .metadata = {{"sandbox_id", "nope"}}}
-                      .status();
+  daemon.status = unknown("nope");
   EXPECT_EQ(run({"events", "nope"}), 1);
   EXPECT_EQ(error_, "get sandbox: Sandbox nope not found.\n");
   EXPECT_EQ(run({"events"}), 2);

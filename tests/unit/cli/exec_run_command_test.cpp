@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <thread>
-
 #include "unit/cli/commands_fixture.h"
 
 namespace agbox::cli {
@@ -136,12 +134,8 @@ class InterruptedRun : public ExecRunCommand, public testing::WithParamInterface
 
 TEST_P(InterruptedRun, ASignalCancelsTheExec) {
   daemon_.run_until_cancelled = true;
-  std::thread person([&] {
-    EXPECT_TRUE(daemon_.wait_for_call("ReadExecOutput"));
-    ::kill(::getpid(), GetParam());
-  });
+  const auto person = interrupt_at(daemon_, "ReadExecOutput", GetParam());
   EXPECT_EQ(run({"exec", "run", "box-1", "--", "sleep", "99"}), 128 + GetParam());
-  person.join();
   EXPECT_THAT(daemon_.calls(), Contains("CancelExec exec_id: \"exec-1\""));
   EXPECT_EQ(out_, daemon_.exec_stdout);
 }
@@ -151,12 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Signals, InterruptedRun, testing::Values(SIGINT, SIGTER
 TEST_F(ExecRunCommand, ACancellationThatNobodyTakesIsSaid) {
   daemon_.run_until_cancelled = true;
   daemon_.cancel_status = {grpc::INTERNAL, "no"};
-  std::thread person([&] {
-    EXPECT_TRUE(daemon_.wait_for_call("ReadExecOutput"));
-    ::kill(::getpid(), SIGINT);
-  });
+  const auto person = interrupt_at(daemon_, "ReadExecOutput");
   EXPECT_EQ(run({"exec", "run", "box-1", "--", "sleep", "99"}), 1);
-  person.join();
   // Between these two the command's own words may come.
   EXPECT_THAT(error_, HasSubstr("cancel exec: no\n"));
   EXPECT_THAT(error_, HasSubstr("Exec exec-1 goes on without us.\n"));

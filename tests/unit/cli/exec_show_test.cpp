@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox exec get, cancel and list, and agbox logs.
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <thread>
 
 #include "unit/cli/commands_fixture.h"
 
@@ -175,12 +171,8 @@ TEST_F(ExecShow, LogsSaysThatOutputIsNotWhole) {
 
 TEST_F(ExecShow, FollowedLogsEndWithCtrlCAndCancelNothing) {
   daemon_.keep_streams_open = true;
-  std::thread person([&] {
-    EXPECT_TRUE(daemon_.wait_for_call("ReadExecOutput"));
-    ::kill(::getpid(), SIGINT);
-  });
+  const auto person = interrupt_at(daemon_, "ReadExecOutput");
   EXPECT_EQ(run({"logs", "-f", "exec-1"}), 130);
-  person.join();
   EXPECT_THAT(daemon_.calls(), Not(Contains(StartsWith("CancelExec"))));
 }
 

@@ -185,12 +185,8 @@ TEST_F(SandboxCreate, ALostWaitIsToldAsSuch) {
 TEST_F(SandboxCreate, CtrlCEndsTheWaitAndNotTheSandbox) {
   for (const int signal : {SIGINT, SIGTERM}) {
     test::ScriptedDaemon daemon(socket(), prepare);
-    std::thread person([&] {
-      EXPECT_TRUE(daemon.wait_for_call("SubscribeSandboxEvents"));
-      ::kill(::getpid(), signal);
-    });
+    const auto person = interrupt_at(daemon, "SubscribeSandboxEvents", signal);
     EXPECT_EQ(run({"sandbox", "create"}), 128 + signal);
-    person.join();
     EXPECT_EQ(error_,
               "Waiting for sandbox box-1 to be ready...\n"
               "Stopped waiting; sandbox box-1 goes on without us.\n"

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <thread>
 
 #include "unit/cli/commands_fixture.h"
 
@@ -18,9 +14,7 @@ using testing::StartsWith;
 class SandboxDelete : public Commands {
  protected:
   static void prepare(test::ScriptedDaemon& daemon) {
-    daemon.sandbox = box_in(v1::SANDBOX_STATE_DELETING);
-    daemon.events = {moved(v1::SANDBOX_DELETED, v1::SANDBOX_STATE_DELETED)};
-    daemon.keep_streams_open = true;
+    moves(daemon, v1::SANDBOX_STATE_DELETING, v1::SANDBOX_DELETED, v1::SANDBOX_STATE_DELETED);
   }
 };
 
@@ -49,11 +43,7 @@ TEST_F(SandboxDelete, ADeleteThatEndsFailedDoesNotWaitForEver) {
 
 TEST_F(SandboxDelete, AnUnknownSandboxIsNamed) {
   test::ScriptedDaemon daemon(socket());
-  daemon.status = test::ErrorInfoBytes{.code = grpc::NOT_FOUND,
-                                       .message = "sandbox nope was not found",
-                                       .reason = "SANDBOX_NOT_FOUND",
-                                       .metadata = {{"sandbox_id", "nope"}}}
-                      .status();
+  daemon.status = unknown("nope");
   EXPECT_EQ(run({"sandbox", "delete", "nope"}), 1);
   EXPECT_EQ(error_, "delete sandbox: Sandbox nope not found.\n");
   EXPECT_EQ(run({"sandbox", "delete", "--label", "a=b"}), 1);
@@ -106,12 +96,8 @@ TEST_F(SandboxDelete, ByLabelNoMatchIsNoError) {
 TEST_F(SandboxDelete, CtrlCEndsTheWaitAndNotTheDeletion) {
   test::ScriptedDaemon daemon(socket(), prepare);
   daemon.events.clear();
-  std::thread person([&] {
-    EXPECT_TRUE(daemon.wait_for_call("SubscribeSandboxEvents"));
-    ::kill(::getpid(), SIGINT);
-  });
+  const auto person = interrupt_at(daemon, "SubscribeSandboxEvents");
   EXPECT_EQ(run({"sandbox", "delete", "box-1"}), 130);
-  person.join();
   EXPECT_THAT(error_, HasSubstr("\nStopped waiting; the deletion goes on without us.\n"));
 }
 

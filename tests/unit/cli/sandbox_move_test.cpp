@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox sandbox stop and resume.
 #include <gmock/gmock.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <thread>
 
 #include "unit/cli/commands_fixture.h"
 
@@ -19,14 +15,10 @@ using testing::StartsWith;
 class SandboxMoves : public Commands {
  protected:
   static void stopping(test::ScriptedDaemon& daemon) {
-    daemon.sandbox = box_in(v1::SANDBOX_STATE_READY);
-    daemon.events = {moved(v1::SANDBOX_STOPPED, v1::SANDBOX_STATE_STOPPED)};
-    daemon.keep_streams_open = true;
+    moves(daemon, v1::SANDBOX_STATE_READY, v1::SANDBOX_STOPPED, v1::SANDBOX_STATE_STOPPED);
   }
   static void resuming(test::ScriptedDaemon& daemon) {
-    daemon.sandbox = box_in(v1::SANDBOX_STATE_PENDING);
-    daemon.events = {moved(v1::SANDBOX_READY, v1::SANDBOX_STATE_READY)};
-    daemon.keep_streams_open = true;
+    moves(daemon, v1::SANDBOX_STATE_PENDING, v1::SANDBOX_READY, v1::SANDBOX_STATE_READY);
   }
 };
 
@@ -92,11 +84,7 @@ TEST_F(SandboxMoves, ARefusalIsNamed) {
                       .status();
   EXPECT_EQ(run({"sandbox", "resume", "box-1"}), 1);
   EXPECT_EQ(error_, "resume sandbox: sandbox box-1 is not stopped\n");
-  daemon.status = test::ErrorInfoBytes{.code = grpc::NOT_FOUND,
-                                       .message = "sandbox nope was not found",
-                                       .reason = "SANDBOX_NOT_FOUND",
-                                       .metadata = {{"sandbox_id", "nope"}}}
-                      .status();
+  daemon.status = unknown("nope");
   EXPECT_EQ(run({"sandbox", "stop", "nope"}), 1);
   EXPECT_EQ(error_, "stop sandbox: Sandbox nope not found.\n");
 }
@@ -112,12 +100,8 @@ TEST_F(SandboxMoves, ExactlyOneSandbox) {
 TEST_F(SandboxMoves, CtrlCEndsTheWaitAndNotTheStop) {
   test::ScriptedDaemon daemon(socket(), stopping);
   daemon.events.clear();
-  std::thread person([&] {
-    EXPECT_TRUE(daemon.wait_for_call("SubscribeSandboxEvents"));
-    ::kill(::getpid(), SIGINT);
-  });
+  const auto person = interrupt_at(daemon, "SubscribeSandboxEvents");
   EXPECT_EQ(run({"sandbox", "stop", "box-1"}), 130);
-  person.join();
   EXPECT_THAT(error_, HasSubstr("\nStopped waiting; the stop goes on without us.\n"));
 }
 

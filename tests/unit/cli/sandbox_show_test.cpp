@@ -90,11 +90,7 @@ TEST_F(SandboxShow, GetNeedsOneIdThatTheDaemonKnows) {
   EXPECT_EQ(run({"sandbox", "get", "a", "b"}), 2);
   EXPECT_THAT(error_, StartsWith("Error: accepts 1 arg(s), received 2\n\nUsage:"));
   test::ScriptedDaemon daemon(socket());
-  daemon.status = test::ErrorInfoBytes{.code = grpc::NOT_FOUND,
-                                       .message = "sandbox nope was not found",
-                                       .reason = "SANDBOX_NOT_FOUND",
-                                       .metadata = {{"sandbox_id", "nope"}}}
-                      .status();
+  daemon.status = unknown("nope");
   EXPECT_EQ(run({"sandbox", "get", "nope"}), 1);
   EXPECT_EQ(error_, "get sandbox: Sandbox nope not found.\n");
 }

@@ -76,10 +76,7 @@ TEST_F(GuestLinksTest, ListensOnlyWhileNobodyIsConnected) {
   ASSERT_TRUE(links_->expect("s1", someone()));
   EXPECT_TRUE(fs::exists(folder / "guest.sock"));
   EXPECT_FALSE(fs::exists(folder / "guest.sock.new"));
-  run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
-  }());
+  run(come_in(folder));
   EXPECT_FALSE(fs::exists(folder / "guest.sock"));
 }
 
@@ -99,8 +96,7 @@ TEST_F(GuestLinksTest, AfterGoAReconnectMustProveTheSecret) {
   ASSERT_TRUE(links_->expect("s1", someone()));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await come_in(folder);
     EXPECT_TRUE(links_->go("s1", order(secret)));
     EXPECT_TRUE(co_await guest_.receive());
     guest_.close();
@@ -288,8 +284,7 @@ TEST_F(GuestLinksTest, TheEntrypointsEndIsToldOnce) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await come_in(folder);
     EXPECT_TRUE(links_->go("s1", order(new_secret())));
     EXPECT_TRUE(co_await guest_.receive());
     v1::ToDaemon failed;
@@ -314,8 +309,7 @@ TEST_F(GuestLinksTest, APingHasATimeLimit) {
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await links_->ping("s1", 1s)) << "nobody is there";
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await come_in(folder);
     const auto late = co_await links_->ping("s1", 20ms);
     EXPECT_FALSE(late);
     EXPECT_THAT(late.error().message(), HasSubstr("within 20 ms"));
@@ -347,8 +341,7 @@ TEST_F(GuestLinksTest, AGuestTriesAConnectionBeforeItsGoAndTellsWhatCameOfIt) {
   const ProbeTarget target{.address = {0x0A630001}, .port = 4242, .limit = 3s};
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await links_->probe("s1", target)) << "nobody is there";
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await come_in(folder);
     const auto answer = [&]() -> awaitable<void> {
       for (const auto outcome :
            {v1::ConnectionTried::OUTCOME_REFUSED, v1::ConnectionTried::OUTCOME_CONNECTED}) {
@@ -373,8 +366,7 @@ TEST_F(GuestLinksTest, AGuestThatGoesWhileItTriesAConnectionHasToldNothing) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await come_in(folder);
     const auto leave = [&]() -> awaitable<void> {
       EXPECT_TRUE(co_await guest_.receive());
       guest_.close();
@@ -392,8 +384,7 @@ TEST_F(GuestLinksTest, AConnectionThatNobodyAskedForIsAnOffence) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await come_in(folder);
     co_await guest_.send(tried(7, v1::ConnectionTried::OUTCOME_REFUSED));
     EXPECT_FALSE(co_await guest_.receive());
   }());
@@ -419,10 +410,7 @@ TEST_F(GuestLinksTest, AGuestThatFailedToPrepareTakesNoGo) {
 TEST_F(GuestLinksTest, AnOversizedCommandIsRefusedBeforeItIsSent) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
-  run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
-  }());
+  run(come_in(folder));
   GoOrder go = order(new_secret());
   go.command = {std::string(std::size_t{1} << 20, 'x')};
   EXPECT_THAT(links_->go("s1", go).error().message(), HasSubstr("1 MiB"));
@@ -432,10 +420,7 @@ TEST_F(GuestLinksTest, ANewContainerStartForgetsTheLastOne) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", with_secret(new_secret())));
   ASSERT_TRUE(links_->expect("s1", someone()));
-  run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
-  }());
+  run(come_in(folder));
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await guest_.receive());
@@ -484,18 +469,14 @@ TEST_F(GuestLinksTest, ALinkThatRestsKeepsItsFolderForTheNextStart) {
   EXPECT_TRUE(fs::exists(folder));
   ASSERT_TRUE(links_->adopt("s1", place.identity));
   ASSERT_TRUE(links_->expect("s1", someone()));
-  run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
-  }());
+  run(come_in(folder));
 }
 
 TEST_F(GuestLinksTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    co_await come_in(folder);
     GoOrder go = order(new_secret());
     go.command = {std::string(1000000, 'x')};
     int sent = 0;

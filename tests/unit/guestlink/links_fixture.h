@@ -76,6 +76,11 @@ class GuestLinksTest : public testing::Test {
     ASSERT_TRUE(told) << "the story hangs";
   }
 
+  // The guest of s1, which is expected.
+  awaitable<void> come_in(fs::path folder) {
+    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+  }
   // Guests that connect and say nothing.
   awaitable<std::vector<std::unique_ptr<ScriptedGuest>>> connect_many(int count, fs::path folder) {
     std::vector<std::unique_ptr<ScriptedGuest>> crowd;
