@@ -189,6 +189,44 @@ def test_nothing_is_open_while_the_rules_are_put_back(town, services, make_firew
     say(f"{stranger}, five times: {sum(tries for tries, *_ in counts.values())} tries, 0 reached")
 
 
+CHANGES = 40  # more than a hundred slip through where a daemon replaces both copies at once
+
+
+@pytest.mark.parametrize("change", ["killed", "stopped", "flushed", "networks"])
+def test_no_datagram_slips_through(town, services, make_firewall, change, say):
+    """While one daemon follows another, while what was flushed is put back, and while networks of the
+    host come and go: a moment is enough for one of thousands."""
+    addresses = (LAN_NEIGHBOUR, ON_LINK_PUBLIC)  # which are closed by what is in a set
+    places = [f"udp/{address}/{PORT}" for address in addresses]
+    firewall = load(make_firewall, town)
+    with town.sandbox.flooding("meanwhile", places) as sent:
+        for number in range(CHANGES):
+            told = len(firewall.process.lines())
+            if change == "flushed":
+                town.host.nft("flush ruleset\n")
+                firewall.wait_for_repair(number + 1)
+            elif change == "networks":
+                town.host.ip(f"address {'delete' if number % 2 else 'add'} 192.0.2.2/24 dev lan0")
+                firewall.process.wait_for_line(
+                    lambda line: "follows this host's" in line, "the sets", 10, after=told
+                )
+            else:
+                if change == "stopped":
+                    firewall.process.close_input()
+                    assert firewall.process.wait() == 0
+                else:
+                    firewall.process.kill()
+                firewall = load(make_firewall, town)
+    # Without the rules all of them arrive, and later than those before.
+    firewall.process.kill()
+    town.host.nft("flush ruleset\n")
+    with town.sandbox.flooding("afterwards", places):
+        for address in addresses:
+            services.wait_for_line(f"say afterwards {address}".__eq__, "a datagram", 10)
+    assert [line for line in services.lines() if line.startswith("say meanwhile")] == []
+    say(f"{change}, {CHANGES} times: {sent[0]} datagrams, none arrived")
+
+
 def test_a_public_network_that_comes_next_door_is_closed(town, services, make_firewall):
     """Until then it is the internet: only afterwards do its hosts count as neighbours."""
     firewall = load(make_firewall, town)
