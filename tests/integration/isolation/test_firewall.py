@@ -315,6 +315,22 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
     assert following.ask("health") == "ok 0"
 
 
+def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):
+    """As of a container that no store knows any more."""
+    bridge = firewall.wait_until_loaded() + "1234567"
+    host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
+    assert firewall.ask("remove") == "ok"
+    assert firewall.process.wait() == 0
+    plain = [table for table in TABLES if "_owned" not in table]
+    assert listing(host, plain) == "".join(golden_tables()[:2])
+    host.ip(f"link delete {bridge}")
+    following = make_firewall(host)
+    following.wait_until_loaded()
+    assert following.ask("remove") == "ok"
+    assert following.process.wait() == 0
+    assert host.run("nft", "list", "tables").stdout == ""
+
+
 def test_a_daemon_that_dies_before_it_repairs_leaves_it_to_the_next(host, make_firewall):
     firewall = make_firewall(host, failpoints="isolation.before_repair=kill")
     firewall.wait_until_loaded()
