@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from network import RESOLVER
+from other_firewalls import OTHER_FIREWALLS
 
 GOLDEN = Path(__file__).parent / "ruleset.golden"
 NAME = "agents_sandbox_0a0b0c0d"
@@ -264,6 +265,12 @@ def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
         """
     )
     assert "does not answer the daemon either" in ask()
+
+
+@pytest.mark.parametrize("other", OTHER_FIREWALLS)
+def test_a_sandbox_proves_it_beside_another_firewall(town, prove, other):
+    town.host.nft(OTHER_FIREWALLS[other])
+    assert prove()() == "ok"
 
 
 def test_beside_the_tables_of_others(host, make_firewall):

@@ -8,6 +8,7 @@ import struct
 import pytest
 from frames import checksum
 from network import HERE, PYTHON, RESOLVER
+from other_firewalls import FIREWALLD_LIKE, OTHER_FIREWALLS
 
 INTERNET = "198.51.100.10"
 LAN_NEIGHBOUR = "192.168.77.9"
@@ -137,6 +138,18 @@ def test_the_matrix(town, forbidden, make_firewall, say):
     longest = max(took for _, took in answered.values())
     say(f"{len(forbidden)} forbidden places, 0 reached; {len(ALLOWED)} allowed, all reached; "
         f"the slowest refusal over TCP took {longest} ms")
+
+
+@pytest.mark.parametrize("other", OTHER_FIREWALLS)
+def test_the_matrix_beside_another_firewall(town, forbidden, make_firewall, other):
+    """What it lets through is closed all the same, and what works beside it goes on working."""
+    town.host.nft(OTHER_FIREWALLS[other])
+    assert out_of_reach(town.sandbox, ALLOWED) == set(), "even without the rules"
+    if OTHER_FIREWALLS[other] == FIREWALLD_LIKE:  # the other one closes much of it itself
+        assert out_of_reach(town.sandbox, forbidden) == set(), "even without the rules"
+    load(make_firewall, town)
+    assert reached(town.sandbox.probe(forbidden)) == set()
+    assert out_of_reach(town.sandbox, ALLOWED) == set()
 
 
 def test_replies_pass_and_nothing_else_gets_in(town, services, make_firewall):
