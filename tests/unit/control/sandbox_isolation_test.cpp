@@ -10,6 +10,7 @@
 namespace agbox {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -153,8 +154,21 @@ TEST_F(SandboxIsolationTest, TheNextDaemonLetsEveryLiveSandboxProveItAgain) {
   isolation_.proofs.clear();
   start();
   run_until([&] { return !isolation_.proofs.empty(); });
+  wait_swept();
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1")));
+  EXPECT_THAT(isolation_.proofs, Each(bridge("box-1")));
+}
+
+TEST_F(SandboxIsolationTest, TheNextDaemonDoesNotWaitForAnEngineWithIt) {
+  start();
+  create_ready(kBox);
+  stop();
+  isolation_.proofs.clear();
+  docker().stop_listening();
+  start();
+  run_until([&] { return !isolation_.proofs.empty(); });
+  EXPECT_FALSE(plane().engine().has_value());
+  EXPECT_THAT(isolation_.proofs, Each(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, AfterARepairEveryLiveSandboxProvesItAgain) {
