@@ -128,6 +128,7 @@ class SandboxActor {
   void retry_later();
   asio::awaitable<void> wait_for_retry();
   void end_wait_for_retry();
+  void became_live();
   void deleted();
   // Whether a guest may be there that has to do with us.
   bool has_guest() const;

@@ -106,6 +106,7 @@ std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
 void SandboxIsolation::forget(const std::string& sandbox_id) {
   unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
   guest_awaited_.erase(sandbox_id);
+  starting_.erase(sandbox_id);
   release_resolvers(sandbox_id);
   resolvers_changed();
 }
@@ -146,7 +147,8 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
 // --- proofs ---
 
 asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::string bridge_name) {
-  auto attempt = co_await try_to_prove(std::move(sandbox_id), std::move(bridge_name));
+  auto attempt = co_await try_to_prove(sandbox_id, std::move(bridge_name));
+  if (attempt.outcome) starting_[sandbox_id] = false;
   co_return std::move(attempt.outcome);
 }
 
@@ -165,6 +167,14 @@ asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::s
 
 void SandboxIsolation::prove_live_sandboxes() {
   for (std::string& sandbox_id : options_.live_sandboxes()) due_.insert(std::move(sandbox_id));
+  for (auto& [sandbox_id, has_changed] : starting_) has_changed = true;
+  prove_those_due();
+}
+
+void SandboxIsolation::sandbox_is_live(const std::string& sandbox_id) {
+  const auto started = starting_.extract(sandbox_id);
+  if (started.empty() || !started.mapped()) return;
+  due_.insert(sandbox_id);
   prove_those_due();
 }
 

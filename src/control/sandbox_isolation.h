@@ -61,6 +61,8 @@ class SandboxIsolation {
   // cannot is told by health().
   void prove_live_sandboxes();
   void guest_connected(const std::string& sandbox_id);
+  // One that was started: what changed since its proof is proven now.
+  void sandbox_is_live(const std::string& sandbox_id);
 
   // Sandboxes to come ask others.
   void new_resolvers(const store::v1::CreatedWith& created_with);
@@ -97,6 +99,8 @@ class SandboxIsolation {
   // Sandboxes that are to prove it again: as soon as their guest is there, or when another comes.
   std::set<std::string> due_;
   std::set<std::string> guest_awaited_;
+  // Those that have proven it at their start and are not live yet; whether something changed since.
+  std::map<std::string, bool> starting_;
   std::string being_proven_;
   bool is_proving_ = false;
   struct Unproven {

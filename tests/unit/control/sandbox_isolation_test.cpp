@@ -187,6 +187,24 @@ TEST_F(SandboxIsolationTest, AfterARepairEveryLiveSandboxProvesItAgain) {
   EXPECT_EQ(isolation_health().repairs, 1U);
 }
 
+TEST_F(SandboxIsolationTest, OneWhoseEntrypointRanDuringARepairProvesItOnceItIsReady) {
+  start();
+  wait_swept();
+  guests_.script.answers_go = false;
+  ASSERT_TRUE(create(kBox).has_value());
+  const std::string container = primary_container_name(kBox);
+  run_until([&] { return guests_.order(container) != nullptr; });
+  isolation_.repair();
+  run_until_idle();
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+  guest::v1::ToDaemon passed;
+  passed.mutable_entrypoint_passed();
+  guests_.say(container, passed);
+  wait_for_state(kBox, v1::SANDBOX_STATE_READY);
+  run_until([&] { return isolation_.proofs.size() == 2; });
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox), bridge(kBox)));
+}
+
 TEST_F(SandboxIsolationTest, ALiveSandboxThatCannotProveItIsNamedUntilItCan) {
   start();
   create_ready(kBox);
