@@ -154,13 +154,14 @@ asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::s
 
 asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::string sandbox_id,
                                                                           std::string bridge_name) {
-  Attempt attempt;
+  std::optional<Error> silence;
   const auto probe = [&](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
     auto report = co_await options_.probe(sandbox_id, target);
-    attempt.guest_told = report.has_value();
+    silence = report ? std::nullopt : std::optional(report.error());
     co_return report;
   };
-  attempt.outcome = co_await host_.prove(bridge_name, probe);
+  Attempt attempt{.outcome = co_await host_.prove(bridge_name, probe)};
+  attempt.is_unknown = !attempt.outcome && silence == attempt.outcome.error();
   if (attempt.outcome) unproven_.erase(bridge_name);
   co_return attempt;
 }
@@ -213,7 +214,7 @@ asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_i
   const auto attempt = co_await try_to_prove(sandbox_id, bridge);
   if (attempt.outcome || !options_.is_live(sandbox_id)) co_return;
   const std::string why = attempt.outcome.error().message();
-  if (!attempt.guest_told) {
+  if (attempt.is_unknown) {
     log_.debug("the isolation of a sandbox is proven again when its guest is back",
                {{"sandbox_id", sandbox_id}, {"error", why}});
     guest_awaited_.insert(sandbox_id);

@@ -53,9 +53,10 @@ class SandboxIsolation {
   asio::awaitable<Result<>> prove(std::string sandbox_id, std::string bridge_name);
   struct Attempt {
     Result<> outcome;
-    bool guest_told = true;  // what came of its try, where it was asked
+    // The guest did not tell what came of its try; all holds that can be seen without it.
+    bool is_unknown = false;
   };
-  // The same. Where the guest did not tell, all holds that can be seen without it.
+  // The same, for those that run already.
   asio::awaitable<Attempt> try_to_prove(std::string sandbox_id, std::string bridge_name);
   // After a change that may concern all of them, each as soon as its guest is there. One that
   // cannot is told by health().

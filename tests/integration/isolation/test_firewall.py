@@ -208,7 +208,8 @@ def prove(town, make_firewall):
     def make(failpoints: str = ""):
         firewall = make_firewall(town.host, failpoints=failpoints)
         firewall.wait_until_loaded()
-        return lambda: firewall.ask(f"prove {town.bridge} {town.sandbox.network_namespace}")
+        where = f"{town.bridge} {town.sandbox.network_namespace}"
+        return lambda how="": firewall.ask(f"prove {where} {how}")
 
     return make
 
@@ -265,6 +266,15 @@ def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
         """
     )
     assert "does not answer the daemon either" in ask()
+
+
+def test_what_came_through_counts_also_where_nobody_tells(town, prove):
+    answer = prove("isolation.damage=error@2;isolation.blind=error@2")("silent")
+    assert "is not isolated: a connection from the sandbox to 10.213.0.1" in answer
+
+
+def test_what_nobody_tells_is_not_known(town, prove):
+    assert prove()("silent") == "error nobody tells"
 
 
 @pytest.mark.parametrize("other", OTHER_FIREWALLS)
