@@ -41,6 +41,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Sto
       new ControlPlane(loop, store, clock, isolation, std::move(options), std::move(log)));
   plane->directory_.restore(std::move(loaded));
   plane->isolation_.start();
+  plane->isolation_.prove_live_sandboxes();  // of an earlier daemon, also while no engine answers
   return plane;
 }
 
@@ -155,7 +156,7 @@ void ControlPlane::engine_watched() {
   services_.engine_now = engine_seen_;
   directory_.engine_is_back();
   janitor_.sweep();
-  isolation_.prove_live_sandboxes();  // of an earlier run of the daemon, or on bridges made anew
+  isolation_.prove_live_sandboxes();  // the engine may have made their bridges anew
 }
 
 // Only that something happened: the sandbox looks for itself.

@@ -169,7 +169,7 @@ asio::awaitable<ProofFacts> Diagnosis::prove_live_sandboxes() {
     if (attempt.outcome) {
       ++facts.proven;
     } else if (directory_.is_live(id)) {
-      auto& kind = attempt.guest_told ? facts.unproven : facts.unasked;
+      auto& kind = attempt.is_unknown ? facts.unasked : facts.unproven;
       kind.push_back({.sandbox_id = id, .why = attempt.outcome.error().message()});
     }
   }

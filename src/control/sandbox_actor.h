@@ -128,6 +128,7 @@ class SandboxActor {
   void failed(OperationKind kind, const Error& error, bool has_cleaned_up);
   void retry_later();
   asio::awaitable<void> work_after(asio::awaitable<bool> pause);
+  void became_live();
   void deleted();
   // Whether a guest may be there that has to do with us.
   bool has_guest() const;

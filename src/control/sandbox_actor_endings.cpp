@@ -61,11 +61,13 @@ void SandboxActor::succeeded(OperationKind kind) {
   switch (kind) {
     case OperationKind::Create:
       log_.info("sandbox ready", {{"operation", "create"}});
-      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)});
+      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)},
+                               [this](const Result<>&) { became_live(); });
     case OperationKind::Resume:
       log_.info("sandbox ready", {{"operation", "resume"}});
       execs_.take_again();
-      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)});
+      return decide_and_record(command::Succeed{}, {.execs = {}, .mutations = std::move(facts)},
+                               [this](const Result<>&) { became_live(); });
     case OperationKind::Stop:
       log_.info("sandbox stopped", {{"operation", "stop"}});
       // Whatever ran is over with the container.
@@ -89,6 +91,11 @@ void SandboxActor::succeeded(OperationKind kind) {
     case OperationKind::Look:
       break;
   }
+}
+
+// Its proof may be a minute old: its entrypoint has run since.
+void SandboxActor::became_live() {
+  if (!services_.is_shutting_down) services_.isolation.sandbox_is_live(id());
 }
 
 void SandboxActor::deleted() {

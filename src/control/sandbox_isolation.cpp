@@ -142,6 +142,7 @@ std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
 void SandboxIsolation::forget(const std::string& sandbox_id) {
   unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
   guest_awaited_.erase(sandbox_id);
+  starting_.erase(sandbox_id);
   release_resolvers(sandbox_id);
   resolvers_changed();
 }
@@ -183,25 +184,35 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
 // --- proofs ---
 
 asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::string bridge_name) {
-  auto attempt = co_await try_to_prove(std::move(sandbox_id), std::move(bridge_name));
+  auto attempt = co_await try_to_prove(sandbox_id, std::move(bridge_name));
+  if (attempt.outcome) starting_[sandbox_id] = false;
   co_return std::move(attempt.outcome);
 }
 
 asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::string sandbox_id,
                                                                           std::string bridge_name) {
-  Attempt attempt;
+  std::optional<Error> silence;
   const auto probe = [&](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
     auto report = co_await options_.probe(sandbox_id, target);
-    attempt.guest_told = report.has_value();
+    silence = report ? std::nullopt : std::optional(report.error());
     co_return report;
   };
-  attempt.outcome = co_await host_.prove(bridge_name, probe);
+  Attempt attempt{.outcome = co_await host_.prove(bridge_name, probe)};
+  attempt.is_unknown = !attempt.outcome && silence == attempt.outcome.error();
   if (attempt.outcome) unproven_.erase(bridge_name);
   co_return attempt;
 }
 
 void SandboxIsolation::prove_live_sandboxes() {
   for (std::string& sandbox_id : options_.live_sandboxes()) due_.insert(std::move(sandbox_id));
+  for (auto& [sandbox_id, has_changed] : starting_) has_changed = true;
+  prove_those_due();
+}
+
+void SandboxIsolation::sandbox_is_live(const std::string& sandbox_id) {
+  const auto started = starting_.extract(sandbox_id);
+  if (started.empty() || !started.mapped()) return;
+  due_.insert(sandbox_id);
   prove_those_due();
 }
 
@@ -240,7 +251,7 @@ asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_i
   const auto attempt = co_await try_to_prove(sandbox_id, bridge);
   if (attempt.outcome || !options_.is_live(sandbox_id)) co_return;
   const std::string why = attempt.outcome.error().message();
-  if (!attempt.guest_told) {
+  if (attempt.is_unknown) {
     log_.debug("the isolation of a sandbox is proven again when its guest is back",
                {{"sandbox_id", sandbox_id}, {"error", why}});
     guest_awaited_.insert(sandbox_id);

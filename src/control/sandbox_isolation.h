@@ -57,14 +57,17 @@ class SandboxIsolation {
   asio::awaitable<Result<>> prove(std::string sandbox_id, std::string bridge_name);
   struct Attempt {
     Result<> outcome;
-    bool guest_told = true;  // what came of its try, where it was asked
+    // The guest did not tell what came of its try; all holds that can be seen without it.
+    bool is_unknown = false;
   };
-  // The same. Where the guest did not tell, all holds that can be seen without it.
+  // The same, for those that run already.
   asio::awaitable<Attempt> try_to_prove(std::string sandbox_id, std::string bridge_name);
   // After a change that may concern all of them, each as soon as its guest is there. One that
   // cannot is told by health().
   void prove_live_sandboxes();
   void guest_connected(const std::string& sandbox_id);
+  // One that was started: what changed since its proof is proven now.
+  void sandbox_is_live(const std::string& sandbox_id);
 
   // Sandboxes to come ask others.
   void new_resolvers(const store::v1::CreatedWith& created_with);
@@ -104,6 +107,8 @@ class SandboxIsolation {
   // Sandboxes that are to prove it again: as soon as their guest is there, or when another comes.
   std::set<std::string> due_;
   std::set<std::string> guest_awaited_;
+  // Those that have proven it at their start and are not live yet; whether something changed since.
+  std::map<std::string, bool> starting_;
   std::string being_proven_;
   bool is_proving_ = false;
   struct Unproven {

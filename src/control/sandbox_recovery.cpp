@@ -259,6 +259,7 @@ void SandboxActor::restarted() {
   // What waits for it is given to the guest once a later daemon could take this guest in again.
   record({}, {.execs = {}, .mutations = stored(facts_)}, Urgency::GoesOn, [this](const Result<>&) {
     AGBOX_FAILPOINT("restart.commit.after");
+    became_live();
     if (life_.state != Lifecycle::Ready || is_down_) return;
     execs_.take_again();
     execs_.guest_connected({});  // of this start it has none

@@ -35,7 +35,7 @@ Result<Firewall> Firewall::open(FirewallOptions options) {
 
 Result<> Firewall::load(const HostNetwork& host) {
   want(host);
-  AGBOX_TRY_VOID(replace(all_tables()));
+  AGBOX_TRY_VOID(replace_both());
   follows_ = true;
   return verify();
 }
@@ -51,7 +51,7 @@ Result<> Firewall::follow(const HostNetwork& host) {
   }
   if (!filter_.apply(batch)) {
     // Somebody has taken a table or a set away: all of it, anew.
-    AGBOX_TRY_VOID(replace(all_tables()));
+    AGBOX_TRY_VOID(replace_both());
   }
   follows_ = true;
   return {};
@@ -85,9 +85,8 @@ Result<std::optional<std::string>> Firewall::repair() {
   auto what = nft::difference(all_tables(), seen);
   if (!what) return what;
   AGBOX_FAILPOINT("isolation.before_repair");
-  // The owned ones go on filtering while the plain ones come back.
   const bool owned_hold = !nft::difference(wanted_.owned, seen);
-  AGBOX_TRY_VOID(replace(owned_hold ? wanted_.plain : all_tables()));
+  AGBOX_TRY_VOID(owned_hold ? replace(&Ruleset::plain) : replace_both());
   return what;
 }
 
@@ -97,7 +96,8 @@ Result<> Firewall::damage() {
   for (nft::Table& table : tables) {
     for (nft::Chain& chain : table.chains) chain.rules.clear();
   }
-  return replace(tables);
+  if (auto damaged = put(tables); !damaged) return std::unexpected(damaged.error().error);
+  return {};
 }
 
 Result<Firewall::CountMark> Firewall::begin_count(const std::string& bridge) {
@@ -193,30 +193,46 @@ std::vector<nft::Table> Firewall::all_tables() const {
   return tables;
 }
 
-Result<> Firewall::replace(const std::vector<nft::Table>& tables) {
+// Packets that pass while a transaction takes effect may see the new rules with sets that are still
+// empty, and the old ones not any more. So there is always a copy that stays as it is.
+Result<> Firewall::replace_both() {
+  AGBOX_TRY_VOID(replace(&Ruleset::owned));
+  return replace(&Ruleset::plain);
+}
+
+Result<> Firewall::replace(Copy copy) {
+  auto replaced = put(wanted_.*copy);
+  const bool may_be_the_flag =
+      !replaced && is_about_a_table(replaced.error()) &&
+      (replaced.error().number == EOPNOTSUPP || replaced.error().number == EINVAL);
+  if (may_be_the_flag && kernel_has_persist_) {
+    kernel_has_persist_ = false;
+    want(host_);
+    replaced = put(wanted_.*copy);
+  }
+  if (!replaced) return std::unexpected(std::move(replaced.error().error));
+  return {};
+}
+
+std::expected<void, nft::Refusal> Firewall::put(const std::vector<nft::Table>& tables) {
   std::vector<nft::TableName> names;
   for (const nft::Table& table : tables) names.push_back(table.name);
   for (int attempt = 1;; ++attempt) {
-    AGBOX_TRY(existing, filter_.existing(names));
+    auto existing = filter_.existing(names);
+    if (!existing) {
+      return std::unexpected(nft::Refusal{.error = std::move(existing.error()), .what = {}});
+    }
     nft::Batch batch;
-    for (const nft::TableName& name : existing) batch.delete_table(name);
+    for (const nft::TableName& name : *existing) batch.delete_table(name);
     for (const nft::Table& table : tables) batch.add_table(table);
-    const auto applied = filter_.apply(batch);
+    auto applied = filter_.apply(batch);
     if (applied) {
       ++replacements_;
       return {};
     }
     const nft::Refusal& refusal = applied.error();
-    const bool unknown_flag = refusal.number == EOPNOTSUPP || refusal.number == EINVAL;
-    if (is_about_a_table(refusal) && unknown_flag && kernel_has_persist_) {
-      kernel_has_persist_ = false;
-      want(host_);
-      return replace(all_tables());
-    }
     const bool raced = refusal.number == ENOENT || refusal.number == EEXIST;
-    if (!is_about_a_table(refusal) || !raced || attempt == kReplaceAttempts) {
-      return std::unexpected(refusal.error);
-    }
+    if (!is_about_a_table(refusal) || !raced || attempt == kReplaceAttempts) return applied;
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,8 +27,8 @@ class Firewall {
  public:
   static Result<Firewall> open(FirewallOptions options);
 
-  // Puts both copies in place of whatever is there, in one transaction, and reads them back. They
-  // stay in the kernel when this object goes; the owned ones where the kernel knows how.
+  // Puts both copies in place of whatever is there, and reads them back. They stay in the kernel
+  // when this object goes; the owned ones where the kernel knows how.
   Result<> load(const HostNetwork& host);
 
   // Both copies with what the host has become. Nothing happens where nothing changed.
@@ -66,9 +67,14 @@ class Firewall {
 
  private:
   Firewall(FirewallOptions options, nft::PacketFilter filter);
+  using Copy = std::vector<nft::Table> Ruleset::*;
+
   void want(const HostNetwork& host);
-  // These tables instead of those with their names.
-  Result<> replace(const std::vector<nft::Table>& tables);
+  // Both, one after the other: each of them filters while the other one is replaced.
+  Result<> replace_both();
+  Result<> replace(Copy copy);
+  // These tables instead of those with their names, in one transaction.
+  std::expected<void, nft::Refusal> put(const std::vector<nft::Table>& tables);
   // Takes every rule out of both copies: the failpoint isolation.damage.
   Result<> damage();
   void leave_count(const std::string& bridge);

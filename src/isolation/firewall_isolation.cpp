@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "isolation/host_link.h"
+#include "model/object_names.h"
 
 namespace agbox {
 namespace {
@@ -135,6 +137,13 @@ boost::asio::awaitable<Result<>> FirewallIsolation::stop_there(bool remove_rules
   co_await monitor_->stop();
   const auto monitor = std::move(monitor_);
   if (!remove_rules) co_return Result<>{};
+  // Whoever asks may not know of all: a container that no store knows runs on behind its bridge.
+  AGBOX_CO_TRY(bridges, find_links(bridge_prefix(options_.instance_id)));
+  if (!bridges.empty()) {
+    log_.warn("the firewall of the sandboxes stays, because bridges are left that need it",
+              {{"table", table_name()}, {"bridges", bridges.size()}, {"bridge", bridges.front()}});
+    co_return Result<>{};
+  }
   AGBOX_CO_TRY_VOID(monitor->remove_rules());
   log_.info("the firewall of the sandboxes is removed", {{"table", table_name()}});
   co_return Result<>{};

@@ -139,9 +139,10 @@ Result<> FirewallMonitor::end_proof(Proof& proof, const Result<ProbeReport>& ins
   const ProbeListener::Seen listener = proof.listener.look();
   AGBOX_TRY(refused, firewall_.end_count(proof.bridge_name, proof.mark));
   proof.verdict = laps.next();
-  if (!inside) return std::unexpected(inside.error());
+  // Who was reached was reached, whether the guest tells it or not.
+  if (!inside && !listener.was_reached) return std::unexpected(inside.error());
   return judge_probe({.address = proof.listener.address(),
-                      .inside = *inside,
+                      .inside = inside.value_or(ProbeReport{}),
                       .listener_answers = listener.answers,
                       .listener_was_reached = listener.was_reached,
                       .refused_by_us = refused.value_or(0)});

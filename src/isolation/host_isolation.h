@@ -36,7 +36,9 @@ class HostIsolation {
                                                  std::function<void()> on_repair) = 0;
   // Those that sandboxes may ask, wherever they are.
   virtual boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) = 0;
-  // It stays in place, unless it is of no use to anybody any more. Nothing is called afterwards.
+  // It stays in place, unless it is of no use to anybody any more: `remove_rules` says that no
+  // sandbox is known, and it is removed where no bridge of one is left either. Nothing is called
+  // afterwards.
   virtual boost::asio::awaitable<Result<>> stop(bool remove_rules) = 0;
 
   // Says whether, for the sandbox with this bridge and now, it holds. Nothing of a caller runs

@@ -297,6 +297,63 @@ def test_a_lock_that_somebody_removed(make_started, engine):
     Diagnosis(daemon).assert_only("lock", BROKEN, "a second daemon could start")
 
 
+def test_a_guest_program_that_somebody_removed(make_started, engine):
+    daemon = make_started(engine)
+    program = Path(Diagnosis(daemon).of("guest-program")["sentence"].split()[0])
+    program.unlink()
+    Diagnosis(daemon).assert_only("guest-program", BROKEN, f"so none can start: {program}")
+    assert daemon.stop() == 0
+    restarted(daemon)  # as the remedy says
+    assert Diagnosis(daemon).code == 0
+
+
+def test_a_pool_without_a_free_network(make_daemon, daemon_user, engine, contract, image):
+    config = f'{CONFIG}address_pool = "10.202.0.0/28"\n'
+    daemon = started(make_daemon(user=daemon_user, engine=engine, config=config))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        remedy = Diagnosis(daemon).assert_only(
+            "address-pool", BROKEN, "0 of 1 networks for sandboxes are free in 10.202.0.0/28"
+        )
+        assert remedy.startswith("delete sandboxes that are no longer needed")
+        sandboxes.delete_wait("box-1")
+    assert Diagnosis(daemon).of("address-pool")["verdict"] == OK
+
+
+def test_a_host_whose_resolvers_are_on_its_loopback(make_daemon, daemon_user, engine, folder):
+    resolv_conf, own_run = folder / "resolv.conf", folder / "run"
+    resolv_conf.write_text("nameserver 127.0.0.53\n")
+    own_run.mkdir()
+    mounts = {"/etc/resolv.conf": resolv_conf, "/run": own_run}
+    daemon = started(make_daemon(user=daemon_user, engine=engine, config="", mounts=mounts))
+    remedy = Diagnosis(daemon).assert_only("resolvers", BROKEN, "are all on loopback or IPv6")
+    assert remedy.startswith("set network.dns in config.toml, then: ")
+    assert daemon.stop() == 0
+    daemon.write_config(CONFIG)
+    started(daemon)
+    assert Diagnosis(daemon).of("resolvers")["sentence"] == "new sandboxes ask 192.0.2.53 (network.dns)"
+
+
+def test_an_image_that_is_gone(make_started, engine, contract):
+    """From under a sandbox that was made of it."""
+    daemon, image = make_started(engine), make_image(engine.api, "doctor-gone:1")
+
+    def of_image():
+        return [found for found in Diagnosis(daemon).findings if image in found["sentence"]]
+
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("box-1", image)
+        assert of_image() == []
+        engine.docker("rmi", "--force", image)
+        [finding] = of_image()
+        assert (finding["check"], finding["verdict"]) == ("images", WARNING)
+        assert "though a sandbox was made of it" in finding["sentence"]
+        assert finding["remedy"] == f"docker pull {image}"
+        make_image(engine.api, image)  # as a pull does
+        assert of_image() == []
+        sandboxes.delete_wait("box-1")
+
+
 def test_a_daemon_that_is_not_started(make_daemon, daemon_user, engine):
     daemon = make_daemon(user=daemon_user, engine=engine, config=CONFIG)
     told = Diagnosis(daemon)

@@ -175,18 +175,19 @@ class PrivateDaemon:
             self._nft("delete", "table", *table.split())
 
     def firewall_tables(self) -> list[str]:
-        """Those of its tables that are there, as `nft` names them: "inet agents_sandbox_0a0b0c0d"."""
+        """Those of its tables that are there, as `nft` names them: "inet agents_sandbox_0a0b0c0d". Of each
+        family the plain copy comes first."""
         self._note_firewalls()
         if not self._firewalls or not self.network_namespace:
             return []
         if not os.path.exists(self.network_namespace):  # its engine has ended
             return []
         tables = [line.removeprefix("table ") for line in self._nft("list", "tables").splitlines()]
-        return [
+        return sorted(
             table
             for table in tables
             if table.split()[1].removesuffix("_owned") in self._firewalls
-        ]
+        )
 
     def _nft(self, *arguments: str) -> str:
         """That of its engine's world: an older one crashes on tables that the engine may have made."""

@@ -3,7 +3,9 @@
 // arguments are the instance, the pool and the resolvers. It says "loaded" and how the names of its
 // bridges begin, takes a command per line, answers each with one line, and ends with its input:
 //
-//   prove BRIDGE [NETWORK]  ok | error SENTENCE: a connection is tried from that network namespace
+//   prove BRIDGE [NETWORK [silent]]
+//                           ok | error SENTENCE: a connection is tried from that network namespace;
+//                           `silent`: and nobody tells what came of it
 //   resolvers ADDRESS...    ok | error SENTENCE
 //   health                  ok REPAIRS | error SENTENCE
 //   remove                  ok | error SENTENCE, and ends
@@ -69,12 +71,14 @@ ProbeReport try_to_connect(const ProbeTarget& target) {
 }
 
 // A thread can be in a network namespace of its own.
-boost::asio::awaitable<Result<ProbeReport>> probe_from(std::string network, ProbeTarget target) {
+boost::asio::awaitable<Result<ProbeReport>> probe_from(std::string network, bool is_silent,
+                                                       ProbeTarget target) {
   ProbeReport report{.outcome = ProbeReport::Outcome::Unknown, .detail = "nobody tries"};
   std::thread([&] {
     const UniqueFd there(::open(network.c_str(), O_RDONLY | O_CLOEXEC));
     if (::setns(there.get(), CLONE_NEWNET) == 0) report = try_to_connect(target);
   }).join();
+  if (is_silent) co_return fail(Reason::Internal, "nobody tells");
   co_return report;
 }
 
@@ -86,8 +90,10 @@ boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::strin
   for (std::string word; words >> word;) arguments.push_back(word);
   if (command == "prove") {
     const std::string network = arguments.size() > 1 ? arguments[1] : "";
-    say(co_await isolation.prove(
-        arguments.at(0), [network](ProbeTarget target) { return probe_from(network, target); }));
+    const bool is_silent = arguments.size() > 2 && arguments[2] == "silent";
+    say(co_await isolation.prove(arguments.at(0), [=](ProbeTarget target) {
+      return probe_from(network, is_silent, target);
+    }));
   } else if (command == "resolvers") {
     say(co_await isolation.set_resolvers(parse_resolvers(arguments)));
   } else if (command == "health") {

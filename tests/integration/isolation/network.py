@@ -83,6 +83,18 @@ class Node(Outside):
             counts.update(json.loads(prober.lines()[-1]))
 
 
+    @contextlib.contextmanager
+    def flooding(self, word: str, places: list[str]) -> Iterator[list[int]]:
+        """Datagrams with this word to every place, without a pause; how many is there after the block."""
+        sent: list[int] = []
+        with self.running(PYTHON, str(HERE / "prober.py"), "flood", word, *places) as prober:
+            prober.wait_for_line("ready".__eq__, "the first datagram", timeout=20)
+            yield sent
+            prober.close_input()
+            assert prober.wait() == 0, prober.tail()
+            sent.append(int(prober.lines()[-1]))
+
+
 class Firewall:
     """Our firewall and nothing else, in the namespace of a node."""
 

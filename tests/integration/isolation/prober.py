@@ -7,6 +7,9 @@ prober.py loop PLACE...     each of them 10 ms after its last outcome, until the
                             after the first round. To every line of its input, and to its end, it
                             answers with place to [tries, reached, begin of the last try that
                             reached it]: to a line when every place was tried again since.
+prober.py flood WORD PLACE... datagrams to each of them in turn, without a pause and without waiting for answers,
+                            until the input ends; says `ready` at first and how many in the end. Whoever
+                            gets one says the word and his address: see echo_server.py
 prober.py hold PLACE        one connection over TCP; says `answered` or `silent` of what it sends there at
                             first and for every line of its input
 
@@ -15,6 +18,7 @@ resolver says) or, after `--via NEXT_HOP`, what frames.py makes by hand. Reached
 came back.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -150,6 +154,22 @@ def loop(places: list[str]) -> None:
     print(json.dumps(counts))
 
 
+def flood(arguments: list[str]) -> None:
+    word, *places = arguments
+    targets = [(address, int(port)) for _, address, port in (place.split("/") for place in places)]
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), over.set())).start()
+    print("ready", flush=True)
+    sent = 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        while not over.is_set():
+            for address, port in targets:
+                with contextlib.suppress(OSError):  # that the one before was refused
+                    sender.sendto(f"say {word} {address}".encode(), (address, port))
+                sent += 1
+    print(sent)
+
+
 def hold(places: list[str]) -> None:
     _, address, port = places[0].split("/")
     with socket.create_connection((address, int(port)), 5) as held:
@@ -174,7 +194,7 @@ def main() -> None:
     if places[0] == "--via":
         frames = Frames(places[1])
         places = places[2:]
-    {"once": once, "loop": loop, "hold": hold}[command](places)
+    {"once": once, "loop": loop, "flood": flood, "hold": hold}[command](places)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from network import RESOLVER
+from other_firewalls import OTHER_FIREWALLS
 from support.table_owner import owned_by_a_stranger
 
 GOLDEN = Path(__file__).parent / "ruleset.golden"
@@ -208,7 +209,8 @@ def prove(town, make_firewall):
     def make(failpoints: str = ""):
         firewall = make_firewall(town.host, failpoints=failpoints)
         firewall.wait_until_loaded()
-        return lambda: firewall.ask(f"prove {town.bridge} {town.sandbox.network_namespace}")
+        where = f"{town.bridge} {town.sandbox.network_namespace}"
+        return lambda how="": firewall.ask(f"prove {where} {how}")
 
     return make
 
@@ -290,6 +292,21 @@ def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(
     assert firewall.ask("health") == "ok 1"
 
 
+def test_what_came_through_counts_also_where_nobody_tells(town, prove):
+    answer = prove("isolation.damage=error@2;isolation.blind=error@2")("silent")
+    assert "is not isolated: a connection from the sandbox to 10.213.0.1" in answer
+
+
+def test_what_nobody_tells_is_not_known(town, prove):
+    assert prove()("silent") == "error nobody tells"
+
+
+@pytest.mark.parametrize("other", OTHER_FIREWALLS)
+def test_a_sandbox_proves_it_beside_another_firewall(town, prove, other):
+    town.host.nft(OTHER_FIREWALLS[other])
+    assert prove()() == "ok"
+
+
 def test_beside_the_tables_of_others(host, make_firewall):
     host.nft(FOREIGN_TABLES)
     foreign = ["ip filter", "ip nat", "inet firewalld"]
@@ -337,6 +354,22 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
     following.wait_until_loaded()
     assert listing(host) == GOLDEN.read_text()
     assert following.ask("health") == "ok 0"
+
+
+def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):
+    """As of a container that no store knows any more."""
+    bridge = firewall.wait_until_loaded() + "1234567"
+    host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
+    assert firewall.ask("remove") == "ok"
+    assert firewall.process.wait() == 0
+    plain = [table for table in TABLES if "_owned" not in table]
+    assert listing(host, plain) == "".join(golden_tables()[:2])
+    host.ip(f"link delete {bridge}")
+    following = make_firewall(host)
+    following.wait_until_loaded()
+    assert following.ask("remove") == "ok"
+    assert following.process.wait() == 0
+    assert host.run("nft", "list", "tables").stdout == ""
 
 
 def test_a_daemon_that_dies_before_it_repairs_leaves_it_to_the_next(host, make_firewall):

@@ -8,6 +8,7 @@ import struct
 import pytest
 from frames import checksum
 from network import HERE, PYTHON, RESOLVER
+from other_firewalls import FIREWALLD_LIKE, OTHER_FIREWALLS
 
 INTERNET = "198.51.100.10"
 LAN_NEIGHBOUR = "192.168.77.9"
@@ -139,6 +140,18 @@ def test_the_matrix(town, forbidden, make_firewall, say):
         f"the slowest refusal over TCP took {longest} ms")
 
 
+@pytest.mark.parametrize("other", OTHER_FIREWALLS)
+def test_the_matrix_beside_another_firewall(town, forbidden, make_firewall, other):
+    """What it lets through is closed all the same, and what works beside it goes on working."""
+    town.host.nft(OTHER_FIREWALLS[other])
+    assert out_of_reach(town.sandbox, ALLOWED) == set(), "even without the rules"
+    if OTHER_FIREWALLS[other] == FIREWALLD_LIKE:  # the other one closes much of it itself
+        assert out_of_reach(town.sandbox, forbidden) == set(), "even without the rules"
+    load(make_firewall, town)
+    assert reached(town.sandbox.probe(forbidden)) == set()
+    assert out_of_reach(town.sandbox, ALLOWED) == set()
+
+
 def test_replies_pass_and_nothing_else_gets_in(town, services, make_firewall):
     """The host reaches a sandbox's port, as the engine's proxy of a published port does; the local
     network, another sandbox and a VPN do not."""
@@ -187,6 +200,44 @@ def test_nothing_is_open_while_the_rules_are_put_back(town, services, make_firew
     assert {place: open_ for place, (_, open_, _) in counts.items() if open_} == {}
     assert all(tries >= 3 for tries, *_ in counts.values()), counts
     say(f"{stranger}, five times: {sum(tries for tries, *_ in counts.values())} tries, 0 reached")
+
+
+CHANGES = 40  # more than a hundred slip through where a daemon replaces both copies at once
+
+
+@pytest.mark.parametrize("change", ["killed", "stopped", "flushed", "networks"])
+def test_no_datagram_slips_through(town, services, make_firewall, change, say):
+    """While one daemon follows another, while what was flushed is put back, and while networks of the
+    host come and go: a moment is enough for one of thousands."""
+    addresses = (LAN_NEIGHBOUR, ON_LINK_PUBLIC)  # which are closed by what is in a set
+    places = [f"udp/{address}/{PORT}" for address in addresses]
+    firewall = load(make_firewall, town)
+    with town.sandbox.flooding("meanwhile", places) as sent:
+        for number in range(CHANGES):
+            told = len(firewall.process.lines())
+            if change == "flushed":
+                town.host.nft("flush ruleset\n")
+                firewall.wait_for_repair(number + 1)
+            elif change == "networks":
+                town.host.ip(f"address {'delete' if number % 2 else 'add'} 192.0.2.2/24 dev lan0")
+                firewall.process.wait_for_line(
+                    lambda line: "follows this host's" in line, "the sets", 10, after=told
+                )
+            else:
+                if change == "stopped":
+                    firewall.process.close_input()
+                    assert firewall.process.wait() == 0
+                else:
+                    firewall.process.kill()
+                firewall = load(make_firewall, town)
+    # Without the rules all of them arrive, and later than those before.
+    firewall.process.kill()
+    town.host.nft("flush ruleset\n")
+    with town.sandbox.flooding("afterwards", places):
+        for address in addresses:
+            services.wait_for_line(f"say afterwards {address}".__eq__, "a datagram", 10)
+    assert [line for line in services.lines() if line.startswith("say meanwhile")] == []
+    say(f"{change}, {CHANGES} times: {sent[0]} datagrams, none arrived")
 
 
 def test_a_public_network_that_comes_next_door_is_closed(town, services, make_firewall):
@@ -297,5 +348,6 @@ def test_forged_icmp_does_not_lower_the_path_mtu_of_the_host(town, services, mak
             return connection.wait_for_line(lambda line: line.startswith("mtu"), "the MTU", 10)
 
     assert mtu_after_forgery(INTERNET) == "mtu 1000", "the forgery has no effect anyhow"
+    town.host.run("ip", "route", "flush", "cache")  # what it has learned
     load(make_firewall, town)
-    assert mtu_after_forgery(ON_LINK_PUBLIC) == "mtu 1500"
+    assert mtu_after_forgery(INTERNET) == "mtu 1500"

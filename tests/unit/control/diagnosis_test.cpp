@@ -128,6 +128,17 @@ TEST_F(DiagnosisTest, ProvesTheIsolationOfEverySandboxThatRuns) {
   EXPECT_THAT(isolation_.proofs, testing::ElementsAre(bridge_name(instance_, "box-1")));
 }
 
+TEST_F(DiagnosisTest, ASandboxThatCameThroughIsBrokenAlsoWhereItDoesNotSaySo) {
+  start();
+  create_ready("box-1");
+  guests_.freeze(primary_container_name("box-1"));
+  guests_.cut(primary_container_name("box-1"));
+  run_until_idle();
+  isolation_.is_reached = true;
+  EXPECT_EQ(told_of("isolation"),
+            "FINDING_VERDICT_BROKEN sandbox box-1: it is not isolated: it came through\n");
+}
+
 TEST_F(DiagnosisTest, ASandboxThatCannotBeAskedIsUnknownAndNotBroken) {
   start();
   create_ready("box-1");

@@ -46,6 +46,7 @@ class FakeIsolation final : public HostIsolation {
     proofs.push_back(std::move(bridge_name));
     if (!proof_problem.empty()) co_return fail(Reason::Internal, proof_problem);
     const auto inside = co_await probe(kForbidden);
+    if (is_reached) co_return fail(Reason::Internal, "it is not isolated: it came through");
     if (!inside) co_return std::unexpected(inside.error());
     if (inside->outcome == ProbeReport::Outcome::Refused) co_return Result<>{};
     co_return fail(Reason::Internal, "it is not isolated: " + inside->detail);
@@ -62,6 +63,7 @@ class FakeIsolation final : public HostIsolation {
   bool holds_start = false;  // until let_go()
   std::string start_problem;
   std::string proof_problem;
+  bool is_reached = false;  // whatever the guest tells
   Result<FirewallFacts> facts = FirewallFacts{};
 
   unsigned starts = 0;  // that were tried

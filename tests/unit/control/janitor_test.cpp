@@ -189,6 +189,13 @@ TEST_F(JanitorTest, AnUnknownPrimaryIsReportedAndKeepsWhatItNeeds) {
   EXPECT_FALSE(fs::exists(folder));
 }
 
+TEST_F(JanitorTest, AnUnknownPrimaryKeepsTheIsolationWhenTheDaemonEnds) {
+  add_container(primary_container_name("backup-1"), primary_labels(instance(), "backup-1", {}));
+  sweep();
+  stop();
+  EXPECT_EQ(isolation_.removed_rules, false);
+}
+
 TEST_F(JanitorTest, LookAlikesAndOtherInstancesAreNotTouched) {
   const std::string other = "11111111-2222-4333-8444-555555555555";
   add_container("agbox-primary-foreign-1", primary_labels(other, "foreign-1", {}));

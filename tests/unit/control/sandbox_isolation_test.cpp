@@ -10,6 +10,7 @@
 namespace agbox {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -182,8 +183,21 @@ TEST_F(SandboxIsolationTest, TheNextDaemonLetsEveryLiveSandboxProveItAgain) {
   isolation_.proofs.clear();
   start();
   run_until([&] { return !isolation_.proofs.empty(); });
+  wait_swept();
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1")));
+  EXPECT_THAT(isolation_.proofs, Each(bridge("box-1")));
+}
+
+TEST_F(SandboxIsolationTest, TheNextDaemonDoesNotWaitForAnEngineWithIt) {
+  start();
+  create_ready(kBox);
+  stop();
+  isolation_.proofs.clear();
+  docker().stop_listening();
+  start();
+  run_until([&] { return !isolation_.proofs.empty(); });
+  EXPECT_FALSE(plane().engine().has_value());
+  EXPECT_THAT(isolation_.proofs, Each(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, AfterARepairEveryLiveSandboxProvesItAgain) {
@@ -200,6 +214,24 @@ TEST_F(SandboxIsolationTest, AfterARepairEveryLiveSandboxProvesItAgain) {
   EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1"), bridge("box-3")));
   EXPECT_EQ(isolation_health().shortcoming, "");
   EXPECT_EQ(isolation_health().repairs, 1U);
+}
+
+TEST_F(SandboxIsolationTest, OneWhoseEntrypointRanDuringARepairProvesItOnceItIsReady) {
+  start();
+  wait_swept();
+  guests_.script.answers_go = false;
+  ASSERT_TRUE(create(kBox).has_value());
+  const std::string container = primary_container_name(kBox);
+  run_until([&] { return guests_.order(container) != nullptr; });
+  isolation_.repair();
+  run_until_idle();
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+  guest::v1::ToDaemon passed;
+  passed.mutable_entrypoint_passed();
+  guests_.say(container, passed);
+  wait_for_state(kBox, v1::SANDBOX_STATE_READY);
+  run_until([&] { return isolation_.proofs.size() == 2; });
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox), bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, ALiveSandboxThatCannotProveItIsNamedUntilItCan) {
