@@ -366,14 +366,21 @@ def test_what_the_engine_makes_after_the_delete_goes_at_once(armed, engine, cont
         f"{LABEL}.sandbox-id": "late-1",
         f"{LABEL}.component": "primary",
     }
-    body = {"Name": network("late-1"), "Labels": labels}
-    engine.api.call("POST", "/networks/create", json_body=body)
-    assert daemon.wait_for_message("orphaned network is removed")["sandbox_id"] == "late-1"
-    body = {"Image": image, "Cmd": ["true"], "Labels": labels}
-    engine.api.call("POST", "/containers/create", query={"name": primary("late-1")}, json_body=body)
-    assert daemon.wait_for_message("orphaned container is removed")["sandbox_id"] == "late-1"
-    assert daemon.stop() == 0
-    assert left_over(engine) == []
+    calls = [
+        ("/networks/create", {}, {"Name": network("late-1"), "Labels": labels}),
+        (
+            "/containers/create",
+            {"name": primary("late-1")},
+            {"Image": image, "Cmd": ["true"], "Labels": labels},
+        ),
+    ]
+    for path, query, body in calls:
+        before = len(daemon.log_lines())
+        engine.api.call("POST", path, query=query, json_body=body)
+        daemon.process.wait_for_line(
+            lambda line: "orphans were looked for" in line, "the sweep", timeout=20, after=before
+        )
+        assert left_over(engine) == []
 
 
 @pytest.mark.engines("28")
