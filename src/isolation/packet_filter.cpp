@@ -208,10 +208,9 @@ Result<std::optional<std::uint64_t>> PacketFilter::count(const TableName& table,
 }
 
 Result<std::vector<TableName>> PacketFilter::existing(std::span<const TableName> names) {
-  const auto headers = read_headers(names);
-  if (!headers) return cannot("list the tables", headers.error());
+  AGBOX_TRY(headers, read_at_one_moment("the tables", [&] { return read_headers(names); }));
   std::vector<TableName> found;
-  for (const Table& table : *headers) found.push_back(table.name);
+  for (const Table& table : headers) found.push_back(table.name);
   return found;
 }
 

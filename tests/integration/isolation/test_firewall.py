@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from network import RESOLVER
+from network import HERE, PYTHON, RESOLVER
 from other_firewalls import OTHER_FIREWALLS
 from support.table_owner import owned_by_a_stranger
 
@@ -354,6 +354,17 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
     following.wait_until_loaded()
     assert listing(host) == GOLDEN.read_text()
     assert following.ask("health") == "ok 0"
+
+
+def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
+    """What the kernel lists of many tables comes in parts, and any change in between spoils it."""
+    host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(400)))
+    with host.running(PYTHON, str(HERE / "restless_stranger.py")) as stranger:
+        stranger.wait_for_line("ready".__eq__, "the stranger", timeout=20)
+        for _ in range(10):
+            firewall = make_firewall(host)
+            firewall.wait_until_loaded()
+            firewall.process.kill()
 
 
 def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):
