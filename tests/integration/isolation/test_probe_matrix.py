@@ -240,6 +240,42 @@ def test_no_datagram_slips_through(town, services, make_firewall, change, say):
     say(f"{change}, {CHANGES} times: {sent[0]} datagrams, none arrived")
 
 
+# Datagrams from each of these ports to the internet, each a connection of its own; how many are answered.
+ASK_FROM_PORTS = f"""
+import socket, sys
+answered = 0
+for port in range(int(sys.argv[1]), int(sys.argv[2])):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        asker.bind(("", port))
+        asker.settimeout(0.5)
+        asker.connect(("{INTERNET}", {PORT}))
+        try:
+            asker.send(b"hello")
+            answered += asker.recv(64) == b"hello"
+        except OSError:
+            pass
+print(answered)
+"""
+
+
+def test_a_sandbox_and_its_companions_share_a_budget_of_connections(town, services, make_firewall):
+    """The host's table of connections is everybody's."""
+    town.host.sysctl(
+        netfilter__nf_conntrack_udp_timeout="600", netfilter__nf_conntrack_udp_timeout_stream="600"
+    )
+    load(make_firewall, town)
+
+    def answered(node, first: int, count: int) -> int:
+        asked = node.run(PYTHON, "-c", ASK_FROM_PORTS, str(first), str(first + count))
+        return int(asked.stdout)
+
+    assert answered(town.sandbox, 10000, 8192) == 8192
+    assert answered(town.sandbox, 20000, 3) == 0
+    assert answered(town.companion, 20000, 3) == 0
+    assert answered(town.sandbox, 10000, 3) == 3, "those that are there go on"
+    assert answered(town.neighbour, 20000, 3) == 3
+
+
 def test_a_public_network_that_comes_next_door_is_closed(town, services, make_firewall):
     """Until then it is the internet: only afterwards do its hosts count as neighbours."""
     firewall = load(make_firewall, town)
