@@ -168,6 +168,33 @@ def test_replies_pass_and_nothing_else_gets_in(town, services, make_firewall):
     assert reached(town.router.probe(inwards6)) == set()
 
 
+@pytest.mark.parametrize("bridge_nf", ["0", "1"])
+def test_companions_hear_what_is_said_to_everybody(town, make_firewall, bridge_nf):
+    """Broadcast and multicast stay on the sandbox's network and work there, also where frames within a
+    bridge pass the packet filter."""
+    town.host.run("modprobe", "br_netfilter", check=False)  # most machines have it already
+    town.host.sysctl(**{"bridge__bridge-nf-call-iptables": bridge_nf})
+    load(make_firewall, town)
+    everybody = ("10.213.0.15", "255.255.255.255", "224.0.0.1")
+    script = (
+        "import socket, sys\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)\n"
+        f"for a in sys.argv[1:]: s.sendto(f'say {{a}}'.encode(), (a, {PORT}))\n"
+    )
+    place = f"udp/0.0.0.0/{PORT}"
+    with (
+        town.companion.serving(place) as companion,
+        town.neighbour.serving(place) as neighbour,
+        town.host.serving(place) as host,
+    ):
+        town.sandbox.run(PYTHON, "-c", script, *everybody)
+        for address in everybody:
+            companion.wait_for_line(f"say {address}".__eq__, "what was said to all", 10)
+        for other in (neighbour, host):
+            assert not [line for line in other.lines() if line.startswith("say ")]
+
+
 @pytest.mark.parametrize("state", ["only the plain tables", "after the daemon's death"])
 def test_the_plain_tables_alone_are_enough(town, forbidden, make_firewall, state):
     assert out_of_reach(town.sandbox, forbidden + ALLOWED) == set()
