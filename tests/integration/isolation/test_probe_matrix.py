@@ -168,6 +168,44 @@ def test_replies_pass_and_nothing_else_gets_in(town, services, make_firewall):
     assert reached(town.router.probe(inwards6)) == set()
 
 
+def test_a_sandbox_tells_the_host_that_a_port_is_closed(town, services, make_firewall):
+    """An ICMP error about what the host itself opened towards the sandbox."""
+    load(make_firewall, town)
+    assert outcomes(town.host.probe(["udp/10.213.0.2/81"])) == {"udp/10.213.0.2/81": "refused"}
+
+
+def test_a_resolver_on_an_address_of_the_host_answers_names_and_nothing_else(
+    town, services, make_firewall
+):
+    firewall = load(make_firewall, town)
+    own = "192.168.77.2"
+    dns = [f"{kind}/{own}/53" for kind in ("tcp", "udp")]
+    with town.host.serving(*dns):
+        assert reached(town.sandbox.probe(dns)) == set()
+        assert firewall.ask(f"resolvers {own}") == "ok"
+        assert out_of_reach(town.sandbox, dns) == set()
+        assert reached(town.sandbox.probe(everywhere(own))) == set()
+
+
+def test_what_a_nat_of_others_turns_to_the_host_is_closed(town, services, make_firewall):
+    """As a transparent proxy does it: the sandbox has asked for a place on the internet."""
+    elsewhere = "198.51.100.77"
+    town.host.nft(
+        f"""
+        table ip proxy {{
+            chain pre {{
+                type nat hook prerouting priority dstnat;
+                ip daddr {elsewhere} dnat to 192.168.77.2
+            }}
+        }}
+        """
+    )
+    places = everywhere(elsewhere)
+    assert out_of_reach(town.sandbox, places) == set(), "even without the rules"
+    load(make_firewall, town)
+    assert reached(town.sandbox.probe(places)) == set()
+
+
 @pytest.mark.parametrize("bridge_nf", ["0", "1"])
 def test_companions_hear_what_is_said_to_everybody(town, make_firewall, bridge_nf):
     """Broadcast and multicast stay on the sandbox's network and work there, also where frames within a
