@@ -71,7 +71,7 @@ def out_of_reach(node, places: list[str]) -> set[str]:
     return left
 
 
-def load(make_firewall, town: Town) -> Firewall:
-    firewall = make_firewall(town.host)
+def load(make_firewall, town: Town, **options) -> Firewall:
+    firewall = make_firewall(town.host, **options)
     firewall.wait_until_loaded()
     return firewall
