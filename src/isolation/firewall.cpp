@@ -216,7 +216,15 @@ Result<> Firewall::replace(Copy copy) {
 
 std::expected<void, nft::Refusal> Firewall::put(const std::vector<nft::Table>& tables) {
   std::vector<nft::TableName> names;
-  for (const nft::Table& table : tables) names.push_back(table.name);
+  for (const nft::Table& table : tables) {
+    names.push_back(table.name);
+    const bool is_new_to_old_kernels = (table.flags & nft::kTablePersist) != 0;
+    if (is_new_to_old_kernels && AGBOX_FAILPOINT_FAILS("isolation.persist")) {
+      return std::unexpected(nft::Refusal{.error = Error(Reason::Internal, "failpoint"),
+                                          .number = EOPNOTSUPP,
+                                          .what = "add table"});
+    }
+  }
   for (int attempt = 1;; ++attempt) {
     auto existing = filter_.existing(names);
     if (!existing) {

@@ -271,6 +271,7 @@ class Matrix:
         return max(0.0, round((counts[2] - added) * 1000, 1))
 
     def take_rules_away(self):
+        self.daemon.kill()
         self.host.open_barriers()
         for table in self.daemon.firewall_tables():
             self.nft("delete", "table", *table.split())
@@ -321,6 +322,8 @@ def walk(matrix):
     with matrix.state("daemon dead, dockerd restarted"):
         matrix.daemon.kill()
         matrix.restart_engine()
+    with matrix.state("daemon started again"):
+        started(matrix.daemon)
     return window
 
 

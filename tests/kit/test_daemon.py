@@ -16,7 +16,9 @@ def test_it_runs_as_the_user_that_it_was_given(daemon, daemon_user):
 
 
 def test_every_path_that_it_uses_is_in_its_folder(daemon):
+    daemon.process.freeze()  # so that none of them is closed while we look
     opened = {os.readlink(entry) for entry in Path(f"/proc/{daemon.pid}/fd").iterdir()}
+    daemon.process.thaw()
     files = {path for path in opened if path.startswith("/") and not path.startswith("/dev/")}
     assert files, "the daemon holds its lock and its store open"
     assert all(path.startswith(f"{daemon.folder}/") for path in files), files

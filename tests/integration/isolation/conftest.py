@@ -10,7 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from network import Firewall, Node, Town  # noqa: E402
+from network import RESOLVER, Firewall, Node, Town  # noqa: E402
+from places import HOST_ADDRESSES, INTERNET, LAN_NEIGHBOUR, OUTSIDE_ADDRESSES, PORT, VPN_PEER  # noqa: E402
+from support.process import LoggedProcess  # noqa: E402
 
 
 @pytest.fixture
@@ -60,3 +62,27 @@ def bridge_prefix(make_firewall: Callable[..., Firewall]) -> str:
 def town(bridge_prefix: str) -> Iterator[Town]:
     with contextlib.ExitStack() as stack:
         yield Town(stack, bridge_prefix)
+
+
+@pytest.fixture
+def services(town: Town) -> Iterator[LoggedProcess]:
+    """Something answers at every place that there is; who answers for the router is given."""
+
+    def places(*addresses: str, ports=(PORT,)) -> list[str]:
+        return [f"{kind}/{a}/{p}" for a in addresses for p in ports for kind in ("tcp", "udp")]
+
+    link_local = town.link_local(town.bridge)
+    host_places = places(*HOST_ADDRESSES, "fd13:0:0:1::1", "fd13:0:0:2::1", "fd77::2")
+    host_places += places(f"{link_local}%{town.bridge}")
+    router_places = places(*OUTSIDE_ADDRESSES, INTERNET, "fd77::1", "2001:db8::10")
+    router_places += places(RESOLVER, LAN_NEIGHBOUR, ports=(53,)) + places(RESOLVER)
+    with (
+        town.host.serving(*host_places),
+        town.router.serving(*router_places) as router,
+        town.vpn.serving(*places(VPN_PEER)),
+        town.companion.serving(*places("10.213.0.3")),
+        town.neighbour.serving(*places("10.213.0.18", "fd13:0:0:2::2")),
+        town.container.serving(*places("172.17.0.2")),
+        town.sandbox.serving(*places("10.213.0.2", "fd13:0:0:1::2")),
+    ):
+        yield router

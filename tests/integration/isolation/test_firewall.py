@@ -367,6 +367,22 @@ def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
             firewall.process.kill()
 
 
+def test_a_kernel_that_does_not_keep_the_owned_copy(host, make_firewall):
+    """Before 6.9 it goes with its owner; the plain one stays."""
+    firewall = make_firewall(host, failpoints="isolation.persist=error")
+    firewall.wait_until_loaded()
+    assert listing(host) == GOLDEN.read_text()  # which does not know the flag either
+    assert firewall.ask("health") == "ok 0"
+    host.nft("flush ruleset\n")
+    firewall.wait_for_repair(1)
+    assert listing(host) == GOLDEN.read_text()
+    firewall.process.kill()
+    plain = [table for table in TABLES if "_owned" not in table]
+    assert listing(host, plain) == "".join(golden_tables()[:2])
+    tables = host.run("nft", "list", "tables").stdout.splitlines()
+    assert sorted(tables) == sorted(f"table {table}" for table in plain)
+
+
 def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):
     """As of a container that no store knows any more."""
     bridge = firewall.wait_until_loaded() + "1234567"
