@@ -627,26 +627,6 @@ TEST_P(EngineContract, Events_Succeeds) {
   EXPECT_TRUE(events[1].occurred_at);
 }
 
-// It has no labels, so that a filter for them would let none through.
-TEST_P(EngineContract, Events_OfNetworksTellTheirNames) {
-  EngineStream stream =
-      must(client_->open_events({.types = {"container", "network"}, .actions = {"create"}}));
-  const std::string id = must(client_->create_network(network_spec("told", 0)));
-  LineSplitter lines;
-  while (true) {
-    const EngineResult<std::string> piece = run(stream.read_some());
-    ASSERT_TRUE(piece && !piece->empty());
-    for (const std::string& line : *lines.feed(*piece)) {
-      const EngineEvent event = *read_event(line);
-      if (event.object_id != id) continue;  // somebody else's
-      EXPECT_EQ(event.type, "network");
-      EXPECT_EQ(event.action, "create");
-      EXPECT_THAT(event.attributes, Contains(Pair("name", name("told"))));
-      return;
-    }
-  }
-}
-
 // What is built of these calls, on the same engines.
 class OwnedObjects : public EngineContract {};
 INSTANTIATE_TEST_SUITE_P(Engines, OwnedObjects, testing::ValuesIn(engines()), engine_name);
@@ -701,6 +681,26 @@ TEST_P(OwnedObjects, AContainerIsMadeBeforeItsNetworkAndStartsWithIt) {
   must(client_->ensure_network(owner_, network));
   must(client_->start_container(id));
   EXPECT_THAT(must(client_->inspect_network(network.name)).container_ids, ElementsAre(id));
+}
+
+// It has no labels, so that a filter for them would let none through.
+TEST_P(OwnedObjects, AnEventTellsTheNameOfANetworkThatIsMade) {
+  EngineStream stream =
+      must(client_->open_events({.types = {"container", "network"}, .actions = {"create"}}));
+  const std::string id = must(client_->create_network(network_spec("told", 0)));
+  LineSplitter lines;
+  while (true) {
+    const EngineResult<std::string> piece = run(stream.read_some());
+    ASSERT_TRUE(piece && !piece->empty());
+    for (const std::string& line : *lines.feed(*piece)) {
+      const EngineEvent event = *read_event(line);
+      if (event.object_id != id) continue;  // somebody else's
+      EXPECT_EQ(event.type, "network");
+      EXPECT_EQ(event.action, "create");
+      EXPECT_THAT(event.attributes, Contains(Pair("name", name("told"))));
+      return;
+    }
+  }
 }
 
 TEST_P(OwnedObjects, DetachedMembersNoLongerHoldTheirNetwork) {
