@@ -31,6 +31,9 @@ namespace fs = std::filesystem;
 
 // Of every call to the engine: a person waits.
 constexpr std::chrono::seconds kEnginePatience{5};
+// Of all proofs together. One that nobody answers takes seven of them, and there may be many of the
+// kind: what was seen until then is worth more than an answer that nobody waits for any more.
+constexpr std::chrono::seconds kProofsPatience{20};
 constexpr std::size_t kMostImagesAsked = 16;
 // Of those of sandboxes; the rest are not looked for.
 constexpr std::size_t kMostImagesLookedFor = 64;
@@ -161,8 +164,12 @@ asio::awaitable<Result<EngineFacts>> Diagnosis::look_at_engine() {
 
 asio::awaitable<ProofFacts> Diagnosis::prove_live_sandboxes() {
   ProofFacts facts;
-  for (const std::string& id : directory_.live_sandboxes()) {
-    if (co_await is_cancelled()) break;
+  const std::vector<std::string> live = directory_.live_sandboxes();
+  facts.skipped = live.size();
+  const BootTime end = services_.clock.boot_now() + kProofsPatience;
+  for (const std::string& id : live) {
+    if (services_.clock.boot_now() > end || co_await is_cancelled()) break;
+    --facts.skipped;
     const auto attempt = co_await services_.isolation.try_to_prove(
         id, bridge_name(services_.store.instance_id(), id));
     // One that was stopped meanwhile has nothing to prove any more.

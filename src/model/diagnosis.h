@@ -62,6 +62,7 @@ struct ProofFacts {
   std::size_t proven = 0;
   std::vector<UnprovenSandbox> unproven;
   std::vector<UnprovenSandbox> unasked;  // whose guest could not be asked; the rest of it holds
+  std::size_t skipped = 0;               // there was no time left for them
   std::uint64_t repairs = 0;             // since the daemon's start
   std::string last_repair;
 };

@@ -66,7 +66,12 @@ void judge_proofs(const ProofFacts& proofs, Findings& findings) {
                          "try them: " +
                          sandbox.why);
   }
-  const bool only_unknown = proofs.proven == 0 && !proofs.unasked.empty();
+  if (proofs.skipped > 0) {
+    findings.unknown("isolation",
+                     counted(proofs.skipped, "running sandbox was", "running sandboxes were") +
+                         " not asked, because those before took too long to answer");
+  }
+  const bool only_unknown = proofs.proven == 0 && (!proofs.unasked.empty() || proofs.skipped > 0);
   if (!proofs.unproven.empty() || only_unknown) return;
   findings.ok("isolation", proofs.proven == 0
                                ? "no sandbox runs that would have to prove its isolation"

@@ -128,6 +128,19 @@ TEST_F(DiagnosisTest, ProvesTheIsolationOfEverySandboxThatRuns) {
   EXPECT_THAT(isolation_.proofs, testing::ElementsAre(bridge_name(instance_, "box-1")));
 }
 
+TEST_F(DiagnosisTest, DoesNotWaitForManyThatTakeTooLong) {
+  start();
+  for (const char* id : {"box-1", "box-2", "box-3", "box-4", "box-5"}) create_ready(id);
+  isolation_.proof_problem = "another firewall drops it";
+  isolation_.on_proof = [this] { clock_.advance(std::chrono::seconds(7)); };
+  EXPECT_EQ(told_of("isolation"),
+            "FINDING_VERDICT_BROKEN sandbox box-1: another firewall drops it\n"
+            "FINDING_VERDICT_BROKEN sandbox box-2: another firewall drops it\n"
+            "FINDING_VERDICT_BROKEN sandbox box-3: another firewall drops it\n"
+            "FINDING_VERDICT_UNKNOWN 2 running sandboxes were not asked, because those before took "
+            "too long to answer\n");
+}
+
 TEST_F(DiagnosisTest, ASandboxThatCameThroughIsBrokenAlsoWhereItDoesNotSaySo) {
   start();
   create_ready("box-1");

@@ -44,6 +44,7 @@ class FakeIsolation final : public HostIsolation {
   }
   boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) override {
     proofs.push_back(std::move(bridge_name));
+    if (on_proof) on_proof();
     if (!proof_problem.empty()) co_return fail(Reason::Internal, proof_problem);
     const auto inside = co_await probe(kForbidden);
     if (is_reached) co_return fail(Reason::Internal, "it is not isolated: it came through");
@@ -64,6 +65,7 @@ class FakeIsolation final : public HostIsolation {
   std::string start_problem;
   std::string proof_problem;
   bool is_reached = false;  // whatever the guest tells
+  std::function<void()> on_proof;
   Result<FirewallFacts> facts = FirewallFacts{};
 
   unsigned starts = 0;  // that were tried
