@@ -26,7 +26,9 @@ Heard receive(int channel, std::span<char> buffer, std::string_view& packet) {
   ssize_t got = 0;
   do {
     got = ::recv(channel, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+    // ECONNRESET comes once, and before what the other side has said: it ended and had a word of
+    // ours still to read.
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0 && errno == EAGAIN) return Heard::NothingYet;
   if (got <= 0) return Heard::NothingMore;
   packet = {buffer.data(), static_cast<std::size_t>(got)};
