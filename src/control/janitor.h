@@ -6,8 +6,7 @@
 //
 // It runs when the engine's event stream begins, after the start and after every gap, when the
 // engine makes something that nobody claims, and again after a while where a call of it went wrong.
-// What belongs to a create under way is claimed by it,
-// so the two never meet.
+// What belongs to a create under way is claimed by it, so the two never meet.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
