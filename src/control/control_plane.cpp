@@ -167,10 +167,7 @@ void ControlPlane::engine_told(const EngineEvent& event) {
   if (!ours.owns(event.attributes) || sandbox == event.attributes.end()) return;
   if (event.action != "create") return directory_.container_died(sandbox->second);
   directory_.engine_made_something(sandbox->second);
-  ContainerListed made;
-  made.id = event.object_id;
-  made.labels = event.attributes;
-  janitor_.container_made(made);
+  janitor_.container_made(event.object_id, event.attributes);
 }
 
 // Whose it is, only its name tells.

@@ -48,7 +48,7 @@ asio::awaitable<Result<>> Janitor::sweep_containers(CallOptions options) {
                                      services_.engine.list_containers(ours.labels(), options)));
   unknown_primaries_.clear();
   for (const ContainerListed& container : listed) {
-    const auto judged = judge(container);
+    const auto judged = judge(container.id, container.labels);
     if (!judged) continue;
     const auto& [sandbox_id, judgement] = *judged;
     if (judgement.fate == Fate::Report) {
@@ -66,13 +66,14 @@ asio::awaitable<Result<>> Janitor::sweep_containers(CallOptions options) {
   co_return Result<>{};
 }
 
-std::optional<Janitor::Judged> Janitor::judge(const ContainerListed& container) const {
+std::optional<Janitor::Judged> Janitor::judge(const std::string& container_id,
+                                              const EngineLabels& labels) const {
   const ObjectOwner ours{.instance = services_.store.instance_id()};
-  std::string sandbox_id = value_of(container.labels, sandbox_label());
-  if (!ours.owns(container.labels) || sandbox_id.empty()) return std::nullopt;
+  std::string sandbox_id = value_of(labels, sandbox_label());
+  if (!ours.owns(labels) || sandbox_id.empty()) return std::nullopt;
   // What it does not say is taken for the worse.
-  const bool is_primary = value_of(container.labels, component_label()) != "companion";
-  Judgement judgement = judge_container(claims_.of(sandbox_id), container.id, is_primary);
+  const bool is_primary = value_of(labels, component_label()) != "companion";
+  Judgement judgement = judge_container(claims_.of(sandbox_id), container_id, is_primary);
   return Judged{.sandbox_id = std::move(sandbox_id), .judgement = std::move(judgement)};
 }
 
@@ -80,7 +81,7 @@ std::vector<UnknownPrimary> Janitor::unknown_primaries_among(
     const std::vector<ContainerListed>& listed) const {
   std::vector<UnknownPrimary> unknown;
   for (const ContainerListed& container : listed) {
-    const auto judged = judge(container);
+    const auto judged = judge(container.id, container.labels);
     if (judged && judged->judgement.fate == Fate::Report) {
       unknown.push_back({judged->sandbox_id, container.id, container.name});
     }

@@ -45,7 +45,7 @@ class Janitor {
 
   // The engine has made something just now, perhaps for a daemon that was killed while it asked for
   // it, and whose sandbox is gone since: what nobody claims is swept.
-  void container_made(const ContainerListed& container);
+  void container_made(const std::string& container_id, const EngineLabels& labels);
   void network_made(const std::string& sandbox_id);
   // One sweep, or one more after that which is under way: that one may have looked already.
   void sweep();
@@ -67,7 +67,7 @@ class Janitor {
     std::string sandbox_id;
     Judgement judgement;
   };
-  std::optional<Judged> judge(const ContainerListed& container) const;
+  std::optional<Judged> judge(const std::string& container_id, const EngineLabels& labels) const;
   boost::asio::awaitable<Result<>> sweep_networks(CallOptions options);
   boost::asio::awaitable<Result<>> sweep_bridges(CallOptions options);
   Result<> sweep_guest_folders();

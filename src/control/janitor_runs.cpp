@@ -21,8 +21,8 @@ Janitor::Janitor(Services& services, Claims claims)
       log_(services.log),
       rest_(services.loop.io().get_executor(), kFirstRest, kLongestRest) {}
 
-void Janitor::container_made(const ContainerListed& container) {
-  const auto judged = judge(container);
+void Janitor::container_made(const std::string& container_id, const EngineLabels& labels) {
+  const auto judged = judge(container_id, labels);
   if (judged && judged->judgement.fate != Fate::Keep) sweep();
 }
 
