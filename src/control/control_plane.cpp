@@ -156,7 +156,8 @@ void ControlPlane::engine_watched() {
   services_.engine_now = engine_seen_;
   directory_.engine_is_back();
   janitor_.sweep();
-  isolation_.prove_live_sandboxes();  // the engine may have made their bridges anew
+  // It may have made their bridges anew.
+  if (std::exchange(was_engine_lost_, false)) isolation_.prove_live_sandboxes();
 }
 
 // Only that something happened: the sandbox looks for itself.
@@ -199,6 +200,7 @@ guestlink::GuestLinksEvents ControlPlane::guest_events() {
 }
 
 void ControlPlane::engine_lost(const EngineError& error) {
+  was_engine_lost_ = true;
   services_.engine_now.reset();
   services_.engine_problem = error.kind() == EngineErrorKind::Unfit
                                  ? error.message()

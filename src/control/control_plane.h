@@ -105,6 +105,7 @@ class ControlPlane {
   Deadlines restarts_;
   Services services_;
   std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
+  bool was_engine_lost_ = false;               // since its events were last watched
   Directory directory_;
   Janitor janitor_;
   Diagnosis diagnosis_;

@@ -185,7 +185,7 @@ TEST_F(SandboxIsolationTest, TheNextDaemonLetsEveryLiveSandboxProveItAgain) {
   run_until([&] { return !isolation_.proofs.empty(); });
   wait_swept();
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, Each(bridge("box-1")));
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1"))) << "once: no engine was lost";
 }
 
 TEST_F(SandboxIsolationTest, TheNextDaemonDoesNotWaitForAnEngineWithIt) {
