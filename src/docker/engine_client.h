@@ -109,8 +109,8 @@ class EngineClient {
   // --- of what is ours, in owned_objects.cpp ---
 
   // The network of this name and owner: the one that is there, or a new one. The owner's labels are
-  // added. Conflict that names it where something that is not ours is in the way; what the engine is
-  // making just now, and does not list yet, is waited for.
+  // added. Conflict that names it where something that is not ours is in the way; what the engine
+  // is making just now, and does not list yet, is waited for.
   EngineAwaitable<NetworkSeen> ensure_network(ObjectOwner owner, NetworkSpec spec,
                                               CallOptions options = {});
   // The same for a container; gives its id. One of ours under this name is taken as it is.
