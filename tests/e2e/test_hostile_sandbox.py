@@ -3,6 +3,7 @@
 The daemon goes on answering and neighbours go on working; how much slower is told. Fork bombs and floods
 of an exec's output are in test_exec_limits.py, guests that lie in test_hostile_guest.py."""
 
+import contextlib
 import json
 import os
 import signal
@@ -50,6 +51,15 @@ def watched(daemon, contract) -> Watch:
     return quiet
 
 
+def size_of_files(folder) -> int:
+    """Of a folder in which the engine goes on working: a file may go while its size is asked."""
+    size = 0
+    for file in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            size += file.stat().st_size
+    return size
+
+
 def test_what_a_container_writes_to_its_log_is_bounded(
     make_daemon, engine, contract, make_hostile_image, say
 ):
@@ -67,10 +77,11 @@ def test_what_a_container_writes_to_its_log_is_bounded(
             beside.wait_for(1)
         container = inspect(engine, primary("loud"))["Id"]
         logs = engine.folder / "data" / "containers" / container / "local-logs"
-        kept = sum(file.stat().st_size for file in logs.iterdir())
+        kept = size_of_files(logs)
         say(f"beside a flood of the container's output: {beside.beside(quiet)}; {kept / MIB:.0f} MiB kept")
-        # Three files of 10 MB each, whatever the engine counts as one.
-        assert 10 * MIB < kept < 31 * MIB
+        # Three files of 10 MB each, whatever the engine counts as one, and the copy of one that it is
+        # compressing right now: the file goes only when its copy is whole.
+        assert 10 * MIB < kept < 41 * MIB
         assert beside.slowdown(quiet) < 100
         for box in ("neighbour", "loud"):
             sandboxes.delete_wait(box)
