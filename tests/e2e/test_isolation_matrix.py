@@ -44,6 +44,7 @@ from support.sandboxes import bridge_of, connected, inspect, network, primary, s
 NEIGHBOUR_PORT = 7004  # published by a container on the neighbour's network, on every address
 COMPANION_PORT = 7005  # published by the companion on 127.0.0.1
 ADDED = "192.168.77.2"  # an address that the host gets while it is tried
+ON_LINK = "192.0.2.2/24"  # another one, with which NEXT_DOOR is no longer behind a router
 FORGED = ("203.0.113.77", "192.168.77.9")
 EVERYBODY = ("255.255.255.255", "224.0.0.1")
 NO_PROXY = "--userland-proxy=false"
@@ -212,13 +213,16 @@ class Matrix:
             assert vantage.out_of_reach(places) == set(), f"{name}: cut off"
         return sum(len(places) for _, places in allowed)
 
-    @contextlib.contextmanager
     def put_back(self):
         """Returns when the daemon has undone what was done."""
+        return self._answered_with("was changed and is put back")
+
+    @contextlib.contextmanager
+    def _answered_with(self, message):
         seen = len(self.daemon.log_lines())
         yield
         self.daemon.process.wait_for_line(
-            lambda line: "was changed and is put back" in line, "the repair", 30, after=seen
+            lambda line: message in line, f"'{message}'", 30, after=seen
         )
 
     def nft(self, *words):
@@ -248,7 +252,19 @@ class Matrix:
     def add_address(self, address):
         self.engine.world.run("ip", "address", "add", f"{address}/24", "dev", "up0")
 
-    def milliseconds_open_next_door(self):
+    def put_next_door_on_link(self):
+        """How many milliseconds it stays open. The shortest of a few: a machine that does much else
+        lengthens some of them, a daemon that is late lengthens all."""
+        shortest = self._milliseconds_open_next_door()
+        for _ in range(3):
+            if shortest <= LONGEST_OPEN_NEXT_DOOR:
+                break
+            with self._answered_with("the firewall follows this host's networks"):
+                self.engine.world.run("ip", "address", "del", ON_LINK, "dev", "up0")
+            shortest = min(shortest, self._milliseconds_open_next_door())
+        return shortest
+
+    def _milliseconds_open_next_door(self):
         """From the moment that a public network is on-link until the last try that reached it."""
         place = f"tcp/{NEXT_DOOR}/{PORT}"
         # It waits for its command while the first tries are made.
@@ -260,7 +276,7 @@ class Matrix:
         )
         with self.quiet(), self.primary.probing([place]) as loop:
             added = time.monotonic()
-            ip.write_line("address add 192.0.2.2/24 dev up0")
+            ip.write_line(f"address add {ON_LINK} dev up0")
             counts, earlier = loop.round()[place], None
             assert counts[1] > 0, "it was the internet"
             while earlier is None or counts[1] != earlier[1]:
@@ -317,7 +333,7 @@ def walk(matrix):
         matrix.restart_engine()
     with matrix.state("address and on-link network added"):
         matrix.add_address(ADDED)
-        window = matrix.milliseconds_open_next_door()
+        window = matrix.put_next_door_on_link()
         assert window <= LONGEST_OPEN_NEXT_DOOR
     with matrix.state("daemon dead, dockerd restarted"):
         matrix.daemon.kill()
