@@ -2,11 +2,14 @@
 """The run behind scripts/test: steps in a fixed order, one tally, one closing line.
 
 Checks come first because they are cheap, builds that several steps need come before those steps,
-clang-tidy last because it looks at what the builds compile. Fuzzing needs a build of its own, so the
-everyday size only tries the committed inputs, as tests of the asan build. A step that fails never
-hides the next.
+clang-tidy after them because it looks at what they compile: beside pytest, which mostly waits for
+engines, and with only the time that it leaves. Fuzzing needs a build of its own, so the everyday
+size only tries the committed inputs, as tests of the asan build. A step that fails never hides the
+next.
 """
 import argparse
+import concurrent.futures
+import contextlib
 import os
 import re
 import shutil
@@ -14,8 +17,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from junit import Tally, tally_of_run
 
@@ -49,11 +53,17 @@ class Run:
 
     def check(self, name: str, command: list[str]) -> None:
         """One check is one test; its words are shown only where it fails."""
-        self.step(f"check {name}", lambda: self.judge(f"check {name}", command, quiet=True))
+        self.step(f"check {name}", lambda: judge(f"check {name}", call(command, quiet=True)))
 
-    def judge(self, name: str, command: list[str], *, quiet: bool, timeout: float = 1200) -> Tally:
-        code = call(command, quiet=quiet, timeout=timeout)
-        return Tally(passed=1) if code == 0 else Tally(failed=[name])
+    @contextlib.contextmanager
+    def check_beside(self, name: str, command: list[str]) -> Iterator[None]:
+        """A check that takes only the processor's idle time; its step is what remains of it when the
+        steps beside it are done."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            idly = ["chrt", "--idle", "0", *command]
+            running = pool.submit(run_to_end, idly, quiet=True, timeout=2400)
+            yield
+            self.step(f"check {name}", lambda: judge(f"check {name}", show(running.result())))
 
     def build(self, preset: str, targets: list[str] | None = None) -> bool:
         """Configures and builds once; a failed build is one failure, however many steps need it."""
@@ -113,13 +123,11 @@ class Run:
 
         self.step("pytest", work)
 
-    def tidy(self) -> None:
+    def tidy_command(self) -> list[str]:
         # asan has nearly every file, release the benchmarks.
-        builds = [preset for preset in ("asan", "release") if self.built.get(preset)]
-        if builds:
-            command = ["scripts/tidy", *(f"--build=build/{preset}" for preset in builds)]
-            command += ["--costly"] if self.arguments.long else []
-            self.check("clang-tidy", command)
+        builds = [preset for preset in ("asan", "release") if self.build(preset)]
+        command = ["scripts/tidy", *(f"--build=build/{preset}" for preset in builds)]
+        return command + (["--costly"] if self.arguments.long else [])
 
     def fuzz(self) -> None:
         if call(["cmake", "--preset", "fuzz"], quiet=True) != 0:
@@ -143,7 +151,8 @@ class Run:
         # New inputs go to `found`, the committed corpus is only read; a crash leaves its input there.
         command = [str(program), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048",
                    f"-artifact_prefix={found}/", "-print_final_stats=1", str(found), str(corpus)]
-        return self.judge(f"fuzz {program.name}", command, quiet=True, timeout=FUZZ_SECONDS + 300)
+        code = call(command, quiet=True, timeout=FUZZ_SECONDS + 300)
+        return judge(f"fuzz {program.name}", code)
 
     def finish(self) -> int:
         print("\nStep by step:")
@@ -161,21 +170,44 @@ class Run:
         return 1 if self.tally.failed or forbidden_skips or ran_nothing else 0
 
 
-def call(command: list[str], *, quiet: bool, timeout: float = 600) -> int:
-    """Runs from the top of the clone; `quiet` shows the output only where the command fails."""
+class Ended(NamedTuple):
+    code: int
+    text: str  # that has not been shown
+
+
+def judge(name: str, code: int) -> Tally:
+    return Tally(passed=1) if code == 0 else Tally(failed=[name])
+
+
+def call(command: list[str], *, quiet: bool, timeout: float = 1200) -> int:
+    return show(run_to_end(command, quiet=quiet, timeout=timeout))
+
+
+def show(ended: Ended) -> int:
+    if ended.code != 0:
+        print(ended.text, end="", flush=True)
+    return ended.code
+
+
+def run_to_end(command: list[str], *, quiet: bool, timeout: float = 1200) -> Ended:
+    """Runs from the top of the clone; `quiet` keeps the output for where the command fails."""
     output = subprocess.PIPE if quiet else None
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                stderr=subprocess.STDOUT if quiet else None)
     try:
         text, _ = process.communicate(timeout=timeout)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt) as reason:
+    except KeyboardInterrupt:
+        end(process)
+        raise
+    except subprocess.TimeoutExpired:
         text = end(process)
-        if isinstance(reason, KeyboardInterrupt):
-            raise
-        print(f"{' '.join(command)}: still running after {timeout:.0f} s; ended", flush=True)
-    if quiet and process.returncode != 0:
-        print((text or b"").decode(errors="replace"), end="", flush=True)
-    return process.returncode
+        late = f"{' '.join(command)}: still running after {timeout:.0f} s; ended\n"
+        return Ended(process.returncode or 1, late + as_text(text))
+    return Ended(process.returncode, as_text(text))
+
+
+def as_text(output: bytes | None) -> str:
+    return (output or b"").decode(errors="replace")
 
 
 def end(process: subprocess.Popen) -> bytes:
@@ -233,11 +265,16 @@ def main() -> int:
     run.ctest("asan")
     if not arguments.fast:
         run.ctest("tsan", only=THREADED)
-    run.pytest()
-    if arguments.long and not arguments.k:
+    if arguments.k:
+        run.pytest()
+    elif arguments.long:
+        # Its tests are measured: nothing runs beside them.
+        run.pytest()
         run.fuzz()
-    if not arguments.k:
-        run.tidy()
+        run.check("clang-tidy", run.tidy_command())
+    else:
+        with run.check_beside("clang-tidy", run.tidy_command()):
+            run.pytest()
     return run.finish()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counting behind scripts/test: nothing that failed, broke or was left out counts as passed."""
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -78,6 +79,18 @@ def test_a_failed_command_shows_its_words_and_a_good_one_does_not(capfd: pytest.
 def test_a_command_that_never_ends_is_ended(capfd: pytest.CaptureFixture) -> None:
     assert test_run.call(["sleep", "600"], quiet=True, timeout=0.2) != 0
     assert "still running after" in capfd.readouterr().out
+
+
+def test_a_check_beside_other_steps_takes_idle_time_and_speaks_after_them(
+        tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    os.mkfifo(tmp_path / "met")
+    run = test_run.Run(argparse.Namespace(k="", long=False))
+    with run.check_beside("idle", ["sh", "-c", f"chrt -p $$; : > {tmp_path}/met; exit 1"]):
+        (tmp_path / "met").read_text()  # ends only if the check runs now
+        run.step("other", lambda: Tally(passed=1))
+    said = capfd.readouterr().out
+    assert said.index("other: 1 passed") < said.index("SCHED_IDLE")
+    assert (run.tally.passed, run.tally.failed) == (1, ["check idle"])
 
 
 def test_words_for_pytest_become_a_pattern_for_ctest() -> None:
