@@ -309,6 +309,32 @@ def test_of_a_killed_run_nothing_stays_when_the_next_has_begun(
     assert [leak for leak in check.leaks_since(before) if user in leak or str(folder) in leak] == []
 
 
+def test_runs_that_begin_and_end_beside_each_other(folder):
+    """Every second one of each is abandoned."""
+    rounds = """
+        import os
+        from support.abandoned import remove_abandoned
+        from support.run_folder import RunFolder
+        for number in range(20):
+            run = RunFolder()
+            remove_abandoned()
+            if number % 2:
+                run.remove()
+            else:
+                os.close(run._lock)
+        remove_abandoned()
+    """
+    environment = {
+        **base_environment(),
+        "AGBOX_TEST_TMP": str(folder),
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+    }
+    command = ["/usr/bin/python3", "-c", textwrap.dedent(rounds)]
+    runs = [LoggedProcess(f"run {number}", command, environment) for number in range(4)]
+    assert [run.wait() for run in runs] == [0] * len(runs), [run.tail() for run in runs]
+    assert list(folder.glob("agbx-*")) == []
+
+
 class InnerRun:
     """A pytest run of its own with the fixtures of the kit and the given tests."""
 

@@ -6,12 +6,17 @@ import shutil
 
 from support.engine import remove_cgroups
 from support.process import all_processes, kill_and_wait
-from support.run_folder import PREFIX, lock_of, parent_folder
+from support.run_folder import PREFIX, lock_of, only_this_run_changes, parent_folder
 from support.user import remove_account
 
 
 def remove_abandoned() -> None:
     """A run that lives holds the lock of its folder; whatever can be locked is abandoned."""
+    with only_this_run_changes():
+        _remove_abandoned()
+
+
+def _remove_abandoned() -> None:
     for folder in parent_folder().glob(f"{PREFIX}*"):
         if (
             folder.is_symlink()

@@ -5,11 +5,13 @@ Paths are short, because a Unix socket's path has at most 107 bytes. Every proce
 starts inherits the mark in its environment, so that the leak check finds it wherever it went.
 """
 
+import contextlib
 import fcntl
 import itertools
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "agbx-"
@@ -23,12 +25,11 @@ class RunFolder:
     def __init__(self) -> None:
         self.id = secrets.token_hex(3)
         self.path = parent_folder() / f"{PREFIX}{self.id}"
-        self.path.mkdir()
-        # The test user passes through to its own folders and sees no others.
-        self.path.chmod(0o711)
-        self._lock = lock_of(self.path)
-        if self._lock is None:
-            raise RuntimeError(f"{self.path}: another run took the lock of a folder made just now")
+        with only_this_run_changes():
+            self.path.mkdir()
+            # The test user passes through to its own folders and sees no others.
+            self.path.chmod(0o711)
+            self._lock = lock_of(self.path)
         self._numbers = itertools.count()
         os.environ[MARK] = self.id
 
@@ -40,13 +41,26 @@ class RunFolder:
         return folder
 
     def remove(self) -> None:
-        shutil.rmtree(self.path)
+        with only_this_run_changes():
+            shutil.rmtree(self.path)
         os.close(self._lock)
         del os.environ[MARK]
 
 
 def parent_folder() -> Path:
     return Path(os.environ.get("AGBOX_TEST_TMP", "/tmp"))
+
+
+@contextlib.contextmanager
+def only_this_run_changes() -> Iterator[None]:
+    """Runs begin and end beside each other: meanwhile no other run's folder comes, goes or is taken
+    for an abandoned one."""
+    parent = os.open(parent_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(parent)
 
 
 def check_socket_path(path: Path) -> Path:
