@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.daemon import PrivateDaemon
-from support.process import run
+from support.process import open_files, run
 
 USAGE_ERROR = 2
 FAILURE = 1
@@ -70,7 +70,7 @@ def test_what_it_makes_is_for_its_user_alone(daemon):
 
 
 def test_it_listens_on_its_socket_and_nowhere_else(daemon):
-    held = [os.readlink(entry) for entry in Path(f"/proc/{daemon.pid}/fd").iterdir()]
+    held = open_files(daemon.pid)
     sockets = {name[len("socket:[") : -1] for name in held if name.startswith("socket:[")}
     assert sockets
     for protocol in ("tcp", "tcp6", "udp", "udp6"):

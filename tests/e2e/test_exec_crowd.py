@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.execs import ENDS
 from support.images import make_image
-from support.process import all_processes, descendants
+from support.process import all_processes, descendants, open_files
 from support.sandboxes import CONFIG, connected, left_over, started
 
 BOX = "crowded"
@@ -51,13 +51,7 @@ def run_many(sandboxes, name: str, count: int) -> dict[str, int]:
 
 def descriptors(pid: int) -> int:
     """How many it has open, without the empty files that the daemon keeps for execs to come."""
-    count = 0
-    for entry in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            count += "/.spare/" not in os.readlink(f"/proc/{pid}/fd/{entry}")
-        except FileNotFoundError:
-            continue  # closed meanwhile
-    return count
+    return sum("/.spare/" not in name for name in open_files(pid))
 
 
 def resident_mib(pid: int) -> float:

@@ -4,9 +4,9 @@ way that tests need. What the daemon itself promises is tested elsewhere."""
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
+from support.process import open_files
 
 
 def test_it_runs_as_the_user_that_it_was_given(daemon, daemon_user):
@@ -16,9 +16,7 @@ def test_it_runs_as_the_user_that_it_was_given(daemon, daemon_user):
 
 
 def test_every_path_that_it_uses_is_in_its_folder(daemon):
-    daemon.process.freeze()  # so that none of them is closed while we look
-    opened = {os.readlink(entry) for entry in Path(f"/proc/{daemon.pid}/fd").iterdir()}
-    daemon.process.thaw()
+    opened = set(open_files(daemon.pid))
     files = {path for path in opened if path.startswith("/") and not path.startswith("/dev/")}
     assert files, "the daemon holds its lock and its store open"
     assert all(path.startswith(f"{daemon.folder}/") for path in files), files

@@ -2,6 +2,7 @@
 """Processes of the kit: programs that run on while the test looks at what they write, and a view of
 all processes of the machine."""
 
+import contextlib
 import os
 import select
 import signal
@@ -183,6 +184,15 @@ def _read_proc(pid: int, name: str) -> bytes:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
         return b""
+
+
+def open_files(pid: int) -> list[str]:
+    """What each of its descriptors is; without those that it closes while we look."""
+    names = []
+    for entry in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.readlink(f"/proc/{pid}/fd/{entry}"))
+    return names
 
 
 def all_processes() -> dict[int, ProcessSeen]:
