@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,10 @@ using Decided = Result<std::vector<LifecycleEvent>>;
 // For decide(), beside the places of the events.
 constexpr int kRefuse = -2;
 constexpr int kAcceptSilently = -1;
+
+constexpr std::string_view kNoRow = "-";
+
+bool was_flipped = false;
 
 [[noreturn]] void refuse_order(const std::string& why) {
   std::fprintf(stderr, "AGBOX_FLIP: %s\n", why.c_str());
@@ -66,6 +71,7 @@ auto flipped(const char* table, const std::string& row, MakeWrong make_wrong, Is
   auto wrong = make_wrong(order->wrong);
   if (is_same(wrong)) return std::nullopt;
   note("flipped");
+  was_flipped = true;
   return wrong;
 }
 
@@ -115,8 +121,9 @@ const Failure kFlippedFailure{.code = "FLIPPED", .message = "a row of a table is
 
 namespace flip {
 
-bool is_armed() {
-  return flip_order().has_value();
+bool has_misled() {
+  const auto& order = flip_order();
+  return was_flipped || (order && order->row == kNoRow);
 }
 
 }  // namespace flip

@@ -7,8 +7,9 @@
 
 namespace agbox::flip {
 
-// Whether a row is flipped in this process. A test may then wait in vain, and need not do so for
-// long.
-bool is_armed();
+// Whether a wrong verdict was given out in this process. A test may then wait in vain, and need not
+// do so for long. An order that names no row is taken for it: what fails with that one needs more
+// patience, whatever it is told.
+bool has_misled();
 
 }  // namespace agbox::flip
