@@ -3,12 +3,22 @@
 
 #include <utility>
 
+#include "model/object_names.h"
+
 namespace agbox {
 namespace {
 
 SandboxLook lost(PrimarySeen primary, std::string how, bool is_out_of_memory = false) {
   return {.seen = {.primary = primary},
           .loss = ContainerLoss{.is_out_of_memory = is_out_of_memory, .how = std::move(how)}};
+}
+
+// An engine that crashed while it started a container, and is asked again, takes the end of its
+// first try for that of the second one: it says that the container ended and runs again, and has
+// taken its network away in between (seen with Docker 28).
+bool is_cut_off(const ContainerSeen& container, const ObjectOwner& owner) {
+  const auto attachment = container.networks.find(network_name(owner.sandbox_id));
+  return attachment != container.networks.end() && attachment->second.ipv4_address.empty();
 }
 
 }  // namespace
@@ -35,6 +45,9 @@ SandboxLook judge_primary(const store::v1::Container& kept,
   // What was accepted of one start is not what the guest of another one would do.
   if (!kept.engine_started_at().empty() && kept.engine_started_at() != start_mark(*container)) {
     return lost(PrimarySeen::OtherStart, "it ended and was started again by somebody else");
+  }
+  if (is_cut_off(*container, owner)) {
+    return lost(PrimarySeen::OtherStart, "the engine took its network away");
   }
   const auto primary = container->is_paused ? PrimarySeen::Paused : PrimarySeen::Running;
   return {.seen = {.primary = primary}, .loss = std::nullopt};

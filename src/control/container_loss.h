@@ -28,7 +28,7 @@ struct SandboxLook {
 };
 
 // `kept` is what is stored of the container, `container` nothing where the engine has no such one.
-// Nothing is said about the network.
+// Whether the network itself is there is not judged.
 SandboxLook judge_primary(const store::v1::Container& kept,
                           const std::optional<ContainerSeen>& container, const ObjectOwner& owner);
 

@@ -64,7 +64,8 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
            .is_live = [this](const std::string& id) { return directory_.is_live(id); },
            .has_guest = [this](const std::string& id) { return guests_.is_connected(id); },
            .probe = [this](std::string id,
-                           ProbeTarget target) { return guests_.probe(std::move(id), target); }},
+                           ProbeTarget target) { return guests_.probe(std::move(id), target); },
+           .on_unproven = [this](const std::string& id) { directory_.doubt_container(id); }},
           log_),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
@@ -166,7 +167,7 @@ void ControlPlane::engine_told(const EngineEvent& event) {
   const ObjectOwner ours{.instance = services_.store.instance_id()};
   const auto sandbox = event.attributes.find(sandbox_label());
   if (!ours.owns(event.attributes) || sandbox == event.attributes.end()) return;
-  if (event.action != "create") return directory_.container_died(sandbox->second);
+  if (event.action != "create") return directory_.doubt_container(sandbox->second);
   directory_.engine_made_something(sandbox->second);
   janitor_.container_made(event.object_id, event.attributes);
 }

@@ -68,7 +68,8 @@ class Directory {
   void exec_truncated(const std::string& sandbox_id, const std::string& exec_id);
 
   // --- the engine ---
-  void container_died(const std::string& sandbox_id);
+  // Its container may have ended, or be without what it was started with.
+  void doubt_container(const std::string& sandbox_id);
   void engine_made_something(const std::string& sandbox_id);
   void engine_is_back();
   // The first try to reach the engine has ended, well or not: calls that came before go on.

@@ -200,8 +200,8 @@ void Directory::engine_made_something(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->engine_made_something();
 }
 
-void Directory::container_died(const std::string& sandbox_id) {
-  if (const auto actor = find(sandbox_id)) (*actor)->container_died();
+void Directory::doubt_container(const std::string& sandbox_id) {
+  if (const auto actor = find(sandbox_id)) (*actor)->doubt_container();
 }
 
 }  // namespace agbox

@@ -257,7 +257,7 @@ asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcom
 
 void SandboxActor::engine_is_back() {
   retry_pause_.reset();
-  doubt_container();  // its events of the time between are lost
+  doubt_guest();  // its events of the time between are lost
   if (life_.state == Lifecycle::Stopped) look_again();
   work();
 }

@@ -89,10 +89,10 @@ class SandboxActor {
   void engine_is_back();
   // In its name, and perhaps for an earlier run of the daemon.
   void engine_made_something() { was_made_since_teardown_ = true; }
-  // The engine says that the container has ended.
-  void container_died() { doubt_container(); }
+  // The engine says that the container has ended, or its isolation cannot be proven any more.
+  void doubt_container();
   void guest_connected(const guestlink::GuestHello& hello);
-  void guest_lost() { doubt_container(); }
+  void guest_lost() { doubt_guest(); }
 
  private:
   struct Running {
@@ -141,8 +141,9 @@ class SandboxActor {
   Result<> adopt_guest();
   SandboxStored stored_now() const { return {life_.state, cleans_up_, attempts_}; }
   RestartPlan plan_for(const SandboxLook& look) const;
-  void doubt_container();
+  void doubt_guest();
   void look_unless_connected();
+  void look_if_it_should_run();
   void look_again();
   void looked(const SandboxLook& look);
   void lose_primary(const Failure& failure, const ContainerLoss& loss);
@@ -157,8 +158,8 @@ class SandboxActor {
   SandboxFacts facts_;
   SandboxLife life_;
   bool has_prepared_ = false;  // told that this run of the daemon prepares it, and counted
-  bool starts_over_ = false;   // an earlier run of the daemon began to create it
-  bool cleans_up_ = false;     // after a failed create, things of it may be left in the engine
+  bool starts_over_ = false;  // an earlier try to create it, perhaps by another daemon, left things
+  bool cleans_up_ = false;    // after a failed create, things of it may be left in the engine
   bool was_made_since_teardown_ = false;  // something in the engine, after the latest one began
   bool must_look_ = false;     // whether the container of a guest that is away still runs
   bool looks_again_ = false;   // once the look under way is over

@@ -31,6 +31,7 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
     log_.warn("operation is tried again", {{"error", error.message()}});
     if (error.reason() == Reason::ContainerLost) {
       ++lost_starts_;
+      starts_over_ = true;
       record({}, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, {});
     }
     return retry_later();

@@ -260,6 +260,7 @@ asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_i
   log_.error("the isolation of a sandbox does not hold any more",
              {{"sandbox_id", sandbox_id}, {"error", why}});
   unproven_[bridge] = {.sandbox_id = sandbox_id, .why = why};
+  options_.on_unproven(sandbox_id);
 }
 
 }  // namespace agbox

@@ -36,6 +36,8 @@ class SandboxIsolation {
     // Whether the sandbox's guest can be asked, and a connection that it is to try.
     std::function<bool(const std::string& sandbox_id)> has_guest;
     std::function<asio::awaitable<Result<ProbeReport>>(std::string sandbox_id, ProbeTarget)> probe;
+    // A live sandbox that could not prove it: perhaps its container is not what it was.
+    std::function<void(const std::string& sandbox_id)> on_unproven;
   };
 
   SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options, Logger log);

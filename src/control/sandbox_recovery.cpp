@@ -152,15 +152,26 @@ RestartPlan SandboxActor::plan_for(const SandboxLook& look) const {
 
 // --- looking ---
 
+// A guest that is connected does not answer for its container: the engine may have taken the
+// network from it.
 void SandboxActor::doubt_container() {
   services_.guests.doubt(id());  // a start under way looks for itself
-  look_unless_connected();
+  look_if_it_should_run();
 }
 
 // The engine may not know yet that the container has ended when the guest's connection does; its
 // own event then brings us here again.
+void SandboxActor::doubt_guest() {
+  services_.guests.doubt(id());
+  look_unless_connected();
+}
+
 void SandboxActor::look_unless_connected() {
-  if (!has_guest() || services_.guests.is_connected(id())) return;
+  if (!services_.guests.is_connected(id())) look_if_it_should_run();
+}
+
+void SandboxActor::look_if_it_should_run() {
+  if (!has_guest()) return;
   if (is_down_ || life_.state == Lifecycle::Stopping) return;  // it is looked at anyway
   look_again();
 }

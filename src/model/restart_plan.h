@@ -25,7 +25,7 @@ enum class PrimarySeen {
   Created,     // it was never started
   Running,     // the start that we know of
   Paused,      // the same, and somebody holds it
-  OtherStart,  // it runs, but somebody else started it: its guest has nothing of ours
+  OtherStart,  // it runs, but not as we started it: its guest has nothing of ours, or no network
   Exited,
   Foreign,  // what has its id does not carry its labels
 };

@@ -129,6 +129,12 @@ void Engine::end_container(Container& container, int exit_code, bool oom_killed)
   if (on_change) on_change();
 }
 
+void Engine::cut_off(Container& container) {
+  container.ipv4_address.clear();
+  emit("die", container, {{"exitCode", "137"}});
+  emit("start", container);
+}
+
 void Engine::set_health(Container& container, std::string_view health) {
   container.health = health;
   emit("health_status: " + std::string(health), container);

@@ -106,6 +106,9 @@ class Engine {
 
   Image& add_image(std::string_view reference, json::object config = {});
   void end_container(Container& container, int exit_code, bool oom_killed = false);
+  // As Docker 28 does to one whose start it began before a crash and is asked for once more: it
+  // runs on without its network.
+  void cut_off(Container& container);
   void set_health(Container& container, std::string_view health);
   // Runs an exec that was created; 404 and 409 as `problem`.
   std::optional<ExecOutcome> run_exec(std::string_view id, Reply& problem);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container that should run and does not: what becomes of it, and in which time.
+#include <algorithm>
+#include <utility>
+
 #include "base/failpoint.h"
 #include "unit/control/exec_fixture.h"
 
@@ -43,6 +46,20 @@ class ContainerRestartTest : public ExecTest {
     pass(*restarts().next() - clock_.boot_now());
     wait_up();
   }
+  // What is tried from inside comes nowhere then.
+  void unreachable_without_network() {
+    const bool has_network = std::ranges::none_of(engine().containers, [](const auto& entry) {
+      return entry.second.is_running() && entry.second.ipv4_address.empty();
+    });
+    isolation_.proof_problem = has_network ? "" : "Network is unreachable";
+  }
+  void cut_off_the_next_start() {
+    isolation_.on_proof = [this] { unreachable_without_network(); };
+    engine().on_start = [this, begin = engine().on_start](fake::Container& started) {
+      begin(started);
+      if (!std::exchange(has_cut_off_, true)) engine().cut_off(started);
+    };
+  }
   void expect_works(const std::string& exec_id) {
     begin_exec(exec_id);
     end_exec(exec_id, 0);
@@ -62,6 +79,7 @@ class ContainerRestartTest : public ExecTest {
     return true;
   }
   int probes_ = 0;
+  bool has_cut_off_ = false;
 };
 
 TEST_F(ContainerRestartTest, OneThatExitsIsStartedAgainAndTheNextExecWorks) {
@@ -94,6 +112,54 @@ TEST_F(ContainerRestartTest, TheNextDaemonTakesTheNewStartInAgain) {
   wait_for_end("runs-on");
   EXPECT_EQ(exec("runs-on").exit_code(), 3);
   EXPECT_EQ(starts(), before);
+}
+
+// Its guest is there all the time.
+TEST_F(ContainerRestartTest, OneThatTheEngineTookTheNetworkFromIsStartedAgain) {
+  begin_exec("lost-1");
+  const int before = starts();
+  engine().cut_off(*engine().find_container(container()));
+  wait_down();
+  EXPECT_EQ(exec("lost-1").error_code(), "CONTAINER_EXITED");
+  EXPECT_THAT(exec("lost-1").error(), HasSubstr("the engine took its network away"));
+  EXPECT_FALSE(primary(kBox).is_running());
+  come_up();
+  EXPECT_EQ(starts(), before + 1);
+  EXPECT_FALSE(primary(kBox).ipv4_address.empty());
+  expect_works("next-1");
+}
+
+TEST_F(ContainerRestartTest, OneThatLostItsNetworkWhileNobodyLookedIsStartedAgain) {
+  stop();
+  engine().cut_off(*engine().find_container(container()));
+  isolation_.on_proof = [this] { unreachable_without_network(); };
+  docker().hold("GET /containers/*/json");
+  start();  // its guest is back before the engine tells anything of it
+  run_until([&] { return guests_.is_connected(container()); });
+  docker().release("GET /containers/*/json");
+  wait_down();
+  come_up();
+  EXPECT_FALSE(primary(kBox).ipv4_address.empty());
+  expect_works("next-1");
+}
+
+TEST_F(ContainerRestartTest, AResumeWhoseContainerIsWithoutItsNetworkIsTriedAgain) {
+  stop_sandbox(kBox);
+  cut_off_the_next_start();
+  const int before = starts();
+  resume_sandbox(kBox);
+  EXPECT_EQ(starts(), before + 2);
+  EXPECT_FALSE(primary(kBox).ipv4_address.empty());
+  expect_works("next-1");
+}
+
+TEST_F(ContainerRestartTest, ACreateWhoseContainerIsWithoutItsNetworkStartsOver) {
+  cut_off_the_next_start();
+  const int before = starts();
+  create_ready("box-2");
+  EXPECT_EQ(starts(), before + 2);
+  EXPECT_FALSE(primary("box-2").ipv4_address.empty());
+  EXPECT_EQ(docker().calls("DELETE /containers/*"), 1);
 }
 
 TEST_F(ContainerRestartTest, OneThatTheHostCannotIsolateYetIsStartedOnceItCan) {

@@ -22,7 +22,7 @@ struct FoundCase {
 };
 
 constexpr std::array kContainers{"Missing",    "Created", "Running", "Paused",
-                                 "OtherStart", "Exited",  "Foreign"};
+                                 "OtherStart", "CutOff",  "Exited",  "Foreign"};
 
 // One letter for each of kContainers: a adopted, r started again, - stays, else the failure: C
 // container, N network, G guest.
@@ -33,10 +33,10 @@ struct FoundRow {
   const char* then;
 };
 constexpr std::array kFoundRows{
-    FoundRow{"Ready", true, true, "CraarrC"},    FoundRow{"Ready", true, false, "CGGGGGC"},
-    FoundRow{"Ready", false, true, "CNNNNNC"},   FoundRow{"Ready", false, false, "CNNNNNC"},
-    FoundRow{"Stopped", true, true, "C-----C"},  FoundRow{"Stopped", true, false, "C-----C"},
-    FoundRow{"Stopped", false, true, "CNNNNNC"}, FoundRow{"Stopped", false, false, "CNNNNNC"},
+    FoundRow{"Ready", true, true, "CraarrrC"},    FoundRow{"Ready", true, false, "CGGGGGGC"},
+    FoundRow{"Ready", false, true, "CNNNNNNC"},   FoundRow{"Ready", false, false, "CNNNNNNC"},
+    FoundRow{"Stopped", true, true, "C------C"},  FoundRow{"Stopped", true, false, "C------C"},
+    FoundRow{"Stopped", false, true, "CNNNNNNC"}, FoundRow{"Stopped", false, false, "CNNNNNNC"},
 };
 
 std::vector<FoundCase> found_cases() {
@@ -76,12 +76,13 @@ class FoundContainerTest : public ExecTest, public testing::WithParamInterface<F
   // While nobody looks.
   void change_container() {
     const std::string known_start = primary(kBox).started_at;
-    if (is("Running") || is("Paused") || is("Foreign")) {
+    if (is("Running") || is("Paused") || is("CutOff") || is("Foreign")) {
       if (!was_ready()) start_by_hand(kBox);
       fake::Container& found = *engine().find_container(container());
       guests_.freeze(container());
       found.started_at = known_start;
       found.is_paused = is("Paused");
+      if (is("CutOff")) engine().cut_off(found);
       if (is("Foreign")) found.labels[instance_label()] = "somebody-else";
     } else {
       if (was_ready()) end_container(1);
