@@ -4,6 +4,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.geteuid() != 0:
         raise pytest.UsageError("the tests make namespaces, engines and a user; run them as root")
     config.engine_names = _selected_engines(config.getoption("--engines"))
+    # A script that starts us in the background has us ignore it, and so would all that we start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _selected_engines(text: str) -> list[str]:
