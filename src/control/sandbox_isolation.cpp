@@ -57,9 +57,11 @@ void SandboxIsolation::tell_whether_in_place(Result<> outcome) {
   if (!outcome && outcome != outcome_) {
     log_.error(kCannotIsolate, {{"error", outcome.error().message()}});
   }
+  const bool was_refused = outcome_ && !*outcome_;
   outcome_ = std::move(outcome);
   until_outcome_.expires_at(kNow);  // wakes all who wait
   if (!*outcome_) return;
+  if (was_refused) log_.info("sandboxes can be isolated now");
   until_in_place_.expires_at(kNow);
   resolvers_changed();
   prove_those_due();

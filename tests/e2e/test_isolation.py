@@ -357,7 +357,7 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_until_they_can(
         told = daemon.agbox("doctor")
         assert told.returncode == 1
         assert refused.value.details() in told.stdout
-    daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    daemon.wait_for_message("sandboxes can be isolated now")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-2", image)
         sandboxes.resume_wait("box-1")
