@@ -189,7 +189,7 @@ def show(ended: Ended) -> int:
     return ended.code
 
 
-def run_to_end(command: list[str], *, quiet: bool, timeout: float = 1200) -> Ended:
+def run_to_end(command: list[str], *, quiet: bool, timeout: float) -> Ended:
     """Runs from the top of the clone; `quiet` keeps the output for where the command fails."""
     output = subprocess.PIPE if quiet else None
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,

@@ -161,10 +161,10 @@ class SandboxActor {
   bool starts_over_ = false;  // an earlier try to create it, perhaps by another daemon, left things
   bool cleans_up_ = false;    // after a failed create, things of it may be left in the engine
   bool was_made_since_teardown_ = false;  // something in the engine, after the latest one began
-  bool must_look_ = false;     // whether the container of a guest that is away still runs
-  bool looks_again_ = false;   // once the look under way is over
-  bool is_down_ = false;       // its container ended and is to be started again
-  bool must_restart_ = false;  // now: the wait before it is over
+  bool must_look_ = false;                // whether its container still runs as it was started
+  bool looks_again_ = false;              // once the look under way is over
+  bool is_down_ = false;                  // its container ended and is to be started again
+  bool must_restart_ = false;             // now: the wait before it is over
   bool has_guest_folder_ = true;
   bool must_adopt_ = false;  // at the next look: the host could not until now
   bool is_unreadable_ = false;

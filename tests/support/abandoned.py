@@ -10,13 +10,9 @@ from support.run_folder import PREFIX, lock_of, only_this_run_changes, parent_fo
 from support.user import remove_account
 
 
+@only_this_run_changes()
 def remove_abandoned() -> None:
     """A run that lives holds the lock of its folder; whatever can be locked is abandoned."""
-    with only_this_run_changes():
-        _remove_abandoned()
-
-
-def _remove_abandoned() -> None:
     for folder in parent_folder().glob(f"{PREFIX}*"):
         if (
             folder.is_symlink()
