@@ -16,7 +16,7 @@
 #include "async/cancellation.h"
 #include "base/file_lock.h"
 #include "base/text_file.h"
-#include "control/exec_logs.h"
+#include "control/disk_room.h"
 #include "control/host_resolvers.h"
 #include "docker/image_reference.h"
 #include "isolation/capability.h"
@@ -83,8 +83,9 @@ DiskFacts look_at_disk(const StoredThing& thing) {
     facts.problem = std::generic_category().message(errno);
     return facts;
   }
-  facts.left = std::uint64_t{disk.f_bavail} * disk.f_frsize;
-  facts.reserve = free_space_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize);
+  const DiskRoom room = disk_room(disk);
+  facts.left = room.left;
+  facts.reserve = room.reserve;
   return facts;
 }
 

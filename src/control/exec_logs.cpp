@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -29,8 +28,6 @@ constexpr std::string_view kStdoutSuffix = ".stdout.log";
 constexpr std::string_view kStderrSuffix = ".stderr.log";
 constexpr std::size_t kRemovedAtOnce = 64;
 constexpr mode_t kOnlyUs = 0700;
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kLargestReserve = 256 * kMiB;
 constexpr int kAppending = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
 // For what lay there before: neither a FIFO nor a lease, which the sandbox may take on its own
 // logs, holds the control thread.
@@ -123,8 +120,7 @@ Result<Root> open_root(const std::string& configured) {
 Result<DiskRoom> room_of(const Root& root) {
   struct statvfs disk{};
   if (::fstatvfs(root.fd.get(), &disk) != 0) return std::unexpected(problem_with(root.path, errno));
-  return DiskRoom{.left = std::uint64_t{disk.f_bavail} * disk.f_frsize,
-                  .reserve = free_space_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize)};
+  return disk_room(disk);
 }
 
 // Nothing else than a log of ours is written to, whatever lies there.
@@ -228,10 +224,6 @@ std::string exec_log_name(const std::string& exec_output_template, const std::st
     }
   }
   return name;
-}
-
-std::uint64_t free_space_reserve(std::uint64_t filesystem_bytes) {
-  return std::min(kLargestReserve, filesystem_bytes / 20);
 }
 
 Result<> check_room(const std::string& root, const DiskRoom& room) {

@@ -12,6 +12,7 @@
 #include "agbox/store/v1/record.pb.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "control/disk_room.h"
 #include "control/spare_files.h"
 
 namespace agbox {
@@ -53,13 +54,6 @@ Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput e
 // meanwhile.
 boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path folder);
 
-// What has to stay free of a filesystem of that size.
-std::uint64_t free_space_reserve(std::uint64_t filesystem_bytes);
-
-struct DiskRoom {
-  std::uint64_t left = 0;
-  std::uint64_t reserve = 0;
-};
 // RESOURCE_EXHAUSTED where less is left than has to stay free.
 Result<> check_room(const std::string& root, const DiskRoom& room);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a sandbox that is about how its operations end: what is recorded then, what is told,
 // and what is tried again.
+#include <string>
 #include <utility>
 
+#include "control/disk_room.h"
 #include "control/sandbox_actor.h"
 #include "control/stored_life.h"
 
@@ -124,9 +126,10 @@ void SandboxActor::failed(OperationKind kind, const Error& error, bool has_clean
     log_.warn("the container of a failed resume may run until the sandbox is deleted");
   }
   cleans_up_ = kind == OperationKind::Create && (!has_cleaned_up || was_made_since_teardown_);
-  decide_and_record(
-      command::Refuse{{.code = failure_code(life_.state), .message = error.message()}},
-      {.execs = execs_.end_unsent(cancelled_outcome()), .mutations = stored(facts_)});
+  std::string why = error.message();
+  if (services_.engine_now) why += full_disk_remark(services_.engine_now->root_folder);
+  decide_and_record(command::Refuse{{.code = failure_code(life_.state), .message = std::move(why)}},
+                    {.execs = execs_.end_unsent(cancelled_outcome()), .mutations = stored(facts_)});
   work();
   // Whatever became of its container under the operation, execs may have gone with it.
   look_unless_connected();

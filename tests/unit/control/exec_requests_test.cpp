@@ -181,13 +181,6 @@ TEST_F(ExecRequestsTest, TheirRequestsMayNotFillTheMemory) {
   begin_exec("large-4", large);
 }
 
-TEST(ExecLogsTest, TheReserveIsATwentiethAndAtMost256MiB) {
-  EXPECT_EQ(free_space_reserve(0), 0U);
-  EXPECT_EQ(free_space_reserve(1000), 50U);
-  EXPECT_EQ(free_space_reserve(std::uint64_t{5} << 30), std::uint64_t{256} << 20);
-  EXPECT_EQ(free_space_reserve(std::uint64_t{5000} << 30), std::uint64_t{256} << 20);
-}
-
 TEST(ExecLogsTest, ADiskWithoutRoomIsToldWithItsNumbers) {
   constexpr std::uint64_t mib = std::uint64_t{1} << 20;
   EXPECT_TRUE(check_room("/logs", {.left = 7 * mib, .reserve = 7 * mib}).has_value());
