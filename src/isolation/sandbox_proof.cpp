@@ -61,9 +61,10 @@ Result<> judge_probe(const ProbeSeen& seen) {
   }
   const std::string nothing_shown = "the isolation of the sandbox could not be proven: ";
   if (seen.inside.outcome == ProbeReport::Outcome::Unknown) {
-    return fail(Reason::Internal, nothing_shown + connection +
-                                      " was not refused as it should be: " + seen.inside.detail +
-                                      "; another firewall may drop it first: nft list ruleset");
+    return fail(Reason::Internal,
+                nothing_shown + connection +
+                    " was not refused as it should be: " + seen.inside.detail +
+                    "; if another firewall drops it first, this shows it: nft list ruleset");
   }
   if (!seen.listener_answers) {
     return fail(Reason::Internal, nothing_shown + "the daemon's own listener on " +
