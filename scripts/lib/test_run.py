@@ -116,7 +116,7 @@ class Run:
             # Much of their time is waiting for engines. Not for the long sizes, which are measured.
             command += ["--long"] if self.arguments.long else ["-n", "3", "--dist", "loadgroup"]
             command += ["-k", self.arguments.k] if self.arguments.k else []
-            code = call(command + folders, quiet=False, timeout=7200 if self.arguments.long else 1500)
+            code = call(command + folders, quiet=False, timeout=7200 if self.arguments.long else 2400)
             if self.arguments.k and code == PYTEST_FOUND_NOTHING:
                 return Tally()
             return tally_of_run("pytest", report, code)

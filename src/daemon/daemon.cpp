@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "daemon/control_options.h"
 
 namespace agbox {
@@ -22,6 +23,7 @@ constexpr std::chrono::milliseconds kGrace{500};
 // The promise is 5 s. Whatever hangs then (a disk, a library) is left to recovery at the next
 // start.
 constexpr unsigned kShutdownLimitSeconds = 4;
+static_assert(kShutdownLimitSeconds < 5, "the end itself takes a moment too");
 
 // Signals of the user's that end the daemon.
 constexpr int kEndingSignals[] = {SIGTERM, SIGINT};
@@ -139,6 +141,7 @@ void Daemon::wait_for_signal() {
 void Daemon::shut_down() {
   // From here on the kernel ends us at a second signal, whatever we hang in.
   for (const int signal : kEndingSignals) signals_.remove(signal);
+  AGBOX_FAILPOINT("daemon.shutdown");
   std::signal(SIGALRM, end_overdue_shutdown);
   ::alarm(kShutdownLimitSeconds);
   log_.info("shutting down");

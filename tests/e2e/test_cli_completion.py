@@ -72,7 +72,7 @@ START = {
 }
 
 
-def read_until(terminal: int, wanted: bytes, seconds: float = 20) -> bytes:
+def read_until(terminal: int, wanted: bytes, seconds: float = 60) -> bytes:
     """What the terminal shows, up to `wanted`; fails where that does not come."""
     shown, deadline = b"", time.monotonic() + seconds
     while wanted not in shown:

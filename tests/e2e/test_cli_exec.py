@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """agbox exec, agbox sandbox exec and agbox logs on a real engine: a command in a sandbox as if it ran here."""
 
+import contextlib
 import hashlib
 import json
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.daemon import PrivateDaemon
 from support.images import make_image
-from support.sandboxes import CONFIG, started
+from support.sandboxes import CONFIG, inside, started
 
 IMAGE = "cli/exec:1"
 BOX = "cli-exec"
@@ -36,13 +37,20 @@ def run(box: PrivateDaemon, *command: str, flags: tuple[str, ...] = ()) -> tuple
     return done.returncode, done.stdout, done.stderr
 
 
-def begin(box: PrivateDaemon, *arguments: str, **options) -> subprocess.Popen:
-    """agbox itself as a child, so that signals reach it and nobody else."""
+@contextlib.contextmanager
+def begin(box: PrivateDaemon, *arguments: str, **options) -> Iterator[subprocess.Popen]:
+    """agbox itself as a child, so that signals reach it and nobody else. Its end is waited for; a test
+    that fails before it could bring that end does not wait."""
     argv = [str(box.bin_dir / "agbox"), *arguments]
     if box.user:
         argv = box.user.command(argv)
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.Popen(argv, env=box.environment, cwd=box.home, stdin=subprocess.DEVNULL, **options)
+    with subprocess.Popen(argv, env=box.environment, cwd=box.home, stdin=subprocess.DEVNULL, **options) as child:
+        try:
+            yield child
+        except BaseException:
+            child.kill()
+            raise
 
 
 def shown(box: PrivateDaemon, exec_id: str) -> dict:
@@ -82,7 +90,7 @@ def test_execs_are_shown_listed_and_cancelled(box: PrivateDaemon) -> None:
 
     cancelled = box.agbox("exec", "cancel", "cli-sleep")
     assert (cancelled.returncode, cancelled.stdout) == (0, "")
-    assert re.fullmatch(r"Waiting for exec cli-sleep to be cancelled\.\.\.\nExec cancelled in \d\.\ds\.\n",
+    assert re.fullmatch(r"Waiting for exec cli-sleep to be cancelled\.\.\.\nExec cancelled in \d+\.\ds\.\n",
                         cancelled.stderr)
     assert shown(box, "cli-sleep")["state"] == "EXEC_STATE_CANCELLED"
     again = box.agbox("exec", "cancel", "cli-sleep")
@@ -171,9 +179,9 @@ def peak_memory(pid: int) -> int:
     return int(found[1]) << 10 if found else 0
 
 
-def test_a_restart_of_the_daemon_is_waited_out(box: PrivateDaemon) -> None:
+def test_a_restart_of_the_daemon_is_waited_out(box: PrivateDaemon, engine) -> None:
     script = "for i in 1 2 3; do echo $i; read x </tmp/go$i; done; exit 7"
-    assert run(box, "mkfifo", "/tmp/go1", "/tmp/go2", "/tmp/go3")[0] == 0
+    inside(engine, BOX, "mkfifo", "/tmp/go1", "/tmp/go2", "/tmp/go3")
     with begin(box, "exec", "run", "--exec-id", "cli-restart", BOX, "--", "sh", "-c", script) as live:
         assert live.stdout.readline() == b"1\n"
         box.kill()
@@ -181,9 +189,12 @@ def test_a_restart_of_the_daemon_is_waited_out(box: PrivateDaemon) -> None:
         started(box)
         began = time.monotonic()
         for step, line in ((1, b"2\n"), (2, b"3\n"), (3, b"")):
-            assert run(box, "sh", "-c", f"echo >/tmp/go{step}")[0] == 0
+            inside(engine, BOX, "sh", "-c", f"echo >/tmp/go{step}")
             assert live.stdout.readline() == line
-        assert time.monotonic() - began < 4, "the daemon that is back is found at once"
+            if step == 1:
+                found_in = time.monotonic() - began
+        # It looks at least once a second, and gives up only after thirty.
+        assert found_in < 15, "the daemon that is back is found soon"
         assert live.wait(30) == 7
         assert live.stderr.read() == b""
 

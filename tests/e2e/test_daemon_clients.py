@@ -78,8 +78,7 @@ def test_another_user_is_refused_whatever_the_modes_say(make_daemon, test_user, 
     for _ in range(3):
         answer = test_user.run("/usr/bin/python3", "-c", client, daemon.socket)
         assert answer.stdout == "received b''\n"
-    refusals = [entry for entry in daemon.log() if entry["msg"] == "refused a connection of another user"]
-    assert refusals[0]["uid"] == test_user.uid
+    assert daemon.wait_for_message("refused a connection of another user")["uid"] == test_user.uid
     ping(daemon, contract)
 
 

@@ -26,18 +26,20 @@ def test_the_first_signal_ends_it_cleanly(make_daemon, number):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(make_daemon, number):
-    daemon = make_daemon().start()
+    # It stops where the first signal is taken, so that the second one always finds it there.
+    daemon = make_daemon(environment={"AGBOX_FAILPOINTS": "daemon.shutdown=stop"}).start()
     with daemon.channel() as channel:
-        # An open stream keeps the first signal's shutdown busy for its whole grace.
         watch = channel.unary_stream("/grpc.health.v1.Health/Watch", bytes, bytes)(b"", timeout=60)
         next(watch)
         daemon.signal(signal.SIGTERM)
-        daemon.wait_for_message("shutting down")
+        os.waitid(os.P_PID, daemon.pid, os.WSTOPPED)
         daemon.signal(number)
+        daemon.signal(signal.SIGCONT)
         assert daemon.wait(timeout=5) == -number
         with pytest.raises(grpc.RpcError):
             for _ in watch:
                 pass
+    daemon.environment["AGBOX_FAILPOINTS"] = ""
     assert daemon.restart().stop() == 0
 
 
@@ -89,7 +91,8 @@ def test_a_log_that_nobody_reads_does_not_hold_up_the_end(make_daemon):
                 os.write(filler, b"x")
         os.close(filler)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=5) == 1
+        # By the alarm alone; that it comes in time is a matter of its constant.
+        assert process.wait(timeout=30) == 1
     finally:
         process.kill()
         process.wait()

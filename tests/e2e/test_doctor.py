@@ -209,8 +209,8 @@ def internet(engine):
         server.kill()
 
 
-def reaches_internet(sandboxes, sandbox_id):
-    ask = f"test \"$(echo hello | timeout 3 nc -w 1 {INTERNET} {PORT})\" = hello"
+def reaches_internet(sandboxes, sandbox_id, patience=20):
+    ask = f"test \"$(echo hello | timeout {patience} nc {INTERNET} {PORT})\" = hello"
     return Execs(sandboxes, sandbox_id).run("sh", "-c", ask).exit_code == 0
 
 
@@ -226,7 +226,7 @@ def test_another_firewalls_drop_policy(make_started, own_engine, contract):
         remedy = Diagnosis(daemon).assert_only(
             "other-firewalls", BROKEN, "chain forward of table inet stranger has the policy drop"
         )
-        assert not reaches_internet(sandboxes, "box-1")
+        assert not reaches_internet(sandboxes, "box-1", patience=1)
         as_root(own_engine, remedy)
         assert Diagnosis(daemon).of("other-firewalls")["verdict"] == OK
         assert reaches_internet(sandboxes, "box-1")

@@ -37,7 +37,8 @@ from support.sandboxes import (
 
 # A call that the daemon's death ends, also one that it was answering.
 ENDED_CALL = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-PIPE_BYTES = 64 << 10  # what a command has written and nobody has read yet
+# What a command has written and no file has yet: in its pipe, and in its runner's hands.
+UNDER_WAY_BYTES = 2 * (64 << 10)
 
 
 @pytest.fixture
@@ -251,7 +252,7 @@ def test_a_daemon_that_hangs_holds_up_no_output(execs, engine, pytestconfig):
     execs.daemon.process.freeze()
     try:
         inside(engine, "box-1", "sh", "-c", "echo >/tmp/go; read x </tmp/done")
-        assert log.stat().st_size >= size - PIPE_BYTES, "written while the daemon stands still"
+        assert log.stat().st_size >= size - UNDER_WAY_BYTES, "written while the daemon stands still"
     finally:
         execs.daemon.process.thaw()
     status = execs.wait("much")

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from support.images import Image, make_image
 from support.process import run
-from support.sandboxes import CONFIG, Sandboxes, connected, started
+from support.sandboxes import CONFIG, DELETED, Sandboxes, connected, started
 
 IMAGE = "exec/output:1"
 BOX = "output-box"
@@ -38,9 +38,9 @@ class Execs:
         ended = lambda event: event.exec.exec_id == exec_id and event.exec.exec_state > RUNNING  # noqa: E731
         return self.sandboxes.follow(BOX, ended)[-1]
 
-    def stream(self, exec_id: str, stream: int = STDOUT, **request) -> Any:
+    def stream(self, exec_id: str, stream: int = STDOUT, timeout: float = 120, **request) -> Any:
         message = self.service.ReadExecOutputRequest(exec_id=exec_id, stream=stream, **request)
-        return self.stub.ReadExecOutput(message, timeout=120)
+        return self.stub.ReadExecOutput(message, timeout=timeout)
 
     def read(self, exec_id: str, stream: int = STDOUT, **request) -> bytes:
         pieces, offset = [], request.get("offset", 0)
@@ -76,6 +76,9 @@ def test_both_streams_from_any_offset(execs: Execs) -> None:
     execs.begin("sh", "-c", "echo out; echo err >&2; read x </tmp/go; echo more; exit 3", exec_id="both")
     live = execs.stream("both", follow=True, offset=1)
     assert next(live).data == b"ut\n"
+    live_errors = execs.stream("both", STDERR, follow=True)
+    assert next(live_errors).data == b"err\n"
+    live_errors.cancel()
     assert execs.read("both", STDERR) == b"err\n"
     execs.begin("sh", "-c", "echo >/tmp/go", exec_id="go-on")
     assert b"".join(answer.data for answer in live) == b"more\n", "and then it ends"
@@ -120,7 +123,8 @@ def test_ten_readers_agree_and_five_that_stopped_hold_up_nobody(execs: Execs, py
             read.update(answer.data)
         return read.hexdigest()
 
-    streams = [execs.stream("much", follow=True) for _ in range(10)]
+    # The last ones are read when the others have ended.
+    streams = [execs.stream("much", follow=True, timeout=900) for _ in range(10)]
     with concurrent.futures.ThreadPoolExecutor(5) as pool:
         eager = [pool.submit(digest, stream) for stream in streams[:5]]
         execs.begin("sh", "-c", "echo >/tmp/go", exec_id="go-on")
@@ -209,7 +213,11 @@ def test_after_the_purge_there_is_no_output(make_daemon, engine, contract) -> No
         execs = Execs(sandboxes)
         path = execs.begin("echo", "x", exec_id="gone").stdout_log_path
         execs.wait("gone")
-        sandboxes.delete_wait(BOX)
+        # Open before the delete: a second after it nobody can open one any more.
+        events = sandboxes.subscribe(BOX)
+        next(events)
+        sandboxes.delete(BOX)
+        assert any(event.sandbox_state == DELETED for event in events)
         daemon.wait_for_message("sandbox history purged")
         assert execs.refusal("gone") == grpc.StatusCode.NOT_FOUND
         assert not os.path.exists(path)

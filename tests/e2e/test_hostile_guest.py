@@ -126,7 +126,8 @@ def test_liars_of_every_kind_at_once_cost_the_daemon_little(
             f"{len(slowest)} answers, median {slowest[len(slowest) // 2] * 1000:.1f} ms, "
             f"slowest {slowest[-1] * 1000:.1f} ms"
         )
-        assert slowest[-1] < 5
+        # Not the slowest of all: the whole machine may stand still for a moment.
+        assert slowest[len(slowest) * 95 // 100] < 1
         assert resident_bytes(daemon.pid) - memory < 64 << 20
         kinds = 2  # of lines: about connections that are refused, and about those that end
         bound = len(liars) * kinds * (1 + seconds / SECONDS_BETWEEN_LINES)
@@ -149,7 +150,7 @@ class Execs:
         message = self.service.CreateExecRequest(
             sandbox_id=sandbox_id, exec_id=exec_id, command=command, **request
         )
-        return self.stub.CreateExec(message, timeout=10)
+        return self.stub.CreateExec(message, timeout=30)
 
     def get(self, exec_id):
         return self.stub.GetExec(self.service.GetExecRequest(exec_id=exec_id), timeout=10).exec

@@ -101,8 +101,12 @@ def test_garbage_on_the_guests_socket_keeps_nobody_out(
         for box in ("neighbour", "hostile"):
             sandboxes.create_ready(box, image)
         quiet = watched(daemon, contract)
-        attack = (PROGRAM, "garbage", "/.agbox-link/guest.sock", str(connections))
-        Execs(sandboxes, "hostile").create(*attack, exec_id="garbage")
+        hostile = Execs(sandboxes, "hostile")
+        assert hostile.run("mkfifo", "/tmp/up").state == FINISHED
+        attack = f"echo >/tmp/up; exec {PROGRAM} garbage /.agbox-link/guest.sock {connections}"
+        hostile.create("sh", "-c", attack, exec_id="garbage")
+        # A guest that is held up before it has the order would not begin.
+        inside(engine, "hostile", "sh", "-c", "read x </tmp/up")
     guest = guest_process(engine, "hostile")
     os.kill(guest, signal.SIGSTOP)
     try:

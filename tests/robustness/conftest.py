@@ -2,6 +2,7 @@
 """A run of the robustness suite: a daemon, a crowd of clients, faults in between, and the judgement."""
 
 import contextlib
+import itertools
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from robustness.faults import DaemonKiller
 from robustness.history import Look, Recorder
 from robustness.host_service import host_service
 from robustness.promises import broken_promises
-from robustness.rest import Foreign, Observer, RealSide, prove_ready, settle
+from robustness.rest import Foreign, Observer, RealSide, has_mended, prove_ready, settle
 from support.contract import REPOSITORY, Contract
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
@@ -24,6 +25,7 @@ from support.sandboxes import CONFIG, remove_left_overs, started
 from support.user import TestUser
 
 _LONGEST_WORK = 60  # seconds
+_ROUNDS_TO_REST = 3
 _REPORTS = REPOSITORY / "build" / "reports"
 
 
@@ -62,6 +64,7 @@ class Run:
         self.recorder.history.foreign = self.foreign.inspect()
         self.killer = DaemonKiller(daemon, self.recorder, self.rng("kills"))
         self._crowd: Crowd | None = None
+        self._probes = itertools.count()
         if is_fake:  # it has no firewall
             daemon.start()
             daemon.wait_for_message("engine answers")
@@ -87,8 +90,8 @@ class Run:
         """At what there is once nothing is under way; not part of the history."""
         client = Client("looker", self.daemon, self.contract, Recorder())
         try:
-            settle(client, self._crowd.asked if self._crowd else [])
-            return self._look(Observer(client, self.daemon, self._side), "a look aside")
+            settle(client, self._asked())
+            return self._look(client, "a look aside")
         finally:
             client.close()
 
@@ -97,20 +100,13 @@ class Run:
         history = self.recorder.history
         client = Client("judge", self.daemon, self.contract, self.recorder)
         try:
-            sandboxes = self._crowd.asked if self._crowd else []
-            settle(client, sandboxes)
-            prove_ready(client, sandboxes, "probe")
-            observer = Observer(client, self.daemon, self._side)
-            history.looks.append(self._look(observer, "the look at rest"))
+            history.looks.append(self._look_at_rest(client, "the look at rest"))
             self.killer.kill()
             self.killer.start()
-            settle(client, sandboxes)
-            prove_ready(client, sandboxes, "probe-again")
-            history.looks.append(self._look(observer, "the look after one more restart"))
+            history.looks.append(self._look_at_rest(client, "the look after one more restart"))
             for sandbox_id in history.looks[-1].sandboxes:
                 client.delete(sandbox_id)
-            settle(client, sandboxes, "DELETED")
-            history.looks.append(self._look(observer, "the last look"))
+            history.looks.append(self._look_at_rest(client, "the last look", "DELETED"))
         finally:
             client.close()
         if not self._is_fake:
@@ -141,8 +137,24 @@ class Run:
         for table in self.daemon.firewall_tables():
             self.recorder.complain(f"table {table} is there after the last daemon was stopped")
 
-    def _look(self, observer: Observer, name: str) -> Look:
-        look = observer.look(name)
+    def _asked(self) -> list[str]:
+        return self._crowd.asked if self._crowd else []
+
+    def _look_at_rest(self, client: Client, name: str, wanted: str = "") -> Look:
+        """An engine may tell late that a container ended, or finish what it was asked for by a daemon
+        that is dead. Where the daemon had something to mend meanwhile, it was not at rest; what it cannot
+        mend in a few rounds is judged."""
+        for _ in range(_ROUNDS_TO_REST):
+            begun = len(self.daemon.log_lines())
+            settle(client, self._asked(), wanted)
+            prove_ready(client, self._asked(), f"probe-{next(self._probes)}")
+            look = self._look(client, name)
+            if not has_mended(self.daemon.log_lines()[begun:]):
+                break
+        return look
+
+    def _look(self, client: Client, name: str) -> Look:
+        look = Observer(client, self.daemon, self._side).look(name)
         look.foreign = self.foreign.inspect()
         return look
 

@@ -21,6 +21,14 @@ _PROBES = 3
 # In seconds. A container that an engine cannot start any more is given up after five to seven minutes;
 # everything else takes a moment.
 _PATIENCE = 450
+# What the daemon logs when it sets about it.
+_MENDS = (
+    "the container ended and is started again",
+    "the isolation of a sandbox does not hold any more",
+    "orphaned container is removed",
+    "orphaned network is removed",
+    "bridge that the engine forgot is removed",
+)
 
 
 def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None:
@@ -61,6 +69,11 @@ def prove_ready(client: Client, sandbox_ids: Iterable[str], probe: str) -> None:
         waiting = _ready_ones(client, unproven)
     for sandbox_id in waiting:
         client.recorder.complain(f"sandbox {sandbox_id}: READY, but {_PROBES} commands did not run")
+
+
+def has_mended(log_lines: list[str]) -> bool:
+    """Whether the daemon, by its log, had to put something right that nobody had asked for."""
+    return any(message in line for line in log_lines for message in _MENDS)
 
 
 def _ready_ones(client: Client, sandbox_ids: Iterable[str]) -> list[str]:

@@ -2,11 +2,13 @@
 """The suite sees what it is for: each test plants a bug around a daemon that has none, and fails where the
 judgement does not name it."""
 
+import contextlib
 import shutil
 
 import pytest
 from robustness.clients import Client
 from robustness.engine_gate import EngineGate, ForgetsNetworks
+from robustness.rest import settle
 from support.sandboxes import primary
 
 
@@ -17,6 +19,18 @@ def run(make_fake_run):
 
 def named(broken, *any_of):
     assert any(words in sentence for sentence in broken for words in any_of), broken
+
+
+@contextlib.contextmanager
+def planter(run, crowd):
+    """A client with a sandbox `kept` that nobody of the crowd knows, so that it stays as it is."""
+    client = Client("planter", run.daemon, run.contract, run.recorder)
+    try:
+        client.create("kept", run.image)
+        crowd.asked.append("kept")
+        yield client
+    finally:
+        client.close()
 
 
 def test_a_daemon_without_a_bug_is_passed(run):
@@ -74,17 +88,14 @@ def test_a_replay_that_skips_one_event(run):
 
 
 def test_a_command_that_runs_twice(run):
-    with run.crowd():
-        run.work(200)
-    look = run.look()
-    exec_id, sandbox_id = next(
-        (exec_id, seen.sandbox_id)
-        for exec_id, seen in look.execs.items()
-        if look.sandboxes[seen.sandbox_id].state == "READY" and seen.error_code == ""
-    )
-    container = run.engine.api.call("GET", f"/containers/{primary(sandbox_id)}/json").json()
-    run.engine.run_again(container["Id"], exec_id)
-    named(run.broken(), f"exec {exec_id} of {sandbox_id}: its command ran 2 times")
+    with run.crowd() as crowd, planter(run, crowd) as client:
+        run.work(50)
+        settle(client, ["kept"])
+        client.exec("kept", "twice", 0, 0)
+        settle(client, ["kept"])
+    container = run.engine.api.call("GET", f"/containers/{primary('kept')}/json").json()
+    run.engine.run_again(container["Id"], "twice")
+    named(run.broken(), "exec twice of kept: its command ran 2 times")
 
 
 def test_a_clean_up_that_takes_what_is_not_ours(run):
@@ -98,11 +109,7 @@ def test_a_clean_up_that_takes_what_is_not_ours(run):
 def test_a_firewall_that_holds_nobody(make_real_run, engine_name):
     """Both copies lose every rule at the daemon's second look at them, and nobody puts them back."""
     run = make_real_run(engine_name)
-    with run.crowd() as crowd:
-        client = Client("planter", run.daemon, run.contract, run.recorder)
-        client.create("kept", run.image)  # nobody of the crowd knows it, so it stays as it is
-        client.close()
-        crowd.asked.append("kept")
+    with run.crowd() as crowd, planter(run, crowd):
         run.work(20)
     run.look()  # when nothing is under way
     run.killer.kill()

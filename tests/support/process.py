@@ -232,7 +232,7 @@ def descendants(roots: Iterable[int], processes: Mapping[int, ProcessSeen]) -> s
     return found
 
 
-def kill_and_wait(pids: Iterable[int], timeout: float = 10) -> None:
+def kill_and_wait(pids: Iterable[int], timeout: float = 60) -> None:
     """Kills processes that need not be our children, and waits until each has gone."""
     handles = []
     try:

@@ -92,11 +92,19 @@ class Terminal {
     EXPECT_EQ(::ioctl(slave_.get(), TIOCSWINSZ, &size), 0);
   }
   int fd() const { return slave_.get(); }
-  std::string received() const {
-    std::array<char, 4096> text{};
-    const ssize_t size = ::read(master_.get(), text.data(), text.size());
-    EXPECT_GT(size, 0);
-    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  // The kernel may pass one text on in several pieces.
+  void expect(std::string_view text) const {
+    std::string received(text.size(), '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+      const ssize_t more = ::read(master_.get(), received.data() + size, text.size() - size);
+      ASSERT_GT(more, 0);
+      size += static_cast<std::size_t>(more);
+      ASSERT_EQ(received.substr(0, size), text.substr(0, size));
+    }
+    int left = 0;
+    EXPECT_EQ(::ioctl(master_.get(), FIONREAD, &left), 0);
+    EXPECT_EQ(left, 0) << "after " << text;
   }
 
  private:
@@ -109,20 +117,20 @@ TEST(Console, AStatusIsRewrittenByTheNextAndWipedByAMessage) {
   Console console(terminal.fd(), terminal.fd());
   ASSERT_TRUE(console.is_terminal());
   console.status("pulling:\n 10 %");
-  EXPECT_EQ(terminal.received(), "\r\x1b[Kpulling: 10 %");
+  terminal.expect("\r\x1b[Kpulling: 10 %");
   console.status("pulling: \x1b[2J20 %");
-  EXPECT_EQ(terminal.received(), "\r\x1b[Kpulling: \\x1b[2J20 %");
+  terminal.expect("\r\x1b[Kpulling: \\x1b[2J20 %");
   console.error("ready");
-  EXPECT_EQ(terminal.received(), "\r\x1b[Kready\r\n");
+  terminal.expect("\r\x1b[Kready\r\n");
   console.error("again");
-  EXPECT_EQ(terminal.received(), "again\r\n");
+  terminal.expect("again\r\n");
 }
 
 TEST(Console, AStatusNeverWraps) {
   const Terminal terminal(10);
   Console console(terminal.fd(), terminal.fd());
   console.status("0123456789abc");
-  EXPECT_EQ(terminal.received(), "\r\x1b[K012345678");
+  terminal.expect("\r\x1b[K012345678");
 }
 
 TEST(Console, WithoutATerminalThereIsNoStatus) {

@@ -171,7 +171,7 @@ TEST_F(ContainerRestartTest, OneThatTheHostCannotIsolateYetIsStartedOnceItCan) {
   wait_down();
   const int before = starts();
   pass(100ms);
-  run_until([&] { return isolation_.starts == tries_before + 3; });
+  run_until([&] { return isolation_.starts >= tries_before + 3; });
   settle();
   EXPECT_EQ(starts(), before);
   EXPECT_FALSE(restarts().next().has_value()) << "it counts as a crash";

@@ -22,7 +22,7 @@ namespace {
 // Long enough for a machine with other work to do; after a wrong verdict of a flipped table waiting
 // in vain is expected.
 std::chrono::steady_clock::time_point end_of_patience() {
-  return std::chrono::steady_clock::now() + std::chrono::seconds(flip::has_misled() ? 1 : 30);
+  return std::chrono::steady_clock::now() + std::chrono::seconds(flip::has_misled() ? 1 : 120);
 }
 
 const std::string kForeign = "foreign-";

@@ -110,7 +110,7 @@ TEST_F(EventWatchTest, AnEngineThatAcceptsAndDropsIsNoSuccess) {
 TEST_F(EventWatchTest, AStreamThatLastedBeginsTheWaitsAnew) {
   docker_.drop("GET /events", 4);
   watch(1ms);
-  loop_.run_until([&] { return docker_.event_streams() == 1; });
+  loop_.run_until([&] { return reconciles_ == 1; });
   EXPECT_THAT(waits_, ElementsAre(1ms, 2ms, 4ms, 8ms));
   // Lives longer than the 8 ms before it: a timer of the loop, not a sleep.
   boost::asio::steady_timer timer(loop_.io(), 30ms);

@@ -30,12 +30,11 @@ EngineAwaitable<> live(EngineClient& client, int number) {
   co_return co_await client.remove_network(made.id);
 }
 
-EngineAwaitable<> live_many(EngineClient& client, int lives) {
+void live_many(TestLoop& loop, EngineClient& client, int lives) {
   for (int i = 0; i < lives; ++i) {
-    EngineResult<> lived = co_await live(client, i);
-    if (!lived) co_return lived;
+    const EngineResult<> lived = loop.run(live(client, i));
+    ASSERT_TRUE(lived) << lived.error().message();
   }
-  co_return EngineResult<>{};
 }
 
 TEST(FakeDockerTest, ManyLivesLeaveNothingBehind) {
@@ -43,8 +42,7 @@ TEST(FakeDockerTest, ManyLivesLeaveNothingBehind) {
   FakeDocker docker(loop.io());
   docker.engine().add_image("busybox");
   EngineClient client(loop.executor(), {.socket_path = docker.socket_path()});
-  const EngineResult<> lived = loop.run(live_many(client, 1000));
-  ASSERT_TRUE(lived) << lived.error().message();
+  ASSERT_NO_FATAL_FAILURE(live_many(loop, client, 1000));
   EXPECT_THAT(docker.container_names(), IsEmpty());
   EXPECT_THAT(docker.network_names(), IsEmpty());
   EXPECT_EQ(docker.open_connections(), 1);
@@ -56,7 +54,7 @@ TEST(FakeDockerTest, LivesOnAThreadOfItsOwn) {
   docker.with_engine([](fake::Engine& engine) { engine.add_image("busybox"); });
   TestLoop loop;
   EngineClient client(loop.executor(), {.socket_path = docker.socket_path()});
-  ASSERT_TRUE(loop.run(live_many(client, 20)));
+  ASSERT_NO_FATAL_FAILURE(live_many(loop, client, 20));
   docker.reply("GET /_ping", 500, R"({"message":"ill"})");
   EXPECT_FALSE(loop.run(client.ping()));
   docker.clear_faults();

@@ -4,13 +4,15 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "base/unique_fd.h"
 #include "docker/helper_program.h"
 #include "support/test_loop.h"
 
@@ -136,16 +138,21 @@ TEST_F(HelperTest, AMissingHelperIsNamedWithTheRemedy) {
 
 TEST_F(HelperTest, AHangingHelperIsKilledWithAllItsChildren) {
   write_config(R"({"credsStore":"slow"})");
-  write_program("docker-credential-slow",
-                "echo $$ > " + (folder_ / "pid").string() + "; sleep 1000 & wait");
+  // It and its child hold this open for writing.
+  const std::filesystem::path held = folder_ / "held";
+  ASSERT_EQ(::mkfifo(held.c_str(), 0600), 0);
+  const UniqueFd reader(::open(held.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  write_program("docker-credential-slow", "exec 3>" + held.string() + "; sleep 1000 & wait");
   const auto result = header("reg.example", 300ms);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message(),
               HasSubstr("docker-credential-slow gave no answer within 300 ms"));
-  pid_t pid = 0;
-  std::ifstream(folder_ / "pid") >> pid;
-  ASSERT_GT(pid, 0);
-  EXPECT_EQ(::kill(pid, 0), -1) << "the helper is gone and reaped";
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "the helper is reaped";
+  char byte = 0;
+  while (::read(reader.get(), &byte, 1) != 0) {
+    pollfd until_closed{.fd = reader.get(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&until_closed, 1, 60'000), 1) << "a child of the helper lives on";
+  }
 }
 
 TEST_F(HelperTest, AFloodOfOutputIsRefused) {

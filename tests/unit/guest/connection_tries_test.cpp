@@ -87,6 +87,7 @@ TEST_F(ConnectionTriesTest, TellsWhatIsReachedAndWhatIsRefused) {
 TEST_F(ConnectionTriesTest, SilenceIsUnknownWhenItsTimeIsOver) {
   const Listener full(0);
   begin(1, full.port());
+  run_until_told(1);
   begin(2, full.port(), 60);  // no room: the kernel leaves it without an answer
   begin(3, full.port(), 50);
   run_until_told(3);

@@ -62,13 +62,13 @@ TEST_F(ExecsTest, WhoReadsItsOwnOutputAwayHoldsNothingUp) {
 TEST_F(ExecsTest, TheCommandFindsAFreshProcess) {
   ::setenv("AGBOX_TEST_NOT_FOR_COMMANDS", "1", 1);
   const UniqueFd leaked(::open("/dev/null", O_RDONLY));  // not even close-on-exec
-  run("e", shell("echo $PWD $0; id -u; id -g; id -G; ls /proc/$$/fd | tr '\\n' ' '; echo; "
+  run("e", shell("echo $PWD $0; id -u; id -g; id -G; ls /proc/$$/fd; "
                  "readlink /proc/$$/fd/0; grep -E 'Sig(Blk|Ign)' /proc/self/status; env | sort; "
                  "set -- $(cat /proc/$$/stat); echo $(($1 - $5)) $(($1 - $6))"));
   EXPECT_EQ(err("e"), "");
   const std::string number = std::to_string(uid()) + "\n";
   EXPECT_EQ(out("e"), folder().string() + " /bin/sh\n" + number + number + number +
-                          "0 1 2 \n/dev/null\n"
+                          "0\n1\n2\n/dev/null\n"
                           "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n" +
                           "FOLDER=" + folder().string() +
                           "\nPATH=/usr/bin:/bin\nPWD=" + folder().string() + "\n0 0\n");
@@ -219,10 +219,15 @@ TEST_F(ExecsTest, TheReserveOfFreeSpaceIsLeftAlone) {
 
 TEST_F(ExecsTest, ADiskThatRefusesDropsBothStreamsForGood) {
   ExecOrder order = shell(
-      "echo before >&2; sleep 0.05; echo lost; sleep 0.05; echo lost >&2; "
-      "exit 2");
+      "echo before >&2; while [ ! -e go ]; do sleep 0.01; done; echo lost; "
+      "while [ ! -e on ]; do sleep 0.01; done; echo lost >&2; exit 2");
   order.files.out.reset(::open("/dev/full", O_WRONLY | O_APPEND | O_CLOEXEC));
-  const auto end = run("e", std::move(order));
+  start("e", std::move(order));
+  until([this] { return err("e") == "before\n"; });
+  std::ofstream(folder() / "go") << "";
+  until([this] { return std::ranges::any_of(told_, &v1::ToDaemon::has_exec_truncated); });
+  std::ofstream(folder() / "on") << "";
+  const auto end = wait_end("e");
   EXPECT_EQ(end.code(), 2);
   EXPECT_TRUE(end.output_truncated());
   EXPECT_EQ(err("e"), "before\n");
@@ -270,8 +275,8 @@ TEST_F(ExecsTest, ManyIdsAreToldInSeveralMessages) {
 
 TEST_F(ExecsTest, ARunnerHoldsNothingOfTheGuestAndIsClosedToOthers) {
   const UniqueFd secret(::open("/etc/hostname", O_RDONLY));
-  start("e", shell("while [ ! -e go ]; do sleep 0.01; done"));
-  until([] { return alive("sleep").size() == 1; });  // so the runner is through with starting
+  start("e", shell("echo up; while [ ! -e go ]; do sleep 0.01; done"));
+  until([this] { return out("e") == "up\n"; });  // so the runner is through with starting
   ASSERT_EQ(runners().size(), 1U);
   const std::string runner = "/proc/" + std::to_string(runners()[0]);
   std::vector<std::string> open;

@@ -35,7 +35,7 @@ class GuestLinksTest : public testing::Test {
     fs::create_directories(state_root_);
     set_log_level(LogLevel::Error);
     limits_.guest_uid = ::geteuid();
-    limits_.handshake = 2s;
+    limits_.handshake = 60s;
     limits_.penalty = 10ms;
     start_daemon();
   }
