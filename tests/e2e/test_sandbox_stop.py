@@ -26,6 +26,8 @@ from support.sandboxes import (
     primary,
     restarted,
     started,
+    times_logged,
+    wait_for_log,
 )
 
 
@@ -96,21 +98,25 @@ def test_execs_end_before_the_sandbox_is_stopped(sandboxes, image):
 
 
 def test_a_callers_command_gets_sigterm(sandboxes, engine, image):
-    trap = "trap 'echo told to end; exit 7' TERM; while :; do sleep 0.1; done"
+    trap = "trap 'echo told to end; exit 7' TERM; echo up; while :; do sleep 0.1; done"
     sandboxes.create_ready("box-1", image, command=["sh", "-c", trap])
+    wait_for_log(engine, "box-1", "up")
     sandboxes.stop_wait("box-1")
     assert inspect(engine, primary("box-1"))["State"]["ExitCode"] == 7
-    assert "told to end" in engine.docker("logs", primary("box-1")).stdout
+    assert times_logged(engine, "box-1", "told to end") == 1
     # It runs again at every start.
     sandboxes.resume_wait("box-1")
+    wait_for_log(engine, "box-1", "up", times=2)
     sandboxes.stop_wait("box-1")
-    assert engine.docker("logs", primary("box-1")).stdout.count("told to end") == 2
+    assert times_logged(engine, "box-1", "told to end") == 2
     sandboxes.delete_wait("box-1")
 
 
 @pytest.mark.engines("28")
 def test_a_command_that_ignores_sigterm_is_killed_after_five_seconds(sandboxes, engine, image):
-    sandboxes.create_ready("box-1", image, command=["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
+    trap = "trap '' TERM; echo up; while :; do sleep 1; done"
+    sandboxes.create_ready("box-1", image, command=["sh", "-c", trap])
+    wait_for_log(engine, "box-1", "up")
     began = time.monotonic()
     sandboxes.stop_wait("box-1")
     assert 4 < time.monotonic() - began < 20
@@ -226,7 +232,8 @@ def test_odd_images_come_back_too(sandboxes, engine, kind):
     program = "/busybox" if kind == "scratch" else "/bin/busybox"
     assert Execs(sandboxes, "box-1").run(program, "true").state == FINISHED
     if kind == "pass-on":
-        assert engine.docker("logs", primary("box-1")).stdout.count("entrypoint as 0:0") == 2
+        wait_for_log(engine, "box-1", "entrypoint as 0:0", times=2)
+        assert times_logged(engine, "box-1", "entrypoint as 0:0") == 2
     sandboxes.delete_wait("box-1")
 
 

@@ -92,10 +92,10 @@ class Sandbox:
         done = self.engine.docker("logs", self.name)
         return done.stdout + done.stderr
 
-    def wait_log(self, text: str) -> None:
+    def wait_log(self, text: str, times: int = 1) -> None:
         deadline = time.monotonic() + 20
-        while text not in self.logs():
-            assert time.monotonic() < deadline, f"{text!r} is not in:\n{self.logs()}"
+        while self.logs().count(text) < times:
+            assert time.monotonic() < deadline, f"{text!r} is not {times} times in:\n{self.logs()}"
 
     def state(self) -> dict:
         return self.engine.api.call("GET", f"/containers/{self.name}/json").json()["State"]
