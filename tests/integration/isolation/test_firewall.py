@@ -358,10 +358,10 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
 
 def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
     """What the kernel lists of many tables comes in parts, and any change in between spoils it."""
-    host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(400)))
+    host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(2000)))
     with host.running(PYTHON, str(HERE / "restless_stranger.py")) as stranger:
         stranger.wait_for_line("ready".__eq__, "the stranger", timeout=20)
-        for _ in range(10):
+        for _ in range(20):
             firewall = make_firewall(host)
             firewall.wait_until_loaded()
             firewall.process.kill()
