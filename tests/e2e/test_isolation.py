@@ -38,13 +38,14 @@ from support.table_owner import owned_by_a_stranger
 NEIGHBOUR_PORT = 7004
 MARK = "answered"
 
-# Says for every NAME/ADDRESS/PORT whether what was sent came back.
+# Says for every NAME/ADDRESS/PORT whether what was sent came back. A first packet that was lost is
+# sent again after a second.
 PROBE = f"""
 for place in "$@"; do
   IFS=/ read -r name address port <<END
 $place
 END
-  answer=$(echo {MARK} | timeout 3 nc -w 1 "$address" "$port" 2>/dev/null)
+  answer=$(echo {MARK} | timeout 5 nc -w 3 "$address" "$port" 2>/dev/null)
   if [ "$answer" = {MARK} ]; then echo "$name reached"; else echo "$name closed"; fi
 done
 """
