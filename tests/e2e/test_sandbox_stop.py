@@ -63,12 +63,10 @@ def test_the_same_container_comes_back_with_its_files(sandboxes, engine, image):
     before = inspect(engine, primary("box-1"))
     inside(engine, "box-1", "sh", "-c", "echo kept > /workspace/file")
 
-    began = time.monotonic()
     events = sandboxes.stop_wait("box-1")
-    # A guest without a command ends at once; the engine's own grace alone would be five seconds.
-    assert time.monotonic() - began < 3
     assert [event.sandbox_state for event in events[3:]] == [READY, STOPPED]
     stopped = inspect(engine, primary("box-1"))
+    # A guest without a command ends by itself; what the engine kills after its grace has code 137.
     assert not stopped["State"]["Running"] and stopped["State"]["ExitCode"] == 0
 
     sandboxes.resume_wait("box-1")
@@ -89,7 +87,7 @@ def test_execs_end_before_the_sandbox_is_stopped(sandboxes, image):
     execs.create("sh", "-c", "trap '' TERM; setsid sleep 600 & while :; do sleep 1; done", exec_id="deaf")
     began = time.monotonic()
     events = sandboxes.stop_wait("box-1")
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 20
     told = story(sandboxes, events)
     assert told[2] == STOP[0] and told[-1] == STOP[1]
     assert sorted(told[3:-1]) == ["EXEC_CANCELLED deaf", "EXEC_CANCELLED polite"]

@@ -104,9 +104,9 @@ class Sandbox:
         return int(self.engine.docker("wait", self.name).stdout)
 
     def stop(self) -> float:
-        """Seconds that the engine took to stop it."""
+        """Seconds that the engine took to stop it; it would kill it after a minute."""
         before = time.monotonic()
-        self.engine.docker("stop", "-t", "5", self.name)
+        self.engine.docker("stop", "-t", "60", self.name)
         return time.monotonic() - before
 
     def remove(self) -> None:
