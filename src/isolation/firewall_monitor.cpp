@@ -178,9 +178,16 @@ boost::asio::awaitable<void> FirewallMonitor::watch_routes() {
 }
 
 Result<> FirewallMonitor::mend() {
-  if (take_table_events() || !table_problem_.empty()) repair();
-  if (!route_problem_.empty()) static_cast<void>(follow_routes());
+  if (route_problem_.empty()) {
+    mend_tables();
+  } else {
+    static_cast<void>(follow_routes());
+  }
   return check();
+}
+
+void FirewallMonitor::mend_tables() {
+  if (take_table_events() || !table_problem_.empty()) repair();
 }
 
 boost::asio::awaitable<void> FirewallMonitor::mend_after(boost::asio::awaitable<bool> pause) {
@@ -244,6 +251,7 @@ void FirewallMonitor::repair() {
 }
 
 Result<> FirewallMonitor::follow_routes() {
+  mend_tables();  // whose sets are to follow; put back along with them, nobody would be told of it
   const HostNetwork before = firewall_.host();
   const auto host = look_at_host();
   const auto followed = host ? firewall_.follow(*host) : std::unexpected(host.error());

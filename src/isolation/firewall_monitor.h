@@ -90,6 +90,8 @@ class FirewallMonitor {
   bool take_table_events();
   void take_table_event(const nlmsghdr* event, bool& concerns_us);
   void repair();
+  // Repairs where something may have happened or the last repair was refused.
+  void mend_tables();
   Result<> follow_routes();
   // All that there is to do; fails where something of it is refused.
   Result<> mend();

@@ -103,6 +103,17 @@ def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_pr
     say(f"{mutation}: put back {milliseconds} ms after the stranger's nft was started")
 
 
+def test_what_a_stranger_changes_is_told_also_where_the_networks_change_with_it(host, firewall):
+    """The daemon hears of the networks first, and the sets that are to follow them are gone."""
+    firewall.process.freeze()
+    host.ip("address add 198.51.100.7/25 dev lan0")
+    host.nft(f"delete table inet {NAME}\n")
+    firewall.process.thaw()
+    repair = firewall.wait_for_repair(1)
+    assert repair["difference"] == f"table inet {NAME} is missing"
+    assert repair["program"] == "nft"
+
+
 def handle_of_first_rule(host) -> int:
     shown = json.loads(host.run("nft", "-j", "list", "chain", "inet", NAME, "forward").stdout)
     return next(entry["rule"]["handle"] for entry in shown["nftables"] if "rule" in entry)
