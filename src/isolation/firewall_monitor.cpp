@@ -178,9 +178,16 @@ boost::asio::awaitable<void> FirewallMonitor::watch_routes() {
 }
 
 Result<> FirewallMonitor::mend() {
-  if (take_table_events() || !table_problem_.empty()) repair();
-  if (!route_problem_.empty()) static_cast<void>(follow_routes());
+  if (route_problem_.empty()) {
+    mend_tables();
+  } else {
+    static_cast<void>(follow_routes());
+  }
   return check();
+}
+
+void FirewallMonitor::mend_tables() {
+  if (take_table_events() || !table_problem_.empty()) repair();
 }
 
 boost::asio::awaitable<void> FirewallMonitor::mend_after(boost::asio::awaitable<bool> pause) {
@@ -193,20 +200,21 @@ Result<> FirewallMonitor::check() const {
 }
 
 bool FirewallMonitor::take_table_events() {
-  bool concerns_us = false;
-  const bool complete =
-      table_events_.drain([&](const nlmsghdr* event) { take_table_event(event, concerns_us); });
+  bool was_changed = false;
+  const bool complete = table_events_.drain(
+      [&](const nlmsghdr* event) { was_changed = take_table_event(event) || was_changed; });
   if (AGBOX_FAILPOINT_FAILS("isolation.watch")) return false;
   // What the kernel had to drop may have been about us.
-  return concerns_us || !complete;
+  return was_changed || !complete;
 }
 
-void FirewallMonitor::take_table_event(const nlmsghdr* event, bool& concerns_us) {
+bool FirewallMonitor::take_table_event(const nlmsghdr* event) {
   const bool is_nftables = event->nlmsg_type >> 8 == NFNL_SUBSYS_NFTABLES;
-  if (!is_nftables || event->nlmsg_pid == firewall_.port_id()) return;
-  if (mnl_nlmsg_get_payload_len(event) < sizeof(nfgenmsg)) return;
+  if (!is_nftables || event->nlmsg_pid == firewall_.port_id()) return false;
+  if (mnl_nlmsg_get_payload_len(event) < sizeof(nfgenmsg)) return false;
   if ((event->nlmsg_type & 0xFF) == NFT_MSG_NEWGEN) {  // ends a transaction: by whom
-    if (!concerns_us || stranger_.pid != 0) return;
+    if (!std::exchange(transaction_concerns_us_, false)) return false;
+    if (stranger_.pid != 0) return true;
     for_each_attribute(event, sizeof(nfgenmsg), [&](const nlattr* attribute) {
       const std::uint16_t type = mnl_attr_get_type(attribute);
       if (type == NFTA_GEN_PROC_PID && mnl_attr_validate(attribute, MNL_TYPE_U32) == 0) {
@@ -216,11 +224,12 @@ void FirewallMonitor::take_table_event(const nlmsghdr* event, bool& concerns_us)
         stranger_.program = mnl_attr_get_str(attribute);
       }
     });
-    return;
+    return true;
   }
   const auto* header = static_cast<const nfgenmsg*>(mnl_nlmsg_get_payload(event));
   const nft::TableName table{.family = header->nfgen_family, .name = table_of_event(event)};
-  if (std::ranges::find(our_tables_, table) != our_tables_.end()) concerns_us = true;
+  if (std::ranges::find(our_tables_, table) != our_tables_.end()) transaction_concerns_us_ = true;
+  return false;
 }
 
 void FirewallMonitor::repair() {
@@ -244,6 +253,7 @@ void FirewallMonitor::repair() {
 }
 
 Result<> FirewallMonitor::follow_routes() {
+  mend_tables();  // whose sets are to follow; put back along with them, nobody would be told of it
   const HostNetwork before = firewall_.host();
   const auto host = look_at_host();
   const auto followed = host ? firewall_.follow(*host) : std::unexpected(host.error());

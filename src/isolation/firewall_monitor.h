@@ -88,8 +88,12 @@ class FirewallMonitor {
   boost::asio::awaitable<void> watch_routes();
   // Whether something may have happened to our tables.
   bool take_table_events();
-  void take_table_event(const nlmsghdr* event, bool& concerns_us);
+  // Whether it ends a transaction about our tables. Only the end says whose it was, and the kernel
+  // may tell the rest of it a moment earlier.
+  bool take_table_event(const nlmsghdr* event);
   void repair();
+  // Repairs where something may have happened or the last repair was refused.
+  void mend_tables();
   Result<> follow_routes();
   // All that there is to do; fails where something of it is refused.
   Result<> mend();
@@ -111,6 +115,7 @@ class FirewallMonitor {
   OnHealth on_health_;
   Logger log_;
   std::vector<Ipv4Address> resolvers_;
+  bool transaction_concerns_us_ = false;
   Stranger stranger_;
   std::string table_problem_;
   std::string route_problem_;

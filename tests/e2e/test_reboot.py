@@ -3,16 +3,19 @@
 isolation is proven."""
 
 from support.images import make_image
-from support.sandboxes import CONFIG, connected, inspect, left_over, primary, restarted, started
+from support.sandboxes import (
+    CONFIG,
+    connected,
+    inspect,
+    left_over,
+    primary,
+    restarted,
+    started,
+    times_logged,
+    wait_for_log,
+)
 
-COMMAND = ["sh", "-c", "echo begun >> /tmp/begun; exec sleep 1000000"]
-
-
-def runs_begun(engine, folder):
-    """How often the command of box-1 has begun, also where its container does not run."""
-    copy = folder / "begun"
-    engine.docker("cp", f"{primary('box-1')}:/tmp/begun", str(copy))
-    return copy.read_text().count("begun")
+COMMAND = ["sh", "-c", "echo begun; exec sleep 1000000"]
 
 
 def links(engine):
@@ -20,13 +23,14 @@ def links(engine):
 
 
 def test_after_a_reboot_nothing_runs_before_the_isolation_is_proven(
-    make_engine, engine_name, make_daemon, test_user, contract, folder
+    make_engine, engine_name, make_daemon, test_user, contract
 ):
     engine = make_engine(engine_name)
     image = make_image(engine.api, "reboot:1")
     daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-1", image, command=COMMAND)
+        wait_for_log(engine, "box-1", "begun")
     assert inspect(engine, primary("box-1"))["HostConfig"]["RestartPolicy"]["Name"] == "no"
     daemon.kill()
     engine.reboot()
@@ -42,10 +46,11 @@ def test_after_a_reboot_nothing_runs_before_the_isolation_is_proven(
         "the refusal",
         timeout=30,
     )
-    assert runs_begun(engine, folder) == 1
+    assert times_logged(engine, "box-1", "begun") == 1
     daemon.kill()
     restarted(daemon)
     with connected(daemon, contract) as sandboxes:
         daemon.wait_for_message("the container was started again")
-        assert runs_begun(engine, folder) == 2
+        wait_for_log(engine, "box-1", "begun", times=2)
+        assert times_logged(engine, "box-1", "begun") == 2
         sandboxes.delete_wait("box-1")

@@ -38,12 +38,11 @@ def test_an_engine_that_hangs_in_a_create_holds_up_nobody_else(
     image = make_image(own_engine.api, "outage:1")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("before", image)
-        usual = slowest_answer(sandboxes, contract, "before")
         own_engine.freeze()
         sandboxes.create("hanging", image)
-        meanwhile = slowest_answer(sandboxes, contract, "hanging")
-        # A daemon that waited for the engine would need seconds; the machine's own noise is less.
-        assert meanwhile < max(10 * usual, 0.5), (usual, meanwhile)
+        # The engine is frozen all the while, and the first that the daemon gives up on is a ping, after
+        # five seconds: the machine's own noise is less.
+        assert slowest_answer(sandboxes, contract, "hanging") < 4
         assert sandboxes.get("hanging").state != READY
         own_engine.thaw()
         sandboxes.wait("hanging", READY)
@@ -61,7 +60,6 @@ def test_a_create_and_a_delete_go_on_when_a_crashed_engine_is_back(
         own_engine.freeze()
         sandboxes.create("coming", image)
         sandboxes.delete("leaving")
-        own_engine.thaw()  # a stopped process would not notice its end
         own_engine.kill9()
         daemon.wait_for_message("operation is tried again")
         sandboxes.page()

@@ -53,15 +53,15 @@ def test_what_is_left_alone_is_stopped_deleted_and_purged(daemon_with, engine, c
 
 
 def test_an_exec_and_a_time_of_its_own_keep_a_sandbox(daemon_with, engine, contract, image):
-    with connected(daemon_with(idle_ttl="3s"), contract) as sandboxes:
+    with connected(daemon_with(idle_ttl="10s"), contract) as sandboxes:
         sandboxes.create_ready("kept", image, idle_ttl={"seconds": 0})
         sandboxes.create_ready("busy", image)
-        status = Execs(sandboxes, "busy").run("sleep", "5")
+        status = Execs(sandboxes, "busy").run("sleep", "11")
         assert status.state == FINISHED, "a running exec is never idle"
         events = sandboxes.wait("busy", STOPPED)
         assert story(sandboxes, events)[-1] == "SANDBOX_STOPPED idle_ttl"
         idle = events[-2].occurred_at.ToNanoseconds() - status.ended_at.ToNanoseconds()
-        assert idle / 1e9 >= 2.99
+        assert idle / 1e9 >= 9.99
         assert sandboxes.get("kept").state == READY
         for name in ("kept", "busy"):
             sandboxes.delete_wait(name)

@@ -26,6 +26,8 @@ from support.sandboxes import (
     primary,
     restarted,
     started,
+    times_logged,
+    wait_for_log,
 )
 
 
@@ -61,12 +63,10 @@ def test_the_same_container_comes_back_with_its_files(sandboxes, engine, image):
     before = inspect(engine, primary("box-1"))
     inside(engine, "box-1", "sh", "-c", "echo kept > /workspace/file")
 
-    began = time.monotonic()
     events = sandboxes.stop_wait("box-1")
-    # A guest without a command ends at once; the engine's own grace alone would be five seconds.
-    assert time.monotonic() - began < 3
     assert [event.sandbox_state for event in events[3:]] == [READY, STOPPED]
     stopped = inspect(engine, primary("box-1"))
+    # A guest without a command ends by itself; what the engine kills after its grace has code 137.
     assert not stopped["State"]["Running"] and stopped["State"]["ExitCode"] == 0
 
     sandboxes.resume_wait("box-1")
@@ -87,7 +87,7 @@ def test_execs_end_before_the_sandbox_is_stopped(sandboxes, image):
     execs.create("sh", "-c", "trap '' TERM; setsid sleep 600 & while :; do sleep 1; done", exec_id="deaf")
     began = time.monotonic()
     events = sandboxes.stop_wait("box-1")
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 20
     told = story(sandboxes, events)
     assert told[2] == STOP[0] and told[-1] == STOP[1]
     assert sorted(told[3:-1]) == ["EXEC_CANCELLED deaf", "EXEC_CANCELLED polite"]
@@ -96,21 +96,25 @@ def test_execs_end_before_the_sandbox_is_stopped(sandboxes, image):
 
 
 def test_a_callers_command_gets_sigterm(sandboxes, engine, image):
-    trap = "trap 'echo told to end; exit 7' TERM; while :; do sleep 0.1; done"
+    trap = "trap 'echo told to end; exit 7' TERM; echo up; while :; do sleep 0.1; done"
     sandboxes.create_ready("box-1", image, command=["sh", "-c", trap])
+    wait_for_log(engine, "box-1", "up")
     sandboxes.stop_wait("box-1")
     assert inspect(engine, primary("box-1"))["State"]["ExitCode"] == 7
-    assert "told to end" in engine.docker("logs", primary("box-1")).stdout
+    assert times_logged(engine, "box-1", "told to end") == 1
     # It runs again at every start.
     sandboxes.resume_wait("box-1")
+    wait_for_log(engine, "box-1", "up", times=2)
     sandboxes.stop_wait("box-1")
-    assert engine.docker("logs", primary("box-1")).stdout.count("told to end") == 2
+    assert times_logged(engine, "box-1", "told to end") == 2
     sandboxes.delete_wait("box-1")
 
 
 @pytest.mark.engines("28")
 def test_a_command_that_ignores_sigterm_is_killed_after_five_seconds(sandboxes, engine, image):
-    sandboxes.create_ready("box-1", image, command=["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
+    trap = "trap '' TERM; echo up; while :; do sleep 1; done"
+    sandboxes.create_ready("box-1", image, command=["sh", "-c", trap])
+    wait_for_log(engine, "box-1", "up")
     began = time.monotonic()
     sandboxes.stop_wait("box-1")
     assert 4 < time.monotonic() - began < 20
@@ -226,7 +230,8 @@ def test_odd_images_come_back_too(sandboxes, engine, kind):
     program = "/busybox" if kind == "scratch" else "/bin/busybox"
     assert Execs(sandboxes, "box-1").run(program, "true").state == FINISHED
     if kind == "pass-on":
-        assert engine.docker("logs", primary("box-1")).stdout.count("entrypoint as 0:0") == 2
+        wait_for_log(engine, "box-1", "entrypoint as 0:0", times=2)
+        assert times_logged(engine, "box-1", "entrypoint as 0:0") == 2
     sandboxes.delete_wait("box-1")
 
 

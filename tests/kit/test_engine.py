@@ -114,6 +114,17 @@ def test_frozen_it_hangs_and_thawed_it_answers(make_engine, engine_name):
     assert engine.api.answers()
 
 
+def test_frozen_it_can_be_killed_and_ended(make_engine, engine_name):
+    engine = make_engine(engine_name)
+    engine.freeze()
+    engine.kill9()
+    engine.start()
+    engine.freeze()
+    processes = engine.processes()
+    engine.end()
+    assert not processes & set(all_processes())
+
+
 def test_its_containers_reach_an_outside_that_it_was_connected_to(make_engine, engine_name):
     engine = make_engine(engine_name)
     make_image(engine.api, IMAGE)

@@ -19,6 +19,7 @@ from support.images import Image, make_image
 from support.leaks import LeakCheck
 from support.process import LoggedProcess, base_environment, kill_and_wait, run
 from support.run_folder import RunFolder
+from support.user import edit_accounts
 
 NAME = "agbxleak"
 
@@ -129,8 +130,8 @@ def test_a_control_group_is_caught(caught, run_folder):
 
 def test_an_account_is_caught(caught):
     caught(
-        lambda: run("useradd", "--system", "--no-create-home", NAME),
-        lambda: run("userdel", NAME),
+        lambda: edit_accounts("useradd", "--system", "--no-create-home", NAME),
+        lambda: edit_accounts("userdel", NAME),
         *("account", f"user {NAME}"),
     )
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.process import LoggedProcess, base_environment, run
+from support.process import LoggedProcess, base_environment, kill_and_wait, run
 from support.run_folder import check_socket_path
 
 
@@ -53,6 +53,21 @@ def test_a_line_that_does_not_come_is_reported(shell):
     process = shell("echo here; exec sleep 600")
     with pytest.raises(RuntimeError, match="not within 0.3 s"):
         process.wait_for_line(lambda line: line == "never", "never", timeout=0.3)
+
+
+def test_a_childs_pipe_is_not_waited_for_and_nothing_of_the_program_is_missed(shell):
+    process = shell("sleep 600 & echo $!; seq 100000; echo -n last; echo ' words'")
+    try:
+        assert process.wait() == 0
+        assert process.lines()[1:] == [*map(str, range(1, 100001)), "last words"]
+    finally:
+        kill_and_wait([int(process.lines()[0])])
+
+
+def test_a_last_line_without_its_end_counts(shell):
+    process = shell("echo one; echo -n two")
+    assert process.wait() == 0
+    assert process.lines() == ["one", "two"]
 
 
 def test_a_program_that_does_not_stop_is_reported(shell):

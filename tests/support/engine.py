@@ -169,8 +169,9 @@ class PrivateEngine:
         self._process = None
 
     def kill9(self) -> None:
-        """The engine crashes. Its containers and their shims live on."""
+        """The engine crashes, also where it is frozen. Its containers and their shims live on."""
         os.kill(self.pid, signal.SIGKILL)
+        self._process.thaw()  # nsenter, which is to notice it
         self._process.wait()
         self._process = None
 
@@ -228,8 +229,9 @@ class PrivateEngine:
 
     def _end_processes(self) -> None:
         if self._process:
-            # A frozen nsenter would never reap the engine, and the world could not end.
-            self._process.send(signal.SIGKILL)
+            # The world ends when its engine was reaped: by nsenter unless that is frozen, and without it
+            # by the host's first process, which not everywhere does so.
+            self._process.thaw()
         if self._world:
             self._world.end()
             self._world = None

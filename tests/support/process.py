@@ -48,18 +48,17 @@ class LoggedProcess:
         self._lines: list[str] = []
         self._changed = threading.Condition()
         self._at_end = False
+        self._has_read_all = threading.Event()  # that the program itself has written
         options.setdefault("stdin", subprocess.DEVNULL)
         self._process = subprocess.Popen(
             argv,
             env=dict(environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
             **options,
         )
-        self._reader = threading.Thread(target=self._read, name=f"log of {name}", daemon=True)
-        self._reader.start()
+        self._end = os.pidfd_open(self.pid)
+        threading.Thread(target=self._read, name=f"log of {name}", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -105,7 +104,7 @@ class LoggedProcess:
 
     def write_line(self, line: str) -> None:
         """For a program that was started with stdin=subprocess.PIPE."""
-        self._process.stdin.write(line + "\n")
+        self._process.stdin.write(line.encode() + b"\n")
         self._process.stdin.flush()
 
     def close_input(self) -> None:
@@ -130,8 +129,7 @@ class LoggedProcess:
             ) from None
         if self._process.stdin is not None:
             self._process.stdin.close()
-        # A child that outlives the program keeps the pipe open; its lines are not waited for.
-        self._reader.join(timeout=0.2)
+        self._has_read_all.wait(timeout)
         return code
 
     def stop(self, timeout: float = 30) -> int:
@@ -143,13 +141,34 @@ class LoggedProcess:
         return self.wait()
 
     def _read(self) -> None:
-        for line in self._process.stdout:
-            with self._changed:
-                self._lines.append(line.rstrip("\n"))
-                self._changed.notify_all()
+        """Up to the end of the pipe, which a child that outlives the program keeps open. When the
+        program has ended, all that it wrote is in the pipe: once that is found empty, all was read."""
+        output, begun = self._process.stdout.fileno(), b""  # a line without its end
+        waiting = select.poll()
+        waiting.register(output, select.POLLIN)
+        waiting.register(self._end, select.POLLIN)
+        has_ended = False
+        while True:
+            if output in dict(waiting.poll()):
+                part = os.read(output, 1 << 16)
+                if not part:
+                    break
+                *lines, begun = (begun + part).split(b"\n")
+                self._add(lines)
+            elif not has_ended:
+                has_ended = True  # and the pipe is looked at once more
+            else:
+                waiting.unregister(self._end)
+                self._has_read_all.set()
+        self._add([begun] if begun else [], at_end=True)
+        self._has_read_all.set()
         self._process.stdout.close()
+        os.close(self._end)
+
+    def _add(self, lines: Iterable[bytes], at_end: bool = False) -> None:
         with self._changed:
-            self._at_end = True
+            self._lines += [line.decode(errors="replace") for line in lines]
+            self._at_end = at_end
             self._changed.notify_all()
 
 

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,18 @@ def inspect(engine: PrivateEngine, name: str) -> dict[str, Any]:
 def inside(engine: PrivateEngine, sandbox_id: str, *command: str, user: str = "agbox") -> str:
     """What a command in the sandbox says, through the engine's own exec."""
     return engine.docker("exec", "-u", user, primary(sandbox_id), *command).stdout.strip()
+
+
+def times_logged(engine: PrivateEngine, sandbox_id: str, words: str) -> int:
+    """How often the sandbox's container has written this, in all its runs together."""
+    return engine.docker("logs", primary(sandbox_id)).stdout.count(words)
+
+
+def wait_for_log(engine: PrivateEngine, sandbox_id: str, words: str, times: int = 1) -> None:
+    """A sandbox is ready when its command runs, and that is before the command has done anything."""
+    deadline = time.monotonic() + 30
+    while times_logged(engine, sandbox_id, words) < times:
+        assert time.monotonic() < deadline, f"{sandbox_id} has not written {words!r} {times} times"
 
 
 def left_over(engine: PrivateEngine) -> list[str]:

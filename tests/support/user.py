@@ -27,7 +27,7 @@ class TestUser:
         self.home = self.folder / "home"
         self.runtime_folder = self.folder / "run"
         try:
-            _edit_accounts(
+            edit_accounts(
                 *("useradd", "--system", "--no-create-home", "--home-dir", self.home),
                 *("--shell", "/usr/sbin/nologin", "--groups", str(docker_group()), self.name),
             )
@@ -95,7 +95,7 @@ def remove_account(name: str) -> None:
     except KeyError:
         return
     kill_and_wait(process.pid for process in all_processes().values() if _is_of(process.pid, uid))
-    _edit_accounts("userdel", name)
+    edit_accounts("userdel", name)
 
 
 def _is_of(pid: int, uid: int) -> bool:
@@ -105,7 +105,7 @@ def _is_of(pid: int, uid: int) -> bool:
         return False
 
 
-def _edit_accounts(*argv: str | os.PathLike) -> None:
+def edit_accounts(*argv: str | os.PathLike) -> None:
     """useradd and userdel give up at once where another holds the lock of /etc/passwd, so the runs
     of this kit take turns."""
     lock = os.open(cache_folder() / "accounts.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

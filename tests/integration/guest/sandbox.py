@@ -92,10 +92,10 @@ class Sandbox:
         done = self.engine.docker("logs", self.name)
         return done.stdout + done.stderr
 
-    def wait_log(self, text: str) -> None:
+    def wait_log(self, text: str, times: int = 1) -> None:
         deadline = time.monotonic() + 20
-        while text not in self.logs():
-            assert time.monotonic() < deadline, f"{text!r} is not in:\n{self.logs()}"
+        while self.logs().count(text) < times:
+            assert time.monotonic() < deadline, f"{text!r} is not {times} times in:\n{self.logs()}"
 
     def state(self) -> dict:
         return self.engine.api.call("GET", f"/containers/{self.name}/json").json()["State"]
@@ -104,9 +104,9 @@ class Sandbox:
         return int(self.engine.docker("wait", self.name).stdout)
 
     def stop(self) -> float:
-        """Seconds that the engine took to stop it."""
+        """Seconds that the engine took to stop it; it would kill it after a minute."""
         before = time.monotonic()
-        self.engine.docker("stop", "-t", "5", self.name)
+        self.engine.docker("stop", "-t", "60", self.name)
         return time.monotonic() - before
 
     def remove(self) -> None:

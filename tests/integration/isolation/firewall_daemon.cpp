@@ -23,6 +23,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -57,7 +58,9 @@ std::vector<Ipv4Address> parse_resolvers(const std::vector<std::string>& words) 
 // As the guest of a sandbox does.
 ProbeReport try_to_connect(const ProbeTarget& target) {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  timeval limit{.tv_sec = 1, .tv_usec = 0};
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(target.limit);
+  const std::chrono::microseconds rest = target.limit - seconds;
+  const timeval limit{.tv_sec = seconds.count(), .tv_usec = rest.count()};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   sockaddr_in place{};
   place.sin_family = AF_INET;

@@ -71,19 +71,6 @@ class Node(Outside):
         return json.loads(done.stdout)
 
     @contextlib.contextmanager
-    def probing(self, places: list[str]) -> Iterator[dict[str, list]]:
-        """Tries every place all the time; place to [tries, reached, when last] is there after the
-        block."""
-        counts: dict[str, list] = {}
-        with self.running(PYTHON, str(HERE / "prober.py"), "loop", *places) as prober:
-            prober.wait_for_line("ready".__eq__, "the first round", timeout=20)
-            yield counts
-            prober.close_input()
-            assert prober.wait() == 0, prober.tail()
-            counts.update(json.loads(prober.lines()[-1]))
-
-
-    @contextlib.contextmanager
     def flooding(self, word: str, places: list[str]) -> Iterator[list[int]]:
         """Datagrams with this word to every place, without a pause; how many is there after the block."""
         sent: list[int] = []

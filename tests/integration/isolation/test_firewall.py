@@ -103,6 +103,17 @@ def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_pr
     say(f"{mutation}: put back {milliseconds} ms after the stranger's nft was started")
 
 
+def test_what_a_stranger_changes_is_told_also_where_the_networks_change_with_it(host, firewall):
+    """The daemon hears of the networks first, and the sets that are to follow them are gone."""
+    firewall.process.freeze()
+    host.ip("address add 198.51.100.7/25 dev lan0")
+    host.nft(f"delete table inet {NAME}\n")
+    firewall.process.thaw()
+    repair = firewall.wait_for_repair(1)
+    assert repair["difference"] == f"table inet {NAME} is missing"
+    assert repair["program"] == "nft"
+
+
 def handle_of_first_rule(host) -> int:
     shown = json.loads(host.run("nft", "-j", "list", "chain", "inet", NAME, "forward").stdout)
     return next(entry["rule"]["handle"] for entry in shown["nftables"] if "rule" in entry)
@@ -358,10 +369,10 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
 
 def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
     """What the kernel lists of many tables comes in parts, and any change in between spoils it."""
-    host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(400)))
+    host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(2000)))
     with host.running(PYTHON, str(HERE / "restless_stranger.py")) as stranger:
         stranger.wait_for_line("ready".__eq__, "the stranger", timeout=20)
-        for _ in range(10):
+        for _ in range(20):
             firewall = make_firewall(host)
             firewall.wait_until_loaded()
             firewall.process.kill()
