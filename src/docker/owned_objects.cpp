@@ -33,11 +33,12 @@ bool is_busy(const EngineError& error) {
          error.engine_text().contains("device or resource busy");
 }
 
-// A network is listed once it is made. Until then it only refuses others its subnet and its bridge:
-// a moment, where a daemon that was killed has asked for it.
-constexpr int kUnlistedAttempts = 6;
-constexpr auto kFirstUnlistedWait = 100ms;
-constexpr auto kLongestUnlistedWait = 1000ms;
+// What the engine makes can be seen once it is made. Until then a network only refuses others its
+// subnet and its bridge, and a container its name: a moment, where a daemon that was killed has
+// asked for it.
+constexpr int kUnseenAttempts = 6;
+constexpr auto kFirstUnseenWait = 100ms;
+constexpr auto kLongestUnseenWait = 1000ms;
 
 bool explains_refusal(const std::vector<NetworkSeen>& listed, const NetworkSpec& spec) {
   return std::ranges::any_of(listed, [&spec](const NetworkSeen& network) {
@@ -85,7 +86,7 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
                                                           CallOptions options) {
   add_labels(spec.labels, owner);
   // An engine that would let two networks have one name still refuses the second one its subnet.
-  RetryPause pause(executor(), kFirstUnlistedWait, kLongestUnlistedWait);
+  RetryPause pause(executor(), kFirstUnseenWait, kLongestUnseenWait);
   for (int attempt = 1;; ++attempt) {
     EngineResult<std::string> created = co_await create_network(spec, options);
     if (created) co_return co_await inspect_network(*created, options);
@@ -99,7 +100,7 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
       if (network.name == spec.name) in_the_way = &network;
     }
     if (in_the_way) co_return std::unexpected(taken("network", spec.name, in_the_way->id));
-    if (explains_refusal(listed, spec) || attempt == kUnlistedAttempts || !co_await pause.wait()) {
+    if (explains_refusal(listed, spec) || attempt == kUnseenAttempts || !co_await pause.wait()) {
       co_return std::unexpected(std::move(created.error()));
     }
   }
@@ -108,15 +109,21 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
 EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, ContainerSpec spec,
                                                             CallOptions options) {
   add_labels(spec.labels, owner);
-  EngineResult<std::string> created = co_await create_container(spec, options);
-  if (created || created.error().kind() != EngineErrorKind::Conflict) co_return created;
-  // Container names are unique, so whoever holds it is the one that is in the way.
-  AGBOX_CO_TRY(holder, co_await inspect_container(spec.name, options));
-  if (holder.name != spec.name) co_return std::unexpected(std::move(created.error()));
-  if (!owner.owns(holder.labels)) {
-    co_return std::unexpected(taken("container", spec.name, holder.id));
+  RetryPause pause(executor(), kFirstUnseenWait, kLongestUnseenWait);
+  for (int attempt = 1;; ++attempt) {
+    EngineResult<std::string> created = co_await create_container(spec, options);
+    if (created || created.error().kind() != EngineErrorKind::Conflict) co_return created;
+    // Container names are unique, so whoever holds it is the one that is in the way.
+    AGBOX_CO_TRY(holder, co_await find_container(spec.name, options));
+    if (!holder && attempt < kUnseenAttempts && co_await pause.wait()) continue;
+    if (!holder || holder->name != spec.name) {
+      co_return std::unexpected(std::move(created.error()));
+    }
+    if (!owner.owns(holder->labels)) {
+      co_return std::unexpected(taken("container", spec.name, holder->id));
+    }
+    co_return std::move(holder->id);
   }
-  co_return std::move(holder.id);
 }
 
 EngineAwaitable<std::optional<NetworkSeen>> EngineClient::find_network_of(ObjectOwner owner,

@@ -183,6 +183,24 @@ TEST_F(OwnedObjectsTest, ANetworkThatIsRefusedForNothingListedIsAskedForAgain) {
   EXPECT_EQ(docker_.calls("POST /networks/create"), 3);
 }
 
+TEST_F(OwnedObjectsTest, AContainerWhoseNameNobodySeenHoldsIsAskedForAgain) {
+  docker_.reply("POST /containers/create", 409,
+                R"({"message":"Conflict. The container name is already in use by container"})", 2);
+  const auto container = loop_.run(client_.ensure_container(owner_, container_));
+  ASSERT_TRUE(container);
+  EXPECT_EQ(*container, docker_.engine().find_container(container_.name)->id);
+  EXPECT_EQ(docker_.calls("POST /containers/create"), 3);
+}
+
+TEST_F(OwnedObjectsTest, ANameThatStaysTakenByNobodySeenIsTheEnginesConflict) {
+  docker_.reply("POST /containers/create", 409,
+                R"({"message":"Conflict. The container name is already in use by container"})");
+  const auto container = loop_.run(client_.ensure_container(owner_, container_));
+  ASSERT_FALSE(container);
+  EXPECT_EQ(container.error().kind(), EngineErrorKind::Conflict);
+  EXPECT_THAT(container.error().message(), HasSubstr("The container name is already in use"));
+}
+
 TEST_F(OwnedObjectsTest, ACancelledRemovalEndsAllItsParts) {
   for (const std::string name : {"a", "b"}) {
     ContainerSpec spec = container_;
