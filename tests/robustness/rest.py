@@ -21,10 +21,10 @@ _PROBES = 3
 # In seconds. A container that an engine cannot start any more is given up after five to seven minutes;
 # everything else takes a moment.
 _PATIENCE = 450
-# What the daemon logs when it sets about it.
+# What the daemon logs when it sets about it. That isolation does not hold is not among them: it is
+# judged, and where the engine took the container's network, the container is started again.
 _MENDS = (
     "the container ended and is started again",
-    "the isolation of a sandbox does not hold any more",
     "orphaned container is removed",
     "orphaned network is removed",
     "bridge that the engine forgot is removed",
