@@ -17,7 +17,7 @@ class Clone:
 
     def __init__(self, root: Path):
         self.root = root
-        for name in ("scripts/tidy", ".clang-tidy"):
+        for name in ("scripts/tidy", "scripts/lib/changes.py", ".clang-tidy"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, root / name)
         self.write("src/number.h", "#pragma once\nint number();\n")
@@ -25,16 +25,24 @@ class Clone:
         self.write("src/other.cpp", "int other() { return 2; }\n")
         unity = root / "build" / "asan" / "Unity" / "unity_0_cxx.cxx"
         self.write(unity, f'#include "{root}/src/number.cpp"\n#include "{root}/src/other.cpp"\n')
-        command = f"clang++-19 -I{root}/src -std=c++23 -c {unity}"
+        self.compile(unity)
+
+    def compile(self, *files: Path) -> None:
         self.write("build/asan/compile_commands.json", json.dumps(
-            [{"directory": str(root), "file": str(unity), "command": command}]))
+            [{"directory": str(self.root), "file": str(file),
+              "command": f"clang++-19 -I{self.root}/src -std=c++23 -c {file}"} for file in files]))
+
+    def git(self, *arguments: str) -> None:
+        identity = ("-c", "user.name=x", "-c", "user.email=x")
+        subprocess.run(["git", "-C", str(self.root), *identity, *arguments], check=True,
+                       env=os.environ | {"GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"})
 
     def write(self, name: str | Path, text: str) -> None:
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)
         (self.root / name).write_text(text)
 
-    def tidy(self) -> subprocess.CompletedProcess:
-        return subprocess.run(["scripts/tidy"], cwd=self.root, text=True, timeout=120,
+    def tidy(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["scripts/tidy", *arguments], cwd=self.root, text=True, timeout=120,
                               env={**os.environ, "AGBOX_TEST_CACHE": str(self.root / "cache")},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -67,3 +75,25 @@ def test_a_tree_without_a_build_is_refused(clone: Clone) -> None:
     run = clone.tidy()
     assert run.returncode == 1
     assert "cmake --preset dev" in run.stdout
+
+
+@pytest.mark.parametrize("changed, looks", [
+    ("src/number.cpp", "1 files in 1 looks"),
+    ("src/number.h", "2 files in 2 looks"),
+    ("README.md", "0 files in 0 looks"),
+    (".clang-tidy", "3 files in 3 looks"),
+])
+def test_only_what_changed_and_what_includes_it_is_looked_at(clone: Clone, changed: str, looks: str) -> None:
+    clone.write("src/user.cpp", '#include "number.h"\nint user() { return number(); }\n')
+    clone.compile(*(clone.root / "src" / name for name in ("number.cpp", "other.cpp", "user.cpp")))
+    clone.git("init", "-q", "-b", "main")
+    clone.git("add", "src", "scripts", ".clang-tidy")
+    clone.git("commit", "-q", "-m", "all")
+    clone.git("checkout", "-q", "-b", "work")
+    # A branch without a commit of its own would be like main.
+    clone.git("commit", "-q", "--allow-empty", "-m", "begin")
+    path = clone.root / changed
+    path.write_text((path.read_text() if path.exists() else "") + "\n")
+    run = clone.tidy("--changed")
+    assert run.returncode == 0, run.stdout
+    assert looks in run.stdout
