@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from support import run_report, selection
 from support.abandoned import remove_abandoned
+from support.budget import read_budget
 from support.contract import REPOSITORY, Contract
 from support.daemon import PrivateDaemon
 from support.engine import (
-    DEFAULT_KINDS,
+    DOCKER_KINDS,
+    EVERYDAY_KIND,
     KINDS,
+    OLDEST_KIND,
     PODMAN_REGISTRY_PORTS,
     EngineOptions,
     PrivateEngine,
@@ -35,8 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     kit = parser.getgroup("agents-sandbox")
     kit.addoption(
         "--engines",
-        default=",".join(DEFAULT_KINDS),
-        help=f"private engines: all, or some of {','.join(KINDS)} (default %(default)s)",
+        help=f"private engines: all, or some of {','.join(KINDS)} (default {EVERYDAY_KIND}, and also "
+        f"{OLDEST_KIND} for tests that name it)",
     )
     kit.addoption("--long", action="store_true", help="also run the long sizes")
     kit.addoption(
@@ -50,17 +54,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="someone else works on this machine: on the host, only what has our mark is a leak",
     )
+    run_report.add_option(kit)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if os.geteuid() != 0:
         raise pytest.UsageError("the tests make namespaces, engines and a user; run them as root")
-    config.engine_names = _selected_engines(config.getoption("--engines"))
+    config.engine_names = _selected_engines(config)
+    run_report.install(config)
+    config.pluginmanager.register(_SharedFixtures())
     # A script that starts us in the background has us ignore it, and so would all that we start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _selected_engines(text: str) -> list[str]:
+def _selected_engines(config: pytest.Config) -> list[str]:
+    text = config.getoption("--engines")
+    if not text:
+        return list(KINDS) if config.getoption("--long") else [OLDEST_KIND, EVERYDAY_KIND]
     names = list(KINDS) if text == "all" else [name for name in text.split(",") if name]
     unknown = [name for name in names if name not in KINDS]
     if unknown or not names:
@@ -73,14 +83,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     wanted = {"engine", "engine_name"} & set(metafunc.fixturenames)
     if not wanted:
         return
-    mark = metafunc.definition.get_closest_marker("engines")
-    names = [name for name in metafunc.config.engine_names if mark is None or name in mark.args]
+    config = metafunc.config
+    if mark := metafunc.definition.get_closest_marker("engines"):
+        suitable = mark.args
+    elif config.getoption("--engines"):
+        suitable = config.engine_names
+    elif config.getoption("--long"):
+        suitable = DOCKER_KINDS
+    else:
+        suitable = (EVERYDAY_KIND,)
+    names = [name for name in config.engine_names if name in suitable]
     # Without a parameter pytest would skip the test; what no option asked for is deselected.
     parameters = names or [pytest.param("none", marks=pytest.mark.not_selected)]
     metafunc.parametrize("engine_name", parameters, scope="session")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist looks for the groups in the same hook
+@pytest.hookimpl(trylast=True)  # pytest itself sorts by the parameters of session fixtures
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     is_long = config.getoption("--long")
 
@@ -90,43 +108,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return is_long or item.get_closest_marker("long") is None
 
     wanted = [item for item in items if selected(item)]
-    wanted = wanted if is_long else _each_user_on_one_engine(wanted)
+    wanted = wanted if is_long else selection.sampled(wanted)
     deselected = set(items) - set(wanted)
     items[:] = wanted
+    if hasattr(config, "workerinput"):
+        selection.longest_first(items, read_budget(REPOSITORY).tests)
     if deselected:
         config.hook.pytest_deselected(items=list(deselected))
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            item.add_marker(pytest.mark.xdist_group(_group_of(item)))
-
-
-def _each_user_on_one_engine(items: list[pytest.Item]) -> list[pytest.Item]:
-    """A test for both users and several engines sees each user and each engine once or more, in turn;
-    all pairs are for the long size."""
-    engines: dict[str, list[str]] = {}
-    for item in items:
-        names = engines.setdefault(item.nodeid.partition("[")[0], [])
-        if (name := _parameters(item).get("engine_name")) and name not in names:
-            names.append(name)
-
-    def in_turn(item: pytest.Item) -> bool:
-        parameters, names = _parameters(item), engines[item.nodeid.partition("[")[0]]
-        if len(names) < 2 or "daemon_user" not in parameters:
-            return True
-        turn = names.index(parameters["engine_name"]) % len(USERS)
-        return parameters["daemon_user"] == USERS[turn]
-
-    return [item for item in items if in_turn(item)]
-
-
-def _group_of(item: pytest.Item) -> str:
-    """Tests of one group never run at the same time: those of one private engine share it, those
-    without one, or with one of their own, share the host."""
-    return _parameters(item).get("engine_name", "host") if "engines" in item.fixturenames else "host"
-
-
-def _parameters(item: pytest.Item) -> dict[str, object]:
-    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -150,11 +138,24 @@ def run_folder() -> Iterator[RunFolder]:
     folder.remove()
 
 
+_LEAK_CHECK = pytest.StashKey[LeakCheck]()
+
+
+class _SharedFixtures:
+    """What they make is no leak of the next test. A plugin, because pytest does not ask a conftest about fixtures
+    of the whole session."""
+
+    def pytest_fixture_setup(self, fixturedef, request: pytest.FixtureRequest) -> None:
+        if fixturedef.scope != "function" and _LEAK_CHECK in request.config.stash:
+            request.config.stash[_LEAK_CHECK].kit_made_something()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def leak_check(run_folder: RunFolder, pytestconfig: pytest.Config) -> Iterator[LeakCheck]:
     """Whatever lives as long as the run asks for this fixture too, even where it does not use it:
     pytest then ends it before the last look, which also sees what the kit itself left."""
     check = LeakCheck(run_folder, _has_others_beside(pytestconfig))
+    pytestconfig.stash[_LEAK_CHECK] = check
     before = check.snapshot()
     yield check
     _fail_on(check.leaks_since(before), "this test run")
@@ -197,7 +198,7 @@ def leaves_nothing_behind(
     for name in ("engine", "host_engine", "test_user", "contract", "daemon_user"):
         if name in request.fixturenames:
             request.getfixturevalue(name)
-    before = leak_check.snapshot()
+    before = leak_check.before_a_test()
     yield
     _fail_on(leak_check.leaks_since(before), request.node.nodeid)
 

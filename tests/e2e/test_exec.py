@@ -292,6 +292,7 @@ def test_a_command_that_kills_all_it_may_ends_itself_alone(
     assert left_over(engine) == []
 
 
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", EXEC_FAILPOINTS)
 def test_an_exec_runs_exactly_once_wherever_the_daemon_dies(
     armed, engine, contract, image, failpoint
@@ -321,6 +322,7 @@ def test_an_exec_runs_exactly_once_wherever_the_daemon_dies(
 
 
 @pytest.mark.engines("28")
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", CANCEL_FAILPOINTS)
 def test_an_accepted_cancel_is_never_lost(armed, engine, contract, image, failpoint):
     daemon = started(armed(f"{failpoint}=kill"))

@@ -102,6 +102,7 @@ def listen_inside(sandboxes, sandbox_id):
     assert execs.run("timeout", "20", "sh", "-c", wait).exit_code == 0
 
 
+@pytest.mark.engines("20.10", "26", "28", "29")
 def test_a_sandbox_reaches_the_internet_and_nothing_of_the_host(
     host, make_daemon, daemon_user, contract
 ):

@@ -22,6 +22,7 @@ def links(engine):
     return [thing for thing in left_over(engine) if thing.startswith("link ")]
 
 
+@pytest.mark.engines("20.10", "26", "28", "29")
 def test_after_a_reboot_nothing_runs_before_the_isolation_is_proven(
     make_engine, engine_name, make_daemon, test_user, contract
 ):

@@ -53,6 +53,7 @@ def preparings(events):
 
 @pytest.mark.engines("28")
 @pytest.mark.usefixtures("occupied")
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", CREATE_FAILPOINTS)
 def test_a_create_that_is_held_anywhere_can_be_deleted(armed, engine, contract, image, failpoint):
     daemon = started(armed(f"{failpoint}=hold"))
@@ -73,6 +74,7 @@ def test_a_create_that_is_held_anywhere_can_be_deleted(armed, engine, contract, 
 
 @pytest.mark.engines("28")
 @pytest.mark.usefixtures("occupied")
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", CREATE_FAILPOINTS)
 def test_a_create_starts_over_after_a_crash_anywhere(armed, engine, contract, image, failpoint):
     daemon = started(armed(f"{failpoint}=kill"))
@@ -88,6 +90,7 @@ def test_a_create_starts_over_after_a_crash_anywhere(armed, engine, contract, im
 
 
 @pytest.mark.engines("28")
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", DELETE_FAILPOINTS)
 def test_a_delete_goes_on_after_a_crash_anywhere(armed, engine, contract, image, failpoint):
     daemon = started(armed(f"{failpoint}=kill"))
@@ -102,7 +105,6 @@ def test_a_delete_goes_on_after_a_crash_anywhere(armed, engine, contract, image,
     assert left_over(engine) == []
 
 
-@pytest.mark.engines("20.10")
 @pytest.mark.parametrize("failpoint", ["create.image.before", "start.container.after"])
 def test_a_create_that_kills_the_daemon_three_times_fails(
     armed, engine, contract, image, failpoint

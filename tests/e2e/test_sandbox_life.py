@@ -28,6 +28,7 @@ def follow(stub, contract, sandbox_id, states):
     raise AssertionError("the stream ended")
 
 
+@pytest.mark.engines("20.10", "26", "28", "29")
 def test_a_life(stub, contract, engine):
     make_image(engine.api, "life:test", Image())
     service, spec = contract.service, contract.spec

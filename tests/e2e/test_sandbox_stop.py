@@ -161,6 +161,7 @@ def test_the_second_of_two_stops_adds_nothing_and_a_resume_is_refused(armed, con
 
 
 @pytest.mark.engines("28")
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", STOP_FAILPOINTS)
 def test_a_stop_goes_on_after_a_crash_anywhere(armed, engine, contract, image, failpoint):
     daemon = started(armed(f"{failpoint}=kill"))
@@ -182,6 +183,7 @@ def test_a_stop_goes_on_after_a_crash_anywhere(armed, engine, contract, image, f
 
 
 @pytest.mark.engines("28")
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", RESUME_FAILPOINTS)
 def test_a_resume_goes_on_after_a_crash_anywhere(armed, engine, contract, image, failpoint):
     daemon = started(armed())
@@ -204,6 +206,7 @@ def test_a_resume_goes_on_after_a_crash_anywhere(armed, engine, contract, image,
 
 
 @pytest.mark.engines("28")
+@pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", STOP_FAILPOINTS)
 def test_a_stop_that_is_held_anywhere_can_be_deleted(armed, engine, contract, image, failpoint):
     daemon = started(armed(f"{failpoint}=hold"))

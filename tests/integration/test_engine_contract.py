@@ -16,6 +16,7 @@ def strict_engine(engine, make_engine):
     return make_engine(name, environment=STRICTEST[name]) if name in STRICTEST else engine
 
 
+@pytest.mark.engines("20.10", "26", "28", "29")
 def test_the_engine_behaves_as_the_client_relies_on(strict_engine, bin_dir, make_registry):
     program = bin_dir.parent / "tests" / "engine_contract_test"
     assert program.exists(), f"there is no {program}; build it with: cmake --build --preset release"

@@ -21,6 +21,9 @@ from support.process import LoggedProcess, base_environment, kill_and_wait, run
 from support.run_folder import RunFolder
 from support.user import edit_accounts
 
+# With the machine's own engine, accounts and network: one after the other.
+pytestmark = pytest.mark.xdist_group("host")
+
 NAME = "agbxleak"
 
 

@@ -4,7 +4,11 @@
 from support.contract import REPOSITORY
 from support.engine_api import EngineApi
 from support.host_engine import DEFAULT_SOCKET, HostEngine
+import pytest
 from support.process import run
+
+# With the machine's own engine, accounts and network: one after the other.
+pytestmark = pytest.mark.xdist_group("host")
 
 WITH_ENGINE = REPOSITORY / "scripts" / "with-engine"
 

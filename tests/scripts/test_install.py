@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# They share one installation.
+pytestmark = pytest.mark.xdist_group("host")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

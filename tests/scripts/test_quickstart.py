@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# With the machine's own engine, accounts and network: one after the other.
+pytestmark = pytest.mark.xdist_group("host")
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [str(ROOT / "scripts" / "with-engine"), str(ROOT / "scripts" / "quickstart"), "--with-engine"]
 

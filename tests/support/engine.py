@@ -50,7 +50,9 @@ KINDS = {
         EngineKind("podman", "5.", root=_FORKY, podman=True),
     )
 }
-DEFAULT_KINDS = ("20.10", "28")
+DOCKER_KINDS = tuple(name for name, kind in KINDS.items() if not kind.podman)
+# What tests run on unless they name others: what most people have, and what the oldest of them have.
+EVERYDAY_KIND, OLDEST_KIND = "28", "20.10"
 
 # Docker trusts every registry on loopback, Podman only those that its configuration names.
 PODMAN_REGISTRY_PORTS = range(5000, 5004)

@@ -65,6 +65,7 @@ class LeakCheck:
         self._run_folder = run_folder
         self._beside_others = beside_others
         self._engines: list[WatchedEngine] = []
+        self._latest: Snapshot | None = None
 
     @contextlib.contextmanager
     def watching(self, engine: WatchedEngine) -> Iterator[None]:
@@ -94,11 +95,21 @@ class LeakCheck:
                 _add_network(snapshot, str(engine), Path(f"/proc/{world.init}/net/dev"), world.run)
         return snapshot
 
+    def before_a_test(self) -> Snapshot:
+        """What the test before this one left is what this one finds, unless the kit made something since."""
+        if self._latest is None:
+            self._latest = self.snapshot()
+        return self._latest
+
+    def kit_made_something(self) -> None:
+        self._latest = None
+
     def leaks_since(self, before: Snapshot) -> list[str]:
         """What is there now and was not before, after the kernel had time to tidy up."""
         deadline = time.monotonic() + _GRACE
         while True:
-            leaks = before.leaks_in(self.snapshot())
+            self._latest = self.snapshot()
+            leaks = before.leaks_in(self._latest)
             if not leaks or time.monotonic() > deadline:
                 return leaks
             # Nothing tells when a link or a namespace has gone, so look again until the deadline.

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 # The guest is the same on every engine; the tests of sandboxes show it on the others.
-pytestmark = pytest.mark.engines("20.10")
 
 
 def names(box) -> list[str]:

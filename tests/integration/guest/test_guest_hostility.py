@@ -9,7 +9,6 @@ import pytest
 from link import LinkError
 
 # The guest is the same on every engine; the tests of sandboxes show it on the others.
-pytestmark = pytest.mark.engines("20.10")
 
 
 def is_alive(box) -> None:

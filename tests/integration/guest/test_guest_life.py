@@ -8,7 +8,6 @@ import pytest
 from link import LinkError
 
 # The guest is the same on every engine; the tests of sandboxes show it on the others.
-pytestmark = pytest.mark.engines("20.10")
 
 
 def test_nothing_of_the_image_runs_before_go(sandbox):

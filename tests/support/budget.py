@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/budget.toml: how long tests and groups of them may take, and how often they may be flaky."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Budget:
+    test: float  # seconds of a test in Python that has no line of its own
+    unit_test: float  # of a test in C++
+    tests: dict[str, float]  # by node id, with or without its parameters, or by CTest's name
+    groups: dict[str, float]  # the sum of all tests of a directory, or of the unit tests of a preset
+    most_flaky: int
+    never_flaky: tuple[str, ...]  # beginnings of names
+
+    def seconds_for(self, name: str, default: float) -> float:
+        return self.tests.get(name, self.tests.get(name.partition("[")[0], default))
+
+    def may_be_flaky(self, name: str) -> bool:
+        return not name.startswith(self.never_flaky)
+
+
+def read_budget(root: Path) -> Budget:
+    path = root / "tests" / "budget.toml"
+    with path.open("rb") as file:
+        content = tomllib.load(file)
+    try:
+        return Budget(
+            test=content["seconds"]["test"],
+            unit_test=content["seconds"]["unit_test"],
+            tests=content["tests"],
+            groups=content["groups"],
+            most_flaky=content["flaky"]["most"],
+            never_flaky=tuple(content["flaky"]["never"]),
+        )
+    except KeyError as missing:
+        raise ValueError(f"{path}: {missing} is missing") from None

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the file trees that tests need, before the first test asks: `python3 -m support.make_roots [--long]`."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from support.engine import DOCKER_KINDS, EVERYDAY_KIND, KINDS, OLDEST_KIND
+from support.engine_root import DebianArchive, cached, say_on_stderr
+from support.run_folder import RunFolder
+
+
+def main() -> None:
+    kinds = DOCKER_KINDS if "--long" in sys.argv[1:] else (OLDEST_KIND, EVERYDAY_KIND)
+    trees = [tree for name in kinds for tree in (KINDS[name].root, KINDS[name].programs) if tree]
+    mark = RunFolder()
+    try:
+        with ThreadPoolExecutor() as pool:
+            made = [pool.submit(cached, tree, say_on_stderr) for tree in dict.fromkeys([*trees, DebianArchive()])]
+        for tree in made:
+            tree.result()
+    finally:
+        mark.remove()
+
+
+if __name__ == "__main__":
+    main()
