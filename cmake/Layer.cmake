@@ -23,18 +23,28 @@ function(agbox_program name)
   endif()
 endfunction()
 
-# agbox_test(<name> SOURCES ... DEPENDS ... [LABELS ...]): a GoogleTest program; each TEST is a CTest test.
+# All programs of unit tests, those that have threads of our own, and the libFuzzer programs.
+add_custom_target(unit_tests)
+add_custom_target(threads_tests)
+add_custom_target(fuzz_programs)
+
+# agbox_test(<name> SOURCES ... DEPENDS ... [THREADS]): a GoogleTest program; each TEST is a CTest test. THREADS: it
+# has threads of ours below gRPC, so ThreadSanitizer has something to see.
 function(agbox_test name)
-  cmake_parse_arguments(CASE "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(CASE "THREADS" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${CASE_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${CASE_DEPENDS} GTest::gmock GTest::gtest_main agbox_compile_options)
   target_compile_definitions(${name} PRIVATE AGBOX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(NOT CASE_LABELS)
-    set(CASE_LABELS unit)
+  set(label unit)
+  add_dependencies(unit_tests ${name})
+  if(CASE_THREADS)
+    set(label unit-threads)  # `ctest -L` takes patterns: "unit" means this too
+    add_dependencies(threads_tests ${name})
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${CASE_LABELS}" TIMEOUT 300)
+  # Only when they are to run: a build does not start every program that it made.
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST
+                       PROPERTIES LABELS ${label} TIMEOUT 300)
 endfunction()
 include(GoogleTest)

@@ -1,237 +1,313 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run behind scripts/test: steps in a fixed order, one tally, one closing line.
+"""The run behind scripts/test: which steps there are, which wait for which, and the closing tally.
 
-Checks come first because they are cheap, builds that several steps need come before those steps,
-clang-tidy after them because it looks at what they compile: beside pytest, which mostly waits for
-engines, and with only the time that it leaves. Fuzzing needs a build of its own, so the everyday
-size only tries the committed inputs, as tests of the asan build. A step that fails never hides the
-next.
+pytest is the longest step and mostly waits, for engines and for programs. So what it needs comes first: the
+roots of its engines are made from the first second on, next to the packages, and release is the first build.
+The sanitizers' builds and tests and clang-tidy then take the processor time that pytest leaves. A step that
+fails never hides the next.
 """
 import argparse
-import concurrent.futures
-import contextlib
+import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
-from junit import Tally, tally_of_run
+import unit_tests
+from changes import changed_files
+from commands import CORES, PYTHON, ROOT, as_root, end_all, run_openly, run_quietly
+from timeline import Timeline
 
-ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.budget import read_budget  # noqa: E402
+from verdict import Tally, TestResult, first_tally, group_seconds, judge, over_budget  # noqa: E402
+
 REPORTS = ROOT / "build" / "reports"
-CORES = len(os.sched_getaffinity(0))
-PYTHON = "/usr/bin/python3"
-# The only tests with threads of our own below gRPC; the others gain nothing from ThreadSanitizer.
-THREADED = "^(async|base|store|control|docker|guestlink)_"
-PYTEST_FOLDERS = ("tests/scripts", "tests/kit", "tests/e2e", "tests/integration",
-                  "tests/robustness")
+PYTEST_DIRECTORIES = ("tests/scripts", "tests/kit", "tests/e2e", "tests/integration", "tests/robustness")
+# The kit's own tests, and what they are about.
+KIT_TESTS, KIT = "tests/kit", ("tests/kit/", "tests/support/", "tests/conftest.py", "scripts/with-engine")
+PYTEST_WORKERS = 3
 PYTEST_FOUND_NOTHING = 5
 FUZZ_SECONDS = 60
+CHECKS = {
+    "format": ["scripts/format", "--check"],
+    "layers": ["scripts/check-layers"],
+    "licence lines": ["scripts/check-spdx"],
+    "contract": ["scripts/check-contract"],
+    "engine calls": ["scripts/check-engine-contract"],
+    "failpoints": ["scripts/check-failpoints"],
+    "seccomp profile": ["scripts/make-seccomp-profile", "--check"],
+    "documents": ["scripts/check-docs"],
+}
 
 
 class Run:
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
-        self.tally = Tally()
-        self.durations: list[tuple[str, float, str]] = []
-        self.built: dict[str, bool] = {}
+        self.budget = read_budget(ROOT)
+        self.timeline = Timeline()
+        self.tally = Tally()  # of what is not a test: checks and builds
+        self.results: list[TestResult] = []
+        self._lock = threading.Lock()
 
-    def step(self, name: str, work: Callable[[], Tally]) -> None:
-        print(f"==> {time.strftime('%H:%M:%S')} {name}", flush=True)
-        started = time.monotonic()
+    # --- steps ---------------------------------------------------------------------------------------
+
+    def step(self, name: str, work: Callable[[], Tally], after: tuple[str, ...] = ()) -> bool:
+        step = self.timeline.begin(name, after)
         tally = work()
-        seconds = time.monotonic() - started
-        self.tally.add(tally)
-        self.durations.append((name, seconds, tally.line()))
-        print(f"    {name}: {tally.line()} ({seconds:.0f} s)", flush=True)
+        with self._lock:
+            self.tally.add(tally)
+        self.timeline.end(step, tally.line() if tally.passed else "done" if not tally.failed else "failed")
+        return not tally.failed
 
-    def check(self, name: str, command: list[str]) -> None:
-        """One check is one test; its words are shown only where it fails."""
-        self.step(f"check {name}", lambda: judge(f"check {name}", call(command, quiet=True)))
+    def test_step(self, name: str, work: Callable[[], list[TestResult]], after: tuple[str, ...]) -> None:
+        step = self.timeline.begin(name, after)
+        results = work()
+        with self._lock:
+            self.results += results
+        self.timeline.end(step, first_tally(results).line())
 
-    @contextlib.contextmanager
-    def check_beside(self, name: str, command: list[str]) -> Iterator[None]:
-        """A check that takes only the processor's idle time; its step is what remains of it when the
-        steps beside it are done."""
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            idly = ["chrt", "--idle", "0", *command]
-            running = pool.submit(run_to_end, idly, quiet=True, timeout=2400)
-            yield
-            self.step(f"check {name}", lambda: judge(f"check {name}", show(running.result())))
+    def command(self, name: str, command: list[str], after: tuple[str, ...] = (), timeout: float = 1200) -> bool:
+        """A step that is one command; what it says is shown if it fails."""
+        return self.step(name, lambda: tally_of(name, command, timeout), after)
 
-    def build(self, preset: str, targets: list[str] | None = None) -> bool:
-        """Configures and builds once; a failed build is one failure, however many steps need it."""
-        if preset not in self.built:
-            self.step(f"build {preset}", lambda: self.build_now(preset, targets))
-        return self.built[preset]
+    def packages(self) -> None:
+        self.command("packages", ["scripts/install-packages"])
 
-    def build_now(self, preset: str, targets: list[str] | None) -> Tally:
-        code = call(["cmake", "--preset", preset], quiet=True)
-        if code == 0:
-            command = ["cmake", "--build", "--preset", preset]
-            command += ["--target", *targets] if targets else []
-            # Without a terminal ninja would print a line per file.
-            command += [] if sys.stdout.isatty() else ["--", "--quiet"]
-            code = call(command, quiet=False, timeout=3600)
-        self.built[preset] = code == 0
-        return Tally() if code == 0 else Tally(failed=[f"build {preset}"])
+    def engine_roots(self) -> None:
+        """Made here while the machine has other things to do; the tests find them in the cache."""
+        size = ["--long"] if self.arguments.long else []
+        self.command("engine roots", as_root(["env", f"PYTHONPATH={ROOT}/tests", "PYTHONDONTWRITEBYTECODE=1",
+                                              PYTHON, "-m", "support.make_roots", *size]), timeout=2400)
 
-    def ctest(self, preset: str, only: str = "") -> None:
-        if not self.build(preset):
-            return
-        name = f"ctest {preset}"
+    def checks(self) -> None:
+        def work() -> Tally:
+            tally = Tally()
+            for name, command in CHECKS.items():
+                tally.add(tally_of(f"check {name}", command, counts=True))
+            return tally
+
+        self.step("checks", work, after=("packages",))
+
+    def build(self, preset: str, targets: list[str], after: tuple[str, ...], idle: bool = False) -> bool:
+        """A failed build is one failure, however many tests it takes along."""
+        name = f"build {preset}"
 
         def work() -> Tally:
-            report = REPORTS / f"ctest-{preset}.xml"
-            report.unlink(missing_ok=True)
-            pattern = as_name_pattern(self.arguments.k) if self.arguments.k else only
-            command = ["ctest", "--preset", preset, "-j", str(CORES), "--output-junit", str(report)]
-            command += ["-R", pattern] if pattern else []
-            code = call(command, quiet=True, timeout=2400)
-            return tally_of_run(name, report, code, may_be_empty=bool(self.arguments.k))
+            tally = tally_of(name, ["cmake", "--preset", preset])
+            if not tally.failed:
+                # Without a terminal ninja would print a line per file.
+                build = ["cmake", "--build", "--preset", preset, "--target", *targets, "--", "--quiet"]
+                tally.add(tally_of(name, build, timeout=3600, idle=idle))
+            return tally
 
-        self.step(name, work)
+        return self.step(name, work, after)
 
-    def pytest(self) -> None:
-        if not self.build("release"):
-            return
-        folders = [folder for folder in PYTEST_FOLDERS if any((ROOT / folder).rglob("test_*.py"))]
+    def unit(self, preset: str, label: str, after: tuple[str, ...]) -> None:
+        pattern = as_name_pattern(self.arguments.k)
+        limit = 0 if self.arguments.long else self.budget.unit_test
 
-        def work() -> Tally:
-            report = REPORTS / "pytest.xml"
-            report.unlink(missing_ok=True)
-            # Root, because the tests make users, namespaces and engines. `env` carries through sudo
-            # what the tests are told; nothing of root's may land in a user's clone.
-            command = [] if os.geteuid() == 0 else ["sudo", "--"]
-            command += ["env", "PYTHONDONTWRITEBYTECODE=1", f"CI={os.environ.get('CI', '')}",
-                        f"AGBOX_BIN_DIR={ROOT}/build/release/bin",
-                        PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                        f"--junitxml={report}"]
-            # Much of their time is waiting for engines. Not for the long sizes, which are measured.
-            command += ["--long"] if self.arguments.long else ["-n", "3", "--dist", "loadgroup"]
-            command += ["-k", self.arguments.k] if self.arguments.k else []
-            code = call(command + folders, quiet=False, timeout=7200 if self.arguments.long else 2400)
-            if self.arguments.k and code == PYTEST_FOUND_NOTHING:
-                return Tally()
-            return tally_of_run("pytest", report, code)
+        def as_result(outcome: unit_tests.Outcome) -> TestResult:
+            test = outcome.test
+            return TestResult(name=f"{preset}: {test.name}", group=preset, outcome=outcome.result,
+                              seconds=outcome.seconds, text=outcome.output,
+                              limit=self.budget.seconds_for(test.name, limit) if limit else 0,
+                              run_again=lambda: as_result(unit_tests.run_alone(test)))
 
-        self.step("pytest", work)
+        def work() -> list[TestResult]:
+            tests = unit_tests.tests_of(ROOT / "build" / preset, label, pattern)
+            if not tests and not pattern:
+                return [TestResult(f"{preset}: no test was found", preset, "failed", 0)]
+            return [as_result(outcome) for outcome in unit_tests.run_all(tests, CORES)]
 
-    def tidy_command(self) -> list[str]:
-        # asan has nearly every file, release the benchmarks.
-        builds = [preset for preset in ("asan", "release") if self.build(preset)]
-        command = ["scripts/tidy", *(f"--build=build/{preset}" for preset in builds)]
-        return command + (["--costly"] if self.arguments.long else [])
+        self.test_step(f"unit tests {preset}", work, after)
+
+    def pytest(self, after: tuple[str, ...], name: str = "pytest", build: str = "release",
+               directories: list[str] | None = None) -> None:
+        chosen = directories or self.pytest_directories()
+
+        def work() -> list[TestResult]:
+            # The long sizes are measured: one test at a time.
+            size = ["--long"] if self.arguments.long and build == "release" else \
+                ["-n", str(PYTEST_WORKERS), "--dist", "loadgroup"]
+            words = ["-k", self.arguments.k] if self.arguments.k else []
+            code, found = run_pytest([*size, *words, *chosen], REPORTS / f"{name}.json", build, sample=True,
+                                     timeout=14400 if self.arguments.long else 2700)
+            results = [self.pytest_result(node, test, build) for node, test in found.items()]
+            nothing_fits = self.arguments.k and code == PYTEST_FOUND_NOTHING
+            if code != 0 and not nothing_fits and all(result.outcome != "failed" for result in results):
+                results.append(TestResult(f"{name} ended with {code}", name, "failed", 0))
+            return results
+
+        self.test_step(name, work, after)
+
+    def pytest_directories(self) -> list[str]:
+        changed = changed_files(ROOT)
+        if self.arguments.long or changed is None or any(path.startswith(KIT) for path in changed):
+            return list(PYTEST_DIRECTORIES)
+        print(f"    {KIT_TESTS}: left out, as nothing of the kit has changed", flush=True)
+        return [directory for directory in PYTEST_DIRECTORIES if directory != KIT_TESTS]
+
+    def pytest_result(self, node: str, test: dict, build: str) -> TestResult:
+        limit = 0 if self.arguments.long else self.budget.seconds_for(node, self.budget.test)
+
+        def run_again() -> TestResult:
+            size = ["--long"] if self.arguments.long and build == "release" else []
+            code, found = run_pytest([*size, node], REPORTS / "again.json", build, sample=False, timeout=2400)
+            if node in found:
+                return self.pytest_result(node, found[node], build)
+            return TestResult(node, "", "failed", 0, text=f"pytest ended with {code} and without a report")
+
+        return TestResult(name=node, group="/".join(node.split("/")[:2]), outcome=test["outcome"],
+                          seconds=test["seconds"], fixture_seconds=test["fixture_seconds"], text=test["text"],
+                          limit=limit, run_again=run_again)
+
+    def tidy(self, after: tuple[str, ...]) -> None:
+        builds = [f"--build=build/{preset}" for preset in ("asan", "release")]
+        size = ["--costly"] if self.arguments.long else ["--changed"]
+        self.step("clang-tidy", lambda: tally_of("clang-tidy", ["scripts/tidy", *builds, *size], 3600,
+                                                 counts=True, idle=True), after)
+
+    # --- sizes ---------------------------------------------------------------------------------------
+
+    def everyday(self) -> None:
+        with ThreadPoolExecutor() as pool:
+            try:
+                roots = pool.submit(self.engine_roots)
+                self.packages()
+                if not self.arguments.k:
+                    self.checks()
+                is_built = self.build("release", ["all"], after=("packages", "checks"))
+                unit = pool.submit(self.sanitizers)
+                if is_built:
+                    self.pytest(after=("build release",))
+                unit.result()
+                roots.result()
+            except BaseException:
+                end_all()  # or the pool would wait for them
+                raise
+
+    def sanitizers(self) -> None:
+        before = "build release"
+        for preset, label in (("asan", "unit"), ("tsan", "threads")):
+            if preset == "tsan" and self.arguments.fast:
+                continue
+            if self.build(preset, [f"{label}_tests"], after=(before,), idle=True):
+                self.unit(preset, label, after=(f"build {preset}",))
+            before = f"unit tests {preset}"
+        if not self.arguments.k:
+            self.tidy(after=(before,))
+
+    def long(self) -> None:
+        """One step after the other: many of its tests are measured."""
+        self.packages()
+        self.engine_roots()
+        self.checks()
+        if self.build("release", ["all"], after=("checks",)):
+            self.pytest(after=("build release",))
+        if self.build("asan", ["all"], after=("pytest",)):
+            self.unit("asan", "unit|integration", after=("build asan",))
+            self.pytest(after=("unit tests asan",), name="pytest on asan", build="asan", directories=["tests/e2e"])
+            self.command("flipped tables", ["scripts/flip-tables", "--build", "build/asan", "--long"], timeout=7200)
+        if self.build("tsan", ["threads_tests"], after=("flipped tables",)):
+            self.unit("tsan", "threads", after=("build tsan",))
+        self.tidy(after=("unit tests tsan",))
+        self.fuzz()
+        self.command("bench", as_root(["scripts/bench", "--check"]), after=("clang-tidy",), timeout=7200)
 
     def fuzz(self) -> None:
-        if call(["cmake", "--preset", "fuzz"], quiet=True) != 0:
-            self.tally.add(Tally(failed=["configure fuzz"]))
+        if not self.build("fuzz", ["fuzz_programs"], after=()):
             return
-        programs = fuzz_programs()
-        if programs and not self.build("fuzz", [program.name for program in programs]):
-            return
+        programs = sorted((ROOT / "build" / "fuzz" / "fuzz").glob("*_fuzz"))
+        if not programs:
+            self.tally.add(Tally(failed=["fuzz: no program was built"]))
         for program in programs:
-            self.step(f"fuzz {program.name} ({FUZZ_SECONDS} s)",
-                      lambda program=program: self.fuzz_one(program))
+            self.step(f"fuzz {program.name} ({FUZZ_SECONDS} s)", lambda program=program: fuzz_one(program))
 
-    def fuzz_one(self, program: Path) -> Tally:
-        corpora = ROOT / "tests" / "fuzz" / "corpus"
-        corpus = next((folder for folder in (corpora / program.name.removesuffix("_fuzz"),
-                                             corpora / program.name) if folder.is_dir()), None)
-        if corpus is None:
-            return Tally(failed=[f"fuzz {program.name}: no corpus of its name in tests/fuzz/corpus"])
-        found = ROOT / "build" / "fuzz" / "found" / program.name
-        found.mkdir(parents=True, exist_ok=True)
-        # New inputs go to `found`, the committed corpus is only read; a crash leaves its input there.
-        command = [str(program), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048",
-                   f"-artifact_prefix={found}/", "-print_final_stats=1", str(found), str(corpus)]
-        code = call(command, quiet=True, timeout=FUZZ_SECONDS + 300)
-        return judge(f"fuzz {program.name}", code)
+    # --- the end -------------------------------------------------------------------------------------
+
+    def write_seconds(self) -> None:
+        """What tests/budget.toml is set from: every test and group, the longest first."""
+        sums = group_seconds(self.results)
+        tests = {result.name: result.seconds for result in self.results}
+        lines = [f"{seconds:8.2f}  {name}" for part in (sums, tests)
+                 for name, seconds in sorted(part.items(), key=lambda entry: -entry[1])]
+        (REPORTS / "seconds.txt").write_text("\n".join(lines) + "\n")
 
     def finish(self) -> int:
-        print("\nStep by step:")
-        for name, seconds, line in self.durations:
-            print(f"  {seconds:6.0f} s  {name}: {line}")
-        print(f"  {sum(seconds for _, seconds, _ in self.durations):6.0f} s  in all")
+        step = self.timeline.begin("judgement", after=("pytest", "clang-tidy", "unit tests tsan", "engine roots"))
+        for result in self.results:
+            if result.outcome == "failed":
+                print(f"\n--- {result.name} ---\n{result.text[-8000:]}", flush=True)
+        self.write_seconds()
+        self.tally.add(judge(self.results, self.budget, REPORTS / "again"))
+        if not (self.arguments.long or self.arguments.k):
+            self.tally.failed += over_budget(self.results, self.budget)
+        self.timeline.end(step, "done")
+        print(f"\n{self.timeline.table()}")
         for kind, names in (("Failed", self.tally.failed), ("Skipped", self.tally.skipped)):
             if names:
                 print(f"{kind}:", *names, sep="\n  ")
         forbidden_skips = bool(self.tally.skipped) and os.environ.get("CI") == "true"
         if forbidden_skips:
             print("CI=true: a skipped test fails the run")
+        for name in self.tally.flaky:
+            print(f"flaky: {name} (both logs are in {(REPORTS / 'again').relative_to(ROOT)})")
         print(self.tally.line(), flush=True)
-        ran_nothing = self.tally.passed == 0
-        return 1 if self.tally.failed or forbidden_skips or ran_nothing else 0
+        return 1 if self.tally.failed or forbidden_skips or self.tally.passed == 0 else 0
 
 
-class Ended(NamedTuple):
-    code: int
-    text: str  # that has not been shown
+def tally_of(name: str, command: list[str], timeout: float = 1200, *, counts: bool = False,
+             idle: bool = False) -> Tally:
+    """`counts`: it is a test by itself."""
+    ended = run_quietly(command, timeout, idle)
+    if ended.code == 0:
+        return Tally(passed=1 if counts else 0)
+    print(ended.text, end="", flush=True)
+    return Tally(failed=[name])
 
 
-def judge(name: str, code: int) -> Tally:
-    return Tally(passed=1) if code == 0 else Tally(failed=[name])
+def run_pytest(arguments: list[str], report: Path, build: str, sample: bool, timeout: float) -> tuple[int, dict]:
+    """The exit code, and what the report says of each test."""
+    report.unlink(missing_ok=True)
+    # Root, because the tests make users, namespaces and engines. `env` carries through sudo what the tests
+    # are to know; nothing of root's may land in a user's clone.
+    settings = ["PYTHONDONTWRITEBYTECODE=1", f"CI={os.environ.get('CI', '')}",
+                f"AGBOX_BIN_DIR={ROOT}/build/{build}/bin", f"AGBOX_TEST_SAMPLE={commit() if sample else ''}"]
+    command = as_root(["env", *settings, PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                       f"--run-report={report}", *arguments])
+    code = run_openly(command, timeout).code
+    return code, json.loads(report.read_text()) if report.is_file() else {}
 
 
-def call(command: list[str], *, quiet: bool, timeout: float = 1200) -> int:
-    return show(run_to_end(command, quiet=quiet, timeout=timeout))
+def commit() -> str:
+    """What families of tests are sampled by."""
+    head = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "rev-parse", "HEAD"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return head.stdout.strip() or "no commit"
 
 
-def show(ended: Ended) -> int:
-    if ended.code != 0:
-        print(ended.text, end="", flush=True)
-    return ended.code
-
-
-def run_to_end(command: list[str], *, quiet: bool, timeout: float) -> Ended:
-    """Runs from the top of the clone; `quiet` keeps the output for where the command fails."""
-    output = subprocess.PIPE if quiet else None
-    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
-                               stderr=subprocess.STDOUT if quiet else None)
-    try:
-        text, _ = process.communicate(timeout=timeout)
-    except KeyboardInterrupt:
-        end(process)
-        raise
-    except subprocess.TimeoutExpired:
-        text = end(process)
-        late = f"{' '.join(command)}: still running after {timeout:.0f} s; ended\n"
-        return Ended(process.returncode or 1, late + as_text(text))
-    return Ended(process.returncode, as_text(text))
-
-
-def as_text(output: bytes | None) -> str:
-    return (output or b"").decode(errors="replace")
-
-
-def end(process: subprocess.Popen) -> bytes:
-    """Politely first: pytest cleans up on SIGINT, sudo passes the signals on."""
-    for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 10), (signal.SIGKILL, None)):
-        process.send_signal(number)
-        try:
-            return process.communicate(timeout=patience)[0] or b""
-        except subprocess.TimeoutExpired:
-            continue
-    return b""
+def fuzz_one(program: Path) -> Tally:
+    corpus = ROOT / "tests" / "fuzz" / "corpus" / program.name.removesuffix("_fuzz")
+    if not corpus.is_dir():
+        return Tally(failed=[f"fuzz {program.name}: there is no {corpus.relative_to(ROOT)}"])
+    found = ROOT / "build" / "fuzz" / "found" / program.name
+    found.mkdir(parents=True, exist_ok=True)
+    # New inputs go to `found`, the committed corpus is only read; a crash leaves its input there.
+    command = [str(program), f"-max_total_time={FUZZ_SECONDS}", "-timeout=10", "-rss_limit_mb=2048",
+               f"-artifact_prefix={found}/", "-print_final_stats=1", str(found), str(corpus)]
+    return tally_of(f"fuzz {program.name}", command, timeout=FUZZ_SECONDS + 300, counts=True)
 
 
 def as_name_pattern(words: str) -> str:
     """pytest's -k takes words with `and`, `or`, `not`; CTest a pattern: any of the plain words."""
     return "|".join(re.escape(word) for word in words.split() if word not in ("and", "or", "not"))
-
-
-def fuzz_programs() -> list[Path]:
-    """Every program of the fuzz build whose name ends in _fuzz, without building the rest."""
-    listing = subprocess.run(["ninja", "-C", "build/fuzz", "-t", "targets", "all"], cwd=ROOT,
-                             check=True, stdout=subprocess.PIPE, text=True).stdout
-    names = re.findall(r"^(\S*_fuzz): CXX_EXECUTABLE_LINKER", listing, flags=re.MULTILINE)
-    return [ROOT / "build" / "fuzz" / name for name in sorted(names)]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -249,32 +325,14 @@ def main() -> int:
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     run = Run(arguments)
+    print(f"Families of tests are sampled by commit {commit()}; --long runs all of each.", flush=True)
     if arguments.fuzz:
+        run.packages()
         run.fuzz()
-        return run.finish()
-    if not arguments.k:
-        run.check("format", ["scripts/format", "--check"])
-        run.check("layers", ["scripts/check-layers"])
-        run.check("licence lines", ["scripts/check-spdx"])
-        if (ROOT / "scripts" / "check-contract").exists():
-            run.check("contract", ["scripts/check-contract"])
-        run.check("engine calls", ["scripts/check-engine-contract"])
-        run.check("failpoints", ["scripts/check-failpoints"])
-        run.check("seccomp profile", ["scripts/make-seccomp-profile", "--check"])
-        run.check("documents", ["scripts/check-docs"])
-    run.ctest("asan")
-    if not arguments.fast:
-        run.ctest("tsan", only=THREADED)
-    if arguments.k:
-        run.pytest()
     elif arguments.long:
-        # Its tests are measured: nothing runs beside them.
-        run.pytest()
-        run.fuzz()
-        run.check("clang-tidy", run.tidy_command())
+        run.long()
     else:
-        with run.check_beside("clang-tidy", run.tidy_command()):
-            run.pytest()
+        run.everyday()
     return run.finish()
 
 

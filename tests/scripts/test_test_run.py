@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counting behind scripts/test: nothing that failed, broke or was left out counts as passed."""
+"""The judgement behind scripts/test: nothing that failed, broke, was slow or was left out counts as passed."""
 import argparse
 import os
+import signal
+import subprocess
 import sys
+import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,47 +14,110 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts" / "lib"))
 
+import changes  # noqa: E402
+import commands  # noqa: E402
 import test_run  # noqa: E402
-from junit import Tally, read_tally, tally_of_run  # noqa: E402
+import unit_tests  # noqa: E402
+import verdict  # noqa: E402
+from support.budget import Budget, read_budget  # noqa: E402
+from timeline import Timeline  # noqa: E402
+from verdict import Tally, TestResult, judge, over_budget  # noqa: E402
 
-REPORT = """<testsuites><testsuite>
-  <testcase classname="a" name="good" status="run"/>
-  <testcase classname="a" name="bad"><failure message="1 != 2"/></testcase>
-  <testcase classname="a" name="broken"><error message="teardown"/></testcase>
-  <testcase classname="a" name="broken"><error message="and its leak check"/></testcase>
-  <testcase classname="a" name="skipped"><skipped message="no engine"/></testcase>
-  <testcase name="program_NOT_BUILT" status="notrun"/>
-</testsuite></testsuites>"""
+TestResult.__test__ = False
+BUDGET = Budget(test=10, unit_test=1, tests={}, groups={"suite": 100}, most_flaky=3, never_flaky=("isolation/",))
+
+
+def result(name: str, outcome: str = "passed", seconds: float = 1.0, again: str = "passed",
+           again_seconds: float = 1.0) -> TestResult:
+    second = TestResult(name, "suite", again, again_seconds, text="the second try", limit=10)
+    return TestResult(name, "suite", outcome, seconds, text="the first try", limit=10, run_again=lambda: second)
+
+
+# --- flaky and slow tests ------------------------------------------------------------------------------
+
+
+def test_a_test_that_fails_twice_has_failed(tmp_path: Path) -> None:
+    tally = judge([result("good"), result("bad", "failed", again="failed")], BUDGET, tmp_path)
+    assert (tally.passed, tally.failed, tally.flaky) == (1, ["bad"], [])
+
+
+def test_a_test_that_passes_alone_is_flaky_and_both_logs_are_kept(tmp_path: Path) -> None:
+    tally = judge([result("a/b.py::shaky[x]", "failed")], BUDGET, tmp_path)
+    assert (tally.passed, tally.failed, tally.flaky) == (1, [], ["a/b.py::shaky[x]"])
+    logs = sorted(tmp_path.iterdir())
+    assert ["the first try" in log.read_text() for log in logs] == [True, False]
+    assert ["the second try" in log.read_text() for log in logs] == [False, True]
+
+
+@pytest.mark.parametrize("count, fails", [(3, False), (4, True)])
+def test_more_than_three_flaky_tests_fail_the_run(tmp_path: Path, count: int, fails: bool) -> None:
+    tally = judge([result(f"shaky{i}", "failed") for i in range(count)], BUDGET, tmp_path)
+    assert len(tally.flaky) == count
+    assert bool(tally.failed) is fails
+
+
+def test_some_suites_may_not_be_flaky(tmp_path: Path) -> None:
+    tally = judge([result("isolation/leaks", "failed")], BUDGET, tmp_path)
+    assert tally.passed == 0 and tally.flaky == []
+    assert tally.failed == ["isolation/leaks (passed alone, but this suite may not be flaky)"]
+
+
+@pytest.mark.parametrize("again_seconds, failed", [
+    (5, []), (11, ["slow: took 11.0 s, its budget is 10.0 s (tests/budget.toml)"])])
+def test_a_slow_test_fails_if_it_is_slow_alone_too(tmp_path: Path, again_seconds: float, failed: list[str]) -> None:
+    tally = judge([result("slow", seconds=12, again_seconds=again_seconds)], BUDGET, tmp_path)
+    assert (tally.failed, tally.flaky) == (failed, [])
+    assert tally.passed == (0 if failed else 1)
+
+
+def test_a_flaky_test_that_is_slow_alone_has_failed(tmp_path: Path) -> None:
+    assert judge([result("odd", "failed", again_seconds=11)], BUDGET, tmp_path).failed
+
+
+def test_many_failures_are_not_repeated(tmp_path: Path) -> None:
+    def never() -> TestResult:
+        raise AssertionError("it was repeated")
+
+    results = [TestResult(f"bad{i}", "suite", "failed", 1, run_again=never) for i in range(verdict.MOST_TO_REPEAT + 1)]
+    assert len(judge(results, BUDGET, tmp_path).failed) == len(results)
+
+
+def test_a_group_that_outgrows_its_budget_is_named() -> None:
+    fits = [TestResult("a", "suite", "passed", 60, fixture_seconds=40)]
+    assert over_budget(fits, BUDGET) == []
+    fits.append(TestResult("b", "suite", "passed", 1))
+    [failure] = over_budget(fits, BUDGET)
+    assert failure.startswith("group suite: took 101 s, its budget is 100 s")
+    [failure] = over_budget([TestResult("c", "new", "passed", 1)], BUDGET)
+    assert failure.startswith("group new: ") and "no budget" in failure
+
+
+def test_a_budget_is_found_with_and_without_parameters() -> None:
+    budget = Budget(10, 1, {"t.py::long": 60, "t.py::long[x]": 90}, {}, 3, ())
+    assert [budget.seconds_for(name, 10) for name in ("t.py::long[x]", "t.py::long[y]", "t.py::short[y]")] == [90, 60, 10]
+
+
+def test_every_line_of_the_budget_names_something_that_exists() -> None:
+    budget = read_budget(ROOT)
+    for name in [*budget.tests, *budget.never_flaky]:
+        path, _, test = name.partition("::")
+        if not path.startswith("tests/"):
+            continue  # a unit test's
+        found = list(ROOT.glob(f"{path}*"))
+        assert found, f"tests/budget.toml: {name}: there is no such file"
+        assert not test or f"def {test.partition('[')[0]}(" in found[0].read_text(), name
+
+
+# --- the tally -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def report(tmp_path: Path) -> Path:
-    path = tmp_path / "report.xml"
-    path.write_text(REPORT)
-    return path
-
-
-def test_every_outcome_is_counted(report: Path) -> None:
-    tally = read_tally(report)
-    assert tally.passed == 1
-    assert tally.failed == ["a.bad", "a.broken"]
-    assert tally.skipped == ["a.skipped", "program_NOT_BUILT"]
-    assert tally.line() == "1 passed, 2 failed, 2 skipped"
-
-
-@pytest.mark.parametrize("text, code, failure", [
-    (None, 0, "step: ended with 0 and without a report"),
-    ("<testsuites", 0, "step: its report cannot be read"),
-    ("<testsuite/>", 0, "step: ran no test"),
-    ('<testsuite><testcase name="x"/></testsuite>', 8, "step: ended with 8"),
-])
-def test_a_runner_that_broke_is_a_failure(tmp_path: Path, text: str | None, code: int,
-                                          failure: str) -> None:
-    path = tmp_path / "report.xml"
-    if text is not None:
-        path.write_text(text)
-    tally = tally_of_run("step", path, code)
-    assert len(tally.failed) == 1 and tally.failed[0].startswith(failure)
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> test_run.Run:
+    monkeypatch.setattr(test_run, "REPORTS", tmp_path)
+    monkeypatch.setattr(test_run, "ROOT", tmp_path)
+    monkeypatch.setattr(test_run, "read_budget", lambda root: BUDGET)
+    made = test_run.Run(argparse.Namespace(k="", long=False, fast=False))
+    return made
 
 
 @pytest.mark.parametrize("tally, ci, code", [
@@ -58,40 +125,183 @@ def test_a_runner_that_broke_is_a_failure(tmp_path: Path, text: str | None, code
     (Tally(passed=3, skipped=["x"]), "", 0),
     (Tally(passed=3, skipped=["x"]), "true", 1),
     (Tally(passed=3, failed=["x"]), "", 1),
+    (Tally(passed=3, flaky=["x"]), "true", 0),
     (Tally(), "", 1),
 ])
-def test_the_exit_code_follows_the_tally(tally: Tally, ci: str, code: int,
-                                         monkeypatch: pytest.MonkeyPatch,
-                                         capsys: pytest.CaptureFixture) -> None:
+def test_the_exit_code_follows_the_tally(run: test_run.Run, tally: Tally, ci: str, code: int,
+                                         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.setenv("CI", ci)
-    run = test_run.Run(argparse.Namespace(k="", long=False))
     run.tally = tally
     assert run.finish() == code
-    assert capsys.readouterr().out.splitlines()[-1] == tally.line()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == tally.line()
+    assert any(line.startswith("flaky: x") for line in lines) is bool(tally.flaky)
 
 
-def test_a_failed_command_shows_its_words_and_a_good_one_does_not(capfd: pytest.CaptureFixture) -> None:
-    assert test_run.call(["sh", "-c", "echo fine"], quiet=True) == 0
-    assert test_run.call(["sh", "-c", "echo the reason; exit 3"], quiet=True) == 3
-    assert capfd.readouterr().out == "the reason\n"
+def test_a_failed_command_shows_its_words_and_a_good_one_does_not(capsys: pytest.CaptureFixture) -> None:
+    assert test_run.tally_of("good", ["sh", "-c", "echo fine"], counts=True) == Tally(passed=1)
+    assert test_run.tally_of("bad", ["sh", "-c", "echo the reason; exit 3"]) == Tally(failed=["bad"])
+    assert capsys.readouterr().out == "the reason\n"
 
 
-def test_a_command_that_never_ends_is_ended(capfd: pytest.CaptureFixture) -> None:
-    assert test_run.call(["sleep", "600"], quiet=True, timeout=0.2) != 0
-    assert "still running after" in capfd.readouterr().out
+def test_a_command_that_never_ends_is_ended() -> None:
+    ended = commands.run_quietly(["sleep", "600"], timeout=0.2)
+    assert ended.code != 0 and "still running after" in ended.text
 
 
-def test_a_check_beside_other_steps_takes_idle_time_and_speaks_after_them(
-        tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
-    os.mkfifo(tmp_path / "met")
-    run = test_run.Run(argparse.Namespace(k="", long=False))
-    with run.check_beside("idle", ["sh", "-c", f"chrt -p $$; : > {tmp_path}/met; exit 1"]):
-        (tmp_path / "met").read_text()  # ends only if the check runs now
-        run.step("other", lambda: Tally(passed=1))
-    said = capfd.readouterr().out
-    assert said.index("other: 1 passed") < said.index("SCHED_IDLE")
-    assert (run.tally.passed, run.tally.failed) == (1, ["check idle"])
+def test_an_idle_command_has_the_lowest_priority_in_a_session_of_its_own() -> None:
+    told = commands.run_quietly(["sh", "-c", "chrt -p $$; ps -o sid= -p $$; echo $$"], idle=True).text
+    *policy, session, process = told.split()
+    assert "SCHED_IDLE" in policy and session == process
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_what_runs_on_other_threads_is_ended_with_the_run(idle: bool, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "begun")
+    ended = []
+    script = f": > {tmp_path}/begun; exec sleep 600"
+    thread = threading.Thread(
+        target=lambda: ended.append(commands.run_quietly(["sh", "-c", script], idle=idle)))
+    thread.start()
+    (tmp_path / "begun").read_text()
+    commands.end_all()
+    thread.join(timeout=60)
+    assert [end.code for end in ended] == [-signal.SIGINT]
 
 
 def test_words_for_pytest_become_a_pattern_for_ctest() -> None:
     assert test_run.as_name_pattern("store and not (x") == r"store|\(x"
+
+
+def test_the_critical_path_goes_back_through_what_was_waited_for(capsys: pytest.CaptureFixture) -> None:
+    timeline = Timeline()
+    for name, after in (("packages", ()), ("quick", ()), ("build", ("packages", "quick")), ("beside", ()),
+                        ("tests", ("build",))):
+        timeline.end(timeline.begin(name, after), "done")
+    steps = {step.name: step for step in timeline._steps}
+    for name, began, ended in (("packages", 0, 30), ("quick", 0, 5), ("build", 30, 90), ("beside", 0, 100),
+                               ("tests", 90, 200)):
+        steps[name].began, steps[name].ended = began, ended
+    assert [step.name for step in timeline.critical_path()] == ["packages", "build", "tests"]
+    assert "critical path: packages 30 s -> build 60 s -> tests 110 s" in timeline.table()
+
+
+# --- unit tests in shards --------------------------------------------------------------------------------
+
+# Behaves as a GoogleTest program does, as far as the runner can tell.
+PROGRAM = """\
+#!/usr/bin/python3
+import os, sys, time
+names = next(word for word in sys.argv if word.startswith("--gtest_filter=")).split("=", 1)[1].split(":")
+with open(__file__ + ".starts", "a") as starts:
+    starts.write(" ".join(names) + "\\n")
+bad = False
+for name in names:
+    print(f"[ RUN      ] {name}", flush=True)
+    if name == "S.Crashes": os.abort()
+    if name == "S.Hangs": time.sleep(600)
+    if name == "S.Fails": print("the reason"); bad = True
+    if name == "S.Leaks": leaks = True
+    word = {"S.Fails": "  FAILED  ", "S.Skips": "  SKIPPED "}.get(name, "       OK ")
+    print(f"[{word}] {name} (7 ms)", flush=True)
+if "S.Leaks" in names: print("leaked"); sys.exit(23)
+sys.exit(bad)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "some_test"
+    path.write_text(textwrap.dedent(PROGRAM))
+    path.chmod(0o755)
+    return path
+
+
+def cases(program: Path, *names: str, timeout: float = 60) -> list[unit_tests.UnitTest]:
+    return [unit_tests.UnitTest(name=f"some_test.{name}", command=(str(program), f"--gtest_filter={name}"), case=name,
+                                timeout=timeout, processors=1, directory=str(program.parent)) for name in names]
+
+
+def outcomes(tests: list[unit_tests.UnitTest]) -> dict[str, str]:
+    return {outcome.test.case: outcome.result for outcome in unit_tests.run_all(tests, 2)}
+
+
+def starts(program: Path) -> list[str]:
+    return Path(f"{program}.starts").read_text().splitlines()
+
+
+def test_tests_of_one_program_share_a_process(program: Path) -> None:
+    assert outcomes(cases(program, "S.A", "S.Skips", "S.B")) == {"S.A": "passed", "S.Skips": "skipped", "S.B": "passed"}
+    assert starts(program) == ["S.A S.Skips S.B"]
+
+
+def test_a_failing_test_fails_alone_with_its_words(program: Path) -> None:
+    found = unit_tests.run_all(cases(program, "S.A", "S.Fails", "S.B"), 2)
+    assert [outcome.result for outcome in found] == ["passed", "failed", "passed"]
+    assert "the reason" in found[1].output and "S.A" not in found[1].output
+
+
+@pytest.mark.parametrize("bad", ["S.Crashes", "S.Hangs"])
+def test_the_rest_of_a_shard_runs_after_a_test_that_took_the_process_along(program: Path, bad: str) -> None:
+    tests = cases(program, "S.A", bad, "S.B", "S.C", timeout=60 if bad == "S.Crashes" else 1)
+    assert outcomes(tests) == {"S.A": "passed", bad: "failed", "S.B": "passed", "S.C": "passed"}
+    assert starts(program) == [f"S.A {bad} S.B S.C", "S.B S.C"]
+
+
+def test_a_process_that_ends_badly_after_its_tests_is_searched_for_the_culprit(program: Path) -> None:
+    assert outcomes(cases(program, "S.A", "S.Leaks", "S.B")) == {"S.A": "passed", "S.Leaks": "failed", "S.B": "passed"}
+
+
+def test_a_program_that_does_not_start_fails_every_test(program: Path) -> None:
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert outcomes(cases(program, "S.A", "S.B")) == {"S.A": "failed", "S.B": "failed"}
+
+
+@pytest.mark.parametrize("command, expected", [(("true",), "passed"), (("false",), "failed"), ((), "failed")])
+def test_what_is_not_googletest_is_judged_by_its_exit_code(command: tuple[str, ...], expected: str) -> None:
+    test = unit_tests.UnitTest("corpus_x", command, None, 60, 1, ".")
+    assert [outcome.result for outcome in unit_tests.run_all([test], 2)] == [expected]
+
+
+def test_shards_are_of_one_program_and_hold_every_test_once(program: Path) -> None:
+    tests = cases(program, *(f"S.T{i}" for i in range(unit_tests.SHARD_SIZE + 1)))
+    made = unit_tests.shards(tests)
+    assert [len(shard) for shard in made] == [21, 20]
+    assert sorted(test.name for shard in made for test in shard) == sorted(test.name for test in tests)
+
+
+# --- what changed ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main")
+    for day, name in ((1, "old"), (5, "yesterday"), (5, "today")):
+        (tmp_path / name).write_text(name)
+        git(tmp_path, "add", name)
+        git(tmp_path, "commit", "-q", "-m", name, date=f"2026-01-{day:02d}T12:00:00Z")
+    return tmp_path
+
+
+def git(root: Path, *arguments: str, date: str = "") -> None:
+    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a",
+                "GIT_COMMITTER_EMAIL": "a@b", "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    subprocess.run(["git", "-C", str(root), *arguments], check=True, env=os.environ | identity)
+
+
+def test_on_main_the_last_day_of_work_and_what_is_not_committed_have_changed(clone: Path) -> None:
+    (clone / "untracked").write_text("")
+    (clone / "old").write_text("changed")
+    assert changes.changed_files(clone) == ["old", "today", "untracked", "yesterday"]
+
+
+def test_on_a_branch_its_own_commits_have_changed(clone: Path) -> None:
+    git(clone, "checkout", "-q", "-b", "work")
+    (clone / "mine").write_text("")
+    git(clone, "add", "mine")
+    git(clone, "commit", "-q", "-m", "mine", date="2026-01-05T13:00:00Z")
+    assert changes.changed_files(clone) == ["mine"]
+
+
+def test_without_history_everything_has_changed(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert changes.changed_files(tmp_path_factory.mktemp("no-repository")) is None

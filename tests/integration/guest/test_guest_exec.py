@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-# The guest is the same on every engine; the tests of sandboxes show it on the others.
-
 
 def names(box) -> list[str]:
     """Of every process in the container, as the kernel has them."""

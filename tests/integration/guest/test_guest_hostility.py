@@ -8,8 +8,6 @@ import pytest
 
 from link import LinkError
 
-# The guest is the same on every engine; the tests of sandboxes show it on the others.
-
 
 def is_alive(box) -> None:
     box.daemon.ask("ping", box.name, limit_ms=5000)

@@ -7,8 +7,6 @@ import pytest
 
 from link import LinkError
 
-# The guest is the same on every engine; the tests of sandboxes show it on the others.
-
 
 def test_nothing_of_the_image_runs_before_go(sandbox):
     box = sandbox("pass-on")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of a test run: run from the top of the clone, bounded in time, ended with the run."""
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+CORES = len(os.sched_getaffinity(0))
+PYTHON = "/usr/bin/python3"
+# Within a session the policy decides who runs; between sessions, which the kernel may group, their nice value.
+_IDLE = ["sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec chrt --idle 0 "$@"', "idle"]
+
+_running: set[subprocess.Popen] = set()
+_lock = threading.Lock()
+
+
+class Ended(NamedTuple):
+    code: int
+    text: str
+
+
+def run_quietly(command: list[str], timeout: float = 1200, idle: bool = False) -> Ended:
+    """`idle`: takes only the processor time that everything else leaves."""
+    return _run(_IDLE + command if idle else command, timeout, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, start_new_session=idle)
+
+
+def run_openly(command: list[str], timeout: float) -> Ended:
+    """Its output goes where ours does."""
+    return _run(command, timeout)
+
+
+def as_root(command: list[str]) -> list[str]:
+    return command if os.geteuid() == 0 else ["sudo", "--", *command]
+
+
+def end_all() -> None:
+    with _lock:
+        left = list(_running)
+    for process in left:
+        _signal(process, signal.SIGINT)  # whoever runs it waits for its end
+
+
+def _run(command: list[str], timeout: float, **options) -> Ended:
+    with _lock:
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, **options)
+        _running.add(process)
+    try:
+        text, _ = process.communicate(timeout=timeout)
+        return Ended(process.returncode, _as_text(text))
+    except KeyboardInterrupt:
+        _end(process)
+        raise
+    except subprocess.TimeoutExpired:
+        text = _end(process)
+        late = f"{' '.join(command)}: still running after {timeout:.0f} s; ended\n"
+        return Ended(process.returncode or 1, _as_text(text) + late)
+    finally:
+        with _lock:
+            _running.discard(process)
+
+
+def _as_text(output: bytes | None) -> str:
+    return (output or b"").decode(errors="replace")
+
+
+def _end(process: subprocess.Popen) -> bytes:
+    """Politely first: pytest cleans up on SIGINT, sudo passes the signals on."""
+    for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 10), (signal.SIGKILL, None)):
+        _signal(process, number)
+        try:
+            return process.communicate(timeout=patience)[0] or b""
+        except subprocess.TimeoutExpired:
+            continue
+    return b""
+
+
+def _signal(process: subprocess.Popen, number: int) -> None:
+    if process.poll() is not None:
+        return
+    if os.getpgid(process.pid) == process.pid:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)

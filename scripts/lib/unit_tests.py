@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs what CTest knows of a build, many tests of a program in one process.
+
+A process per test costs a sanitizer's start each time. What that bought is kept: a test that crashes or
+hangs fails alone, because the rest of its shard goes on in a new process; and a process that ends badly
+after its last test (a leak, say) has its tests run one by one to find the culprit.
+"""
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SHARD_SIZE = 40
+BEGIN = re.compile(r"^\[ RUN      \] (\S+)")
+END = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] ([^\s,]+)(?:,.*)? \((\d+) ms\)")
+
+
+@dataclass(frozen=True)
+class UnitTest:
+    """One test of CTest. Those with a `case` are GoogleTest's and can share a process."""
+    name: str
+    command: tuple[str, ...]
+    case: str | None
+    timeout: float
+    processors: int
+    directory: str
+    environment: tuple[str, ...] = ()
+
+
+@dataclass
+class Outcome:
+    test: UnitTest
+    result: str  # "passed", "failed" or "skipped"
+    seconds: float
+    output: str = ""
+
+
+def tests_of(build: Path, label: str, pattern: str = "") -> list[UnitTest]:
+    command = ["ctest", "--test-dir", str(build), "--show-only=json-v1", "-L", label]
+    command += ["-R", pattern] if pattern else []
+    listing = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return [_as_unit_test(test) for test in listing["tests"]]
+
+
+def _as_unit_test(test: dict) -> UnitTest:
+    properties = {entry["name"]: entry["value"] for entry in test.get("properties", ())}
+    command = tuple(test.get("command", ()))  # none where the program was not built
+    cases = [word.removeprefix("--gtest_filter=") for word in command if word.startswith("--gtest_filter=")]
+    return UnitTest(name=test["name"], command=command, case=cases[0] if cases else None,
+                    timeout=float(properties.get("TIMEOUT", 300)),
+                    processors=int(properties.get("PROCESSORS", 1)),
+                    directory=properties.get("WORKING_DIRECTORY", "."),
+                    environment=tuple(properties.get("ENVIRONMENT", ())))
+
+
+def run_all(tests: list[UnitTest], at_once: int) -> list[Outcome]:
+    """Everything, `at_once` processes at a time; tests that want several processors come alone, last."""
+    small = [test for test in tests if test.processors == 1]
+    with ThreadPoolExecutor(at_once) as pool:
+        outcomes = [outcome for shard in pool.map(run_shard, shards(small)) for outcome in shard]
+    for test in tests:
+        if test.processors > 1:
+            outcomes.append(run_alone(test))
+    return outcomes
+
+
+def shards(tests: list[UnitTest]) -> list[list[UnitTest]]:
+    """Tests of one program together, dealt out so that neighbours, which often are alike in length, part."""
+    by_program: dict[str, list[UnitTest]] = {}
+    alone = []
+    for test in tests:
+        if test.case is None:
+            alone.append([test])
+        else:
+            by_program.setdefault(test.command[0], []).append(test)
+    made = []
+    for cases in by_program.values():
+        count = -(-len(cases) // SHARD_SIZE)
+        made += [cases[first::count] for first in range(count)]
+    return alone + sorted(made, key=len, reverse=True)
+
+
+def run_shard(tests: list[UnitTest]) -> list[Outcome]:
+    if len(tests) == 1:
+        return [run_alone(tests[0])]
+    process = Process(tests)
+    process.run()
+    outcomes, rest = process.outcomes, process.not_run()
+    if rest and len(rest) < len(tests):
+        return outcomes + run_shard(rest)
+    if rest:  # it ended before its first test: each says so for itself
+        return [run_alone(test) for test in rest]
+    if process.code != 0 and all(outcome.result != "failed" for outcome in outcomes):
+        return [run_alone(test) for test in tests]
+    return outcomes
+
+
+def run_alone(test: UnitTest) -> Outcome:
+    """In a process of its own, whose exit code counts too."""
+    if not test.command:
+        return Outcome(test, "failed", 0, f"{test.name}: the program was not built")
+    process = Process([test])
+    process.run()
+    if process.outcomes:
+        [outcome] = process.outcomes
+    else:
+        outcome = Outcome(test, "passed" if test.case is None else "failed", process.seconds)
+    if process.code != 0:
+        outcome.result = "failed"
+    outcome.output = process.text
+    return outcome
+
+
+@dataclass
+class Process:
+    """One run of a program with some of its tests."""
+    tests: list[UnitTest]
+    outcomes: list[Outcome] = field(default_factory=list)
+    code: int = 0
+    text: str = ""
+    seconds: float = 0
+    _current: UnitTest | None = None
+    _began: float = 0
+    _output: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        by_case = {test.case: test for test in self.tests if test.case}
+        started = self._began = time.monotonic()
+        # A session of its own, so that a test that hangs is ended with all that it started.
+        process = subprocess.Popen(self._command(), cwd=self.tests[0].directory, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                                   env=os.environ | dict(word.split("=", 1) for word in self.tests[0].environment))
+        for line in self._lines(process):
+            self.text += line
+            if (begin := BEGIN.match(line)) and begin[1] in by_case:
+                self._current, self._began, self._output = by_case[begin[1]], time.monotonic(), []
+            self._output.append(line)
+            if self._current and (end := END.match(line)) and end[2] == self._current.case:
+                result = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[end[1]]
+                self._end(result, int(end[3]) / 1000)
+        self.code = process.wait()
+        self.seconds = time.monotonic() - started
+        if self._current:
+            self._output.append(f"the process ended with {self.code} in this test\n")
+            self._end("failed", time.monotonic() - self._began)
+
+    def not_run(self) -> list[UnitTest]:
+        seen = {outcome.test.name for outcome in self.outcomes}
+        return [test for test in self.tests if test.case and test.name not in seen]
+
+    def _command(self) -> list[str]:
+        if self.tests[0].case is None:
+            return list(self.tests[0].command)
+        cases = ":".join(test.case for test in self.tests)
+        return [self.tests[0].command[0], f"--gtest_filter={cases}", "--gtest_also_run_disabled_tests"]
+
+    def _end(self, result: str, seconds: float) -> None:
+        self.outcomes.append(Outcome(self._current, result, seconds,
+                                     "".join(self._output) if result == "failed" else ""))
+        self._current = None
+
+    def _lines(self, process: subprocess.Popen) -> Iterator[str]:
+        """Until the program's output ends; a test that is over its time is ended, with what it started."""
+        pending = b""
+        os.set_blocking(process.stdout.fileno(), False)
+        with selectors.DefaultSelector() as selector, process.stdout as output:
+            selector.register(output, selectors.EVENT_READ)
+            while True:
+                left = self._began + self.tests[0].timeout - time.monotonic()
+                if left <= 0:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    yield f"still running after {self.tests[0].timeout:.0f} s; killed\n"
+                    break
+                if not selector.select(left):
+                    continue
+                piece = output.read(1 << 16)
+                if not piece:
+                    break
+                *lines, pending = (pending + piece).split(b"\n")
+                yield from (line.decode(errors="replace") + "\n" for line in lines)
+        if pending:
+            yield pending.decode(errors="replace") + "\n"
+
+
+def main() -> int:
+    """unit_tests.py BUILD: the unit tests of a build folder, with what failed and a tally."""
+    outcomes = run_all(tests_of(Path(sys.argv[1]), "unit"), len(os.sched_getaffinity(0)))
+    failed = [outcome for outcome in outcomes if outcome.result == "failed"]
+    for outcome in failed:
+        print(f"--- {outcome.test.name} ---\n{outcome.output}")
+    skipped = sum(outcome.result == "skipped" for outcome in outcomes)
+    print(f"{len(outcomes) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
+    return 1 if failed or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run amounts to: every test's outcome, held against tests/budget.toml.
+
+A test that failed or took longer than its budget is run once more, alone. If it passes then, a failure
+counts as flaky and is named; a run may have a few of those, and none in the suites that must never have
+any. What is too slow twice has failed.
+"""
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.budget import Budget
+
+# So many failures are no accident: to repeat them would only take time.
+MOST_TO_REPEAT = 20
+
+
+@dataclass
+class TestResult:
+    name: str
+    group: str
+    outcome: str  # "passed", "failed" or "skipped"
+    seconds: float
+    text: str = ""
+    fixture_seconds: float = 0.0
+    limit: float = 0.0  # seconds that the test itself may take; 0: no limit
+    run_again: Callable[[], "TestResult"] | None = None
+
+    @property
+    def is_slow(self) -> bool:
+        return 0 < self.limit < self.seconds
+
+
+@dataclass
+class Tally:
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    flaky: list[str] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.flaky += other.flaky
+
+    def line(self) -> str:
+        return f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
+
+
+def first_tally(results: list[TestResult]) -> Tally:
+    """Before anything was repeated."""
+    names = {outcome: [result.name for result in results if result.outcome == outcome]
+             for outcome in ("passed", "failed", "skipped")}
+    return Tally(len(names["passed"]), names["failed"], names["skipped"])
+
+
+def judge(results: list[TestResult], budget: Budget, logs: Path) -> Tally:
+    """The final tally; repeats what has to be repeated and keeps the logs of both tries."""
+    tally = Tally()
+    doubtful = []
+    for result in results:
+        if result.outcome == "failed" or result.is_slow:
+            doubtful.append(result)
+        elif result.outcome == "skipped":
+            tally.skipped.append(result.name)
+        else:
+            tally.passed += 1
+    if len(doubtful) > MOST_TO_REPEAT:
+        tally.failed += [_why(result) for result in doubtful]
+        return tally
+    for result in doubtful:
+        _judge_again(result, budget, logs, tally)
+    if len(tally.flaky) > budget.most_flaky:
+        tally.failed.append(f"{len(tally.flaky)} flaky tests, where {budget.most_flaky} are tolerated")
+    return tally
+
+
+def _judge_again(result: TestResult, budget: Budget, logs: Path, tally: Tally) -> None:
+    print(f"    once more, alone: {result.name}", flush=True)
+    again = result.run_again()
+    _keep_logs(logs, result, again)
+    if again.outcome != "passed":
+        tally.failed.append(result.name)
+    elif again.is_slow:
+        tally.failed.append(_why(again))
+    elif result.outcome != "failed":
+        tally.passed += 1  # slow once, next to others
+    elif budget.may_be_flaky(result.name):
+        tally.passed += 1
+        tally.flaky.append(result.name)
+    else:
+        tally.failed.append(f"{result.name} (passed alone, but this suite may not be flaky)")
+
+
+def group_seconds(results: list[TestResult]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for result in results:
+        sums[result.group] = sums.get(result.group, 0) + result.seconds + result.fixture_seconds
+    return sums
+
+
+def over_budget(results: list[TestResult], budget: Budget) -> list[str]:
+    """The groups that take longer than they may."""
+    failures = []
+    for group, seconds in sorted(group_seconds(results).items()):
+        limit = budget.groups.get(group)
+        if limit is None:
+            failures.append(f"group {group}: took {seconds:.0f} s and has no budget in tests/budget.toml")
+        elif seconds > limit:
+            failures.append(f"group {group}: took {seconds:.0f} s, its budget is {limit:.0f} s (tests/budget.toml)")
+    return failures
+
+
+def _why(result: TestResult) -> str:
+    if result.outcome == "failed":
+        return result.name
+    return f"{result.name}: took {result.seconds:.1f} s, its budget is {result.limit:.1f} s (tests/budget.toml)"
+
+
+def _keep_logs(logs: Path, first: TestResult, second: TestResult) -> None:
+    logs.mkdir(parents=True, exist_ok=True)
+    stem = re.sub(r"[^\w.-]+", "_", first.name)[-150:]
+    for number, result in enumerate((first, second), 1):
+        text = f"{result.name}: {result.outcome} after {result.seconds:.1f} s\n{result.text}"
+        (logs / f"{stem}.{number}.log").write_text(text)
