@@ -10,8 +10,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 CORES = len(os.sched_getaffinity(0))
 PYTHON = "/usr/bin/python3"
-# Within a session the policy decides who runs; between sessions, which the kernel may group, their nice value.
-_IDLE = ["sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec chrt --idle 0 "$@"', "idle"]
+# Within a session the process's nice value decides who runs; between sessions, which the kernel may group, theirs.
+_IDLE = ["sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$@"', "idle"]
 
 _running: set[subprocess.Popen] = set()
 _lock = threading.Lock()
