@@ -187,7 +187,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     folder.remove()
     if leaks:
         print("\nthis test run left behind:\n  " + "\n  ".join(leaks), file=sys.stderr)
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # no test can be run again for it
 
 
 @pytest.fixture(autouse=True)

@@ -140,9 +140,9 @@ class Run:
             code, found = run_pytest([*size, *words, *chosen], REPORTS / f"{name}.json", build, sample=True,
                                      timeout=14400 if self.arguments.long else 2700)
             results = [self.pytest_result(node, test, build) for node, test in found.items()]
-            nothing_fits = self.arguments.k and code == PYTEST_FOUND_NOTHING
-            if code != 0 and not nothing_fits and all(result.outcome != "failed" for result in results):
-                results.append(TestResult(f"{name} ended with {code}", name, "failed", 0))
+            if not explains(code, results) and not (self.arguments.k and code == PYTEST_FOUND_NOTHING):
+                with self._lock:
+                    self.tally.failed.append(f"{name} ended with {code}")
             return results
 
         self.test_step(name, work, after)
@@ -284,6 +284,12 @@ def run_pytest(arguments: list[str], report: Path, build: str, sample: bool, tim
                        f"--run-report={report}", *arguments])
     code = run_openly(command, timeout).code
     return code, json.loads(report.read_text()) if report.is_file() else {}
+
+
+def explains(code: int, results: list[TestResult]) -> bool:
+    """Whether pytest ended as these results make it end. Anything else, a leak of the whole run or a worker that
+    broke, is a failure that no repetition of a test can undo."""
+    return code == int(any(result.outcome == "failed" for result in results))
 
 
 def commit() -> str:

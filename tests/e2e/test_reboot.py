@@ -2,6 +2,7 @@
 """The machine starts again, and the engine before the daemon: nothing of a sandbox runs before its
 isolation is proven."""
 
+import pytest
 from support.images import make_image
 from support.sandboxes import (
     CONFIG,

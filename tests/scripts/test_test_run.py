@@ -120,6 +120,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> test_run.Run:
     return made
 
 
+@pytest.mark.parametrize("code, outcome, explained", [
+    (0, "passed", True), (1, "failed", True),
+    (1, "passed", False), (3, "failed", False), (0, "failed", False)])
+def test_an_end_of_pytest_that_no_test_explains_is_a_failure(code: int, outcome: str, explained: bool) -> None:
+    assert test_run.explains(code, [result("any", outcome)]) is explained
+
+
 @pytest.mark.parametrize("tally, ci, code", [
     (Tally(passed=3), "true", 0),
     (Tally(passed=3, skipped=["x"]), "", 0),

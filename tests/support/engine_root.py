@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 _PACKAGES = (
     "docker.io,containerd,runc,crun,podman,netavark,aardvark-dns,conmon,iptables,nftables,"
-    "iproute2,tini,docker-cli"
+    "iproute2,procps,tini,docker-cli"
 )
 
 

@@ -32,6 +32,15 @@ class RunReport:
         elif report.skipped and test["outcome"] == "passed":
             test["outcome"] = "skipped"
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._tests[report.nodeid] = {
+                "outcome": "failed",
+                "seconds": 0.0,
+                "fixture_seconds": 0.0,
+                "text": report.longreprtext,
+            }
+
     def pytest_sessionfinish(self) -> None:
         self._path.write_text(json.dumps(self._tests, indent=1))
 
