@@ -12,9 +12,9 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-# Where a preset sets CMAKE_UNITY_BUILD, files of one target are compiled many at a time: most of the
-# work for a file is in the headers of Asio, gRPC and GoogleTest.
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+# Where a preset sets CMAKE_UNITY_BUILD, all files of a target are compiled as one: most of the work for a
+# file is in the headers of Asio, gRPC and GoogleTest, and in what their templates become.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 
 option(AGBOX_WERROR "Treat warnings as errors" ON)
 set(AGBOX_SANITIZE "" CACHE STRING "Sanitizers for every file, as in -fsanitize=...")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has changed: against the main branch, or on it, in the last day of work before HEAD.
+"""What has changed: against the main branch, or on it, in the last four hours of work before HEAD.
 
 Most checks look at everything. The few that take minutes look at what changed, and at everything in the
 long size. `python3 scripts/lib/changes.py` prints the commit that is compared with.
@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-DAY = 24 * 60 * 60
+# About one sitting: a clean clone of main has nothing else to tell what is new in it.
+SITTING = 4 * 60 * 60
 
 
 def base_commit(root: Path) -> str | None:
@@ -20,7 +21,7 @@ def base_commit(root: Path) -> str | None:
     committed = _git(root, "show", "--no-patch", "--format=%ct", "HEAD")
     if not committed:
         return None
-    return _git(root, "rev-list", "-1", f"--before={int(committed) - DAY}", "HEAD") or None
+    return _git(root, "rev-list", "-1", f"--before={int(committed) - SITTING}", "HEAD") or None
 
 
 def changed_files(root: Path) -> list[str] | None:

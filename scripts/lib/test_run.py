@@ -279,7 +279,8 @@ def run_pytest(arguments: list[str], report: Path, build: str, sample: bool, tim
     # Root, because the tests make users, namespaces and engines. `env` carries through sudo what the tests
     # are to know; nothing of root's may land in a user's clone.
     settings = ["PYTHONDONTWRITEBYTECODE=1", f"CI={os.environ.get('CI', '')}",
-                f"AGBOX_BIN_DIR={ROOT}/build/{build}/bin", f"AGBOX_TEST_SAMPLE={commit() if sample else ''}"]
+                f"AGBOX_BIN_DIR={ROOT}/build/{build}/bin",
+                f"AGBOX_TEST_SAMPLE={os.environ.get('AGBOX_TEST_SAMPLE', '') if sample else ''}"]
     command = as_root(["env", *settings, PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                        f"--run-report={report}", *arguments])
     code = run_openly(command, timeout).code
@@ -331,7 +332,9 @@ def main() -> int:
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     run = Run(arguments)
-    print(f"Families of tests are sampled by commit {commit()}; --long runs all of each.", flush=True)
+    if not arguments.long:
+        os.environ["AGBOX_TEST_SAMPLE"] = commit()
+        print(f"Families of tests are sampled by commit {commit()}; --long runs all of each.", flush=True)
     if arguments.fuzz:
         run.packages()
         run.fuzz()

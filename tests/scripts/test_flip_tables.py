@@ -31,6 +31,11 @@ print("[  PASSED  ] 1 test.")
 """
 
 
+@pytest.fixture(autouse=True)
+def all_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGBOX_TEST_SAMPLE", raising=False)
+
+
 @pytest.fixture
 def judge(tmp_path: Path):
     (tmp_path / "tests").mkdir()
@@ -65,6 +70,17 @@ def test_a_test_that_ends_badly_after_the_wrong_verdict_has_caught_it(judge, tes
 def test_anything_else_is_named(judge, test: str, words: str) -> None:
     [fault] = judge(f"plan Ready:Exited:no_network Adopt {test}")
     assert "Ready:Exited:no_network" in fault and words in fault
+
+
+def test_the_everyday_run_draws_some_and_every_commit_others(judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    flips = [f"decide {command}:{state} nothing Fake.Passes" for command in ("Stop", "Resume", "Delete")
+             for state in ("Creating", "Ready", "Stopping", "Stopped", "Resuming", "Failed", "Deleting", "Deleted")]
+    drawn = []
+    for commit in ("one", "two"):
+        monkeypatch.setenv("AGBOX_TEST_SAMPLE", commit)
+        drawn.append(set(judge(*flips)))
+    assert drawn[0] != drawn[1]
+    assert all(0 < len(some) < len(flips) for some in drawn)
 
 
 def test_a_row_that_is_gone_is_named(judge) -> None:

@@ -283,10 +283,10 @@ def test_shards_are_of_one_program_and_hold_every_test_once(program: Path) -> No
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     git(tmp_path, "init", "-q", "-b", "main")
-    for day, name in ((1, "old"), (5, "yesterday"), (5, "today")):
+    for hour, name in ((8, "old"), (11, "earlier"), (14, "now")):
         (tmp_path / name).write_text(name)
         git(tmp_path, "add", name)
-        git(tmp_path, "commit", "-q", "-m", name, date=f"2026-01-{day:02d}T12:00:00Z")
+        git(tmp_path, "commit", "-q", "-m", name, date=f"2026-01-05T{hour:02d}:00:00Z")
     return tmp_path
 
 
@@ -296,17 +296,18 @@ def git(root: Path, *arguments: str, date: str = "") -> None:
     subprocess.run(["git", "-C", str(root), *arguments], check=True, env=os.environ | identity)
 
 
-def test_on_main_the_last_day_of_work_and_what_is_not_committed_have_changed(clone: Path) -> None:
+def test_on_main_the_last_hours_of_work_and_what_is_not_committed_have_changed(clone: Path) -> None:
+    assert changes.changed_files(clone) == ["earlier", "now"]
     (clone / "untracked").write_text("")
     (clone / "old").write_text("changed")
-    assert changes.changed_files(clone) == ["old", "today", "untracked", "yesterday"]
+    assert changes.changed_files(clone) == ["earlier", "now", "old", "untracked"]
 
 
 def test_on_a_branch_its_own_commits_have_changed(clone: Path) -> None:
     git(clone, "checkout", "-q", "-b", "work")
     (clone / "mine").write_text("")
     git(clone, "add", "mine")
-    git(clone, "commit", "-q", "-m", "mine", date="2026-01-05T13:00:00Z")
+    git(clone, "commit", "-q", "-m", "mine", date="2026-01-05T15:00:00Z")
     assert changes.changed_files(clone) == ["mine"]
 
 
