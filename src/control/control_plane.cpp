@@ -9,6 +9,7 @@
 #include "docker/event_watch.h"
 #include "guestlink/guest_program.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -20,7 +21,7 @@ constexpr int kStartsAtOnce = 6;
 constexpr int kLooksAtOnce = 8;
 
 std::unexpected<Error> ending() {
-  return fail(Reason::ShuttingDown, "agboxd is shutting down; ask again when it runs");
+  return fail(reason::kShuttingDown, "agboxd is shutting down; ask again when it runs");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "isolation/host_link.h"
 #include "model/ids.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -167,7 +168,7 @@ asio::awaitable<Result<>> Janitor::sweep_exec_logs() {
 Result<> Janitor::allow(const Result<>& removed) const {
   if (removed) return {};
   const Reason reason = removed.error().reason();
-  if (reason == Reason::EngineUnavailable || reason == Reason::Cancelled) return removed;
+  if (reason == reason::kEngineUnavailable || reason == reason::kCancelled) return removed;
   log_.warn("an orphan stays", {{"error", removed.error().message()}});
   return {};
 }

@@ -62,7 +62,7 @@ asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxF
     auto settings = network_settings(services.store.instance_id(), facts);
     auto call = services.engine.ensure_network(owner, std::move(settings), on_its_engine(facts));
     auto made = co_await step("create.network", unbroken(services.calls, std::move(call)));
-    if (made || made.error().reason() != Reason::Internal) co_return made;
+    if (made || made.error().reason() != reason::kInternal) co_return made;
 
     AGBOX_CO_TRY(networks, co_await step("create.subnet",
                                          services.engine.list_networks({}, on_its_engine(facts))));

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "control/container_loss.h"
+#include "model/reasons.h"
 #include "model/sandbox_spec.h"
 #include "store/records.h"
 
@@ -53,8 +54,8 @@ struct SandboxFacts {
 // Whether the engine, or the host, said no; as against not having been reached, and a host that has
 // no room or no disk for a while. What is not definite is tried again.
 inline bool is_definite(const Error& error) {
-  return error.reason() != Reason::EngineUnavailable &&
-         error.reason() != Reason::GuestFolderUnavailable && error.reason() != Reason::Cancelled;
+  return error.reason() != reason::kEngineUnavailable &&
+         error.reason() != reason::kGuestFolderUnavailable && error.reason() != reason::kCancelled;
 }
 
 struct OperationOutcome {

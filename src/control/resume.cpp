@@ -9,9 +9,9 @@ namespace agbox {
 namespace {
 
 std::unexpected<Error> gone(const std::string& what, const SandboxFacts& facts) {
-  return fail(Reason::Internal, what +
-                                    " is gone, and a resume makes nothing anew; delete sandbox " +
-                                    facts.sandbox_id + " and create another");
+  return fail(reason::kInternal, what +
+                                     " is gone, and a resume makes nothing anew; delete sandbox " +
+                                     facts.sandbox_id + " and create another");
 }
 
 asio::awaitable<Result<NetworkSeen>> require_network(Services& services,

@@ -7,6 +7,7 @@
 #include "control/disk_room.h"
 #include "control/sandbox_actor.h"
 #include "control/stored_life.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -31,7 +32,7 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   const Error& error = outcome.result.error();
   if (!is_final(kind, error)) {
     log_.warn("operation is tried again", {{"error", error.message()}});
-    if (error.reason() == Reason::ContainerLost) {
+    if (error.reason() == reason::kContainerLost) {
       ++lost_starts_;
       starts_over_ = true;
       record({}, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, {});
@@ -52,7 +53,7 @@ void SandboxActor::uncount_create() {
 
 bool SandboxActor::is_final(OperationKind kind, const Error& error) const {
   const bool is_start = kind == OperationKind::Create || kind == OperationKind::Resume;
-  if (is_start && error.reason() == Reason::ContainerLost) {
+  if (is_start && error.reason() == reason::kContainerLost) {
     return lost_starts_ >= kLostStartsForgiven;
   }
   return is_definite(error);

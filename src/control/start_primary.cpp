@@ -8,6 +8,7 @@
 #include "control/container_settings.h"
 #include "control/step.h"
 #include "control/unbroken_call.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -33,15 +34,15 @@ guestlink::Expectation expectation(const SandboxFacts& facts, const store::v1::C
 // After silence of the guest, or a doubt whether it is still there: its container is looked at.
 // Nothing where it may be waited for on, else why not.
 asio::awaitable<Result<>> wait_on(Services& services, const SandboxFacts& facts, Error silence) {
-  const bool is_doubt = silence.reason() == Reason::ContainerLost;
-  if (!is_doubt && silence.reason() != Reason::Internal) co_return std::unexpected(silence);
+  const bool is_doubt = silence.reason() == reason::kContainerLost;
+  if (!is_doubt && silence.reason() != reason::kInternal) co_return std::unexpected(silence);
   AGBOX_CO_TRY(container,
                co_await step("silence.look", services.engine.find_container(facts.primary_id(),
                                                                             on_its_engine(facts))));
   const auto loss =
       judge_primary(facts.containers.at(""), container, owner_of(services, facts)).loss;
   if (loss) {
-    co_return fail(Reason::ContainerLost, "the container was lost while it started: " + loss->how);
+    co_return fail(reason::kContainerLost, "the container was lost while it started: " + loss->how);
   }
   if (!is_doubt) co_return std::unexpected(silence);
   co_return Result<>{};
@@ -71,7 +72,7 @@ asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts)
     const auto hello = co_await step("start.hello", services.guests.hello(facts.sandbox_id, limit));
     if (hello && hello->failure.empty()) co_return Result<>{};
     if (hello) {
-      co_return fail(Reason::Internal, "the sandbox could not be prepared: " + hello->failure);
+      co_return fail(reason::kInternal, "the sandbox could not be prepared: " + hello->failure);
     }
     AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, hello.error()));
   }
@@ -107,7 +108,7 @@ asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts) {
     const auto outcome =
         co_await step("start.entrypoint", services.guests.entrypoint(facts.sandbox_id, limit));
     if (outcome && !outcome->failure) co_return Result<>{};
-    if (outcome) co_return fail(Reason::Internal, outcome->failure->sentence());
+    if (outcome) co_return fail(reason::kInternal, outcome->failure->sentence());
     AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, outcome.error()));
   }
 }

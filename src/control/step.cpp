@@ -17,12 +17,12 @@ namespace asio = boost::asio;
 
 asio::awaitable<Result<>> pass_failpoint(std::string_view step, std::string_view side) {
   // Between two steps a cancellation is only remembered: what has ended is not begun.
-  if (co_await is_cancelled()) co_return fail(Reason::Cancelled, "given up");
+  if (co_await is_cancelled()) co_return fail(reason::kCancelled, "given up");
   if (!failpoint::active.load(std::memory_order_relaxed)) co_return Result<>{};
   const std::string name = std::string(step).append(side);
   const failpoint::Action action = failpoint::passed(name);
   if (action == failpoint::Action::Error) {
-    co_return fail(Reason::Internal, "failpoint " + name);
+    co_return fail(reason::kInternal, "failpoint " + name);
   }
   if (action == failpoint::Action::Hold) {
     // So that whoever armed it knows when it is there.
@@ -30,7 +30,7 @@ asio::awaitable<Result<>> pass_failpoint(std::string_view step, std::string_view
     asio::steady_timer forever(co_await asio::this_coro::executor,
                                asio::steady_timer::time_point::max());
     co_await forever.async_wait(asio::as_tuple(asio::use_awaitable));
-    co_return fail(Reason::Cancelled, "held at failpoint " + name);
+    co_return fail(reason::kCancelled, "held at failpoint " + name);
   }
   co_return Result<>{};
 }

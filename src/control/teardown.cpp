@@ -11,6 +11,7 @@
 #include "control/start_primary.h"
 #include "control/step.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -57,7 +58,7 @@ asio::awaitable<Result<>> teardown_within(Services& services, SandboxFacts& fact
   asio::steady_timer timer(co_await asio::this_coro::executor, limit);
   auto first = co_await (teardown(services, facts) || timer.async_wait(asio::use_awaitable));
   if (first.index() == 0) co_return std::get<0>(std::move(first));
-  co_return fail(Reason::EngineUnavailable,
+  co_return fail(reason::kEngineUnavailable,
                  "clean-up of sandbox " + facts.sandbox_id + " took too long");
 }
 

@@ -9,6 +9,7 @@
 #include "guestlink/orders.h"
 #include "guestwire/place.h"
 #include "guestwire/proof.h"
+#include "model/reasons.h"
 
 namespace agbox::guestlink {
 namespace {
@@ -58,7 +59,7 @@ Result<> GuestLink::listen() {
   acceptor_.assign(asio::local::stream_protocol(), fd.get(), problem);
   if (problem) {
     folder_.stop_listening();
-    return fail(Reason::GuestFolderUnavailable, "listening for the guest: " + problem.message());
+    return fail(reason::kGuestFolderUnavailable, "listening for the guest: " + problem.message());
   }
   fd.release();
   tasks_.spawn("guest link accept", accept(shared_from_this(), ++round_));
@@ -313,12 +314,12 @@ asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::millisecon
 }
 
 std::unexpected<Error> GuestLink::given_up() {
-  return fail(Reason::Cancelled, "gave up waiting for the guest");
+  return fail(reason::kCancelled, "gave up waiting for the guest");
 }
 
 std::unexpected<Error> GuestLink::absent() const {
-  return fail(Reason::Internal, closed_ ? "the guest's link was closed"
-                                        : "the guest does not answer: " + last_problem_);
+  return fail(reason::kInternal, closed_ ? "the guest's link was closed"
+                                         : "the guest does not answer: " + last_problem_);
 }
 
 void GuestLink::doubt() {
@@ -328,7 +329,7 @@ void GuestLink::doubt() {
 
 std::unexpected<Error> GuestLink::doubted() {
   is_doubted_ = false;
-  return fail(Reason::ContainerLost, "the guest's container may have ended");
+  return fail(reason::kContainerLost, "the guest's container may have ended");
 }
 
 template <class T>
@@ -350,17 +351,18 @@ asio::awaitable<Result<GuestHello>> GuestLink::hello(Deadline deadline) {
 Result<> GuestLink::go(const GoOrder& order) {
   if (!hello_) return absent();
   if (!hello_->failure.empty()) {
-    return fail(Reason::Internal, "the guest could not prepare its container: " + hello_->failure);
+    return fail(reason::kInternal, "the guest could not prepare its container: " + hello_->failure);
   }
   if (order.secret.size() != guestwire::kSecretSize) {
-    return fail(Reason::Internal, "a guest's secret has 32 bytes");
+    return fail(reason::kInternal, "a guest's secret has 32 bytes");
   }
   if (gone_ && secret_ != order.secret) {
-    return fail(Reason::Internal, "go was said with another secret in this container start");
+    return fail(reason::kInternal, "go was said with another secret in this container start");
   }
   const v1::ToGuest message = go_for(order);
   if (message.ByteSizeLong() > kMaxGo) {
-    return fail(Reason::InvalidArgument, "command: longer than 1 MiB together with the entrypoint");
+    return fail(reason::kInvalidArgument,
+                "command: longer than 1 MiB together with the entrypoint");
   }
   secret_ = order.secret;
   gone_ = true;

@@ -34,7 +34,7 @@ asio::awaitable<Result<>> GuestLink::ping(std::chrono::milliseconds limit) {
   if (answered) co_return Result<>{};
   if (co_await is_cancelled()) co_return given_up();
   if (guest_ != guest) co_return absent();
-  co_return fail(Reason::Internal,
+  co_return fail(reason::kInternal,
                  "the guest did not answer within " + std::to_string(limit.count()) + " ms");
 }
 
@@ -52,7 +52,7 @@ asio::awaitable<Result<ProbeReport>> GuestLink::probe(ProbeTarget target) {
   if (*report) co_return std::move(**report);
   if (!ended && co_await is_cancelled()) co_return given_up();
   if (!sent || guest_ != guest) co_return absent();
-  co_return fail(Reason::Internal,
+  co_return fail(reason::kInternal,
                  "the guest did not say what came of a connection that it was "
                  "asked to try to " +
                      target.address.text());

@@ -55,7 +55,7 @@ void GuestLinks::add(const std::string& sandbox_id, LinkFolder folder) {
 Result<std::shared_ptr<GuestLink>> GuestLinks::find(const std::string& sandbox_id) const {
   const auto link = links_.find(sandbox_id);
   if (link != links_.end()) return link->second;
-  return fail(Reason::Internal, "sandbox " + sandbox_id + " has no link to a guest");
+  return fail(reason::kInternal, "sandbox " + sandbox_id + " has no link to a guest");
 }
 
 Result<> GuestLinks::expect(const std::string& sandbox_id, Expectation expectation) {

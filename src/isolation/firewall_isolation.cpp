@@ -37,7 +37,7 @@ std::int64_t microseconds_between(std::chrono::steady_clock::time_point from,
 }
 
 std::unexpected<Error> firewall_not_started() {
-  return fail(Reason::Internal, "the firewall of the sandboxes is not loaded yet");
+  return fail(reason::kInternal, "the firewall of the sandboxes is not loaded yet");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 using google::protobuf::MessageLite;
 
 std::unexpected<Error> unreadable(std::string what) {
-  return fail(Reason::Internal, "stored " + std::move(what));
+  return fail(reason::kInternal, "stored " + std::move(what));
 }
 
 bool parse(MessageLite& message, std::string_view bytes) {

@@ -56,9 +56,9 @@ Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::
     *version = step.to_version;
   }
   if (*version != plan.version) {
-    return fail(Reason::Internal, "the store " + path.string() + " has schema " +
-                                      std::to_string(*version) + ", this agboxd needs schema " +
-                                      std::to_string(plan.version));
+    return fail(reason::kInternal, "the store " + path.string() + " has schema " +
+                                       std::to_string(*version) + ", this agboxd needs schema " +
+                                       std::to_string(plan.version));
   }
   return {};
 }

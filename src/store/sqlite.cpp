@@ -23,7 +23,7 @@ std::string Failure::sentence() const {
 }
 
 Error Failure::error(std::string_view what) const {
-  const Reason reason = is_out_of_space() ? Reason::ResourceExhausted : Reason::Internal;
+  const Reason reason = is_out_of_space() ? reason::kResourceExhausted : reason::kInternal;
   return {reason, std::string(what) + ": " + sentence()};
 }
 

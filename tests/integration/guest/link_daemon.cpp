@@ -273,7 +273,7 @@ class LinkDaemon {
     } else if (verb == "forget") {
       AGBOX_TRY_VOID(links_.forget(sandbox));
     } else {
-      return fail(Reason::InvalidArgument, "unknown request '" + verb + "'");
+      return fail(reason::kInvalidArgument, "unknown request '" + verb + "'");
     }
     return json::object{};
   }
