@@ -6,7 +6,7 @@
 namespace agbox {
 
 Error errno_error(std::string_view what, int error_number) {
-  return {reason::kInternal,
+  return {reason::kHostNotReady,
           std::string(what) + ": " + std::generic_category().message(error_number)};
 }
 

@@ -41,8 +41,9 @@ namespace reason {
 inline constexpr Reason kInvalidArgument{ErrorCode::InvalidArgument, "INVALID_ARGUMENT"};
 inline constexpr Reason kResourceExhausted{ErrorCode::ResourceExhausted, "RESOURCE_EXHAUSTED"};
 inline constexpr Reason kUnimplemented{ErrorCode::Unimplemented, "UNIMPLEMENTED"};
+inline constexpr Reason kHostNotReady{ErrorCode::FailedPrecondition, "HOST_NOT_READY"};
 inline constexpr Reason kCancelled{ErrorCode::Cancelled, "CANCELLED"};
-inline constexpr Reason kInternal{ErrorCode::Internal, "INTERNAL"};
+inline constexpr Reason kInternal{ErrorCode::Internal, "INTERNAL"};  // a bug, nothing else
 
 }  // namespace reason
 
@@ -78,7 +79,7 @@ inline std::unexpected<Error> fail(Reason reason, std::string message,
   return std::unexpected(Error(reason, std::move(message), std::move(metadata)));
 }
 
-// "<what>: <text of errno>", for the doors to the operating system.
+// HOST_NOT_READY, "<what>: <text of errno>": for the doors to the operating system.
 Error errno_error(std::string_view what, int error_number);
 
 }  // namespace agbox

@@ -223,7 +223,7 @@ Result<SandboxActor*> Directory::find(const std::string& sandbox_id) const {
   const auto found = actors_.find(sandbox_id);
   if (found != actors_.end()) return found->second.get();
   if (const auto broken = unreadable_.find(sandbox_id); broken != unreadable_.end()) {
-    return fail(reason::kInternal,
+    return fail(reason::kStoreFailed,
                 "sandbox " + sandbox_id +
                     " cannot be read from the daemon's store: " + broken->second +
                     "; restore the store from a backup, or remove the sandbox's "

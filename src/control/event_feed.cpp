@@ -127,9 +127,9 @@ void EventSubscription::read_page(std::uint64_t after) {
     if (page && page->events.empty()) {
       // Asking again would be asking for ever.
       self->outcome_ =
-          fail(reason::kInternal, "sandbox " + self->feed_->sandbox_id() +
-                                      ": the store has no event after " + std::to_string(after) +
-                                      "; the file may be damaged, look into the log");
+          fail(reason::kStoreFailed, "sandbox " + self->feed_->sandbox_id() +
+                                         ": the store has no event after " + std::to_string(after) +
+                                         "; the file may be damaged, look into the log");
     } else if (page) {
       for (StoredEvent& event : page->events) {
         self->page_.push_back(std::make_shared<const StoredEvent>(std::move(event)));

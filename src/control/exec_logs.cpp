@@ -181,8 +181,8 @@ Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith&
   std::error_code problem;
   std::filesystem::create_directories(root, problem);
   if (problem) {
-    return fail(reason::kInternal, "create exec log directory: " + root.string() + ": " +
-                                       problem.message() + "; see artifacts.exec_output_root");
+    return fail(reason::kHostNotReady, "create exec log directory: " + root.string() + ": " +
+                                           problem.message() + "; see artifacts.exec_output_root");
   }
   const auto cannot = [&folder] {
     return std::unexpected(errno_error("create exec log directory: " + folder.string(), errno));
@@ -191,17 +191,17 @@ Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith&
   // What lay there before is looked at as what it is, whatever takes its name meanwhile.
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
-    return fail(reason::kInternal,
+    return fail(reason::kHostNotReady,
                 "create exec log directory: something that is not a folder is at " +
                     folder.string() + "; move it away");
   }
   struct stat found{};
   if (!fd || ::fstat(fd.get(), &found) != 0) return cannot();
   if (found.st_uid != ::geteuid()) {
-    return fail(reason::kInternal, "create exec log directory: " + folder.string() +
-                                       " belongs to user " + std::to_string(found.st_uid) +
-                                       ", not to user " + std::to_string(::geteuid()) +
-                                       ", who runs agboxd; move it away");
+    return fail(reason::kHostNotReady, "create exec log directory: " + folder.string() +
+                                           " belongs to user " + std::to_string(found.st_uid) +
+                                           ", not to user " + std::to_string(::geteuid()) +
+                                           ", who runs agboxd; move it away");
   }
   if ((found.st_mode & 077) != 0 && ::fchmod(fd.get(), kOnlyUs) != 0) return cannot();
   return folder;
@@ -291,7 +291,7 @@ boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path fo
     }
     if (few.empty() && !problem) fs::remove(folder, problem);
     if (problem) {
-      co_return fail(reason::kInternal, "remove " + folder.string() + ": " + problem.message());
+      co_return fail(reason::kHostNotReady, "remove " + folder.string() + ": " + problem.message());
     }
     if (few.empty()) co_return Result<>{};
     co_await boost::asio::post(co_await boost::asio::this_coro::executor,

@@ -20,9 +20,10 @@ Reason reason_of(EngineErrorKind kind) {
     case EngineErrorKind::Garbled:
       return reason::kEngineUnavailable;
     case EngineErrorKind::NotFound:
-    case EngineErrorKind::Conflict:
     case EngineErrorKind::Refused:
-      return reason::kInternal;
+      return reason::kEngineRefused;
+    case EngineErrorKind::Conflict:
+      return reason::kEngineConflict;
     case EngineErrorKind::Cancelled:
       return reason::kCancelled;
   }

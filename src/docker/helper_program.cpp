@@ -178,7 +178,7 @@ asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
     return waiting->has_expired
                ? fail(reason::kInvalidArgument, run.program + " gave no answer within " +
                                                     std::to_string(deadline.count()) + " ms")
-               : fail(reason::kInternal, run.program + ": cancelled");
+               : fail(reason::kCancelled, run.program + ": cancelled");
   };
 
   HelperAnswer answer;

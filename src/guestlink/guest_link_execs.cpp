@@ -17,7 +17,7 @@ constexpr int kMaxKnownMessages = 64;
 constexpr std::size_t kMaxKnownExecs = 16384;
 
 std::unexpected<Error> not_given(const std::string& exec_id) {
-  return fail(reason::kInternal, "the guest does not have exec " + exec_id);
+  return fail(reason::kExecNotFound, "the guest does not have exec " + exec_id);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ asio::awaitable<bool> GuestLink::read_known_execs(std::shared_ptr<Connection> co
 
 Result<> GuestLink::takes_execs() const {
   if (!is_connected()) return absent();
-  if (!gone_) return fail(reason::kInternal, "the guest has not been told to go yet");
+  if (!gone_) return fail(reason::kSandboxNotReady, "the guest has not been told to go yet");
   if (!guest_->has_room_for_orders()) {
     return fail(reason::kResourceExhausted,
                 "the guest does not read its orders: too many are waiting for it; try again when "

@@ -29,8 +29,11 @@ inline constexpr Reason kExecOutputBusy{ErrorCode::Unavailable, "EXEC_OUTPUT_BUS
 inline constexpr Reason kExecOutputUnavailable{ErrorCode::FailedPrecondition,
                                                "EXEC_OUTPUT_UNAVAILABLE"};
 inline constexpr Reason kEngineUnavailable{ErrorCode::Unavailable, "ENGINE_UNAVAILABLE"};
-inline constexpr Reason kGuestFolderUnavailable{ErrorCode::Unavailable, "GUEST_FOLDER_UNAVAILABLE"};
-inline constexpr Reason kContainerLost{ErrorCode::Unavailable, "CONTAINER_LOST"};
+inline constexpr Reason kEngineRefused{ErrorCode::FailedPrecondition, "ENGINE_REFUSED"};
+// Something that is not ours has the name, or the state of what is ours forbids it.
+inline constexpr Reason kEngineConflict{ErrorCode::FailedPrecondition, "ENGINE_CONFLICT"};
+inline constexpr Reason kIsolationUnavailable{ErrorCode::Unavailable, "ISOLATION_UNAVAILABLE"};
+inline constexpr Reason kStoreFailed{ErrorCode::Internal, "STORE_FAILED"};
 inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
 
 }  // namespace reason

@@ -112,7 +112,7 @@ const Fault kFaults[] = {
     {"capability", kBroken, [](auto& facts) { facts.has_net_admin = false; }, "lost CAP_NET_ADMIN",
      "sudo setcap cap_net_admin+ep"},
     {"firewall", kBroken,
-     [](auto& facts) { facts.firewall = fail(reason::kInternal, "no nftables here"); },
+     [](auto& facts) { facts.firewall = fail(reason::kIsolationUnavailable, "no nftables here"); },
      "no nftables here", "agboxd tries again by itself"},
     {"firewall", kBroken,
      [](auto& facts) {
@@ -148,7 +148,7 @@ const Fault kFaults[] = {
      },
      "2 running sandboxes were not asked, because those before took too long to answer", ""},
     {"other-firewalls", kUnknown,
-     [](auto& facts) { facts.firewall = fail(reason::kInternal, "no nftables here"); },
+     [](auto& facts) { facts.firewall = fail(reason::kIsolationUnavailable, "no nftables here"); },
      "not looked at: no nftables here", ""},
     {"ip-forward", kBroken, [](auto& facts) { facts.forwards_packets = false; },
      "net.ipv4.ip_forward is 0", "sudo sysctl -w net.ipv4.ip_forward=1"},

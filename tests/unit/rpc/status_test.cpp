@@ -64,11 +64,14 @@ TEST(ToStatus, HasOneCodePerReason) {
       {reason::kExecOutputBusy, UNAVAILABLE},
       {reason::kExecOutputUnavailable, FAILED_PRECONDITION},
       {reason::kEngineUnavailable, UNAVAILABLE},
-      {reason::kGuestFolderUnavailable, UNAVAILABLE},
-      {reason::kContainerLost, UNAVAILABLE},
       {reason::kResourceExhausted, RESOURCE_EXHAUSTED},
       {reason::kUnimplemented, UNIMPLEMENTED},
       {reason::kShuttingDown, UNAVAILABLE},
+      {reason::kEngineRefused, FAILED_PRECONDITION},
+      {reason::kEngineConflict, FAILED_PRECONDITION},
+      {reason::kIsolationUnavailable, UNAVAILABLE},
+      {reason::kHostNotReady, FAILED_PRECONDITION},
+      {reason::kStoreFailed, INTERNAL},
       {reason::kInternal, INTERNAL},
   };
   for (const auto& [reason, code] : rows) {
