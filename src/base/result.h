@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failures that can be expected are values: a Result is the value or an Error, and an Error is a
-// closed Reason (what a program may act on) with one sentence (what a person reads) and the facts
-// beside it (what a client library picks out). Exceptions are bugs.
+// Reason (what a program may act on) with one sentence (what a person reads) and the facts beside
+// it (what a client library picks out). Exceptions are bugs.
 #pragma once
 
 #include <expected>
@@ -12,33 +12,40 @@
 
 namespace agbox {
 
-// The reasons that clients see as google.rpc.ErrorInfo.reason; see reason_name().
-enum class Reason {
+// What kind of failure it is. A closed list, each with one status at the API.
+enum class ErrorCode {
   InvalidArgument,
-  SandboxNotFound,
-  SandboxIdAlreadyExists,
-  SandboxNotReady,
-  SandboxInvalidState,
-  SandboxEventSequenceExpired,
-  ExecNotFound,
-  ExecIdAlreadyExists,
-  ExecAlreadyTerminal,
-  ExecOutputOutOfRange,
-  ExecOutputLost,
-  ExecOutputBusy,
-  ExecOutputUnavailable,
-  EngineUnavailable,
-  GuestFolderUnavailable,  // for the time being; clients never see it
-  ContainerLost,           // while somebody waited for its guest; clients never see it
+  NotFound,
+  AlreadyExists,
+  FailedPrecondition,
+  OutOfRange,
+  DataLoss,
+  Unavailable,
   ResourceExhausted,
   Unimplemented,
-  ShuttingDown,
   Cancelled,
   Internal,
 };
 
-// The wire name, for example SANDBOX_NOT_FOUND.
-std::string_view reason_name(Reason reason);
+// Why it failed: one of the constants in namespace `reason`. Those that any program has are below,
+// those of the domain in model/reasons.h.
+struct Reason {
+  ErrorCode code;
+  std::string_view name;  // as clients see it, in google.rpc.ErrorInfo.reason
+
+  bool operator==(const Reason&) const = default;
+};
+
+namespace reason {
+
+inline constexpr Reason kInvalidArgument{ErrorCode::InvalidArgument, "INVALID_ARGUMENT"};
+inline constexpr Reason kResourceExhausted{ErrorCode::ResourceExhausted, "RESOURCE_EXHAUSTED"};
+inline constexpr Reason kUnimplemented{ErrorCode::Unimplemented, "UNIMPLEMENTED"};
+inline constexpr Reason kHostNotReady{ErrorCode::FailedPrecondition, "HOST_NOT_READY"};
+inline constexpr Reason kCancelled{ErrorCode::Cancelled, "CANCELLED"};
+inline constexpr Reason kInternal{ErrorCode::Internal, "INTERNAL"};  // a bug, nothing else
+
+}  // namespace reason
 
 class [[nodiscard]] Error {
  public:
@@ -47,7 +54,7 @@ class [[nodiscard]] Error {
   Error(Reason reason, std::string message, Metadata metadata = {})
       : reason_(reason), message_(std::move(message)), metadata_(std::move(metadata)) {}
 
-  Reason reason() const { return reason_; }
+  const Reason& reason() const { return reason_; }
   const std::string& message() const { return message_; }
   const Metadata& metadata() const { return metadata_; }
 
@@ -72,11 +79,8 @@ inline std::unexpected<Error> fail(Reason reason, std::string message,
   return std::unexpected(Error(reason, std::move(message), std::move(metadata)));
 }
 
-// "<what>: <text of errno>", for the doors to the operating system.
+// HOST_NOT_READY, "<what>: <text of errno>": for the doors to the operating system.
 Error errno_error(std::string_view what, int error_number);
-
-Error sandbox_not_found(const std::string& sandbox_id);
-Error exec_not_found(const std::string& exec_id);
 
 }  // namespace agbox
 

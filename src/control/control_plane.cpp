@@ -9,6 +9,7 @@
 #include "docker/event_watch.h"
 #include "guestlink/guest_program.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -20,7 +21,7 @@ constexpr int kStartsAtOnce = 6;
 constexpr int kLooksAtOnce = 8;
 
 std::unexpected<Error> ending() {
-  return fail(Reason::ShuttingDown, "agboxd is shutting down; ask again when it runs");
+  return fail(reason::kShuttingDown, "agboxd is shutting down; ask again when it runs");
 }
 
 }  // namespace
@@ -56,17 +57,18 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       pulls_(engine_, registry_auth_, log_),
       guests_(loop.io().get_executor(), options.created_with.link_root(), guest_events(), log_,
               options.guest_limits),
-      isolation_(
-          loop.io(), isolation,
-          {.instance_id = store.instance_id(),
-           .created_with = options.created_with,
-           .live_sandboxes = [this] { return directory_.live_sandboxes(); },
-           .is_live = [this](const std::string& id) { return directory_.is_live(id); },
-           .has_guest = [this](const std::string& id) { return guests_.is_connected(id); },
-           .probe = [this](std::string id,
-                           ProbeTarget target) { return guests_.probe(std::move(id), target); },
-           .on_unproven = [this](const std::string& id) { directory_.doubt_container(id); }},
-          log_),
+      isolation_(loop.io(), isolation,
+                 {.instance_id = store.instance_id(),
+                  .created_with = options.created_with,
+                  .live_sandboxes = [this] { return directory_.live_sandboxes(); },
+                  .is_live = [this](const std::string& id) { return directory_.is_live(id); },
+                  .has_guest = [this](const std::string& id) { return guests_.is_connected(id); },
+                  .probe = [this](std::string id,
+                                  ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
+                    co_return co_await guests_.probe(std::move(id), target);
+                  },
+                  .on_unproven = [this](const std::string& id) { directory_.doubt_container(id); }},
+                 log_),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
       looks_(loop.io(), kLooksAtOnce),

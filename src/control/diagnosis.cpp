@@ -99,13 +99,13 @@ std::optional<dev_t> device_of(const fs::path& path) {
 
 Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseRequest& request) {
   if (static_cast<std::size_t>(request.images_size()) > kMostImagesAsked) {
-    return fail(Reason::InvalidArgument, "images: at most " + std::to_string(kMostImagesAsked) +
-                                             " can be looked for, not " +
-                                             std::to_string(request.images_size()));
+    return fail(reason::kInvalidArgument, "images: at most " + std::to_string(kMostImagesAsked) +
+                                              " can be looked for, not " +
+                                              std::to_string(request.images_size()));
   }
   for (const std::string& image : request.images()) {
     if (image.size() > maxima::kImageBytes) {
-      return fail(Reason::InvalidArgument,
+      return fail(reason::kInvalidArgument,
                   "images: a name has at most " + std::to_string(maxima::kImageBytes) + " bytes");
     }
     if (is_image_id(image)) continue;
@@ -139,7 +139,7 @@ asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::st
     facts.images = std::unexpected(facts.engine.error());
     facts.strays = std::unexpected(facts.engine.error());
   }
-  if (co_await is_cancelled()) co_return fail(Reason::Cancelled, "the diagnosis was given up");
+  if (co_await is_cancelled()) co_return fail(reason::kCancelled, "the diagnosis was given up");
   co_return judge_host(facts);
 }
 

@@ -10,6 +10,7 @@
 #include "control/page_token.h"
 #include "model/ids.h"
 #include "model/maxima.h"
+#include "model/reasons.h"
 #include "model/resolv_conf.h"
 
 namespace agbox {
@@ -54,7 +55,7 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   if (removed) co_return purge(sandbox_id);
   services_.log.warn("output of a purged sandbox cannot be removed",
                      {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
-  if (removed.error().reason() != Reason::Cancelled) purge(sandbox_id);
+  if (removed.error().reason() != reason::kCancelled) purge(sandbox_id);
 }
 
 // History, execs and record go together; the id stays taken for ever.
@@ -162,7 +163,7 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
     return reply(std::unexpected(checked.error()));
   }
   if (undeleted() + undecided_.size() >= maxima::kSandboxes) {
-    return reply(fail(Reason::ResourceExhausted,
+    return reply(fail(reason::kResourceExhausted,
                       "there are " + std::to_string(maxima::kSandboxes) +
                           " sandboxes already; delete some that are no longer needed"));
   }
@@ -191,7 +192,7 @@ void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
     return;
   }
   if (!services_.engine_now) {
-    return reply(fail(Reason::EngineUnavailable, services_.engine_problem));
+    return reply(fail(reason::kEngineUnavailable, services_.engine_problem));
   }
   if (const auto isolated = services_.isolation.check(); !isolated) {
     return reply(std::unexpected(isolated.error()));
@@ -222,7 +223,7 @@ Result<SandboxActor*> Directory::find(const std::string& sandbox_id) const {
   const auto found = actors_.find(sandbox_id);
   if (found != actors_.end()) return found->second.get();
   if (const auto broken = unreadable_.find(sandbox_id); broken != unreadable_.end()) {
-    return fail(Reason::Internal,
+    return fail(reason::kStoreFailed,
                 "sandbox " + sandbox_id +
                     " cannot be read from the daemon's store: " + broken->second +
                     "; restore the store from a backup, or remove the sandbox's "
@@ -294,7 +295,7 @@ void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
 void Directory::remove_matching(const LabelSelector& selector,
                                 Reply<std::vector<std::string>> reply) {
   if (selector.empty()) {
-    return reply(fail(Reason::InvalidArgument, "label_selector must not be empty"));
+    return reply(fail(reason::kInvalidArgument, "label_selector must not be empty"));
   }
   std::vector<SandboxActor*> matching;
   for (const auto& [id, actor] : actors_) {
@@ -323,7 +324,7 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
   const auto& feed = actor->feed();
   if (request.from_sequence() > feed->newest()) {
     const std::string anchor = std::to_string(request.from_sequence());
-    return fail(Reason::SandboxEventSequenceExpired,
+    return fail(reason::kSandboxEventSequenceExpired,
                 "sandbox " + request.sandbox_id() + " event sequence " + anchor +
                     " is outside retained history",
                 {{"sandbox_id", request.sandbox_id()}, {"from_sequence", anchor}});

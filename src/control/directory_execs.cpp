@@ -9,6 +9,7 @@
 #include "control/directory.h"
 #include "control/exec_status.h"
 #include "control/page_token.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -17,13 +18,13 @@ namespace {
 constexpr std::size_t kExecPageBytes = kPageBytes / 3 * 2;
 
 Error already_terminal(const std::string& exec_id) {
-  return {Reason::ExecAlreadyTerminal,
+  return {reason::kExecAlreadyTerminal,
           "exec " + exec_id + " is already terminal",
           {{"exec_id", exec_id}}};
 }
 
 Error already_exists(const std::string& exec_id) {
-  return {Reason::ExecIdAlreadyExists,
+  return {reason::kExecIdAlreadyExists,
           "exec_id " + exec_id + " already exists",
           {{"exec_id", exec_id}}};
 }

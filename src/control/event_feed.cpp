@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/reasons.h"
 #include "store/store.h"
 
 namespace agbox {
@@ -126,14 +127,14 @@ void EventSubscription::read_page(std::uint64_t after) {
     if (page && page->events.empty()) {
       // Asking again would be asking for ever.
       self->outcome_ =
-          fail(Reason::Internal, "sandbox " + self->feed_->sandbox_id() +
-                                     ": the store has no event after " + std::to_string(after) +
-                                     "; the file may be damaged, look into the log");
+          fail(reason::kStoreFailed, "sandbox " + self->feed_->sandbox_id() +
+                                         ": the store has no event after " + std::to_string(after) +
+                                         "; the file may be damaged, look into the log");
     } else if (page) {
       for (StoredEvent& event : page->events) {
         self->page_.push_back(std::make_shared<const StoredEvent>(std::move(event)));
       }
-    } else if (page.error().reason() == Reason::SandboxNotFound) {
+    } else if (page.error().reason() == reason::kSandboxNotFound) {
       self->outcome_ = Result<>{};  // purged while we were behind
     } else {
       self->outcome_ = std::unexpected(page.error());

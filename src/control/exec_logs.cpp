@@ -20,6 +20,7 @@
 
 #include "async/cancellation.h"
 #include "base/failpoint.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -37,7 +38,7 @@ constexpr int kReopening = kAppending | O_NONBLOCK;
 Error problem_with(const std::string& path, int error_number) {
   const bool is_full = error_number == ENOSPC || error_number == EDQUOT || error_number == EMFILE ||
                        error_number == ENFILE;
-  return {is_full ? Reason::ResourceExhausted : Reason::ExecOutputUnavailable,
+  return {is_full ? reason::kResourceExhausted : reason::kExecOutputUnavailable,
           "prepare exec artifact output: " + path + ": " +
               std::generic_category().message(error_number)};
 }
@@ -127,14 +128,14 @@ Result<DiskRoom> room_of(const Root& root) {
 Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput earlier) {
   struct stat found{};
   if (!file && errno == EAGAIN) {
-    return fail(Reason::ExecOutputBusy,
+    return fail(reason::kExecOutputBusy,
                 "prepare exec artifact output: a process holds a lease on " + path +
                     " (F_SETLEASE), probably in the sandbox; end that process");
   }
   if (!file || ::fstat(file.get(), &found) != 0) return std::unexpected(problem_with(path, errno));
   if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
-    return fail(Reason::ExecOutputUnavailable, "prepare exec artifact output: " + path +
-                                                   " is not a file of its own; move it away");
+    return fail(reason::kExecOutputUnavailable, "prepare exec artifact output: " + path +
+                                                    " is not a file of its own; move it away");
   }
   // Whoever writes to it waits as for any other file.
   if (::fcntl(file.get(), F_SETFL, O_APPEND) != 0) {
@@ -180,8 +181,8 @@ Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith&
   std::error_code problem;
   std::filesystem::create_directories(root, problem);
   if (problem) {
-    return fail(Reason::Internal, "create exec log directory: " + root.string() + ": " +
-                                      problem.message() + "; see artifacts.exec_output_root");
+    return fail(reason::kHostNotReady, "create exec log directory: " + root.string() + ": " +
+                                           problem.message() + "; see artifacts.exec_output_root");
   }
   const auto cannot = [&folder] {
     return std::unexpected(errno_error("create exec log directory: " + folder.string(), errno));
@@ -190,17 +191,17 @@ Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith&
   // What lay there before is looked at as what it is, whatever takes its name meanwhile.
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
-    return fail(Reason::Internal,
+    return fail(reason::kHostNotReady,
                 "create exec log directory: something that is not a folder is at " +
                     folder.string() + "; move it away");
   }
   struct stat found{};
   if (!fd || ::fstat(fd.get(), &found) != 0) return cannot();
   if (found.st_uid != ::geteuid()) {
-    return fail(Reason::Internal, "create exec log directory: " + folder.string() +
-                                      " belongs to user " + std::to_string(found.st_uid) +
-                                      ", not to user " + std::to_string(::geteuid()) +
-                                      ", who runs agboxd; move it away");
+    return fail(reason::kHostNotReady, "create exec log directory: " + folder.string() +
+                                           " belongs to user " + std::to_string(found.st_uid) +
+                                           ", not to user " + std::to_string(::geteuid()) +
+                                           ", who runs agboxd; move it away");
   }
   if ((found.st_mode & 077) != 0 && ::fchmod(fd.get(), kOnlyUs) != 0) return cannot();
   return folder;
@@ -228,7 +229,7 @@ std::string exec_log_name(const std::string& exec_output_template, const std::st
 
 Result<> check_room(const std::string& root, const DiskRoom& room) {
   if (room.left >= room.reserve) return {};
-  return fail(Reason::ResourceExhausted,
+  return fail(reason::kResourceExhausted,
               "prepare exec artifact output: the filesystem of " + root + " has " +
                   std::to_string(room.left / kMiB) + " MiB left, and " +
                   std::to_string(room.reserve / kMiB) + " MiB have to stay free; make room there");
@@ -282,7 +283,7 @@ void remove_exec_logs(const ExecLogs& logs) {
 boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path folder) {
   namespace fs = std::filesystem;
   while (true) {
-    if (co_await is_cancelled()) co_return fail(Reason::Cancelled, "given up");
+    if (co_await is_cancelled()) co_return fail(reason::kCancelled, "given up");
     std::vector<fs::path> few;
     std::error_code problem = find_few(folder, few);
     for (const fs::path& path : few) {
@@ -290,7 +291,7 @@ boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path fo
     }
     if (few.empty() && !problem) fs::remove(folder, problem);
     if (problem) {
-      co_return fail(Reason::Internal, "remove " + folder.string() + ": " + problem.message());
+      co_return fail(reason::kHostNotReady, "remove " + folder.string() + ": " + problem.message());
     }
     if (few.empty()) co_return Result<>{};
     co_await boost::asio::post(co_await boost::asio::this_coro::executor,

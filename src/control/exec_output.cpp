@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/reasons.h"
+
 namespace agbox {
 namespace {
 
@@ -85,9 +87,9 @@ Result<> ExecOutput::look() {
   if (cut_.limit_bytes > 0) size = std::min(*size, cut_.limit_bytes);
   if (*size < size_) {
     return std::unexpected(
-        of_exec({Reason::ExecOutputLost, "its " + cut_.stream + " log was truncated from " +
-                                             std::to_string(size_) + " to " +
-                                             std::to_string(*size) + " bytes"}));
+        of_exec({reason::kExecOutputLost, "its " + cut_.stream + " log was truncated from " +
+                                              std::to_string(size_) + " to " +
+                                              std::to_string(*size) + " bytes"}));
   }
   size_ = *size;
   is_size_final_ = cut_.is_over || !cut_.follow;
@@ -110,7 +112,7 @@ Result<> ExecOutput::outcome() const {
   if (offset_ <= size_) return {};
   const std::string offset = std::to_string(offset_);
   const std::string size = std::to_string(size_);
-  return fail(Reason::ExecOutputOutOfRange,
+  return fail(reason::kExecOutputOutOfRange,
               "offset " + offset + " is beyond the " + size + " bytes that exec " + cut_.exec_id +
                   " wrote to its " + cut_.stream,
               {{"exec_id", cut_.exec_id}, {"offset", offset}, {"size", size}});

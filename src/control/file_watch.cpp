@@ -39,7 +39,7 @@ constexpr std::uint32_t kOfTheFolder = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUN
 constexpr std::uint32_t kWatchedFor = kOfNames | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
 std::unexpected<Error> cannot_watch(const std::string& what, int problem) {
-  return fail(Reason::ResourceExhausted,
+  return fail(reason::kResourceExhausted,
               "watch " + what + ": inotify: " + std::generic_category().message(problem) +
                   "; raise the sysctls fs.inotify.max_user_instances and "
                   "fs.inotify.max_user_watches");

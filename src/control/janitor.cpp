@@ -31,7 +31,7 @@ asio::awaitable<Result<std::vector<std::string>>> read_purged(Store& store,
 
 }  // namespace
 
-asio::awaitable<Result<>> Janitor::sweep_once() {
+asio::awaitable<OperationResult<>> Janitor::sweep_once() {
   const CallOptions options{.deadline = {}, .expected_engine = services_.engine_now->id};
   AGBOX_CO_TRY_VOID(co_await sweep_containers(options));
   AGBOX_CO_TRY_VOID(co_await sweep_networks(options));
@@ -42,7 +42,7 @@ asio::awaitable<Result<>> Janitor::sweep_once() {
 
 // What the engine lists was made before now, by a sandbox that the directory had before it made
 // anything. So a claim that is asked for after the list is never too old.
-asio::awaitable<Result<>> Janitor::sweep_containers(CallOptions options) {
+asio::awaitable<OperationResult<>> Janitor::sweep_containers(CallOptions options) {
   const ObjectOwner ours{.instance = services_.store.instance_id()};
   AGBOX_CO_TRY(listed, co_await step("janitor.containers",
                                      services_.engine.list_containers(ours.labels(), options)));
@@ -63,7 +63,7 @@ asio::awaitable<Result<>> Janitor::sweep_containers(CallOptions options) {
         allow(co_await step("janitor.remove_container", services_.engine.remove_owned_container(
                                                             owner, container.id, options))));
   }
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 std::optional<Janitor::Judged> Janitor::judge(const std::string& container_id,
@@ -89,7 +89,7 @@ std::vector<UnknownPrimary> Janitor::unknown_primaries_among(
   return unknown;
 }
 
-asio::awaitable<Result<>> Janitor::sweep_networks(CallOptions options) {
+asio::awaitable<OperationResult<>> Janitor::sweep_networks(CallOptions options) {
   const ObjectOwner ours{.instance = services_.store.instance_id()};
   AGBOX_CO_TRY(listed, co_await step("janitor.networks",
                                      services_.engine.list_networks(ours.labels(), options)));
@@ -105,12 +105,12 @@ asio::awaitable<Result<>> Janitor::sweep_networks(CallOptions options) {
     AGBOX_CO_TRY_VOID(allow(co_await step(
         "janitor.remove_network", remove_networks(services_.engine, owner, options, log_))));
   }
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 // An engine that died while it made a network may know it only where its API does not look: then
 // it makes the bridge anew at each of its starts.
-asio::awaitable<Result<>> Janitor::sweep_bridges(CallOptions options) {
+asio::awaitable<OperationResult<>> Janitor::sweep_bridges(CallOptions options) {
   const std::string& instance = services_.store.instance_id();
   AGBOX_CO_TRY(bridges, find_links(bridge_prefix(instance)));
   for (const std::string& sandbox_id : claims_.sandbox_ids()) {
@@ -139,7 +139,7 @@ Result<> Janitor::sweep_guest_folders() {
 
 // The root may be a folder of the user's own, with anything in it. A folder is ours if its name is
 // the id of a sandbox that this store once had; it is left over if that is purged.
-asio::awaitable<Result<>> Janitor::sweep_exec_logs() {
+asio::awaitable<OperationResult<>> Janitor::sweep_exec_logs() {
   const std::filesystem::path root = services_.created_with.exec_output_root();
   const std::vector<std::string> kept = claims_.sandbox_ids();
   const std::set<std::string> claimed(kept.begin(), kept.end());
@@ -152,7 +152,7 @@ asio::awaitable<Result<>> Janitor::sweep_exec_logs() {
       unclaimed.push_back(name);
     }
   }
-  if (unclaimed.empty()) co_return Result<>{};
+  if (unclaimed.empty()) co_return OperationResult<>{};
   AGBOX_CO_TRY(purged, co_await step("janitor.purged", read_purged(services_.store, unclaimed)));
   for (const std::string& sandbox_id : purged) {
     const std::filesystem::path folder = root / sandbox_id;
@@ -161,13 +161,11 @@ asio::awaitable<Result<>> Janitor::sweep_exec_logs() {
     AGBOX_CO_TRY_VOID(
         allow(co_await step("janitor.remove_output", remove_exec_log_folder(folder))));
   }
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
-Result<> Janitor::allow(const Result<>& removed) const {
-  if (removed) return {};
-  const Reason reason = removed.error().reason();
-  if (reason == Reason::EngineUnavailable || reason == Reason::Cancelled) return removed;
+OperationResult<> Janitor::allow(const OperationResult<>& removed) const {
+  if (removed || !is_definite(removed.error())) return removed;
   log_.warn("an orphan stays", {{"error", removed.error().message()}});
   return {};
 }

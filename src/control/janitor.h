@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "async/retry_pause.h"
+#include "control/operation.h"
 #include "control/services.h"
 #include "model/orphans.h"
 
@@ -60,20 +61,20 @@ class Janitor {
 
  private:
   boost::asio::awaitable<void> run();
-  boost::asio::awaitable<Result<>> sweep_once();
-  boost::asio::awaitable<Result<>> sweep_containers(CallOptions options);
+  boost::asio::awaitable<OperationResult<>> sweep_once();
+  boost::asio::awaitable<OperationResult<>> sweep_containers(CallOptions options);
   // Nothing where it is not ours, or of no sandbox: that is nobody's business here.
   struct Judged {
     std::string sandbox_id;
     Judgement judgement;
   };
   std::optional<Judged> judge(const std::string& container_id, const EngineLabels& labels) const;
-  boost::asio::awaitable<Result<>> sweep_networks(CallOptions options);
-  boost::asio::awaitable<Result<>> sweep_bridges(CallOptions options);
+  boost::asio::awaitable<OperationResult<>> sweep_networks(CallOptions options);
+  boost::asio::awaitable<OperationResult<>> sweep_bridges(CallOptions options);
   Result<> sweep_guest_folders();
-  boost::asio::awaitable<Result<>> sweep_exec_logs();
+  boost::asio::awaitable<OperationResult<>> sweep_exec_logs();
   // Whether the sweep can go on after this removal: one that was refused harms no other.
-  Result<> allow(const Result<>& removed) const;
+  OperationResult<> allow(const OperationResult<>& removed) const;
   void report(UnknownPrimary primary, const std::string& reason);
   bool is_unknown_primarys(const std::string& sandbox_id) const;
 

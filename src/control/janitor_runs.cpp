@@ -53,7 +53,7 @@ asio::awaitable<void> Janitor::run() {
     ++sweeps_;
     if (swept) {
       log_.debug("orphans were looked for");
-    } else if (swept.error().reason() != Reason::Cancelled) {
+    } else if (swept.error().end() != OperationEnd::Cancelled) {
       log_.warn("orphans could not all be looked for; tried again",
                 {{"error", swept.error().message()}});
       // The engine's events may go on although a call of ours was lost.

@@ -11,11 +11,13 @@
 #include <system_error>
 #include <utility>
 
+#include "model/reasons.h"
+
 namespace agbox {
 namespace {
 
 std::unexpected<Error> lost(const std::filesystem::path& path, const std::string& how) {
-  return fail(Reason::ExecOutputLost, "read " + path.string() + ": " + how);
+  return fail(reason::kExecOutputLost, "read " + path.string() + ": " + how);
 }
 
 std::string errno_text() {
@@ -25,7 +27,7 @@ std::string errno_text() {
 // The file may be as it should: it is the process, or the host, that has no descriptor left.
 std::unexpected<Error> not_opened(const std::filesystem::path& path, const std::string& how) {
   if (errno != EMFILE && errno != ENFILE) return lost(path, how);
-  return fail(Reason::ResourceExhausted,
+  return fail(reason::kResourceExhausted,
               "read " + path.string() + ": " + errno_text() +
                   "; raise the limit of open files (LimitNOFILE of the service, fs.file-max of the "
                   "host), or read fewer outputs at a time");
@@ -56,7 +58,7 @@ Result<LogFile> LogFile::open(const std::filesystem::path& root,
   // Its owner may take a lease on it, and inside the sandbox that is who runs the commands. The
   // kernel takes it away 45 seconds after somebody wants to open the file.
   if (!file.fd_ && errno == EAGAIN) {
-    return fail(Reason::ExecOutputBusy,
+    return fail(reason::kExecOutputBusy,
                 "read " + path.string() +
                     ": a process holds a lease on it (F_SETLEASE), probably in the sandbox; end "
                     "that process, or try again in a minute");

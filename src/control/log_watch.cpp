@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint32_t kMask = IN_MODIFY | IN_ATTRIB | IN_ONESHOT;
 
 std::unexpected<Error> no_watch(int error_number, const std::string& remedy) {
-  return fail(Reason::ResourceExhausted,
+  return fail(reason::kResourceExhausted,
               "wait for more output: inotify: " + std::generic_category().message(error_number) +
                   "; " + remedy);
 }

@@ -8,8 +8,8 @@
 
 namespace agbox {
 
-asio::awaitable<Result<SandboxLook>> look_at_sandbox(Services& services,
-                                                     const SandboxFacts& facts) {
+asio::awaitable<OperationResult<SandboxLook>> look_at_sandbox(Services& services,
+                                                              const SandboxFacts& facts) {
   // After a restart of the daemon or of the engine all sandboxes ask at once.
   AGBOX_CO_TRY(turn, co_await step("look.turn", services.looks.enter()));
   AGBOX_CO_TRY(container,
@@ -31,7 +31,7 @@ asio::awaitable<Result<SandboxLook>> look_at_sandbox(Services& services,
   co_return look;
 }
 
-asio::awaitable<Result<>> stop_unusable(Services& services, const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> stop_unusable(Services& services, const SandboxFacts& facts) {
   co_return co_await step(
       "look.stop",
       services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace, on_its_engine(facts)));

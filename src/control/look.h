@@ -13,10 +13,11 @@
 namespace agbox {
 
 // An error says nothing about the sandbox.
-boost::asio::awaitable<Result<SandboxLook>> look_at_sandbox(Services& services,
-                                                            const SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<SandboxLook>> look_at_sandbox(Services& services,
+                                                                     const SandboxFacts& facts);
 
 // Stops a container that is not what it should be. One that is gone, or not ours, is left alone.
-boost::asio::awaitable<Result<>> stop_unusable(Services& services, const SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> stop_unusable(Services& services,
+                                                        const SandboxFacts& facts);
 
 }  // namespace agbox

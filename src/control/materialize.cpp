@@ -30,8 +30,9 @@ std::string describe(const std::string& image, const PullProgress& pull) {
   return text;
 }
 
-asio::awaitable<Result<ImageSeen>> ensure_image(Services& services, const SandboxFacts& facts,
-                                                const Progress& progress) {
+asio::awaitable<OperationResult<ImageSeen>> ensure_image(Services& services,
+                                                         const SandboxFacts& facts,
+                                                         const Progress& progress) {
   const std::string image = facts.spec.create_spec.image();
   auto pulling = [&progress, image](const PullProgress& pull) { progress(describe(image, pull)); };
   co_return co_await step("create.image",
@@ -51,7 +52,8 @@ std::vector<std::string> subnets_of_others(const std::vector<NetworkSeen>& netwo
 
 // A create that is tried again keeps its subnet. Which subnets the engine has given to others, with
 // no route on this host, is asked only when it refuses ours.
-asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<NetworkSeen>> ensure_network(Services& services,
+                                                             SandboxFacts& facts) {
   const ObjectOwner owner = owner_of(services, facts);
   std::vector<std::string> occupied;
   while (true) {
@@ -62,7 +64,7 @@ asio::awaitable<Result<NetworkSeen>> ensure_network(Services& services, SandboxF
     auto settings = network_settings(services.store.instance_id(), facts);
     auto call = services.engine.ensure_network(owner, std::move(settings), on_its_engine(facts));
     auto made = co_await step("create.network", unbroken(services.calls, std::move(call)));
-    if (made || made.error().reason() != Reason::Internal) co_return made;
+    if (made || made.error().end() != OperationEnd::Refused) co_return made;
 
     AGBOX_CO_TRY(networks, co_await step("create.subnet",
                                          services.engine.list_networks({}, on_its_engine(facts))));
@@ -82,8 +84,8 @@ store::v1::Container::Image kept_of(const ImageSeen& image) {
   return kept;
 }
 
-asio::awaitable<Result<>> ensure_primary(Services& services, SandboxFacts& facts,
-                                         const ImageSeen& image) {
+asio::awaitable<OperationResult<>> ensure_primary(Services& services, SandboxFacts& facts,
+                                                  const ImageSeen& image) {
   const auto& dns = facts.created_with.dns();
   AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));
   AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id, facts.link_root()));
@@ -101,12 +103,12 @@ asio::awaitable<Result<>> ensure_primary(Services& services, SandboxFacts& facts
   primary.set_guest_folder_device(place.identity.device);
   primary.set_guest_folder_inode(place.identity.inode);
   *primary.mutable_image() = kept_of(image);
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 // What loads the engine, a few sandboxes at a time.
-asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
-                                              const ImageSeen& image) {
+asio::awaitable<OperationResult<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
+                                                       const ImageSeen& image) {
   AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.enter()));
   // The engine asks for a container's network when it starts it, not when it makes it.
   using asio::experimental::awaitable_operators::operator&&;
@@ -120,7 +122,8 @@ asio::awaitable<Result<NetworkSeen>> bring_up(Services& services, SandboxFacts& 
 
 }  // namespace
 
-asio::awaitable<Result<>> materialize(Services& services, SandboxFacts& facts, Progress progress) {
+asio::awaitable<OperationResult<>> materialize(Services& services, SandboxFacts& facts,
+                                               Progress progress) {
   AGBOX_CO_TRY(image, co_await ensure_image(services, facts, progress));
   AGBOX_CO_TRY_VOID(co_await step("create.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));

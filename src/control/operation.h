@@ -2,13 +2,16 @@
 // What a sandbox's operations work on and report.
 #pragma once
 
+#include <expected>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "control/container_loss.h"
+#include "guestlink/guest_error.h"
 #include "model/sandbox_spec.h"
 #include "store/records.h"
 
@@ -50,15 +53,51 @@ struct SandboxFacts {
   }
 };
 
-// Whether the engine, or the host, said no; as against not having been reached, and a host that has
-// no room or no disk for a while. What is not definite is tried again.
-inline bool is_definite(const Error& error) {
-  return error.reason() != Reason::EngineUnavailable &&
-         error.reason() != Reason::GuestFolderUnavailable && error.reason() != Reason::Cancelled;
+// How an attempt at an operation ended.
+enum class OperationEnd {
+  Done,
+  Refused,    // the engine or the host said no
+  Retry,      // the engine was not reached, or the host cannot do it for a while
+  Lost,       // its container ended, or may have, before the guest had said why
+  Cancelled,  // it is no longer wanted
+};
+
+// Why an attempt did not get done. Nobody outside of the daemon sees it: an event reports the
+// sentence, and which operation failed.
+class [[nodiscard]] OperationFailure {
+ public:
+  OperationFailure(OperationEnd end, std::string message)
+      : end_(end), message_(std::move(message)) {}
+  // Implicit, because operations are made of what reports these.
+  OperationFailure(const Error& error);                  // NOLINT(google-explicit-constructor)
+  OperationFailure(const guestlink::GuestError& error);  // NOLINT(google-explicit-constructor)
+
+  OperationEnd end() const { return end_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  OperationEnd end_;
+  std::string message_;
+};
+
+template <class T = void>
+using OperationResult = std::expected<T, OperationFailure>;
+
+inline std::unexpected<OperationFailure> refuse(std::string message) {
+  return std::unexpected(OperationFailure(OperationEnd::Refused, std::move(message)));
+}
+
+// What is not definite is tried again.
+inline bool is_definite(const OperationFailure& failure) {
+  return failure.end() == OperationEnd::Refused || failure.end() == OperationEnd::Lost;
+}
+
+inline OperationEnd end_of(const OperationResult<>& result) {
+  return result ? OperationEnd::Done : result.error().end();
 }
 
 struct OperationOutcome {
-  Result<> result;
+  OperationResult<> result;
   SandboxFacts facts;                 // as the operation left them, however it ended
   bool has_cleaned_up = true;         // of a failed create: nothing of it is left in the engine
   std::optional<SandboxLook> look{};  // what was seen, where that is for the sandbox to judge

@@ -19,7 +19,7 @@ OutputLoop::~OutputLoop() {
 
 Result<OutputLoop::Place> OutputLoop::take_place() {
   if (readers_ >= most_readers_) {
-    return fail(Reason::ResourceExhausted,
+    return fail(reason::kResourceExhausted,
                 "readers of output of all execs: at most " + std::to_string(most_readers_) +
                     " are possible; wait until some of them end, or follow fewer execs");
   }

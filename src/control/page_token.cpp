@@ -18,7 +18,7 @@ bool take_number(std::string_view& rest, Integer& into) {
 }  // namespace
 
 std::unexpected<Error> foreign_page_token() {
-  return fail(Reason::InvalidArgument,
+  return fail(reason::kInvalidArgument,
               "page_token is not one that this daemon gave out; leave it empty to begin again");
 }
 

@@ -8,14 +8,13 @@
 namespace agbox {
 namespace {
 
-std::unexpected<Error> gone(const std::string& what, const SandboxFacts& facts) {
-  return fail(Reason::Internal, what +
-                                    " is gone, and a resume makes nothing anew; delete sandbox " +
-                                    facts.sandbox_id + " and create another");
+std::unexpected<OperationFailure> gone(const std::string& what, const SandboxFacts& facts) {
+  return refuse(what + " is gone, and a resume makes nothing anew; delete sandbox " +
+                facts.sandbox_id + " and create another");
 }
 
-asio::awaitable<Result<NetworkSeen>> require_network(Services& services,
-                                                     const SandboxFacts& facts) {
+asio::awaitable<OperationResult<NetworkSeen>> require_network(Services& services,
+                                                              const SandboxFacts& facts) {
   const std::string name = network_name(facts.sandbox_id);
   AGBOX_CO_TRY(network, co_await step("resume.network",
                                       services.engine.find_network_of(owner_of(services, facts),
@@ -24,8 +23,8 @@ asio::awaitable<Result<NetworkSeen>> require_network(Services& services,
   co_return std::move(*network);
 }
 
-asio::awaitable<Result<ContainerSeen>> require_container(Services& services,
-                                                         const SandboxFacts& facts) {
+asio::awaitable<OperationResult<ContainerSeen>> require_container(Services& services,
+                                                                  const SandboxFacts& facts) {
   const std::string id = facts.primary_id();
   AGBOX_CO_TRY(container, co_await step("resume.container",
                                         services.engine.find_container_of(
@@ -39,8 +38,8 @@ asio::awaitable<Result<ContainerSeen>> require_container(Services& services,
 }
 
 // What loads the engine, a few sandboxes at a time.
-asio::awaitable<Result<>> bring_up(Services& services, SandboxFacts& facts,
-                                   const ContainerSeen& container) {
+asio::awaitable<OperationResult<>> bring_up(Services& services, SandboxFacts& facts,
+                                            const ContainerSeen& container) {
   AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.enter()));
   // Started by an attempt that was interrupted, or by somebody else. The guest in there may have
   // been told a secret that we do not know, so it begins again.
@@ -59,7 +58,7 @@ asio::awaitable<Result<>> bring_up(Services& services, SandboxFacts& facts,
 
 }  // namespace
 
-asio::awaitable<Result<>> resume_sandbox(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await step("resume.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY(network, co_await require_network(services, facts));
   AGBOX_CO_TRY(container, co_await require_container(services, facts));
@@ -68,12 +67,12 @@ asio::awaitable<Result<>> resume_sandbox(Services& services, SandboxFacts& facts
   co_return co_await let_go(services, facts);
 }
 
-asio::awaitable<Result<>> undo_resume(Services& services, const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> undo_resume(Services& services, const SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await step(
       "resume.undo", services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace,
                                                    on_its_engine(facts))));
   services.guests.rest(facts.sandbox_id);
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 }  // namespace agbox

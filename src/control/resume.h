@@ -11,9 +11,10 @@
 
 namespace agbox {
 
-boost::asio::awaitable<Result<>> resume_sandbox(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxFacts& facts);
 
 // After a resume that failed nothing runs on.
-boost::asio::awaitable<Result<>> undo_resume(Services& services, const SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> undo_resume(Services& services,
+                                                      const SandboxFacts& facts);
 
 }  // namespace agbox

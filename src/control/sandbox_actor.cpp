@@ -180,7 +180,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
   // Nothing is done before the decision to do it is on disk: a crash could neither go on with it
   // nor count it.
   if (auto decided = co_await commit(services_.store, {}); !decided) {
-    outcome.result = std::unexpected(std::move(decided.error()));
+    outcome.result = std::unexpected<OperationFailure>(decided.error());
     co_return ended(kind, std::move(outcome));
   }
   switch (kind) {
@@ -227,7 +227,8 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
 }
 
 // What is seen and not acted on here is left in the outcome.
-asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcome& outcome) {
+asio::awaitable<OperationResult<>> SandboxActor::look(OperationKind kind,
+                                                      OperationOutcome& outcome) {
   // A host that cannot isolate it for a while is no failure of its own.
   if (kind == OperationKind::Restart) {
     AGBOX_CO_TRY_VOID(co_await services_.isolation.at_last_in_place());
@@ -252,7 +253,7 @@ asio::awaitable<Result<>> SandboxActor::look(OperationKind kind, OperationOutcom
     if (!stopped) log_.warn("the container runs on", {{"error", stopped.error().message()}});
   }
   outcome.look = look;
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 void SandboxActor::engine_is_back() {

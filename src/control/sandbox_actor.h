@@ -119,13 +119,14 @@ class SandboxActor {
   void work();
   std::optional<OperationKind> wanted_operation() const;
   asio::awaitable<void> run(OperationKind kind);
-  asio::awaitable<Result<>> look(OperationKind kind, OperationOutcome& outcome);
+  asio::awaitable<OperationResult<>> look(OperationKind kind, OperationOutcome& outcome);
   void ended(OperationKind kind, OperationOutcome outcome);
   void uncount_create();
-  // Whether the operation ends with this error, or is tried again.
-  bool is_final(OperationKind kind, const Error& error) const;
+  void not_done(OperationKind kind, const OperationFailure& failure, bool has_cleaned_up);
+  // Whether the operation ends with this failure, or is tried again.
+  bool is_final(OperationKind kind, const OperationFailure& failure) const;
   void succeeded(OperationKind kind);
-  void failed(OperationKind kind, const Error& error, bool has_cleaned_up);
+  void failed(OperationKind kind, const OperationFailure& failure, bool has_cleaned_up);
   void retry_later();
   asio::awaitable<void> work_after(asio::awaitable<bool> pause);
   void became_live();
@@ -138,7 +139,7 @@ class SandboxActor {
   // --- what the engine shows, in sandbox_recovery.cpp ---
   void go_on();  // with the operation that an earlier run of the daemon left
   void halted();
-  Result<> adopt_guest();
+  guestlink::GuestResult<> adopt_guest();
   SandboxStored stored_now() const { return {life_.state, cleans_up_, attempts_}; }
   RestartPlan plan_for(const SandboxLook& look) const;
   void doubt_guest();
@@ -149,7 +150,7 @@ class SandboxActor {
   void lose_primary(const Failure& failure, const ContainerLoss& loss);
   void container_ended(const ContainerLoss& loss);
   void restart_after(std::chrono::milliseconds wait);
-  void restart_failed(const Error& error);
+  void restart_failed(const OperationFailure& failure);
   void restarted();
   void forget_restart();
 

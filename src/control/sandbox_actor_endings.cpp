@@ -24,21 +24,25 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   facts_ = std::move(outcome.facts);
   if (services_.is_shutting_down) return uncount_create();
   if (wanted_operation() != kind) return work();
-  if (outcome.result && outcome.look) return looked(*outcome.look);
-  const bool is_teardown = kind == OperationKind::Delete || kind == OperationKind::CleanUp;
-  if (outcome.result && is_teardown && was_made_since_teardown_) return work();
-  if (outcome.result) return succeeded(kind);
-  const Error& error = outcome.result.error();
-  if (!is_final(kind, error)) {
-    log_.warn("operation is tried again", {{"error", error.message()}});
-    if (error.reason() == Reason::ContainerLost) {
-      ++lost_starts_;
-      starts_over_ = true;
-      record({}, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, {});
-    }
-    return retry_later();
+  if (end_of(outcome.result) != OperationEnd::Done) {
+    return not_done(kind, outcome.result.error(), outcome.has_cleaned_up);
   }
-  failed(kind, error, outcome.has_cleaned_up);
+  if (outcome.look) return looked(*outcome.look);
+  const bool is_teardown = kind == OperationKind::Delete || kind == OperationKind::CleanUp;
+  if (is_teardown && was_made_since_teardown_) return work();
+  succeeded(kind);
+}
+
+void SandboxActor::not_done(OperationKind kind, const OperationFailure& failure,
+                            bool has_cleaned_up) {
+  if (is_final(kind, failure)) return failed(kind, failure, has_cleaned_up);
+  log_.warn("operation is tried again", {{"error", failure.message()}});
+  if (failure.end() == OperationEnd::Lost) {
+    ++lost_starts_;
+    starts_over_ = true;
+    record({}, {.execs = {}, .mutations = {new_start()}}, Urgency::GoesOn, {});
+  }
+  retry_later();
 }
 
 // An end of the daemon that was asked for is not the create's doing, and is not counted against it.
@@ -50,12 +54,10 @@ void SandboxActor::uncount_create() {
                          [](const Result<Committed>&) {});
 }
 
-bool SandboxActor::is_final(OperationKind kind, const Error& error) const {
+bool SandboxActor::is_final(OperationKind kind, const OperationFailure& failure) const {
   const bool is_start = kind == OperationKind::Create || kind == OperationKind::Resume;
-  if (is_start && error.reason() == Reason::ContainerLost) {
-    return lost_starts_ >= kLostStartsForgiven;
-  }
-  return is_definite(error);
+  if (is_start && failure.end() == OperationEnd::Lost) return lost_starts_ >= kLostStartsForgiven;
+  return is_definite(failure);
 }
 
 void SandboxActor::succeeded(OperationKind kind) {
@@ -107,26 +109,27 @@ void SandboxActor::deleted() {
   set_deadline();
 }
 
-void SandboxActor::failed(OperationKind kind, const Error& error, bool has_cleaned_up) {
+void SandboxActor::failed(OperationKind kind, const OperationFailure& failure,
+                          bool has_cleaned_up) {
   if (kind == OperationKind::CleanUp) {
-    log_.warn("clean-up of a failed create is tried again", {{"error", error.message()}});
+    log_.warn("clean-up of a failed create is tried again", {{"error", failure.message()}});
     return retry_later();
   }
   if (kind == OperationKind::Halt) {
-    log_.warn("the container runs on; its stop is tried again", {{"error", error.message()}});
+    log_.warn("the container runs on; its stop is tried again", {{"error", failure.message()}});
     return retry_later();
   }
   if (kind == OperationKind::Look) {
-    log_.warn("the container cannot be looked at; tried again", {{"error", error.message()}});
+    log_.warn("the container cannot be looked at; tried again", {{"error", failure.message()}});
     return retry_later();
   }
-  if (kind == OperationKind::Restart) return restart_failed(error);
-  log_.warn("sandbox failed", {{"error", error.message()}});
+  if (kind == OperationKind::Restart) return restart_failed(failure);
+  log_.warn("sandbox failed", {{"error", failure.message()}});
   if (kind == OperationKind::Resume && !has_cleaned_up) {
     log_.warn("the container of a failed resume may run until the sandbox is deleted");
   }
   cleans_up_ = kind == OperationKind::Create && (!has_cleaned_up || was_made_since_teardown_);
-  std::string why = error.message();
+  std::string why = failure.message();
   if (services_.engine_now) why += full_disk_remark(services_.engine_now->root_folder);
   decide_and_record(command::Refuse{{.code = failure_code(life_.state), .message = std::move(why)}},
                     {.execs = execs_.end_unsent(cancelled_outcome()), .mutations = stored(facts_)});

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "control/sandbox_actor.h"
+#include "model/reasons.h"
 #include "model/time_to_live.h"
 
 namespace agbox {
@@ -20,12 +21,12 @@ constexpr const char* kCleanupTtl = "cleanup_ttl";
 
 // Work that only the engine can do is not begun while it is away.
 Result<> SandboxActor::check_engine() const {
-  if (!services_.engine_now) return fail(Reason::EngineUnavailable, services_.engine_problem);
+  if (!services_.engine_now) return fail(reason::kEngineUnavailable, services_.engine_problem);
   const std::string& its_engine = facts_.created_with.engine_id();
   if (services_.engine_now->id == its_engine) return {};
-  return fail(Reason::EngineUnavailable, "sandbox " + id() + " is on the engine " + its_engine +
-                                             ", and another one (" + services_.engine_now->id +
-                                             ") answers now; bring its engine back");
+  return fail(reason::kEngineUnavailable, "sandbox " + id() + " is on the engine " + its_engine +
+                                              ", and another one (" + services_.engine_now->id +
+                                              ") answers now; bring its engine back");
 }
 
 void SandboxActor::stop(Reply reply) {

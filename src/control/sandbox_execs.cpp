@@ -9,13 +9,14 @@
 #include "base/failpoint.h"
 #include "control/running_execs.h"
 #include "model/maxima.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
 
 std::unexpected<Error> too_many(const std::string& what, std::size_t most,
                                 const std::string& remedy) {
-  return fail(Reason::ResourceExhausted,
+  return fail(reason::kResourceExhausted,
               what + ": at most " + std::to_string(most) + " are possible; " + remedy);
 }
 
@@ -218,7 +219,7 @@ void SandboxExecs::cancel(const std::string& exec_id, Reply reply) {
     return after_all_so_far([this, exec_id, reply = std::move(reply)] {
       // Nobody can end it twice; whoever asks while it ends is told when that is on disk.
       if (find(exec_id) != nullptr) return reply(Result<>{});
-      reply(fail(Reason::ExecAlreadyTerminal, "exec " + exec_id + " is already terminal",
+      reply(fail(reason::kExecAlreadyTerminal, "exec " + exec_id + " is already terminal",
                  {{"exec_id", exec_id}}));
     });
   }
@@ -255,7 +256,7 @@ SandboxExecs::Part SandboxExecs::cancel_all() {
 
 asio::awaitable<Result<>> SandboxExecs::wait_for_ends(std::chrono::steady_clock::time_point limit) {
   const bool have_ended = co_await ends_.wait([this] { return execs_.empty(); }, limit);
-  if (!have_ended && co_await is_cancelled()) co_return fail(Reason::Cancelled, "given up");
+  if (!have_ended && co_await is_cancelled()) co_return fail(reason::kCancelled, "given up");
   co_return Result<>{};
 }
 

@@ -24,7 +24,7 @@ constexpr const char* kCannotIsolate =
     "sandboxes cannot be isolated, so none is created or started";
 
 std::unexpected<Error> gave_up() {
-  return fail(Reason::Cancelled, "gave up waiting for the isolation");
+  return fail(reason::kCancelled, "gave up waiting for the isolation");
 }
 
 }  // namespace

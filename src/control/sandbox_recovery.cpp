@@ -126,7 +126,7 @@ SandboxClaim SandboxActor::claim() const {
 }
 
 // The guest of a sandbox that was ready comes back by itself once somebody listens.
-Result<> SandboxActor::adopt_guest() {
+guestlink::GuestResult<> SandboxActor::adopt_guest() {
   const store::v1::Container& primary = facts_.containers[""];
   auto adopted = services_.guests.adopt(
       id(), {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()},
@@ -138,7 +138,7 @@ Result<> SandboxActor::adopt_guest() {
     expected.gid = facts_.created_with.host_gid();
     adopted = services_.guests.expect(id(), std::move(expected));
   }
-  must_adopt_ = !adopted && !is_definite(adopted.error());
+  must_adopt_ = !adopted && adopted.error().kind() == guestlink::GuestErrorKind::Unavailable;
   has_guest_folder_ = adopted || must_adopt_;
   if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
   return adopted;
@@ -248,13 +248,13 @@ void SandboxActor::restart_is_due() {
 }
 
 // A start that fails counts like an end.
-void SandboxActor::restart_failed(const Error& error) {
+void SandboxActor::restart_failed(const OperationFailure& failure) {
   const auto wait = crash_window_.ended(services_.clock.boot_now());
   const ContainerLoss loss{.is_out_of_memory = false,
-                           .how = "it could not be started again: " + error.message()};
+                           .how = "it could not be started again: " + failure.message()};
   if (!wait) return lose_primary(crash_failure(loss), loss);
   log_.warn("the container could not be started and is tried again",
-            {{"error", error.message()}, {"backoff", std::chrono::nanoseconds(*wait).count()}});
+            {{"error", failure.message()}, {"backoff", std::chrono::nanoseconds(*wait).count()}});
   restart_after(*wait);
 }
 

@@ -10,7 +10,7 @@ namespace agbox {
 namespace {
 
 std::unexpected<Error> given_up() {
-  return fail(Reason::Cancelled, "gave up waiting for its turn to start");
+  return fail(reason::kCancelled, "gave up waiting for its turn to start");
 }
 
 }  // namespace

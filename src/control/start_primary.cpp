@@ -32,19 +32,21 @@ guestlink::Expectation expectation(const SandboxFacts& facts, const store::v1::C
 
 // After silence of the guest, or a doubt whether it is still there: its container is looked at.
 // Nothing where it may be waited for on, else why not.
-asio::awaitable<Result<>> wait_on(Services& services, const SandboxFacts& facts, Error silence) {
-  const bool is_doubt = silence.reason() == Reason::ContainerLost;
-  if (!is_doubt && silence.reason() != Reason::Internal) co_return std::unexpected(silence);
+asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFacts& facts,
+                                           OperationFailure silence) {
+  const bool is_doubt = silence.end() == OperationEnd::Lost;
+  if (!is_doubt && silence.end() != OperationEnd::Refused) co_return std::unexpected(silence);
   AGBOX_CO_TRY(container,
                co_await step("silence.look", services.engine.find_container(facts.primary_id(),
                                                                             on_its_engine(facts))));
   const auto loss =
       judge_primary(facts.containers.at(""), container, owner_of(services, facts)).loss;
   if (loss) {
-    co_return fail(Reason::ContainerLost, "the container was lost while it started: " + loss->how);
+    co_return std::unexpected(OperationFailure(
+        OperationEnd::Lost, "the container was lost while it started: " + loss->how));
   }
   if (!is_doubt) co_return std::unexpected(silence);
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
   return {.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
 }
 
-asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
   AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, primary)));
   auto call = services.engine.start_container(primary.container_id(), on_its_engine(facts));
@@ -69,23 +71,23 @@ asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts)
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
   while (true) {
     const auto hello = co_await step("start.hello", services.guests.hello(facts.sandbox_id, limit));
-    if (hello && hello->failure.empty()) co_return Result<>{};
+    if (hello && hello->failure.empty()) co_return OperationResult<>{};
     if (hello) {
-      co_return fail(Reason::Internal, "the sandbox could not be prepared: " + hello->failure);
+      co_return refuse("the sandbox could not be prepared: " + hello->failure);
     }
     AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, hello.error()));
   }
 }
 
-asio::awaitable<Result<>> prove_isolation(Services& services, const SandboxFacts& facts,
-                                          const std::string& bridge) {
+asio::awaitable<OperationResult<>> prove_isolation(Services& services, const SandboxFacts& facts,
+                                                   const std::string& bridge) {
   auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, bridge));
   // The guest takes part in it, and may be gone with its container: then that is why.
   if (!proven) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, proven.error()));
   co_return proven;
 }
 
-asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> let_go(Services& services, SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(facts.next_secret);
   primary.set_start_count(primary.start_count() + 1);
@@ -106,8 +108,8 @@ asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts) {
   while (true) {
     const auto outcome =
         co_await step("start.entrypoint", services.guests.entrypoint(facts.sandbox_id, limit));
-    if (outcome && !outcome->failure) co_return Result<>{};
-    if (outcome) co_return fail(Reason::Internal, outcome->failure->sentence());
+    if (outcome && !outcome->failure) co_return OperationResult<>{};
+    if (outcome) co_return refuse(outcome->failure->sentence());
     AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, outcome.error()));
   }
 }

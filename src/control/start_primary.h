@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One start of a sandbox's primary container, whoever wants it: first up to the guest, which has
 // run nothing of the image yet, then, once the isolation is proven, the image's entrypoint and the
-// caller's command. `facts` is kept true whatever happens. ContainerLost where the container ended
-// before its guest had said why.
+// caller's command. `facts` is kept true whatever happens. Lost where the container ended before
+// its guest had said why.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -18,14 +18,15 @@ inline constexpr std::chrono::seconds kContainerStopGrace{5};
 
 // Starts the container and waits for its guest. The link to it is there, and nobody of an earlier
 // start is.
-boost::asio::awaitable<Result<>> start_primary(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFacts& facts);
 
 // That the host's isolation holds this sandbox; while nothing but the guest runs in it.
-boost::asio::awaitable<Result<>> prove_isolation(Services& services, const SandboxFacts& facts,
-                                                 const std::string& bridge);
+boost::asio::awaitable<OperationResult<>> prove_isolation(Services& services,
+                                                          const SandboxFacts& facts,
+                                                          const std::string& bridge);
 
 // Lets the entrypoint and the command run, and waits until the entrypoint was passed.
-boost::asio::awaitable<Result<>> let_go(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> let_go(Services& services, SandboxFacts& facts);
 
 // On the engine that the sandbox was made on, and on no other.
 CallOptions on_its_engine(const SandboxFacts& facts);

@@ -15,14 +15,22 @@ namespace agbox {
 
 namespace asio = boost::asio;
 
-asio::awaitable<Result<>> pass_failpoint(std::string_view step, std::string_view side) {
+namespace {
+
+std::unexpected<OperationFailure> given_up(std::string message) {
+  return std::unexpected(OperationFailure(OperationEnd::Cancelled, std::move(message)));
+}
+
+}  // namespace
+
+asio::awaitable<OperationResult<>> pass_failpoint(std::string_view step, std::string_view side) {
   // Between two steps a cancellation is only remembered: what has ended is not begun.
-  if (co_await is_cancelled()) co_return fail(Reason::Cancelled, "given up");
-  if (!failpoint::active.load(std::memory_order_relaxed)) co_return Result<>{};
+  if (co_await is_cancelled()) co_return given_up("given up");
+  if (!failpoint::active.load(std::memory_order_relaxed)) co_return OperationResult<>{};
   const std::string name = std::string(step).append(side);
   const failpoint::Action action = failpoint::passed(name);
   if (action == failpoint::Action::Error) {
-    co_return fail(Reason::Internal, "failpoint " + name);
+    co_return refuse("failpoint " + name);
   }
   if (action == failpoint::Action::Hold) {
     // So that whoever armed it knows when it is there.
@@ -30,9 +38,9 @@ asio::awaitable<Result<>> pass_failpoint(std::string_view step, std::string_view
     asio::steady_timer forever(co_await asio::this_coro::executor,
                                asio::steady_timer::time_point::max());
     co_await forever.async_wait(asio::as_tuple(asio::use_awaitable));
-    co_return fail(Reason::Cancelled, "held at failpoint " + name);
+    co_return given_up("held at failpoint " + name);
   }
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 }  // namespace agbox

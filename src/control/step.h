@@ -11,24 +11,25 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/result.h"
+#include "control/operation.h"
 
 namespace agbox {
 
-// The failpoint `step` + `side`. CANCELLED where the operation was given up, before or while it
+// The failpoint `step` + `side`. Cancelled where the operation was given up, before or while it
 // held.
-boost::asio::awaitable<Result<>> pass_failpoint(std::string_view step, std::string_view side);
+boost::asio::awaitable<OperationResult<>> pass_failpoint(std::string_view step,
+                                                         std::string_view side);
 
 // `work`, between the failpoints `name`.before and `name`.after.
 template <class T, class Failure>
-boost::asio::awaitable<Result<T>> step(std::string_view name,
-                                       boost::asio::awaitable<std::expected<T, Failure>> work) {
+boost::asio::awaitable<OperationResult<T>> step(
+    std::string_view name, boost::asio::awaitable<std::expected<T, Failure>> work) {
   AGBOX_CO_TRY_VOID(co_await pass_failpoint(name, ".before"));
   std::expected<T, Failure> done = co_await std::move(work);
-  if (!done) co_return std::unexpected<Error>(std::move(done.error()));
+  if (!done) co_return std::unexpected<OperationFailure>(std::move(done.error()));
   AGBOX_CO_TRY_VOID(co_await pass_failpoint(name, ".after"));
   if constexpr (std::is_void_v<T>) {
-    co_return Result<T>{};
+    co_return OperationResult<T>{};
   } else {
     co_return std::move(*done);
   }

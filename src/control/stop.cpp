@@ -17,8 +17,8 @@ constexpr auto kExecLimit = 3s;
 
 }  // namespace
 
-asio::awaitable<Result<>> stop_sandbox(Services& services, const SandboxFacts& facts,
-                                       SandboxExecs& execs) {
+asio::awaitable<OperationResult<>> stop_sandbox(Services& services, const SandboxFacts& facts,
+                                                SandboxExecs& execs) {
   const auto limit = std::chrono::steady_clock::now() + kExecLimit;
   AGBOX_CO_TRY_VOID(co_await step("stop.execs", execs.wait_for_ends(limit)));
   AGBOX_CO_TRY_VOID(co_await step(
@@ -26,10 +26,10 @@ asio::awaitable<Result<>> stop_sandbox(Services& services, const SandboxFacts& f
                                                       on_its_engine(facts))));
   // Nobody is in there any more who could have anything to say.
   services.guests.rest(facts.sandbox_id);
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
-asio::awaitable<Result<>> halt_sandbox(Services& services, const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> halt_sandbox(Services& services, const SandboxFacts& facts) {
   const ObjectOwner owner = owner_of(services, facts);
   AGBOX_CO_TRY(listed, co_await step("halt.list", services.engine.list_containers(
                                                       owner.labels(), on_its_engine(facts))));
@@ -39,7 +39,7 @@ asio::awaitable<Result<>> halt_sandbox(Services& services, const SandboxFacts& f
         "halt.stop",
         services.engine.stop_if_there(container.id, kContainerStopGrace, on_its_engine(facts))));
   }
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
 }  // namespace agbox

@@ -12,10 +12,12 @@
 namespace agbox {
 
 // Of `execs` the guest was asked for their ends when the stop was decided.
-boost::asio::awaitable<Result<>> stop_sandbox(Services& services, const SandboxFacts& facts,
-                                              SandboxExecs& execs);
+boost::asio::awaitable<OperationResult<>> stop_sandbox(Services& services,
+                                                       const SandboxFacts& facts,
+                                                       SandboxExecs& execs);
 
 // Stops whatever carries the sandbox's labels, where that is all that is known of it.
-boost::asio::awaitable<Result<>> halt_sandbox(Services& services, const SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> halt_sandbox(Services& services,
+                                                       const SandboxFacts& facts);
 
 }  // namespace agbox

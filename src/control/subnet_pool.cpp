@@ -29,7 +29,7 @@ std::vector<Ipv4Network> SubnetPool::occupied(
 Result<Ipv4Network> SubnetPool::choose(const std::vector<std::string>& engine_subnets) {
   const auto chosen = next_free_network(pool_, previous_, occupied(engine_subnets));
   if (!chosen) {
-    return fail(Reason::ResourceExhausted,
+    return fail(reason::kResourceExhausted,
                 "no network is left in network.address_pool " + pool_.text() +
                     "; delete sandboxes, or set a larger pool in config.toml");
   }

@@ -15,21 +15,21 @@
 namespace agbox {
 namespace {
 
-asio::awaitable<Result<>> remove_containers(Services& services, ObjectOwner owner,
-                                            CallOptions options) {
+asio::awaitable<OperationResult<>> remove_containers(Services& services, ObjectOwner owner,
+                                                     CallOptions options) {
   co_return co_await step("delete.containers",
                           services.engine.remove_containers_of(std::move(owner), options));
 }
 
-asio::awaitable<Result<>> remove_detached_networks(Services& services, ObjectOwner owner,
-                                                   CallOptions options) {
+asio::awaitable<OperationResult<>> remove_detached_networks(Services& services, ObjectOwner owner,
+                                                            CallOptions options) {
   co_return co_await step("delete.detached_networks",
                           services.engine.remove_networks_of(std::move(owner), options));
 }
 
 }  // namespace
 
-asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> teardown(Services& services, SandboxFacts& facts) {
   const ObjectOwner owner = owner_of(services, facts);
   const CallOptions options = on_its_engine(facts);
   // A network goes while those that were its members end; that spares a third of the time.
@@ -48,17 +48,17 @@ asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts) {
   facts.containers.clear();
   if (facts.subnet) services.subnets.give_back(*facts.subnet);
   facts.subnet.reset();
-  co_return Result<>{};
+  co_return OperationResult<>{};
 }
 
-asio::awaitable<Result<>> teardown_within(Services& services, SandboxFacts& facts,
-                                          std::chrono::nanoseconds limit) {
+asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxFacts& facts,
+                                                   std::chrono::nanoseconds limit) {
   using asio::experimental::awaitable_operators::operator||;
   asio::steady_timer timer(co_await asio::this_coro::executor, limit);
   auto first = co_await (teardown(services, facts) || timer.async_wait(asio::use_awaitable));
   if (first.index() == 0) co_return std::get<0>(std::move(first));
-  co_return fail(Reason::EngineUnavailable,
-                 "clean-up of sandbox " + facts.sandbox_id + " took too long");
+  co_return std::unexpected(OperationFailure(
+      OperationEnd::Retry, "clean-up of sandbox " + facts.sandbox_id + " took too long"));
 }
 
 }  // namespace agbox

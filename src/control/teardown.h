@@ -11,10 +11,10 @@
 
 namespace agbox {
 
-boost::asio::awaitable<Result<>> teardown(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> teardown(Services& services, SandboxFacts& facts);
 
 // The same, given up after `limit`.
-boost::asio::awaitable<Result<>> teardown_within(Services& services, SandboxFacts& facts,
-                                                 std::chrono::nanoseconds limit);
+boost::asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxFacts& facts,
+                                                          std::chrono::nanoseconds limit);
 
 }  // namespace agbox

@@ -14,7 +14,7 @@ Result<Invocation> parse_arguments(std::span<const std::string> arguments) {
     if (!joined.empty()) joined += ' ';
     joined += argument;
   }
-  return fail(Reason::InvalidArgument,
+  return fail(reason::kInvalidArgument,
               "agboxd does not accept CLI path overrides: [" + joined + "]");
 }
 

@@ -150,7 +150,7 @@ class Reader {
   }
 
   std::unexpected<Error> undecodable(const std::string& why) const {
-    return fail(Reason::InvalidArgument, "decode daemon config file " + file_ + ": " + why);
+    return fail(reason::kInvalidArgument, "decode daemon config file " + file_ + ": " + why);
   }
 
  private:
@@ -184,7 +184,7 @@ class Reader {
                                                                   : strings(*key, node));
     if (values.empty()) return {};  // "" and [] stand for the default
     if (const auto assigned = key->assign(values, configuration_); !assigned) {
-      return fail(Reason::InvalidArgument, describe(*key, values, node, assigned.error()));
+      return fail(reason::kInvalidArgument, describe(*key, values, node, assigned.error()));
     }
     set_.insert(key->full_name());
     return {};
@@ -273,7 +273,7 @@ Result<std::string> read_whole(int fd) {
     length += static_cast<std::size_t>(count);
   }
   if (length > kMaxFileBytes) {
-    return fail(Reason::InvalidArgument, "the file is larger than 1 MiB");
+    return fail(reason::kInvalidArgument, "the file is larger than 1 MiB");
   }
   text.resize(length);
   return text;
@@ -311,7 +311,7 @@ Result<Configuration> parse_configuration(std::string_view text, const FixedPath
 Result<Configuration> load_configuration(const FixedPaths& paths) {
   const std::string file = paths.config_file.string();
   const auto unreadable = [&](const std::string& why) {
-    return fail(Reason::InvalidArgument, "read daemon config file " + file + ": " + why);
+    return fail(reason::kInvalidArgument, "read daemon config file " + file + ": " + why);
   };
   // O_NONBLOCK: a FIFO in its place must not make us wait for a writer.
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -20,7 +20,7 @@ constexpr std::string_view kDefaultTemplate = "{sandbox_id}/{exec_id}";
 constexpr unsigned kWidestPoolPrefixLength = 8;
 
 std::unexpected<Error> invalid(std::string message) {
-  return fail(Reason::InvalidArgument, std::move(message));
+  return fail(reason::kInvalidArgument, std::move(message));
 }
 
 Result<> assign_duration(Values values, std::chrono::nanoseconds& into) {

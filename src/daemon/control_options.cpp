@@ -20,7 +20,7 @@ Result<> make_folder(const std::filesystem::path& folder) {
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);  // 0700: see the umask in main()
   if (!problem) return {};
-  return fail(Reason::Internal,
+  return fail(reason::kHostNotReady,
               "create runtime.state_root " + folder.string() + ": " + problem.message());
 }
 
@@ -48,7 +48,7 @@ Result<ControlOptions> control_options(const Configuration& configuration, const
   AGBOX_TRY_VOID(make_folder(configuration.state_root));
   std::error_code problem;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
-  if (problem) return fail(Reason::Internal, "find our own program: " + problem.message());
+  if (problem) return fail(reason::kHostNotReady, "find our own program: " + problem.message());
   AGBOX_TRY(guest_program, guestlink::find_guest_program(program));
   return ControlOptions{.environment = environment,
                         .engine_socket = std::move(engine_socket),

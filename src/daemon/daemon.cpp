@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -22,23 +21,8 @@ namespace {
 constexpr std::chrono::milliseconds kGrace{500};
 // The promise is 5 s. Whatever hangs then (a disk, a library) is left to recovery at the next
 // start.
-constexpr unsigned kShutdownLimitSeconds = 4;
-static_assert(kShutdownLimitSeconds < 5, "the end itself takes a moment too");
-
-// Signals of the user's that end the daemon.
-constexpr int kEndingSignals[] = {SIGTERM, SIGINT};
-
-extern "C" void end_overdue_shutdown(int) {
-  constexpr std::string_view kLine =
-      R"({"level":"ERROR","msg":"shutdown took too long; ended without it","daemon":"agboxd"})"
-      "\n";
-  // A log that nobody reads may be what we hang in, so nothing is written where it would wait.
-  pollfd log{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  if (::poll(&log, 1, 0) == 1 && (log.revents & POLLOUT) != 0) {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kLine.data(), kLine.size());
-  }
-  ::_exit(EXIT_FAILURE);
-}
+constexpr std::chrono::seconds kShutdownLimit{4};
+static_assert(kShutdownLimit < std::chrono::seconds(5), "the end itself takes a moment too");
 
 }  // namespace
 
@@ -48,7 +32,8 @@ Daemon::Daemon(FixedPaths paths, Configuration configuration, Environment enviro
       environment_(std::move(environment)),
       log_(std::move(log)),
       service_manager_(environment_, log_),
-      signals_(loop_.io(), SIGTERM, SIGINT, SIGHUP) {
+      exit_signals_(loop_.io().get_executor(), kShutdownLimit),
+      hang_ups_(loop_.io(), SIGHUP) {
   std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is an error of one write
 }
 
@@ -63,7 +48,8 @@ int Daemon::run() {
   if (auto done = start_control(); !done) return give_up("failed to create service", done.error());
   if (auto done = start_serving(); !done) return give_up("server stopped with error", done.error());
   service_manager_.notify("READY=1\nSTATUS=Serving");
-  wait_for_signal();
+  exit_signals_.wait([this] { shut_down(); });
+  wait_for_hang_up();
   loop_.run();
   return EXIT_SUCCESS;
 }
@@ -123,27 +109,19 @@ int Daemon::give_up(std::string_view step, const Error& error) {
   return EXIT_FAILURE;
 }
 
-void Daemon::wait_for_signal() {
-  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+void Daemon::wait_for_hang_up() {
+  hang_ups_.async_wait([this](const boost::system::error_code& error, int) {
     AGBOX_CHECK(!error, "nothing cancels this wait");
-    if (signal == SIGHUP) {
-      log_.warn(
-          "SIGHUP changes nothing: the configuration is read at start; restart agboxd to apply a "
-          "change, sandboxes keep running meanwhile");
-    } else {
-      shut_down();
-    }
-    wait_for_signal();
+    log_.warn(
+        "SIGHUP changes nothing: the configuration is read at start; restart agboxd to apply a "
+        "change, sandboxes keep running meanwhile");
+    wait_for_hang_up();
   });
 }
 
 // A polite crash: nothing here is needed for correctness, recovery repairs what is left.
 void Daemon::shut_down() {
-  // From here on the kernel ends us at a second signal, whatever we hang in.
-  for (const int signal : kEndingSignals) signals_.remove(signal);
   AGBOX_FAILPOINT("daemon.shutdown");
-  std::signal(SIGALRM, end_overdue_shutdown);
-  ::alarm(kShutdownLimitSeconds);
   log_.info("shutting down");
   service_manager_.notify("STOPPING=1\nSTATUS=Shutting down");
   listener_->close();

@@ -15,6 +15,7 @@
 #include "control/control_loop.h"
 #include "control/control_plane.h"
 #include "daemon/configuration.h"
+#include "daemon/exit_signals.h"
 #include "daemon/host_lock.h"
 #include "daemon/runtime_folder.h"
 #include "daemon/service_manager.h"
@@ -40,7 +41,7 @@ class Daemon {
   Result<> start_serving();
   int give_up(std::string_view step, const Error& error);
 
-  void wait_for_signal();
+  void wait_for_hang_up();
   void shut_down();
 
   FixedPaths paths_;
@@ -50,7 +51,8 @@ class Daemon {
   SystemClock clock_;
   ServiceManager service_manager_;
   ControlLoop loop_;
-  asio::signal_set signals_;
+  ExitSignals exit_signals_;
+  asio::signal_set hang_ups_;
   std::optional<RuntimeFolder> folder_;
   std::optional<HostLock> lock_;
   std::unique_ptr<Store> store_;

@@ -15,7 +15,7 @@ namespace agbox {
 Result<HostLock> HostLock::acquire(const RuntimeFolder& folder, const char* file_name) {
   const std::string path = (folder.path() / file_name).string();
   const auto refuse = [&](const std::string& why) {
-    return fail(Reason::Internal, "lock " + path + ": " + why);
+    return fail(reason::kHostNotReady, "lock " + path + ": " + why);
   };
   const auto refuse_errno = [&] { return refuse(std::generic_category().message(errno)); };
 
@@ -30,7 +30,7 @@ Result<HostLock> HostLock::acquire(const RuntimeFolder& folder, const char* file
 
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return refuse_errno();
-    return fail(Reason::Internal,
+    return fail(reason::kHostNotReady,
                 "agboxd host lock " + path +
                     " is already held; refuse to start a second daemon on this machine");
   }

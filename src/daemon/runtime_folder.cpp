@@ -28,7 +28,7 @@ Result<> make_folders(const fs::path& path) {
 
 Result<RuntimeFolder> RuntimeFolder::open(const fs::path& path, const Logger& log) {
   const auto refuse = [&](const std::string& why) {
-    return fail(Reason::Internal, "open runtime folder " + path.string() + ": " + why);
+    return fail(reason::kHostNotReady, "open runtime folder " + path.string() + ": " + why);
   };
   if (const auto made = make_folders(path); !made) return refuse(made.error().message());
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "docker/json_reader.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -17,15 +18,16 @@ Reason reason_of(EngineErrorKind kind) {
     case EngineErrorKind::Unavailable:
     case EngineErrorKind::Unfit:
     case EngineErrorKind::Garbled:
-      return Reason::EngineUnavailable;
+      return reason::kEngineUnavailable;
     case EngineErrorKind::NotFound:
-    case EngineErrorKind::Conflict:
     case EngineErrorKind::Refused:
-      return Reason::Internal;
+      return reason::kEngineRefused;
+    case EngineErrorKind::Conflict:
+      return reason::kEngineConflict;
     case EngineErrorKind::Cancelled:
-      return Reason::Cancelled;
+      return reason::kCancelled;
   }
-  return Reason::Internal;
+  return reason::kInternal;
 }
 
 EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text) {

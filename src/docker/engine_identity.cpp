@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "docker/json_reader.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -70,12 +71,12 @@ EngineResult<EngineVersion> read_engine_version(std::string_view body) {
 Result<ApiVersion> negotiate(const EngineVersion& version) {
   const std::string engine = name_of(version.kind) + " " + version.version;
   if (version.newest_api < kOldestApi) {
-    return fail(Reason::EngineUnavailable,
+    return fail(reason::kEngineUnavailable,
                 engine + " is too old: it speaks API " + version.newest_api.text() + ", and API " +
                     kOldestApi.text() + " (Docker 20.10) or newer is needed");
   }
   if (version.oldest_api > kNewestApi) {
-    return fail(Reason::EngineUnavailable,
+    return fail(reason::kEngineUnavailable,
                 engine + " is too new: it wants API " + version.oldest_api.text() +
                     " or newer, and this program speaks API up to " + kNewestApi.text() +
                     "; install a newer agents-sandbox");
@@ -127,7 +128,7 @@ std::string title_of(const EngineIdentity& engine) {
 Result<> judge(const EngineIdentity& engine) {
   const std::string name = name_of(engine.kind) + " " + engine.version;
   const auto refuse = [&](std::string_view why) {
-    return fail(Reason::EngineUnavailable, name + " cannot run sandboxes: " + std::string(why));
+    return fail(reason::kEngineUnavailable, name + " cannot run sandboxes: " + std::string(why));
   };
   if (engine.kind == EngineKind::Podman) {
     return refuse(

@@ -139,9 +139,9 @@ asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
   const auto executor = co_await asio::this_coro::executor;
   const auto path = find_program(run.program, run.environment);
   if (!path) {
-    co_return fail(Reason::InvalidArgument, run.program +
-                                                " is not in PATH; install it or remove "
-                                                "it from the Docker configuration");
+    co_return fail(reason::kInvalidArgument, run.program +
+                                                 " is not in PATH; install it or remove "
+                                                 "it from the Docker configuration");
   }
   AGBOX_CO_TRY(input, input_file(run.input));
   std::array<int, 2> ends{};
@@ -176,9 +176,9 @@ asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
   });
   const auto too_late = [&] {
     return waiting->has_expired
-               ? fail(Reason::InvalidArgument, run.program + " gave no answer within " +
-                                                   std::to_string(deadline.count()) + " ms")
-               : fail(Reason::Internal, run.program + ": cancelled");
+               ? fail(reason::kInvalidArgument, run.program + " gave no answer within " +
+                                                    std::to_string(deadline.count()) + " ms")
+               : fail(reason::kCancelled, run.program + ": cancelled");
   };
 
   HelperAnswer answer;
@@ -191,8 +191,8 @@ asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
     if (problem) co_return too_late();
     answer.output.append(piece.data(), length);
     if (answer.output.size() > run.largest_output) {
-      co_return fail(Reason::InvalidArgument, run.program + " wrote more than " +
-                                                  std::to_string(run.largest_output) + " bytes");
+      co_return fail(reason::kInvalidArgument, run.program + " wrote more than " +
+                                                   std::to_string(run.largest_output) + " bytes");
     }
   }
   if (waiting->has_expired || co_await is_cancelled()) co_return too_late();

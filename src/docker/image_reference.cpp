@@ -109,10 +109,10 @@ std::string ImageReference::credentials_key() const {
 
 Result<ImageReference> parse_image_reference(std::string_view text) {
   const auto refuse = [text](std::string_view why) {
-    return fail(Reason::InvalidArgument, "image '" + std::string(text.substr(0, 300)) +
-                                             "': " + std::string(why) +
-                                             "; expected for example busybox:1.36 or "
-                                             "registry.example/team/image:tag");
+    return fail(reason::kInvalidArgument, "image '" + std::string(text.substr(0, 300)) +
+                                              "': " + std::string(why) +
+                                              "; expected for example busybox:1.36 or "
+                                              "registry.example/team/image:tag");
   };
   std::string_view rest = text;
   ImageReference reference;

@@ -98,7 +98,7 @@ Result<std::optional<RegistryCredentials>> stored_credentials(const JsonReader& 
     const std::optional<std::string> plain = from_base64(packed);
     const std::size_t colon = plain ? plain->find(':') : std::string::npos;
     if (colon == std::string::npos) {
-      return fail(Reason::InvalidArgument,
+      return fail(reason::kInvalidArgument,
                   "the entry for " + std::string(key) +
                       " is not base64 of user:password; run docker login again");
     }
@@ -126,7 +126,7 @@ Result<std::string> read_config(const std::filesystem::path& path) {
   if (!file) return std::unexpected(errno_error("cannot open " + path.string(), errno));
   struct stat facts{};
   if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
-    return fail(Reason::InvalidArgument, path.string() + " is not a file");
+    return fail(reason::kInvalidArgument, path.string() + " is not a file");
   }
   std::string text;
   std::array<char, 16 * 1024> piece{};
@@ -137,7 +137,7 @@ Result<std::string> read_config(const std::filesystem::path& path) {
     if (length == 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(length));
     if (text.size() > kLargestConfig) {
-      return fail(Reason::InvalidArgument, path.string() + " has more than 1 MiB");
+      return fail(reason::kInvalidArgument, path.string() + " has more than 1 MiB");
     }
   }
 }
@@ -159,7 +159,7 @@ Result<CredentialSource> find_credentials(std::string_view config_text, std::str
   const json::value document =
       json::parse(json::string_view(config_text.data(), config_text.size()), not_json);
   if (not_json) {
-    return fail(Reason::InvalidArgument, "it is not JSON: " + not_json.message());
+    return fail(reason::kInvalidArgument, "it is not JSON: " + not_json.message());
   }
   std::string problem;
   const JsonReader config(document, problem);
@@ -174,10 +174,10 @@ Result<CredentialSource> find_credentials(std::string_view config_text, std::str
     }
   }
   if (!problem.empty()) {
-    return fail(Reason::InvalidArgument, "a field of it has the wrong type");
+    return fail(reason::kInvalidArgument, "a field of it has the wrong type");
   }
   if (!source.helper.empty() && !is_helper_name(source.helper)) {
-    return fail(Reason::InvalidArgument, "it names a credential helper that cannot be a program");
+    return fail(reason::kInvalidArgument, "it names a credential helper that cannot be a program");
   }
   return source;
 }
@@ -186,19 +186,19 @@ Result<std::optional<RegistryCredentials>> read_helper_answer(std::string_view a
                                                               int exit_code, std::string_view key) {
   if (exit_code != 0) {
     if (answer.contains("credentials not found")) return std::nullopt;
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 "it ended with code " + std::to_string(exit_code) + " for " + std::string(key));
   }
   boost::system::error_code not_json;
   const json::value document =
       json::parse(json::string_view(answer.data(), answer.size()), not_json);
   std::string problem;
-  if (not_json) return fail(Reason::InvalidArgument, "its answer is not JSON");
+  if (not_json) return fail(reason::kInvalidArgument, "its answer is not JSON");
   const JsonReader reader(document, problem);
   RegistryCredentials found{.username = reader["Username"].text(),
                             .password = reader["Secret"].text(),
                             .server_address = std::string(key)};
-  if (!problem.empty()) return fail(Reason::InvalidArgument, "its answer cannot be read");
+  if (!problem.empty()) return fail(reason::kInvalidArgument, "its answer cannot be read");
   if (found.username == kTokenUser) {
     found.identity_token = std::move(found.password);
     found.username.clear();

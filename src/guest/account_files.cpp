@@ -191,8 +191,8 @@ Result<gid_t> resolve_group(std::string_view name, std::string_view group_text) 
     if (group && group->name == name) return group->gid;
   }
   if (const auto gid = parse_id(name)) return *gid;
-  return fail(Reason::InvalidArgument, "the image's USER names group '" + std::string(name) +
-                                           "', which is neither in its /etc/group nor a number");
+  return fail(reason::kInvalidArgument, "the image's USER names group '" + std::string(name) +
+                                            "', which is neither in its /etc/group nor a number");
 }
 
 }  // namespace
@@ -232,8 +232,8 @@ Result<Identity> resolve_user(std::string_view user, const AccountFiles& files) 
   }
   if (known_as.empty()) {
     if (!number) {
-      return fail(Reason::InvalidArgument, "the image's USER '" + std::string(name) +
-                                               "' is neither in its /etc/passwd nor a number");
+      return fail(reason::kInvalidArgument, "the image's USER '" + std::string(name) +
+                                                "' is neither in its /etc/passwd nor a number");
     }
     identity.uid = *number;
   }

@@ -90,7 +90,7 @@ Result<v1::EnterReply> knock() {
         errno_error("no guest is waiting for this container's entrypoint", errno));
   }
   if (peer_pid(fd.get()) != 1) {
-    return fail(Reason::InvalidArgument, "the door of the entrypoint is not held by the guest");
+    return fail(reason::kInvalidArgument, "the door of the entrypoint is not held by the guest");
   }
   guestwire::FrameReader reader(guestwire::kMaxUnprovenFrame);
   while (!reader.broken()) {
@@ -105,7 +105,7 @@ Result<v1::EnterReply> knock() {
     if (got <= 0) break;
     reader.feed({chunk.data(), static_cast<std::size_t>(got)});
   }
-  return fail(Reason::InvalidArgument, "the guest takes this from its entrypoint only, and once");
+  return fail(reason::kInvalidArgument, "the guest takes this from its entrypoint only, and once");
 }
 
 }  // namespace agbox::guest

@@ -61,7 +61,7 @@ Result<std::optional<std::string>> read_image_file(int root, std::string_view pa
   if (!file) return std::unexpected(errno_error("opening " + std::string(path), file.problem));
   struct stat status{};
   if (::fstat(file.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return fail(Reason::InvalidArgument, std::string(path) + " is not a regular file");
+    return fail(reason::kInvalidArgument, std::string(path) + " is not a regular file");
   }
   std::string text;
   std::array<char, 16384> chunk{};
@@ -72,7 +72,7 @@ Result<std::optional<std::string>> read_image_file(int root, std::string_view pa
     if (got == 0) return text;
     text.append(chunk.data(), static_cast<std::size_t>(got));
     if (text.size() > kMaxFile) {
-      return fail(Reason::ResourceExhausted, std::string(path) + " is larger than 4 MiB");
+      return fail(reason::kResourceExhausted, std::string(path) + " is larger than 4 MiB");
     }
   }
 }

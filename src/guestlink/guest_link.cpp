@@ -33,7 +33,7 @@ GuestLink::GuestLink(const asio::any_io_executor& executor, LinkFolder folder, L
       refusals_(limits.between_log_lines),
       losses_(limits.between_log_lines) {}
 
-Result<> GuestLink::expect(Expectation expectation) {
+GuestResult<> GuestLink::expect(Expectation expectation) {
   ++epoch_;
   stop_listening();
   if (auto former = std::exchange(guest_, nullptr)) former->close("its container starts anew");
@@ -52,13 +52,13 @@ Result<> GuestLink::expect(Expectation expectation) {
   return listen();
 }
 
-Result<> GuestLink::listen() {
+GuestResult<> GuestLink::listen() {
   AGBOX_TRY(fd, folder_.listen());
   boost::system::error_code problem;
   acceptor_.assign(asio::local::stream_protocol(), fd.get(), problem);
   if (problem) {
     folder_.stop_listening();
-    return fail(Reason::GuestFolderUnavailable, "listening for the guest: " + problem.message());
+    return guest_fail(GuestErrorKind::Unavailable, "listening for the guest: " + problem.message());
   }
   fd.release();
   tasks_.spawn("guest link accept", accept(shared_from_this(), ++round_));
@@ -312,13 +312,14 @@ asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::millisecon
   }
 }
 
-std::unexpected<Error> GuestLink::given_up() {
-  return fail(Reason::Cancelled, "gave up waiting for the guest");
+std::unexpected<GuestError> GuestLink::given_up() {
+  return guest_fail(GuestErrorKind::Cancelled, "gave up waiting for the guest");
 }
 
-std::unexpected<Error> GuestLink::absent() const {
-  return fail(Reason::Internal, closed_ ? "the guest's link was closed"
-                                        : "the guest does not answer: " + last_problem_);
+std::unexpected<GuestError> GuestLink::absent() const {
+  return guest_fail(GuestErrorKind::Silent, closed_
+                                                ? "the guest's link was closed"
+                                                : "the guest does not answer: " + last_problem_);
 }
 
 void GuestLink::doubt() {
@@ -326,13 +327,14 @@ void GuestLink::doubt() {
   waiters_.notify();
 }
 
-std::unexpected<Error> GuestLink::doubted() {
+std::unexpected<GuestError> GuestLink::doubted() {
   is_doubted_ = false;
-  return fail(Reason::ContainerLost, "the guest's container may have ended");
+  return guest_fail(GuestErrorKind::Doubted, "the guest's container may have ended");
 }
 
 template <class T>
-asio::awaitable<Result<T>> GuestLink::wait_for(const std::optional<T>& told, Deadline deadline) {
+asio::awaitable<GuestResult<T>> GuestLink::wait_for(const std::optional<T>& told,
+                                                    Deadline deadline) {
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
   const auto is_over = [&] { return told || epoch != epoch_ || is_doubted_; };
@@ -343,24 +345,27 @@ asio::awaitable<Result<T>> GuestLink::wait_for(const std::optional<T>& told, Dea
   co_return *told;
 }
 
-asio::awaitable<Result<GuestHello>> GuestLink::hello(Deadline deadline) {
+asio::awaitable<GuestResult<GuestHello>> GuestLink::hello(Deadline deadline) {
   return wait_for(hello_, deadline);
 }
 
-Result<> GuestLink::go(const GoOrder& order) {
+GuestResult<> GuestLink::go(const GoOrder& order) {
   if (!hello_) return absent();
   if (!hello_->failure.empty()) {
-    return fail(Reason::Internal, "the guest could not prepare its container: " + hello_->failure);
+    return guest_fail(GuestErrorKind::Refused,
+                      "the guest could not prepare its container: " + hello_->failure);
   }
   if (order.secret.size() != guestwire::kSecretSize) {
-    return fail(Reason::Internal, "a guest's secret has 32 bytes");
+    return guest_fail(GuestErrorKind::Refused, "a guest's secret has 32 bytes");
   }
   if (gone_ && secret_ != order.secret) {
-    return fail(Reason::Internal, "go was said with another secret in this container start");
+    return guest_fail(GuestErrorKind::Refused,
+                      "go was said with another secret in this container start");
   }
   const v1::ToGuest message = go_for(order);
   if (message.ByteSizeLong() > kMaxGo) {
-    return fail(Reason::InvalidArgument, "command: longer than 1 MiB together with the entrypoint");
+    return guest_fail(GuestErrorKind::Refused,
+                      "command: longer than 1 MiB together with the entrypoint");
   }
   secret_ = order.secret;
   gone_ = true;
@@ -368,11 +373,11 @@ Result<> GuestLink::go(const GoOrder& order) {
   return {};
 }
 
-asio::awaitable<Result<EntrypointOutcome>> GuestLink::entrypoint(Deadline deadline) {
+asio::awaitable<GuestResult<EntrypointOutcome>> GuestLink::entrypoint(Deadline deadline) {
   return wait_for(outcome_, deadline);
 }
 
-Result<> GuestLink::stop() {
+GuestResult<> GuestLink::stop() {
   if (!guest_) return absent();
   v1::ToGuest message;
   message.mutable_stop();

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "guestlink/connection.h"
+#include "guestlink/guest_error.h"
 #include "guestlink/guest_report.h"
 #include "guestlink/known_execs.h"
 #include "guestlink/link_folder.h"
@@ -70,19 +71,19 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   const LinkFolder& folder() const { return folder_; }
 
   // Forgets what was and listens for the guest of a container start.
-  Result<> expect(Expectation expectation);
+  GuestResult<> expect(Expectation expectation);
   // Its container may have ended: whoever waits for the guest's words, now or next, is told
-  // ContainerLost once, so that they can look.
+  // Doubted once, so that they can look.
   void doubt();
   // The guest's words once it is here and has prepared its container.
-  boost::asio::awaitable<Result<GuestHello>> hello(Deadline deadline);
-  Result<> go(const GoOrder& order);
+  boost::asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline);
+  GuestResult<> go(const GoOrder& order);
   // How the entrypoint went. A lost connection is waited out: the guest tells it again.
-  boost::asio::awaitable<Result<EntrypointOutcome>> entrypoint(Deadline deadline);
-  boost::asio::awaitable<Result<>> ping(std::chrono::milliseconds limit);
+  boost::asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline);
+  boost::asio::awaitable<GuestResult<>> ping(std::chrono::milliseconds limit);
   // Has the guest try a connection from inside. An error: the guest told nothing of it.
-  boost::asio::awaitable<Result<ProbeReport>> probe(ProbeTarget target);
-  Result<> stop();
+  boost::asio::awaitable<GuestResult<ProbeReport>> probe(ProbeTarget target);
+  GuestResult<> stop();
 
   // An error means that the guest did not get the order and never will: nothing of it is kept.
   Result<> start_exec(ExecOrder order);
@@ -97,7 +98,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
 
  private:
   bool listening() const { return acceptor_.is_open(); }
-  Result<> listen();
+  GuestResult<> listen();
   void stop_listening();
   // A coroutine that is spawned holds the link from its first moment: it may begin only after the
   // link was forgotten.
@@ -125,10 +126,10 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
                                             unsigned epoch);
   // What the guest tells by and by: a member of ours.
   template <class T>
-  boost::asio::awaitable<Result<T>> wait_for(const std::optional<T>& told, Deadline deadline);
-  static std::unexpected<Error> given_up();
-  std::unexpected<Error> absent() const;
-  std::unexpected<Error> doubted();
+  boost::asio::awaitable<GuestResult<T>> wait_for(const std::optional<T>& told, Deadline deadline);
+  static std::unexpected<GuestError> given_up();
+  std::unexpected<GuestError> absent() const;
+  std::unexpected<GuestError> doubted();
 
   boost::asio::any_io_executor executor_;
   LinkFolder folder_;

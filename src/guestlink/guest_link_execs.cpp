@@ -17,7 +17,7 @@ constexpr int kMaxKnownMessages = 64;
 constexpr std::size_t kMaxKnownExecs = 16384;
 
 std::unexpected<Error> not_given(const std::string& exec_id) {
-  return fail(Reason::Internal, "the guest does not have exec " + exec_id);
+  return fail(reason::kExecNotFound, "the guest does not have exec " + exec_id);
 }
 
 }  // namespace
@@ -49,9 +49,9 @@ asio::awaitable<bool> GuestLink::read_known_execs(std::shared_ptr<Connection> co
 
 Result<> GuestLink::takes_execs() const {
   if (!is_connected()) return absent();
-  if (!gone_) return fail(Reason::Internal, "the guest has not been told to go yet");
+  if (!gone_) return fail(reason::kSandboxNotReady, "the guest has not been told to go yet");
   if (!guest_->has_room_for_orders()) {
-    return fail(Reason::ResourceExhausted,
+    return fail(reason::kResourceExhausted,
                 "the guest does not read its orders: too many are waiting for it; try again when "
                 "the sandbox answers");
   }
@@ -62,15 +62,15 @@ Result<> GuestLink::start_exec(ExecOrder order) {
   AGBOX_TRY_VOID(takes_execs());
   AGBOX_TRY_VOID(check_id("exec_id", order.exec_id));
   if (!order.out || !order.err) {
-    return fail(Reason::Internal, "exec " + order.exec_id + " has no files for its output");
+    return fail(reason::kInternal, "exec " + order.exec_id + " has no files for its output");
   }
   const v1::ToGuest message = start_for(order);
   if (message.ByteSizeLong() > guestwire::kMaxFrameToGuest) {
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 "command: longer than 4 MiB together with the environment");
   }
   if (!execs_.add(order.exec_id)) {
-    return fail(Reason::Internal, "the guest has exec " + order.exec_id + " already");
+    return fail(reason::kInternal, "the guest has exec " + order.exec_id + " already");
   }
   std::vector<UniqueFd> files;
   files.push_back(std::move(order.out));

@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kProbeSlack{2000};
 
 }  // namespace
 
-asio::awaitable<Result<>> GuestLink::ping(std::chrono::milliseconds limit) {
+asio::awaitable<GuestResult<>> GuestLink::ping(std::chrono::milliseconds limit) {
   const auto self = shared_from_this();
   if (!hello_ || pings_.size() >= kMaxPings) co_return absent();
   const auto guest = guest_;
@@ -31,14 +31,14 @@ asio::awaitable<Result<>> GuestLink::ping(std::chrono::milliseconds limit) {
   const bool answered = guest->send(message) &&
                         co_await waiters_.wait(over, std::chrono::steady_clock::now() + limit) &&
                         guest_ == guest;
-  if (answered) co_return Result<>{};
+  if (answered) co_return GuestResult<>{};
   if (co_await is_cancelled()) co_return given_up();
   if (guest_ != guest) co_return absent();
-  co_return fail(Reason::Internal,
-                 "the guest did not answer within " + std::to_string(limit.count()) + " ms");
+  co_return guest_fail(GuestErrorKind::Silent,
+                       "the guest did not answer within " + std::to_string(limit.count()) + " ms");
 }
 
-asio::awaitable<Result<ProbeReport>> GuestLink::probe(ProbeTarget target) {
+asio::awaitable<GuestResult<ProbeReport>> GuestLink::probe(ProbeTarget target) {
   const auto self = shared_from_this();
   if (!hello_ || probes_.size() >= kMaxProbes) co_return absent();
   const auto guest = guest_;
@@ -52,10 +52,10 @@ asio::awaitable<Result<ProbeReport>> GuestLink::probe(ProbeTarget target) {
   if (*report) co_return std::move(**report);
   if (!ended && co_await is_cancelled()) co_return given_up();
   if (!sent || guest_ != guest) co_return absent();
-  co_return fail(Reason::Internal,
-                 "the guest did not say what came of a connection that it was "
-                 "asked to try to " +
-                     target.address.text());
+  co_return guest_fail(GuestErrorKind::Silent,
+                       "the guest did not say what came of a connection that it was "
+                       "asked to try to " +
+                           target.address.text());
 }
 
 bool GuestLink::on_connection_tried(Connection& connection, const v1::ConnectionTried& tried) {

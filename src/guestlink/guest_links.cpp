@@ -22,8 +22,8 @@ Result<LinkPlace> GuestLinks::make(const std::string& sandbox_id,
   return place;
 }
 
-Result<> GuestLinks::adopt(const std::string& sandbox_id, FolderIdentity stored,
-                           const std::filesystem::path& made_below) {
+GuestResult<> GuestLinks::adopt(const std::string& sandbox_id, FolderIdentity stored,
+                                const std::filesystem::path& made_below) {
   AGBOX_TRY(folder, LinkFolder::adopt(root(made_below), sandbox_id, stored));
   add(sandbox_id, std::move(folder));
   return {};
@@ -52,13 +52,13 @@ void GuestLinks::add(const std::string& sandbox_id, LinkFolder folder) {
                                      tasks_, log_.with({"sandbox_id", sandbox_id}));
 }
 
-Result<std::shared_ptr<GuestLink>> GuestLinks::find(const std::string& sandbox_id) const {
+GuestResult<std::shared_ptr<GuestLink>> GuestLinks::find(const std::string& sandbox_id) const {
   const auto link = links_.find(sandbox_id);
   if (link != links_.end()) return link->second;
-  return fail(Reason::Internal, "sandbox " + sandbox_id + " has no link to a guest");
+  return guest_fail(GuestErrorKind::Silent, "sandbox " + sandbox_id + " has no link to a guest");
 }
 
-Result<> GuestLinks::expect(const std::string& sandbox_id, Expectation expectation) {
+GuestResult<> GuestLinks::expect(const std::string& sandbox_id, Expectation expectation) {
   AGBOX_TRY(link, find(sandbox_id));
   return link->expect(std::move(expectation));
 }
@@ -67,34 +67,36 @@ void GuestLinks::doubt(const std::string& sandbox_id) {
   if (const auto link = find(sandbox_id)) (*link)->doubt();
 }
 
-asio::awaitable<Result<GuestHello>> GuestLinks::hello(std::string sandbox_id, Deadline deadline) {
+asio::awaitable<GuestResult<GuestHello>> GuestLinks::hello(std::string sandbox_id,
+                                                           Deadline deadline) {
   AGBOX_CO_TRY(link, find(sandbox_id));
   co_return co_await link->hello(deadline);
 }
 
-Result<> GuestLinks::go(const std::string& sandbox_id, const GoOrder& order) {
+GuestResult<> GuestLinks::go(const std::string& sandbox_id, const GoOrder& order) {
   AGBOX_TRY(link, find(sandbox_id));
   return link->go(order);
 }
 
-asio::awaitable<Result<EntrypointOutcome>> GuestLinks::entrypoint(std::string sandbox_id,
-                                                                  Deadline deadline) {
+asio::awaitable<GuestResult<EntrypointOutcome>> GuestLinks::entrypoint(std::string sandbox_id,
+                                                                       Deadline deadline) {
   AGBOX_CO_TRY(link, find(sandbox_id));
   co_return co_await link->entrypoint(deadline);
 }
 
-asio::awaitable<Result<>> GuestLinks::ping(std::string sandbox_id,
-                                           std::chrono::milliseconds limit) {
+asio::awaitable<GuestResult<>> GuestLinks::ping(std::string sandbox_id,
+                                                std::chrono::milliseconds limit) {
   AGBOX_CO_TRY(link, find(sandbox_id));
   co_return co_await link->ping(limit);
 }
 
-asio::awaitable<Result<ProbeReport>> GuestLinks::probe(std::string sandbox_id, ProbeTarget target) {
+asio::awaitable<GuestResult<ProbeReport>> GuestLinks::probe(std::string sandbox_id,
+                                                            ProbeTarget target) {
   AGBOX_CO_TRY(link, find(sandbox_id));
   co_return co_await link->probe(target);
 }
 
-Result<> GuestLinks::stop(const std::string& sandbox_id) {
+GuestResult<> GuestLinks::stop(const std::string& sandbox_id) {
   AGBOX_TRY(link, find(sandbox_id));
   return link->stop();
 }

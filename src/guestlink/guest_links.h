@@ -19,6 +19,7 @@
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "guestlink/guest_error.h"
 #include "guestlink/guest_link.h"
 #include "guestlink/guest_report.h"
 #include "guestlink/link_folder.h"
@@ -50,19 +51,21 @@ class GuestLinks {
   // `made_below` is the root that the sandbox was made with; today's where it is empty.
   Result<LinkPlace> make(const std::string& sandbox_id,
                          const std::filesystem::path& made_below = {});
-  Result<> adopt(const std::string& sandbox_id, FolderIdentity stored,
-                 const std::filesystem::path& made_below = {});
+  GuestResult<> adopt(const std::string& sandbox_id, FolderIdentity stored,
+                      const std::filesystem::path& made_below = {});
 
-  Result<> expect(const std::string& sandbox_id, Expectation expectation);
-  // Its container may have ended: hello() and entrypoint() tell ContainerLost once.
+  GuestResult<> expect(const std::string& sandbox_id, Expectation expectation);
+  // Its container may have ended: hello() and entrypoint() tell Doubted once.
   void doubt(const std::string& sandbox_id);
-  boost::asio::awaitable<Result<GuestHello>> hello(std::string sandbox_id, Deadline deadline);
-  Result<> go(const std::string& sandbox_id, const GoOrder& order);
-  boost::asio::awaitable<Result<EntrypointOutcome>> entrypoint(std::string sandbox_id,
-                                                               Deadline deadline);
-  boost::asio::awaitable<Result<>> ping(std::string sandbox_id, std::chrono::milliseconds limit);
-  boost::asio::awaitable<Result<ProbeReport>> probe(std::string sandbox_id, ProbeTarget target);
-  Result<> stop(const std::string& sandbox_id);
+  boost::asio::awaitable<GuestResult<GuestHello>> hello(std::string sandbox_id, Deadline deadline);
+  GuestResult<> go(const std::string& sandbox_id, const GoOrder& order);
+  boost::asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(std::string sandbox_id,
+                                                                    Deadline deadline);
+  boost::asio::awaitable<GuestResult<>> ping(std::string sandbox_id,
+                                             std::chrono::milliseconds limit);
+  boost::asio::awaitable<GuestResult<ProbeReport>> probe(std::string sandbox_id,
+                                                         ProbeTarget target);
+  GuestResult<> stop(const std::string& sandbox_id);
 
   // An error means that the guest did not get the order and never will: nothing of it is kept.
   Result<> start_exec(const std::string& sandbox_id, ExecOrder order);
@@ -94,7 +97,7 @@ class GuestLinks {
     return made_below.empty() ? root_ : made_below;
   }
   void add(const std::string& sandbox_id, LinkFolder folder);
-  Result<std::shared_ptr<GuestLink>> find(const std::string& sandbox_id) const;
+  GuestResult<std::shared_ptr<GuestLink>> find(const std::string& sandbox_id) const;
 
   boost::asio::any_io_executor executor_;
   std::filesystem::path root_;

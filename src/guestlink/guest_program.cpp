@@ -36,7 +36,7 @@ Result<std::string> read_program(const std::filesystem::path& path) {
     if (got == 0) return bytes;
     bytes.append(chunk.data(), static_cast<std::size_t>(got));
     if (bytes.size() > kMaxProgram) {
-      return fail(Reason::Internal, path.string() + " is too large for a guest program");
+      return fail(reason::kHostNotReady, path.string() + " is too large for a guest program");
     }
   }
 }
@@ -107,9 +107,9 @@ Result<std::filesystem::path> find_guest_program(const std::filesystem::path& da
   for (const auto& candidate : {installed, beside}) {
     if (::access(candidate.c_str(), R_OK | X_OK) == 0) return candidate;
   }
-  return fail(Reason::Internal, "the guest program is neither at " + installed.string() +
-                                    " nor at " + beside.string() +
-                                    ": install agents-sandbox as a whole");
+  return fail(reason::kHostNotReady, "the guest program is neither at " + installed.string() +
+                                         " nor at " + beside.string() +
+                                         ": install agents-sandbox as a whole");
 }
 
 Result<GuestProgram> install_guest_program(const std::filesystem::path& source,

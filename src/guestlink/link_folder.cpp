@@ -67,8 +67,8 @@ Result<LinkFolder> LinkFolder::open(const std::filesystem::path& path) {
     return std::unexpected(errno_error("opening the guest's folder " + path.string(), errno));
   }
   if (status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
-    return fail(Reason::Internal, "the guest's folder " + path.string() +
-                                      " must belong to the daemon's user alone (mode 0700)");
+    return fail(reason::kHostNotReady, "the guest's folder " + path.string() +
+                                           " must belong to the daemon's user alone (mode 0700)");
   }
   return LinkFolder(path, std::move(fd), FolderIdentity{status.st_dev, status.st_ino});
 }
@@ -82,20 +82,20 @@ Result<LinkFolder> LinkFolder::make(const std::filesystem::path& root,
   return open(path);
 }
 
-Result<LinkFolder> LinkFolder::adopt(const std::filesystem::path& root, std::string_view sandbox_id,
-                                     FolderIdentity expected) {
+GuestResult<LinkFolder> LinkFolder::adopt(const std::filesystem::path& root,
+                                          std::string_view sandbox_id, FolderIdentity expected) {
   const auto path = path_of(root, sandbox_id);
   auto folder = open(path);
-  if (folder && folder->identity() == expected) return folder;
+  if (folder && folder->identity() == expected) return std::move(*folder);
   const std::string whose = "the folder of the guest of sandbox " + std::string(sandbox_id);
   constexpr const char* kRemedy = ": delete the sandbox and create it again";
   if (folder) {
-    return fail(Reason::Internal,
-                whose + " is not the one that its container has mounted" + kRemedy);
+    return guest_fail(GuestErrorKind::Refused,
+                      whose + " is not the one that its container has mounted" + kRemedy);
   }
-  if (is_gone(root, path)) return fail(Reason::Internal, whose + " is gone" + kRemedy);
-  return fail(Reason::GuestFolderUnavailable,
-              whose + " cannot be used now (" + folder.error().message() + ")");
+  if (is_gone(root, path)) return guest_fail(GuestErrorKind::Refused, whose + " is gone" + kRemedy);
+  return guest_fail(GuestErrorKind::Unavailable,
+                    whose + " cannot be used now (" + folder.error().message() + ")");
 }
 
 Result<> LinkFolder::remove(const std::filesystem::path& root, std::string_view sandbox_id) {
@@ -103,7 +103,7 @@ Result<> LinkFolder::remove(const std::filesystem::path& root, std::string_view 
   std::error_code problem;
   std::filesystem::remove_all(path, problem);
   if (!problem) return {};
-  return fail(Reason::Internal,
+  return fail(reason::kHostNotReady,
               "removing the guest's folder " + path.string() + ": " + problem.message());
 }
 
@@ -121,23 +121,23 @@ Result<std::vector<std::filesystem::path>> LinkFolder::remove_unclaimed(
     if (is_folder && is_hash(name) && !claimed.contains(name)) unclaimed.push_back(entry->path());
   }
   if (problem && problem != std::errc::no_such_file_or_directory) {
-    return fail(Reason::Internal, "reading " + root.string() + ": " + problem.message());
+    return fail(reason::kHostNotReady, "reading " + root.string() + ": " + problem.message());
   }
   for (const std::filesystem::path& path : unclaimed) {
     std::filesystem::remove_all(path, problem);
     if (!problem) continue;
-    return fail(Reason::Internal,
+    return fail(reason::kHostNotReady,
                 "removing the guest's folder " + path.string() + ": " + problem.message());
   }
   return unclaimed;
 }
 
-Result<UniqueFd> LinkFolder::listen() const {
+GuestResult<UniqueFd> LinkFolder::listen() const {
   const auto problem = [&](std::string_view step) {
     const int number = errno;
     stop_listening();
-    return fail(Reason::GuestFolderUnavailable,
-                errno_error(std::string(step) + " in " + path_.string(), number).message());
+    return guest_fail(GuestErrorKind::Unavailable,
+                      errno_error(std::string(step) + " in " + path_.string(), number).message());
   };
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return problem("making the guest's socket");

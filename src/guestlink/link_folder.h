@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "guestlink/guest_error.h"
 
 namespace agbox::guestlink {
 
@@ -32,9 +33,9 @@ class LinkFolder {
   // Makes it where it is not there yet, and the root too; 0700.
   static Result<LinkFolder> make(const std::filesystem::path& root, std::string_view sandbox_id);
   // The one that a running container has mounted; an error that says what to do where it is gone or
-  // is another one. GuestFolderUnavailable where that cannot be told now, or no more is known.
-  static Result<LinkFolder> adopt(const std::filesystem::path& root, std::string_view sandbox_id,
-                                  FolderIdentity expected);
+  // is another one. Unavailable where that cannot be told now, or no more is known.
+  static GuestResult<LinkFolder> adopt(const std::filesystem::path& root,
+                                       std::string_view sandbox_id, FolderIdentity expected);
   // Nothing to do where it is not there.
   static Result<> remove(const std::filesystem::path& root, std::string_view sandbox_id);
   // Removes those of all other sandboxes, and gives their paths. What is not named like one stays.
@@ -45,8 +46,8 @@ class LinkFolder {
   FolderIdentity identity() const { return identity_; }
 
   // A listening socket under its final name. It appears there already listening, so that a guest
-  // that sees it can connect. GuestFolderUnavailable where the host cannot make one now.
-  Result<UniqueFd> listen() const;
+  // that sees it can connect. Unavailable where the host cannot make one now.
+  GuestResult<UniqueFd> listen() const;
   void stop_listening() const;
 
  private:

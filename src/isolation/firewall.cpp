@@ -10,6 +10,7 @@
 #include "isolation/dropping_chains.h"
 #include "isolation/table_difference.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -63,8 +64,9 @@ Result<> Firewall::verify() {
   AGBOX_TRY(seen, filter_.read(table_names()));
   const auto what = nft::difference(all_tables(), seen);
   if (!what) return {};
-  return fail(Reason::Internal, "the firewall of the sandboxes is not as it should be: " + *what +
-                                    "; something else on this host changes it, see: nft monitor");
+  return fail(reason::kIsolationUnavailable,
+              "the firewall of the sandboxes is not as it should be: " + *what +
+                  "; something else on this host changes it, see: nft monitor");
 }
 
 Result<FirewallFacts> Firewall::look() {
@@ -220,9 +222,10 @@ std::expected<void, nft::Refusal> Firewall::put(const std::vector<nft::Table>& t
     names.push_back(table.name);
     const bool is_new_to_old_kernels = (table.flags & nft::kTablePersist) != 0;
     if (is_new_to_old_kernels && AGBOX_FAILPOINT_FAILS("isolation.persist")) {
-      return std::unexpected(nft::Refusal{.error = Error(Reason::Internal, "failpoint"),
-                                          .number = EOPNOTSUPP,
-                                          .what = "add table"});
+      return std::unexpected(
+          nft::Refusal{.error = Error(reason::kIsolationUnavailable, "failpoint"),
+                       .number = EOPNOTSUPP,
+                       .what = "add table"});
     }
   }
   for (int attempt = 1;; ++attempt) {

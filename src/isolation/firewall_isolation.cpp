@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "isolation/host_link.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -37,7 +38,7 @@ std::int64_t microseconds_between(std::chrono::steady_clock::time_point from,
 }
 
 std::unexpected<Error> firewall_not_started() {
-  return fail(Reason::Internal, "the firewall of the sandboxes is not loaded yet");
+  return fail(reason::kIsolationUnavailable, "the firewall of the sandboxes is not loaded yet");
 }
 
 }  // namespace

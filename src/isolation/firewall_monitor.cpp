@@ -14,6 +14,7 @@
 #include "isolation/netlink_attributes.h"
 #include "isolation/sandbox_proof.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -38,7 +39,7 @@ constexpr std::uint32_t kRouteGroups = group_bit(RTNLGRP_LINK) | group_bit(RTNLG
                                        group_bit(RTNLGRP_IPV4_ROUTE) | group_bit(RTNLGRP_IPV4_RULE);
 
 std::unexpected<Error> cannot_listen(const std::string& to_what, const KernelError& error) {
-  return fail(Reason::Internal, nft::explain_refusal("listen to " + to_what, error));
+  return fail(reason::kIsolationUnavailable, nft::explain_refusal("listen to " + to_what, error));
 }
 
 // How long each part of something takes.
@@ -196,7 +197,7 @@ boost::asio::awaitable<void> FirewallMonitor::mend_after(boost::asio::awaitable<
 
 Result<> FirewallMonitor::check() const {
   if (health_.shortcoming.empty()) return {};
-  return fail(Reason::Internal, health_.shortcoming);
+  return fail(reason::kIsolationUnavailable, health_.shortcoming);
 }
 
 bool FirewallMonitor::take_table_events() {

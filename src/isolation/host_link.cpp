@@ -16,8 +16,8 @@ namespace agbox {
 namespace {
 
 std::unexpected<Error> cannot_remove(const std::string& name, const KernelError& error) {
-  return fail(Reason::Internal, "remove the link " + name + ": " + error.text() +
-                                    "; remove it by hand with: ip link delete " + name);
+  return fail(reason::kHostNotReady, "remove the link " + name + ": " + error.text() +
+                                         "; remove it by hand with: ip link delete " + name);
 }
 
 }  // namespace

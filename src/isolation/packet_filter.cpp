@@ -14,6 +14,7 @@
 #include "isolation/netlink_attributes.h"
 #include "isolation/nft_objects.h"
 #include "isolation/nft_steps.h"
+#include "model/reasons.h"
 
 namespace agbox::nft {
 namespace {
@@ -102,7 +103,7 @@ std::optional<std::uint64_t> count_of(nftnl_set_elem* seen) {
 }
 
 std::unexpected<Error> cannot(const std::string& what, const KernelError& error) {
-  return fail(Reason::Internal, explain_refusal(what, error));
+  return fail(reason::kIsolationUnavailable, explain_refusal(what, error));
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ std::expected<void, Refusal> PacketFilter::apply(Batch& batch) {
   if (done) return {};
   const KernelError& refused = done.error();
   std::string what = batch.what(refused.sequence);
-  Error error(Reason::Internal, explain_refusal(what, refused));
+  Error error(reason::kIsolationUnavailable, explain_refusal(what, refused));
   return std::unexpected(
       Refusal{.error = std::move(error), .number = refused.number, .what = std::move(what)});
 }
@@ -173,10 +174,11 @@ Result<std::vector<Table>> PacketFilter::read_at_one_moment(
     if (!after) return cannot("read the generation of nftables", after.error());
     if (*before == *after) return std::move(*tables);
   }
-  return fail(Reason::Internal, "the firewall of the sandboxes: read " + what +
-                                    ": the rules of this host changed during each of " +
-                                    std::to_string(kReadAttempts) +
-                                    " tries; find who changes them with: nft monitor");
+  return fail(reason::kIsolationUnavailable,
+              "the firewall of the sandboxes: read " + what +
+                  ": the rules of this host changed during each of " +
+                  std::to_string(kReadAttempts) +
+                  " tries; find who changes them with: nft monitor");
 }
 
 Result<std::optional<std::uint64_t>> PacketFilter::count(const TableName& table,

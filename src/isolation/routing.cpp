@@ -16,6 +16,7 @@
 
 #include "isolation/netlink_attributes.h"
 #include "isolation/ruleset.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -145,7 +146,7 @@ KernelResult<> list_all(NetlinkSocket& socket, std::uint16_t type,
 }
 
 std::unexpected<Error> cannot_read(const KernelError& error) {
-  return fail(Reason::Internal, "read the routes of this host: " + error.text());
+  return fail(reason::kIsolationUnavailable, "read the routes of this host: " + error.text());
 }
 
 }  // namespace
@@ -196,9 +197,10 @@ Result<Routing> RoutingReader::read() {
     if (routing) return std::move(*routing);
     if (routing.error().number != EINTR) return cannot_read(routing.error());
   }
-  return fail(Reason::Internal, "read the routes of this host: they changed during each of " +
-                                    std::to_string(kRoutingReadAttempts) +
-                                    " tries; find who changes them with: ip monitor route");
+  return fail(reason::kIsolationUnavailable,
+              "read the routes of this host: they changed during each of " +
+                  std::to_string(kRoutingReadAttempts) +
+                  " tries; find who changes them with: ip monitor route");
 }
 
 KernelResult<Routing> RoutingReader::read_once() {

@@ -3,11 +3,14 @@
 
 #include <net/if.h>
 
+#include "model/reasons.h"
+
 namespace agbox {
 namespace {
 
 std::unexpected<Error> not_isolated(const BridgeSeen& seen, const std::string& why) {
-  return fail(Reason::Internal, "the sandbox's bridge '" + seen.name + "' is not isolated: " + why);
+  return fail(reason::kIsolationUnavailable,
+              "the sandbox's bridge '" + seen.name + "' is not isolated: " + why);
 }
 
 }  // namespace
@@ -55,25 +58,25 @@ Result<> judge_probe(const ProbeSeen& seen) {
   const std::string connection =
       "a connection from the sandbox to " + seen.address.text() + " of this host";
   if (seen.inside.outcome == ProbeReport::Outcome::Connected || seen.listener_was_reached) {
-    return fail(Reason::Internal,
+    return fail(reason::kIsolationUnavailable,
                 "the sandbox is not isolated: " + connection +
                     " was not refused; see what lets it pass with: nft list ruleset");
   }
   const std::string nothing_shown = "the isolation of the sandbox could not be proven: ";
   if (seen.inside.outcome == ProbeReport::Outcome::Unknown) {
-    return fail(Reason::Internal,
+    return fail(reason::kIsolationUnavailable,
                 nothing_shown + connection +
                     " was not refused as it should be: " + seen.inside.detail +
                     "; if another firewall drops it first, this shows it: nft list ruleset");
   }
   if (!seen.listener_answers) {
-    return fail(Reason::Internal, nothing_shown + "the daemon's own listener on " +
-                                      seen.address.text() +
-                                      " does not answer the daemon either, so that a refusal shows "
-                                      "nothing; see: nft list ruleset");
+    return fail(reason::kIsolationUnavailable,
+                nothing_shown + "the daemon's own listener on " + seen.address.text() +
+                    " does not answer the daemon either, so that a refusal shows "
+                    "nothing; see: nft list ruleset");
   }
   if (seen.refused_by_us == 0) {
-    return fail(Reason::Internal,
+    return fail(reason::kIsolationUnavailable,
                 nothing_shown + connection +
                     " was refused, but not by the rules of the sandboxes; another "
                     "firewall answers before them: nft list ruleset");

@@ -25,8 +25,8 @@ constexpr std::array<Unit, 8> kUnits = {{{"ns", 1},
                                          {"h", 3'600'000'000'000}}};
 
 std::unexpected<Error> not_a_duration(std::string_view text) {
-  return fail(Reason::InvalidArgument, "invalid duration \"" + std::string(text) +
-                                           "\"; write for example 30m, 1h30m or 250ms");
+  return fail(reason::kInvalidArgument, "invalid duration \"" + std::string(text) +
+                                            "\"; write for example 30m, 1h30m or 250ms");
 }
 
 bool is_digit(char c) {

@@ -15,13 +15,13 @@ bool is_letter_or_digit(char c) {
 
 Result<> check_id(std::string_view field, std::string_view id) {
   if (id.size() < 4) {
-    return fail(Reason::InvalidArgument, std::string(field) + " must be at least 4 characters");
+    return fail(reason::kInvalidArgument, std::string(field) + " must be at least 4 characters");
   }
   const bool well_formed =
       id.size() <= 200 && is_letter_or_digit(id.front()) && is_letter_or_digit(id.back()) &&
       std::ranges::all_of(id, [](char c) { return is_letter_or_digit(c) || c == '-' || c == '_'; });
   if (well_formed) return {};
-  return fail(Reason::InvalidArgument,
+  return fail(reason::kInvalidArgument,
               std::string(field) +
                   " must be 4-200 characters, start and end with a letter or digit, and contain "
                   "only letters, digits, hyphens, or underscores");

@@ -30,7 +30,7 @@ std::string Ipv4Network::text() const {
 
 Result<Ipv4Address> parse_ipv4_address(std::string_view text) {
   const auto invalid = [&] {
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 "\"" + std::string(text) + "\" is not an IPv4 address; write for example 1.1.1.1");
   };
   Ipv4Address address;
@@ -49,7 +49,7 @@ Result<Ipv4Address> parse_ipv4_address(std::string_view text) {
 
 Result<Ipv4Network> parse_ipv4_network(std::string_view text) {
   const auto invalid = [&](const std::string& why) {
-    return fail(Reason::InvalidArgument, "\"" + std::string(text) + "\" " + why);
+    return fail(reason::kInvalidArgument, "\"" + std::string(text) + "\" " + why);
   };
   const std::size_t slash = text.find('/');
   const auto address = parse_ipv4_address(text.substr(0, slash));

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/overloaded.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -32,7 +33,7 @@ Decision decide_stop(const std::string& sandbox_id, Lifecycle state, const comma
     case Lifecycle::Deleted:
       break;
   }
-  return std::unexpected(wrong_state(Reason::SandboxInvalidState, sandbox_id, "is not ready"));
+  return std::unexpected(wrong_state(reason::kSandboxInvalidState, sandbox_id, "is not ready"));
 }
 
 Decision decide_resume(const std::string& sandbox_id, Lifecycle state) {
@@ -48,7 +49,7 @@ Decision decide_resume(const std::string& sandbox_id, Lifecycle state) {
     case Lifecycle::Deleted:
       break;
   }
-  return std::unexpected(wrong_state(Reason::SandboxInvalidState, sandbox_id, "is not stopped"));
+  return std::unexpected(wrong_state(reason::kSandboxInvalidState, sandbox_id, "is not stopped"));
 }
 
 Decision decide_delete(Lifecycle state, const command::Delete& request) {
@@ -80,13 +81,13 @@ Decision decide_exec(const std::string& sandbox_id, Lifecycle state) {
     case Lifecycle::Deleted:
       break;
   }
-  return std::unexpected(wrong_state(Reason::SandboxNotReady, sandbox_id, "is not ready"));
+  return std::unexpected(wrong_state(reason::kSandboxNotReady, sandbox_id, "is not ready"));
 }
 
 // What runs the operations speaks of the one under way; anything else is a bug of ours.
 std::unexpected<Error> no_operation(const std::string& sandbox_id) {
   return std::unexpected(
-      wrong_state(Reason::Internal, sandbox_id, "has no such operation under way"));
+      wrong_state(reason::kInternal, sandbox_id, "has no such operation under way"));
 }
 
 Decision decide_prepare(const std::string& sandbox_id, Lifecycle state,

@@ -10,7 +10,7 @@ namespace agbox {
 namespace {
 
 std::unexpected<Error> not_a_limit(std::string why) {
-  return fail(Reason::InvalidArgument, std::move(why));
+  return fail(reason::kInvalidArgument, std::move(why));
 }
 
 bool is_digit(char c, bool hexadecimal) {

@@ -27,13 +27,13 @@ Result<> check_variable(const std::string& map, std::string_view setter, const s
 }  // namespace
 
 std::unexpected<Error> invalid_argument(std::string message) {
-  return fail(Reason::InvalidArgument, std::move(message));
+  return fail(reason::kInvalidArgument, std::move(message));
 }
 
 Result<> at_most(std::size_t count, std::size_t most, std::string_view what) {
   if (count <= most) return {};
-  return fail(Reason::ResourceExhausted, std::string(what) + " is " + std::to_string(count) +
-                                             ", at most " + std::to_string(most) + " is possible");
+  return fail(reason::kResourceExhausted, std::string(what) + " is " + std::to_string(count) +
+                                              ", at most " + std::to_string(most) + " is possible");
 }
 
 bool contains_nul(std::string_view text) {

@@ -28,14 +28,14 @@ bool can_be_given(const Ipv4Address& resolver) {
 
 Result<> check_resolvers(const std::vector<std::string>& resolvers) {
   if (resolvers.empty()) {
-    return fail(Reason::Internal,
+    return fail(reason::kHostNotReady,
                 "no resolver for the sandbox: the host's are all on loopback or IPv6; set "
                 "network.dns in config.toml and restart agboxd");
   }
   for (const std::string& text : resolvers) {
     const auto resolver = parse_ipv4_address(text);
     if (resolver && can_be_given(*resolver)) continue;
-    return fail(Reason::Internal,
+    return fail(reason::kHostNotReady,
                 "resolver '" + text +
                     "' cannot be given to the sandbox: it is not an IPv4 address "
                     "outside of loopback; delete the sandbox and create it again");

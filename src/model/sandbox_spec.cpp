@@ -29,9 +29,9 @@ Result<> check_unimplemented(const v1::CreateSpec& spec) {
   };
   for (const auto& [is_set, name] : rows) {
     if (!is_set) continue;
-    return fail(Reason::Unimplemented, "create_spec." + std::string(name) +
-                                           " is not supported by this version of agboxd; leave "
-                                           "it out");
+    return fail(reason::kUnimplemented, "create_spec." + std::string(name) +
+                                            " is not supported by this version of agboxd; leave "
+                                            "it out");
   }
   return {};
 }
@@ -105,7 +105,7 @@ Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
 
 Result<SandboxSpec> parse_create_request(const v1::CreateSandboxRequest& request) {
   if (!request.config_yaml().empty()) {
-    return fail(Reason::Unimplemented,
+    return fail(reason::kUnimplemented,
                 "config_yaml is not supported by this version of agboxd; use create_spec");
   }
   if (!request.has_create_spec()) return invalid_argument("create_spec is required");

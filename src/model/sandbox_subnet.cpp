@@ -85,7 +85,7 @@ Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network
     message += "; " + candidate.text() + " is free: set it in config.toml";
     break;
   }
-  return fail(Reason::InvalidArgument, std::move(message));
+  return fail(reason::kInvalidArgument, std::move(message));
 }
 
 }  // namespace agbox

@@ -13,18 +13,18 @@ Result<std::string> resolve_engine_socket(const Environment& environment) {
   const std::string& host = found->second;
   constexpr std::string_view kScheme = "unix://";
   if (!host.starts_with(kScheme)) {
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 "DOCKER_HOST is " + host +
                     ", but sandboxes need a container engine on this machine: unset it or set it "
                     "to unix:///path/to/docker.sock");
   }
   std::string path = host.substr(kScheme.size());
   if (!path.starts_with('/') || path.contains('\0')) {
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 "DOCKER_HOST is " + host + ", but a socket's path begins with / (unix:///...)");
   }
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 "DOCKER_HOST is " + host + ", but a socket's path has at most " +
                     std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
   }

@@ -17,7 +17,7 @@ Result<fs::path> folder_from(const Environment& environment, const std::string& 
   if (found == environment.end() || found->second.empty()) return fs::path();
   fs::path folder(found->second);
   if (folder.is_relative()) {
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 name + " must be an absolute path, but is \"" + found->second + "\"");
   }
   return folder;
@@ -26,7 +26,7 @@ Result<fs::path> folder_from(const Environment& environment, const std::string& 
 Result<fs::path> home(const Environment& environment) {
   AGBOX_TRY(folder, folder_from(environment, "HOME"));
   if (folder.empty()) {
-    return fail(Reason::InvalidArgument, "HOME is not set; set it to your home folder");
+    return fail(reason::kInvalidArgument, "HOME is not set; set it to your home folder");
   }
   return folder;
 }
@@ -45,7 +45,7 @@ Result<fs::path> runtime_folder(Platform platform, const Environment& environmen
   if (!folder.empty()) return folder / "agbox";
   if (platform == Platform::Linux) {
     return fail(
-        Reason::InvalidArgument,
+        reason::kInvalidArgument,
         "resolve runtime path: XDG_RUNTIME_DIR is required on linux; a login session sets it "
         "to /run/user/<uid>, elsewhere set it to a folder that only you may enter");
   }

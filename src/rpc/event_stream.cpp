@@ -36,8 +36,8 @@ EventStream* EventStream::open(ControlLoop& loop, Directory& directory,
       grpc::SerializationTraits<v1::SubscribeSandboxEventsRequest>::Deserialize(&bytes, &parsed);
   loop.post([stream, &directory, is_valid = status.ok(), parsed = std::move(parsed)] {
     if (is_valid) return stream->begin(directory, parsed);
-    stream->finish(
-        to_status({Reason::InvalidArgument, "the request is not a SubscribeSandboxEventsRequest"}));
+    stream->finish(to_status(
+        {reason::kInvalidArgument, "the request is not a SubscribeSandboxEventsRequest"}));
   });
   return stream.get();
 }

@@ -40,10 +40,10 @@ Result<v1::ReadExecOutputRequest> parse(const grpc::ByteBuffer& request) {
   v1::ReadExecOutputRequest parsed;
   grpc::ByteBuffer bytes = request;
   if (!grpc::SerializationTraits<v1::ReadExecOutputRequest>::Deserialize(&bytes, &parsed).ok()) {
-    return fail(Reason::InvalidArgument, "the request is not a ReadExecOutputRequest");
+    return fail(reason::kInvalidArgument, "the request is not a ReadExecOutputRequest");
   }
   if (parsed.stream() != v1::OUTPUT_STREAM_STDOUT && parsed.stream() != v1::OUTPUT_STREAM_STDERR) {
-    return fail(Reason::InvalidArgument,
+    return fail(reason::kInvalidArgument,
                 "stream must be OUTPUT_STREAM_STDOUT or OUTPUT_STREAM_STDERR");
   }
   return parsed;

@@ -91,7 +91,8 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
       grpc::InsecureServerCredentials());
   running->server = builder.BuildAndStart();
   if (!running->server) {
-    return fail(Reason::Internal, "gRPC could not start its server; its own words are in the log");
+    return fail(reason::kHostNotReady,
+                "gRPC could not start its server; its own words are in the log");
   }
   running->server->GetHealthCheckService()->SetServingStatus(
       v1::SandboxService::service_full_name(), true);

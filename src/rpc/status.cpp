@@ -44,7 +44,7 @@ std::string wire_message(std::string_view message) {
 }
 
 void fill(rpc::ErrorInfo& info, const Error& error) {
-  info.set_reason(std::string(reason_name(error.reason())));
+  info.set_reason(std::string(error.reason().name));
   info.set_domain(std::string(kDomain));
   std::size_t used = 0;
   for (const auto& [key, value] : error.metadata()) {
@@ -57,46 +57,36 @@ void fill(rpc::ErrorInfo& info, const Error& error) {
 
 }  // namespace
 
-grpc::StatusCode status_code(Reason reason) {
-  switch (reason) {
-    case Reason::InvalidArgument:
+grpc::StatusCode status_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::InvalidArgument:
       return grpc::StatusCode::INVALID_ARGUMENT;
-    case Reason::SandboxNotFound:
-    case Reason::ExecNotFound:
+    case ErrorCode::NotFound:
       return grpc::StatusCode::NOT_FOUND;
-    case Reason::SandboxIdAlreadyExists:
-    case Reason::ExecIdAlreadyExists:
+    case ErrorCode::AlreadyExists:
       return grpc::StatusCode::ALREADY_EXISTS;
-    case Reason::SandboxNotReady:
-    case Reason::SandboxInvalidState:
-    case Reason::ExecAlreadyTerminal:
-    case Reason::ExecOutputUnavailable:
+    case ErrorCode::FailedPrecondition:
       return grpc::StatusCode::FAILED_PRECONDITION;
-    case Reason::SandboxEventSequenceExpired:
-    case Reason::ExecOutputOutOfRange:
+    case ErrorCode::OutOfRange:
       return grpc::StatusCode::OUT_OF_RANGE;
-    case Reason::ExecOutputLost:
+    case ErrorCode::DataLoss:
       return grpc::StatusCode::DATA_LOSS;
-    case Reason::ExecOutputBusy:
-    case Reason::EngineUnavailable:
-    case Reason::GuestFolderUnavailable:
-    case Reason::ContainerLost:
-    case Reason::ShuttingDown:
+    case ErrorCode::Unavailable:
       return grpc::StatusCode::UNAVAILABLE;
-    case Reason::ResourceExhausted:
+    case ErrorCode::ResourceExhausted:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
-    case Reason::Unimplemented:
+    case ErrorCode::Unimplemented:
       return grpc::StatusCode::UNIMPLEMENTED;
-    case Reason::Cancelled:
+    case ErrorCode::Cancelled:
       return grpc::StatusCode::CANCELLED;
-    case Reason::Internal:
+    case ErrorCode::Internal:
       return grpc::StatusCode::INTERNAL;
   }
   return grpc::StatusCode::INTERNAL;
 }
 
 grpc::Status to_status(const Error& error) {
-  const grpc::StatusCode code = status_code(error.reason());
+  const grpc::StatusCode code = status_code(error.reason().code);
   const std::string message = wire_message(error.message());
   rpc::ErrorInfo info;
   fill(info, error);

@@ -64,44 +64,45 @@ Result<> UnixListener::bind() {
   const std::string path = path_.string();
   const std::string name = path_.filename().string();
   if (path.size() > kMaxPathBytes) {
-    return fail(Reason::Internal, "the path has " + std::to_string(path.size()) +
-                                      " bytes, but a Unix socket's may have " +
-                                      std::to_string(kMaxPathBytes) +
-                                      "; set XDG_RUNTIME_DIR to a shorter path");
+    return fail(reason::kHostNotReady, "the path has " + std::to_string(path.size()) +
+                                           " bytes, but a Unix socket's may have " +
+                                           std::to_string(kMaxPathBytes) +
+                                           "; set XDG_RUNTIME_DIR to a shorter path");
   }
   struct stat found{};
   if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) {
     if (!S_ISSOCK(found.st_mode)) {
-      return fail(Reason::Internal,
+      return fail(reason::kHostNotReady,
                   "something that is not a socket is there and was left as it is; move it away");
     }
     if (::unlinkat(folder_.get(), name.c_str(), 0) != 0) {
-      return fail(Reason::Internal, "remove the socket of an earlier daemon: " + errno_text());
+      return fail(reason::kHostNotReady, "remove the socket of an earlier daemon: " + errno_text());
     }
   } else if (errno != ENOENT) {
-    return fail(Reason::Internal, errno_text());
+    return fail(reason::kHostNotReady, errno_text());
   }
 
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return fail(Reason::Internal, "make a socket: " + errno_text());
+  if (!fd) return fail(reason::kHostNotReady, "make a socket: " + errno_text());
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   // reinterpret_cast: the socket API's own way to pass one address type for all families.
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return fail(Reason::Internal, "bind: " + errno_text());
+    return fail(reason::kHostNotReady, "bind: " + errno_text());
   }
   if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
-    return fail(Reason::Internal, "look at the new socket: " + errno_text());
+    return fail(reason::kHostNotReady, "look at the new socket: " + errno_text());
   }
   device_ = found.st_dev;
   inode_ = found.st_ino;
   // Before listen() nobody can connect, so there is no moment with wider permissions; umask would
   // change them for every thread of the process.
   if (::fchmodat(folder_.get(), name.c_str(), 0600, 0) != 0) {
-    return fail(Reason::Internal, "set its mode to 0600: " + errno_text());
+    return fail(reason::kHostNotReady, "set its mode to 0600: " + errno_text());
   }
-  if (::listen(fd.get(), SOMAXCONN) != 0) return fail(Reason::Internal, "listen: " + errno_text());
+  if (::listen(fd.get(), SOMAXCONN) != 0)
+    return fail(reason::kHostNotReady, "listen: " + errno_text());
   socket_.assign(fd.release());
   return {};
 }

@@ -68,7 +68,7 @@ Result<> Ballast::make() {
   const Error error =
       errno_error("set " + std::to_string(bytes_) + " bytes aside in " + path_.string(), problem);
   if (problem != ENOSPC && problem != EDQUOT) return std::unexpected(error);
-  return fail(Reason::ResourceExhausted, error.message() + "; free some space");
+  return fail(reason::kResourceExhausted, error.message() + "; free some space");
 }
 
 Result<> Ballast::make_with_margin() {
@@ -77,7 +77,7 @@ Result<> Ballast::make_with_margin() {
     return std::unexpected(errno_error("look for room in " + path_.parent_path().string(), errno));
   }
   if (disk.f_bavail * disk.f_frsize < 2 * bytes_) {
-    return fail(Reason::ResourceExhausted, "no room for " + path_.string());
+    return fail(reason::kResourceExhausted, "no room for " + path_.string());
   }
   return make();
 }

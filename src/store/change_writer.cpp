@@ -2,6 +2,7 @@
 #include "store/change_writer.h"
 
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "store/decode.h"
 
 namespace agbox {
@@ -17,8 +18,8 @@ template <class Message>
 Result<std::string> serialize(const Message& message) {
   std::string bytes = message.SerializeAsString();
   if (Message again; again.ParseFromString(bytes)) return bytes;
-  return fail(Reason::Internal, "the store refuses a " + message.GetTypeName() +
-                                    " that cannot be read back: it has text that is not UTF-8");
+  return fail(reason::kInternal, "the store refuses a " + message.GetTypeName() +
+                                     " that cannot be read back: it has text that is not UTF-8");
 }
 
 }  // namespace
@@ -119,7 +120,7 @@ ChangeWriter::Step<> ChangeWriter::expect_sandbox_changed(const std::string& san
 ChangeWriter::Step<> ChangeWriter::write_one(const change::CreateSandbox& create, Committed&) {
   AGBOX_TRY_VOID(sql_.reserve_sandbox.run(create.sandbox_id, encode_time(clock_.wall_now())));
   if (connection_.rows_changed() == 0) {
-    return std::unexpected(Error(Reason::SandboxIdAlreadyExists,
+    return std::unexpected(Error(reason::kSandboxIdAlreadyExists,
                                  "sandbox_id " + create.sandbox_id + " already exists",
                                  {{"sandbox_id", create.sandbox_id}}));
   }
@@ -180,9 +181,9 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::SetQuietSince& set, C
 ChangeWriter::Step<> ChangeWriter::write_one(const change::SetSubnet& set, Committed&) {
   const auto done = sql_.set_subnet.run(set.subnet, set.sandbox_id);
   if (!done && done.error().is_constraint()) {
-    return std::unexpected(Error(Reason::Internal, "subnet " + set.subnet.value_or("") +
-                                                       " for sandbox " + set.sandbox_id +
-                                                       " belongs to another sandbox"));
+    return std::unexpected(Error(reason::kInternal, "subnet " + set.subnet.value_or("") +
+                                                        " for sandbox " + set.sandbox_id +
+                                                        " belongs to another sandbox"));
   }
   AGBOX_TRY_VOID(done);
   return expect_sandbox_changed(set.sandbox_id);
@@ -206,7 +207,7 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::CreateExec& create, C
   AGBOX_TRY(number, sandbox_number(create.request.sandbox_id()));
   AGBOX_TRY_VOID(sql_.reserve_exec.run(exec_id, encode_time(clock_.wall_now())));
   if (connection_.rows_changed() == 0) {
-    return std::unexpected(Error(Reason::ExecIdAlreadyExists,
+    return std::unexpected(Error(reason::kExecIdAlreadyExists,
                                  "exec_id " + exec_id + " already exists", {{"exec_id", exec_id}}));
   }
   AGBOX_TRY(request, serialize(create.request));
@@ -222,7 +223,7 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::UpdateExec& update, C
     const auto time = decode_time(update.record.ended_at());
     if (!time) {
       return std::unexpected(
-          Error(Reason::Internal, "exec " + update.exec_id + " ended at an impossible time"));
+          Error(reason::kInternal, "exec " + update.exec_id + " ended at an impossible time"));
     }
     ended_at = encode_time(*time);
   }
@@ -244,7 +245,7 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::Purge& purge, Committ
     sqlite::Rows rows = sql_.find_deleted_sandbox.query(purge.sandbox_id);
     AGBOX_TRY(found, rows.next());
     if (!found) {
-      return std::unexpected(Error(Reason::SandboxNotFound,
+      return std::unexpected(Error(reason::kSandboxNotFound,
                                    "there is no deleted sandbox " + purge.sandbox_id + " to purge",
                                    {{"sandbox_id", purge.sandbox_id}}));
     }

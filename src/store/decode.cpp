@@ -5,13 +5,15 @@
 
 #include <climits>
 
+#include "model/reasons.h"
+
 namespace agbox {
 namespace {
 
 using google::protobuf::MessageLite;
 
 std::unexpected<Error> unreadable(std::string what) {
-  return fail(Reason::Internal, "stored " + std::move(what));
+  return fail(reason::kStoreFailed, "stored " + std::move(what));
 }
 
 bool parse(MessageLite& message, std::string_view bytes) {

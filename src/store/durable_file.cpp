@@ -70,8 +70,8 @@ Result<> make_private_folders(const fs::path& folder) {
   if (errno == EEXIST) {
     struct stat found{};
     if (::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return {};
-    return fail(Reason::Internal, "create folder " + folder.string() +
-                                      ": something that is not a folder has that name");
+    return fail(reason::kHostNotReady, "create folder " + folder.string() +
+                                           ": something that is not a folder has that name");
   }
   if (errno != ENOENT || !folder.has_relative_path()) {
     return std::unexpected(errno_error("create folder " + folder.string(), errno));

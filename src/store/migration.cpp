@@ -2,6 +2,7 @@
 #include "store/migration.h"
 
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "store/durable_file.h"
 #include "store/schema.h"
 
@@ -56,9 +57,9 @@ Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::
     *version = step.to_version;
   }
   if (*version != plan.version) {
-    return fail(Reason::Internal, "the store " + path.string() + " has schema " +
-                                      std::to_string(*version) + ", this agboxd needs schema " +
-                                      std::to_string(plan.version));
+    return fail(reason::kStoreFailed, "the store " + path.string() + " has schema " +
+                                          std::to_string(*version) + ", this agboxd needs schema " +
+                                          std::to_string(plan.version));
   }
   return {};
 }

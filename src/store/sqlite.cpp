@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "model/reasons.h"
 
 namespace agbox::sqlite {
 
@@ -23,7 +24,7 @@ std::string Failure::sentence() const {
 }
 
 Error Failure::error(std::string_view what) const {
-  const Reason reason = is_out_of_space() ? Reason::ResourceExhausted : Reason::Internal;
+  const Reason reason = is_out_of_space() ? reason::kResourceExhausted : reason::kStoreFailed;
   return {reason, std::string(what) + ": " + sentence()};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/store.h"
 
+#include "model/reasons.h"
 #include "store/ballast.h"
 #include "store/loader.h"
 #include "store/sqlite.h"
@@ -45,7 +46,7 @@ Result<> check_schema_is_known(Connection& connection, const StoreOptions& optio
   if (*version <= options.testing.migrations.version) return {};
   // Closing must not tidy up a store that we do not understand.
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  return fail(Reason::Internal,
+  return fail(reason::kStoreFailed,
               "the store " + options.path.string() + " has schema " + std::to_string(*version) +
                   " and was made by a newer agboxd, this one knows up to schema " +
                   std::to_string(options.testing.migrations.version) +
@@ -72,7 +73,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
   AGBOX_TRY_VOID(migrate(*writing, fd, options.path, options.testing.migrations, options.log));
   auto instance_id = load_instance_id(*writing);
   if (!instance_id) return std::unexpected(instance_id.error().error(what));
-  if (instance_id->empty()) return fail(Reason::Internal, what + ": it has no instance id");
+  if (instance_id->empty()) return fail(reason::kStoreFailed, what + ": it has no instance id");
   store->instance_id_ = std::move(*instance_id);
 
   auto reading = connect(options, Access::ReadOnly);

@@ -12,6 +12,7 @@
 
 #include "base/failpoint.h"
 #include "base/uuid.h"
+#include "model/reasons.h"
 #include "store/durable_file.h"
 #include "store/schema.h"
 #include "store/sqlite.h"
@@ -38,9 +39,10 @@ bool looks_like_bbolt(std::span<const unsigned char> header) {
 }
 
 Error refused(const fs::path& path, const std::string& why) {
-  return {Reason::Internal, "the file " + path.string() + " " + why +
-                                "; it was left untouched: move it away, and agboxd makes a store "
-                                "of its own"};
+  return {reason::kStoreFailed,
+          "the file " + path.string() + " " + why +
+              "; it was left untouched: move it away, and agboxd makes a store "
+              "of its own"};
 }
 
 Error cannot_open(const fs::path& path, int error_number) {
@@ -48,23 +50,24 @@ Error cannot_open(const fs::path& path, int error_number) {
   switch (error_number) {
     case ELOOP:
       return {
-          Reason::Internal,
+          reason::kStoreFailed,
           what + ": it is a symbolic link, which agboxd does not follow; replace it by the file"};
     case EROFS:
-      return {Reason::Internal, what +
-                                    ": it lies on a read-only file system; make it writable, or "
-                                    "set XDG_DATA_HOME to a folder that is"};
+      return {reason::kStoreFailed,
+              what +
+                  ": it lies on a read-only file system; make it writable, or "
+                  "set XDG_DATA_HOME to a folder that is"};
     case EISDIR:
-      return {Reason::Internal, what + ": it is a folder; move it away"};
+      return {reason::kStoreFailed, what + ": it is a folder; move it away"};
     default:
       return errno_error(what, error_number);
   }
 }
 
 Error in_use(const fs::path& path) {
-  return {Reason::Internal, "the store " + path.string() +
-                                " is in use by another agboxd; stop that one, or give this one "
-                                "another XDG_DATA_HOME"};
+  return {reason::kStoreFailed, "the store " + path.string() +
+                                    " is in use by another agboxd; stop that one, or give this one "
+                                    "another XDG_DATA_HOME"};
 }
 
 Result<> lock(int fd, const fs::path& path) {
@@ -151,7 +154,7 @@ Result<> check_store_header(std::span<const unsigned char> header, const fs::pat
   const std::uint32_t schema = big_endian(header, kUserVersionOffset);
   if (schema == 0) return std::unexpected(refused(path, "has no schema number"));
   if (schema > newest_schema) {
-    return fail(Reason::Internal,
+    return fail(reason::kStoreFailed,
                 "the store " + path.string() + " has schema " + std::to_string(schema) +
                     " and was made by a newer agboxd, this one knows up to schema " +
                     std::to_string(newest_schema) +
@@ -181,9 +184,9 @@ Result<std::optional<StoreFile>> StoreFile::create(const fs::path& path, Ballast
                                                    const std::string& vfs) {
   // In this order: another daemon that has just made the store has its log only after the store.
   if (const fs::path log = path.string() + "-wal"; is_there(log) && !is_there(path)) {
-    return fail(Reason::Internal, "the store " + path.string() + " is missing, but its log " +
-                                      log.string() +
-                                      " is there; put the store back, or remove the log");
+    return fail(reason::kStoreFailed, "the store " + path.string() + " is missing, but its log " +
+                                          log.string() +
+                                          " is there; put the store back, or remove the log");
   }
   const fs::path unfinished = unfinished_name(path);
   UniqueFd fd(

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "model/reasons.h"
 #include "store/decode.h"
 
 namespace agbox {

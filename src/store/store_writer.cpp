@@ -206,7 +206,7 @@ void StoreWriter::refuse_new_work(Batch& waiting) {
   waiting = std::move(goes_on);
   if (refused.empty()) return;
   const Result<Committed> refusal =
-      fail(Reason::ResourceExhausted,
+      fail(reason::kResourceExhausted,
            "the disk of the daemon's store is full; free some space and try again");
   Outcomes outcomes(refused.size(), refusal);
   acknowledge(std::move(refused), std::move(outcomes));

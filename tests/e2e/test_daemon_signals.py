@@ -79,7 +79,9 @@ def test_a_reader_of_the_log_that_goes_away_does_not_end_it(make_daemon, contrac
         process.wait()
 
 
-def test_a_log_that_nobody_reads_does_not_hold_up_the_end(make_daemon):
+@pytest.fixture
+def with_full_log(make_daemon):
+    """A daemon whose log is a pipe that takes nothing any more: whoever writes a line there hangs."""
     daemon = make_daemon()
     process = subprocess.Popen(daemon.command(), env=daemon.environment, stderr=subprocess.PIPE)
     try:
@@ -90,13 +92,24 @@ def test_a_log_that_nobody_reads_does_not_hold_up_the_end(make_daemon):
             while True:
                 os.write(filler, b"x")
         os.close(filler)
-        process.send_signal(signal.SIGTERM)
-        # By the alarm alone; that it comes in time is a matter of its constant.
-        assert process.wait(timeout=30) == 1
+        yield process
     finally:
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def test_a_log_that_nobody_reads_does_not_hold_up_the_end(with_full_log):
+    with_full_log.send_signal(signal.SIGTERM)
+    # By the alarm alone; that it comes in time is a matter of its constant.
+    assert with_full_log.wait(timeout=30) == 1
+
+
+def test_a_control_thread_that_hangs_does_not_hold_up_the_end(with_full_log):
+    # It comes first, and the control thread does not come back from the line that it writes.
+    with_full_log.send_signal(signal.SIGHUP)
+    with_full_log.send_signal(signal.SIGTERM)
+    assert with_full_log.wait(timeout=30) == 1
 
 
 def test_the_service_manager_hears_ready_and_stopping(make_daemon, daemon_user, folder):

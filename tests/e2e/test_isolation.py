@@ -348,7 +348,7 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_until_they_can(
             for ask in (lambda: sandboxes.create("box-2", image), lambda: sandboxes.resume("box-1")):
                 with pytest.raises(grpc.RpcError) as refused:
                     ask()
-                assert refused.value.code() == grpc.StatusCode.INTERNAL
+                assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
                 assert "sandboxes cannot be isolated" in refused.value.details()
                 assert tables[-1] in refused.value.details()
             assert sandboxes.get("box-1").state == STOPPED

@@ -31,6 +31,7 @@
 
 #include "base/check.h"
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "robustness/forgetful_vfs.h"
 #include "store/schema.h"
 #include "store/store.h"
@@ -107,7 +108,7 @@ class Driver {
         }
         say(line);
       } else {
-        say("refused " + std::string(reason_name(result.error().reason())));
+        say("refused " + std::string(result.error().reason().name));
       }
       done.set_value(result.has_value());
     });
@@ -234,7 +235,7 @@ void try_taken_ids(Store& store, const std::string& file) {
     create.sandbox_id = id;
     std::promise<void> done;
     store.append({{create}}, [&](const Result<Committed>& result) {
-      if (result || result.error().reason() != Reason::SandboxIdAlreadyExists) say("reused " + id);
+      if (result || result.error().reason() != reason::kSandboxIdAlreadyExists) say("reused " + id);
       done.set_value();
     });
     done.get_future().get();

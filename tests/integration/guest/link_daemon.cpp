@@ -240,7 +240,7 @@ class LinkDaemon {
   }
 
   // AGBOX_CO_TRY binds a value, which a ping has not.
-  static asio::awaitable<Result<bool>> void_result(asio::awaitable<Result<>> call) {
+  static asio::awaitable<Result<bool>> void_result(asio::awaitable<GuestResult<>> call) {
     auto result = co_await std::move(call);
     if (!result) co_return std::unexpected(result.error());
     co_return true;
@@ -273,7 +273,7 @@ class LinkDaemon {
     } else if (verb == "forget") {
       AGBOX_TRY_VOID(links_.forget(sandbox));
     } else {
-      return fail(Reason::InvalidArgument, "unknown request '" + verb + "'");
+      return fail(reason::kInvalidArgument, "unknown request '" + verb + "'");
     }
     return json::object{};
   }

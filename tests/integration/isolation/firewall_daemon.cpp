@@ -81,7 +81,7 @@ boost::asio::awaitable<Result<ProbeReport>> probe_from(std::string network, bool
     const UniqueFd there(::open(network.c_str(), O_RDONLY | O_CLOEXEC));
     if (::setns(there.get(), CLONE_NEWNET) == 0) report = try_to_connect(target);
   }).join();
-  if (is_silent) co_return fail(Reason::Internal, "nobody tells");
+  if (is_silent) co_return fail(reason::kInternal, "nobody tells");
   co_return report;
 }
 

@@ -7,7 +7,7 @@ namespace agbox {
 namespace {
 
 Result<int> half(int number) {
-  if (number % 2 != 0) return fail(Reason::InvalidArgument, "odd", {{"number", "odd"}});
+  if (number % 2 != 0) return fail(reason::kInvalidArgument, "odd", {{"number", "odd"}});
   return number / 2;
 }
 
@@ -21,12 +21,12 @@ Result<int> quarter(int number) {
 TEST(Result, TryHandsTheErrorOn) {
   EXPECT_EQ(quarter(8), 2);
   ASSERT_FALSE(quarter(6).has_value());
-  EXPECT_EQ(quarter(6).error(), Error(Reason::InvalidArgument, "odd", {{"number", "odd"}}));
+  EXPECT_EQ(quarter(6).error(), Error(reason::kInvalidArgument, "odd", {{"number", "odd"}}));
 }
 
 TEST(Result, WithinKeepsReasonAndMetadata) {
-  const Error outer = Error(Reason::ExecNotFound, "gone", {{"exec_id", "e"}}).within("cancel");
-  EXPECT_EQ(outer, Error(Reason::ExecNotFound, "cancel: gone", {{"exec_id", "e"}}));
+  const Error outer = Error(reason::kUnimplemented, "gone", {{"exec_id", "e"}}).within("cancel");
+  EXPECT_EQ(outer, Error(reason::kUnimplemented, "cancel: gone", {{"exec_id", "e"}}));
 }
 
 TEST(Result, ErrnoIsPutIntoWords) {

@@ -2,6 +2,7 @@
 // A sandbox whose record is damaged says so, can be deleted, and harms no other.
 #include "base/failpoint.h"
 #include "guestlink/link_folder.h"
+#include "model/reasons.h"
 #include "store/sqlite.h"
 #include "unit/control/exec_fixture.h"
 
@@ -91,8 +92,8 @@ TEST_F(BadRecordsTest, OneWithExecsFailsOnceItsEngineIsThere) {
   settle();
   EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
   EXPECT_EQ(exec("cut-off").state(), v1::EXEC_STATE_RUNNING);
-  EXPECT_EQ(create_exec(request("late-1", {}, kBad)).error().reason(), Reason::SandboxNotReady);
-  EXPECT_EQ(ask_stop(kBad).error().reason(), Reason::SandboxInvalidState);
+  EXPECT_EQ(create_exec(request("late-1", {}, kBad)).error().reason(), reason::kSandboxNotReady);
+  EXPECT_EQ(ask_stop(kBad).error().reason(), reason::kSandboxInvalidState);
   docker().listen();
   expect_failed("RECORD_UNREADABLE", "spec is not a CreateSpec");
   EXPECT_THAT(exec_events(kBad),
@@ -156,7 +157,7 @@ TEST_F(BadRecordsTest, AHistoryThatCannotBeGoneOnWithIsNamedByEveryCall) {
   ASSERT_FALSE(asked.has_value());
   EXPECT_THAT(asked.error().message(), HasSubstr("cannot be read from the daemon's store"));
   EXPECT_EQ(remove(kBad).error(), asked.error());
-  EXPECT_THAT(create(kBad).error().reason(), Reason::SandboxIdAlreadyExists);
+  EXPECT_THAT(create(kBad).error().reason(), reason::kSandboxIdAlreadyExists);
   EXPECT_THAT(listed(), ElementsAre(kBox));
   expect_the_other_serves();
   // What it has stays for whoever repairs the store.

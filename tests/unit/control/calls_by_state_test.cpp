@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -115,13 +116,13 @@ TEST_P(CallsByStateTest, IsAnsweredAsTheTableSays) {
       ASSERT_TRUE(answer.has_value()) << answer.error().message();
       break;
     case 'r':
-      expect_refused(answer, Reason::SandboxInvalidState, "is not ready");
+      expect_refused(answer, reason::kSandboxInvalidState, "is not ready");
       break;
     case 's':
-      expect_refused(answer, Reason::SandboxInvalidState, "is not stopped");
+      expect_refused(answer, reason::kSandboxInvalidState, "is not stopped");
       break;
     default:
-      expect_refused(answer, Reason::SandboxNotReady, "is not ready");
+      expect_refused(answer, reason::kSandboxNotReady, "is not ready");
   }
   EXPECT_THAT(next, IsEmpty());
   EXPECT_EQ(handle(kOne).SerializeAsString(), before.SerializeAsString());

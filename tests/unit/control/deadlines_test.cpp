@@ -4,6 +4,7 @@
 #include "control/deadlines.h"
 
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -155,7 +156,7 @@ TEST_F(LeftAloneTest, AnExecInTheMomentOfTheIdleStopKeepsItOrIsRefused) {
   // First the stop: the exec is refused.
   clock_.advance(30min);
   directory().deadlines().call_due();
-  EXPECT_EQ(create_exec("second-1").error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(create_exec("second-1").error().reason(), reason::kSandboxNotReady);
   wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
 }
 

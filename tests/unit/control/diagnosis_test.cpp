@@ -10,6 +10,7 @@
 
 #include "base/unique_fd.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 #include "unit/control/control_fixture.h"
 
 namespace agbox {
@@ -249,7 +250,7 @@ TEST_F(DiagnosisTest, IsAnsweredAtOnceWhenTheDaemonEnds) {
   docker().hang("GET /info");
   std::vector<std::string> answers;
   const auto note = [&](const Result<v1::DiagnoseResponse>& response) {
-    answers.push_back(response ? "findings" : std::string(reason_name(response.error().reason())));
+    answers.push_back(response ? "findings" : std::string(response.error().reason().name));
   };
   plane().diagnose({}, note);
   run_until([&] { return docker().held("GET /info") == 1; });
@@ -257,7 +258,7 @@ TEST_F(DiagnosisTest, IsAnsweredAtOnceWhenTheDaemonEnds) {
   plane().answer_who_waits();
   plane().diagnose({}, note);
   run_until([&] { return answers.size() == 3; });
-  EXPECT_THAT(answers, testing::Each(std::string(reason_name(Reason::ShuttingDown))));
+  EXPECT_THAT(answers, testing::Each(std::string(reason::kShuttingDown.name)));
   docker().clear_faults();
 }
 
@@ -272,7 +273,7 @@ TEST(DiagnoseRequest, NamesOnlyImages) {
     wrong.add_images(bad);
     const auto refused = parse_diagnose_request(wrong);
     ASSERT_FALSE(refused.has_value()) << bad;
-    EXPECT_EQ(refused.error().reason(), Reason::InvalidArgument);
+    EXPECT_EQ(refused.error().reason(), reason::kInvalidArgument);
     EXPECT_THAT(refused.error().message(), HasSubstr("images: "));
   }
   for (int i = 0; i < 20; ++i) request.add_images("busybox");

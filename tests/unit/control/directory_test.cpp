@@ -4,6 +4,7 @@
 
 #include "base/failpoint.h"
 #include "model/maxima.h"
+#include "model/reasons.h"
 #include "unit/control/control_fixture.h"
 
 namespace agbox {
@@ -42,7 +43,7 @@ TEST_F(DirectoryTest, AnIdThatBreaksTheRulesIsRefusedByName) {
   for (const char* id : {"abc", "-abcd", "abcd-", "ab cd", "ab/cd", "ab\ncd"}) {
     const auto refused = create(id);
     ASSERT_FALSE(refused.has_value());
-    EXPECT_EQ(refused.error().reason(), Reason::InvalidArgument);
+    EXPECT_EQ(refused.error().reason(), reason::kInvalidArgument);
     EXPECT_THAT(refused.error().message(), HasSubstr("sandbox_id"));
   }
   EXPECT_THAT(listed(), IsEmpty());
@@ -56,8 +57,8 @@ TEST_F(DirectoryTest, OfTwoCreatesOfOneIdAtOnceOneIsAccepted) {
   }
   run_until([&] { return replies.size() == 3; });
   EXPECT_TRUE(replies[0].has_value());
-  EXPECT_EQ(replies[1].error().reason(), Reason::SandboxIdAlreadyExists);
-  EXPECT_EQ(replies[2].error().reason(), Reason::SandboxIdAlreadyExists);
+  EXPECT_EQ(replies[1].error().reason(), reason::kSandboxIdAlreadyExists);
+  EXPECT_EQ(replies[2].error().reason(), reason::kSandboxIdAlreadyExists);
   wait_for_state("same-id", v1::SANDBOX_STATE_READY);
   EXPECT_EQ(handle("same-id").last_event_sequence(), 3U);
 }
@@ -68,13 +69,13 @@ TEST_F(DirectoryTest, AnIdIsNeverUsedTwice) {
   wait_for_state("once-only", v1::SANDBOX_STATE_DELETED);
   const auto again = create("once-only");
   ASSERT_FALSE(again.has_value());
-  EXPECT_EQ(again.error().reason(), Reason::SandboxIdAlreadyExists);
+  EXPECT_EQ(again.error().reason(), reason::kSandboxIdAlreadyExists);
   EXPECT_EQ(again.error().metadata().at("sandbox_id"), "once-only");
   EXPECT_EQ(state("once-only"), v1::SANDBOX_STATE_DELETED);
 }
 
 TEST_F(DirectoryTest, WhatIsNotThereIsNotFoundByName) {
-  EXPECT_EQ(directory().get("nobody").error().reason(), Reason::SandboxNotFound);
+  EXPECT_EQ(directory().get("nobody").error().reason(), reason::kSandboxNotFound);
   EXPECT_EQ(remove("nobody").error().message(), "sandbox nobody was not found");
   EXPECT_FALSE(directory().subscribe({}, [] {}).has_value());
 }
@@ -163,7 +164,7 @@ TEST_F(DirectoryTest, AHostilePageTokenIsRefused) {
     request.set_page_token(token);
     const auto refused = directory().list(request);
     ASSERT_FALSE(refused.has_value()) << token;
-    EXPECT_EQ(refused.error().reason(), Reason::InvalidArgument);
+    EXPECT_EQ(refused.error().reason(), reason::kInvalidArgument);
   }
 }
 
@@ -200,7 +201,7 @@ TEST_F(DirectoryTest, MoreSandboxesThanTheMaximumAreRefusedUntilOneIsDeleted) {
   // Those that are not on disk yet count too.
   const auto refused = create("too-many");
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
   EXPECT_THAT(refused.error().message(), HasSubstr("4096"));
   run_until([&] { return accepted == maxima::kSandboxes; });
   ASSERT_TRUE(remove("full-7").has_value());
@@ -215,7 +216,7 @@ TEST_F(DirectoryTest, WithoutRoomOnTheDiskNewSandboxesAreRefusedAndOldOnesGoOn) 
   start();
   const auto refused = create("new-1");
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
   EXPECT_FALSE(directory().get("new-1").has_value());
   ASSERT_TRUE(remove("old-1").has_value());
   wait_for_state("old-1", v1::SANDBOX_STATE_DELETED);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine goes away, hangs, answers nonsense or loses its answers in the middle of things:
 // nothing fails for it, reads are answered meanwhile, and everything goes on when it is back.
+#include "model/reasons.h"
 #include "unit/control/control_fixture.h"
 
 namespace agbox {
@@ -121,7 +122,7 @@ TEST_F(EngineAbsenceTest, WithoutAnEngineACreateIsRefusedAndReservesNothing) {
     run_until([&] { return reply.has_value(); });
     return !reply->has_value();
   });
-  EXPECT_EQ(reply->error().reason(), Reason::EngineUnavailable);
+  EXPECT_EQ(reply->error().reason(), reason::kEngineUnavailable);
   EXPECT_THAT(reply->error().message(), HasSubstr("Docker Engine does not answer"));
   reply.reset();
   directory().create(spec(), "again-1", [&](auto result) { reply = std::move(result); });
@@ -139,7 +140,7 @@ TEST_F(EngineAbsenceTest, AnEngineThatCannotRunSandboxesIsToldAsSuch) {
   directory().create(spec(), "unfit-1", [&](auto result) { reply = std::move(result); });
   run_until([&] { return reply.has_value(); });
   ASSERT_FALSE(reply->has_value());
-  EXPECT_EQ(reply->error().reason(), Reason::EngineUnavailable);
+  EXPECT_EQ(reply->error().reason(), reason::kEngineUnavailable);
   EXPECT_THAT(reply->error().message(), testing::StartsWith("Docker "));
   EXPECT_THAT(reply->error().message(), HasSubstr("cannot run sandboxes: it is rootless"));
 }

@@ -2,6 +2,7 @@
 // Followers of one sandbox's events: early, late, slow, and gone in the wrong moment.
 #include "control/event_feed.h"
 
+#include "model/reasons.h"
 #include "unit/control/control_fixture.h"
 
 namespace agbox {
@@ -121,7 +122,7 @@ TEST_F(EventFeedTest, AnAnchorBeyondTheNewestIsOutOfRange) {
   request.set_from_sequence(4);
   const auto refused = directory().subscribe(request, [] {});
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::SandboxEventSequenceExpired);
+  EXPECT_EQ(refused.error().reason(), reason::kSandboxEventSequenceExpired);
   EXPECT_EQ(refused.error().message(),
             "sandbox anchor-1 event sequence 4 is outside retained history");
   EXPECT_EQ(refused.error().metadata().at("from_sequence"), "4");

@@ -2,6 +2,7 @@
 // L3: a cancel is a wish that is stored, passed on, and over only when nothing runs any more.
 #include "base/failpoint.h"
 #include "model/exec_request.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -48,7 +49,7 @@ TEST_F(ExecCancelTest, ASecondOneIsAcceptedSilentlyAndOneOfAnEndedExecIsNot) {
   guests_.end_exec(container("box-2"), "twice-1", cancelled_end());
   wait_for_end("twice-1");
   const auto late = cancel_exec("twice-1");
-  EXPECT_EQ(late.error().reason(), Reason::ExecAlreadyTerminal);
+  EXPECT_EQ(late.error().reason(), reason::kExecAlreadyTerminal);
   EXPECT_EQ(late.error().message(), "exec twice-1 is already terminal");
   EXPECT_EQ(cancel_exec("never-1").error().message(), "exec never-1 was not found");
 }
@@ -71,7 +72,7 @@ TEST_F(ExecCancelTest, WhoAsksWhileItEndsIsToldThatItHas) {
   EXPECT_THAT(active(), ElementsAre("race-1"));  // not on disk yet
   const auto late = cancel_exec("race-1");
   ASSERT_FALSE(late.has_value());
-  EXPECT_EQ(late.error().reason(), Reason::ExecAlreadyTerminal);
+  EXPECT_EQ(late.error().reason(), reason::kExecAlreadyTerminal);
   EXPECT_EQ(exec("race-1").state(), v1::EXEC_STATE_FINISHED);
   EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED race-1", "EXEC_FINISHED race-1"));
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -274,10 +275,10 @@ TEST_F(ExecLifeTest, WhatExecsWroteGoesWithTheHistory) {
   directory().deadlines().call_due();
   run_until([&] { return !directory().get(kBox).has_value(); });
   EXPECT_FALSE(std::filesystem::exists(folder));
-  EXPECT_EQ(get_exec("history-1").error().reason(), Reason::ExecNotFound);
+  EXPECT_EQ(get_exec("history-1").error().reason(), reason::kExecNotFound);
   create_ready("box-2");
   EXPECT_EQ(create_exec(request("history-1", {}, "box-2")).error().reason(),
-            Reason::ExecIdAlreadyExists);
+            reason::kExecIdAlreadyExists);
 }
 
 TEST_F(ExecLifeTest, WhereOutputLiesAndWhenItEnds) {
@@ -305,7 +306,7 @@ TEST_F(ExecLifeTest, WhereOutputLiesAndWhenItEnds) {
   EXPECT_TRUE((*found)->is_terminal);
   EXPECT_EQ((*found)->on_end, nullptr);
   find("nobody-1");
-  EXPECT_EQ(found->error().reason(), Reason::ExecNotFound);
+  EXPECT_EQ(found->error().reason(), reason::kExecNotFound);
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ TEST_F(ExecListTest, ComesInPagesOfTheSizeThatWasAskedFor) {
     token = page.next_page_token();
   } while (!token.empty());
   EXPECT_THAT(seen, ElementsAre("page-0", "page-1", "page-2", "page-3", "page-4"));
-  EXPECT_EQ(list_execs(2, "what").error().reason(), Reason::InvalidArgument);
-  EXPECT_EQ(list_execs(2, "99999999999999999999").error().reason(), Reason::InvalidArgument);
+  EXPECT_EQ(list_execs(2, "what").error().reason(), reason::kInvalidArgument);
+  EXPECT_EQ(list_execs(2, "99999999999999999999").error().reason(), reason::kInvalidArgument);
 }
 
 TEST_F(ExecListTest, RepliesStayBelowWhatClientsTake) {

@@ -2,6 +2,7 @@
 // The guest is gone, and with it perhaps the container: what becomes of the execs and the sandbox.
 #include "control/container_loss.h"
 #include "control/exec_outcome.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -49,7 +50,7 @@ TEST_F(ExecLossTest, AContainerThatSomebodyRemovedIsLostWithItsSandbox) {
   EXPECT_EQ(exec("lost-1").error_code(), "CONTAINER_EXITED");
   EXPECT_THAT(exec("lost-1").error(), HasSubstr("it was removed"));
   EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_NOT_RUNNING");
-  EXPECT_EQ(create_exec("after-1").error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(create_exec("after-1").error().reason(), reason::kSandboxNotReady);
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
   EXPECT_THAT(docker().network_names(), IsEmpty());

@@ -19,6 +19,7 @@
 
 #include "base/unique_fd.h"
 #include "control/log_file.h"
+#include "model/reasons.h"
 #include "unit/file_lease.h"
 #include "unit/temp_folder.h"
 
@@ -62,7 +63,7 @@ class Reader {
   bool has_ended() const { return outcome_.has_value(); }
   bool is_well() const { return outcome_ && *outcome_; }
   Error error() const {
-    return has_ended() && !*outcome_ ? outcome_->error() : Error(Reason::Internal, "none");
+    return has_ended() && !*outcome_ ? outcome_->error() : Error(reason::kInternal, "none");
   }
   const std::string& text() const { return text_; }
   int news() const { return news_; }
@@ -141,7 +142,7 @@ TEST_F(ExecOutputTest, WithoutFollowingItEndsWithWhatIsThere) {
 TEST_F(ExecOutputTest, AnOffsetBeyondTheEndIsOutOfRange) {
   append("12345");
   const auto beyond = reader(false, 6);
-  EXPECT_EQ(beyond->error().reason(), Reason::ExecOutputOutOfRange);
+  EXPECT_EQ(beyond->error().reason(), reason::kExecOutputOutOfRange);
   EXPECT_EQ(beyond->error().message(),
             "offset 6 is beyond the 5 bytes that exec exec-1 wrote to its stdout");
   EXPECT_EQ(beyond->error().metadata(),
@@ -173,7 +174,7 @@ TEST_F(ExecOutputTest, AFollowerWaitsForItsOffset) {
   EXPECT_TRUE(wait_until([&] { return follower->text() == "789"; }));
   const auto in_vain = reader(true, 100);
   in_vain->exec_ended();
-  EXPECT_EQ(in_vain->error().reason(), Reason::ExecOutputOutOfRange);
+  EXPECT_EQ(in_vain->error().reason(), reason::kExecOutputOutOfRange);
 }
 
 TEST_F(ExecOutputTest, WhatBackgroundChildrenWriteLaterIsReadByOffset) {
@@ -322,7 +323,7 @@ TEST_F(ExecOutputTest, AFileThatGotShorterIsAnError) {
   const auto follower = reader(true);
   ASSERT_EQ(::truncate(path().c_str(), 3), 0);
   EXPECT_TRUE(wait_until([&] { return follower->has_ended(); }));
-  EXPECT_EQ(follower->error().reason(), Reason::ExecOutputLost);
+  EXPECT_EQ(follower->error().reason(), reason::kExecOutputLost);
   EXPECT_EQ(follower->error().message(),
             "exec exec-1: its stdout log was truncated from 9 to 3 bytes");
 }
@@ -343,7 +344,7 @@ TEST_F(ExecOutputTest, AFileThatIsRemovedEndsItsFollowers) {
   const auto follower = reader(true);
   std::filesystem::remove(path());
   EXPECT_TRUE(wait_until([&] { return follower->has_ended(); }));
-  EXPECT_EQ(follower->error().reason(), Reason::ExecOutputLost);
+  EXPECT_EQ(follower->error().reason(), reason::kExecOutputLost);
   EXPECT_THAT(follower->error().message(),
               HasSubstr("exec-1.stdout.log: it was removed meanwhile"));
 }
@@ -362,7 +363,7 @@ class UnsafeLog : public ExecOutputTest {
   void expect_refused(const std::string& why) {
     const auto refused = reader(true);
     ASSERT_TRUE(refused->has_ended());
-    EXPECT_EQ(refused->error().reason(), Reason::ExecOutputLost);
+    EXPECT_EQ(refused->error().reason(), reason::kExecOutputLost);
     EXPECT_THAT(refused->error().message(), HasSubstr(why));
     EXPECT_EQ(refused->text(), "");
   }
@@ -408,7 +409,7 @@ TEST_F(UnsafeLog, OneUnderALeaseIsBusyUntilItIsLetGo) {
     const FileLease lease(path());
     const auto refused = reader();
     ASSERT_TRUE(refused->has_ended());
-    EXPECT_EQ(refused->error().reason(), Reason::ExecOutputBusy);
+    EXPECT_EQ(refused->error().reason(), reason::kExecOutputBusy);
     EXPECT_THAT(refused->error().message(),
                 HasSubstr("exec-1.stdout.log: a process holds a lease"));
   }
@@ -431,7 +432,7 @@ TEST_F(UnsafeLog, OneThatNoDescriptorIsLeftForIsNotLost) {
     const auto refused = LogFile::open(root_.path(), path());
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
     ASSERT_FALSE(refused.has_value());
-    EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+    EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
     EXPECT_THAT(refused.error().message(),
                 AllOf(HasSubstr("exec-1.stdout.log: Too many open files"), HasSubstr("raise")));
   }
@@ -454,10 +455,10 @@ TEST_F(UnsafeLog, APathOutsideTheRoot) {
   outside.root = root_.path() / "box-1";
   for (const std::string path : {"/etc/passwd", "box-1/../../etc/passwd"}) {
     outside.path = path;
-    EXPECT_EQ(reader(outside)->error().reason(), Reason::ExecOutputLost) << path;
+    EXPECT_EQ(reader(outside)->error().reason(), reason::kExecOutputLost) << path;
   }
   outside.path = root_.path() / "box-1";
-  EXPECT_EQ(reader(outside)->error().reason(), Reason::ExecOutputLost);
+  EXPECT_EQ(reader(outside)->error().reason(), reason::kExecOutputLost);
 }
 
 // The root itself is the configuration's, and people have links there.

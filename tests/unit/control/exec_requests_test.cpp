@@ -9,6 +9,7 @@
 #include "control/exec_logs.h"
 #include "model/exec_request.h"
 #include "model/maxima.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 #include "unit/file_lease.h"
 
@@ -28,7 +29,7 @@ TEST_F(ExecRequestsTest, TheSandboxComesBeforeTheRequest) {
             "sandbox nobody was not found");
   create_held_at("box-2", "create.image.before");
   const auto early = create_exec(request("some-1", bad, "box-2"));
-  EXPECT_EQ(early.error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(early.error().reason(), reason::kSandboxNotReady);
   EXPECT_EQ(early.error().message(), "sandbox box-2 is not ready");
   EXPECT_EQ(early.error().metadata().at("sandbox_id"), "box-2");
   EXPECT_EQ(create_exec("some-1", bad).error().message(), "command must not be empty");
@@ -37,7 +38,7 @@ TEST_F(ExecRequestsTest, TheSandboxComesBeforeTheRequest) {
 
 TEST_F(ExecRequestsTest, WhileItIsDeletedASandboxTakesNone) {
   remove_held_at(kBox, "delete.containers.before");
-  EXPECT_EQ(create_exec("late-1").error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(create_exec("late-1").error().reason(), reason::kSandboxNotReady);
   disarm();
 }
 
@@ -47,7 +48,7 @@ TEST_F(ExecRequestsTest, AnIdIsTakenForEverWhereverItWasUsed) {
     for (const char* sandbox : {kBox, "box-2"}) {
       const auto again = create_exec(request(exec_id, {}, sandbox));
       ASSERT_FALSE(again.has_value());
-      EXPECT_EQ(again.error().reason(), Reason::ExecIdAlreadyExists);
+      EXPECT_EQ(again.error().reason(), reason::kExecIdAlreadyExists);
       EXPECT_EQ(again.error().message(), "exec_id " + exec_id + " already exists");
       EXPECT_EQ(again.error().metadata().at("exec_id"), exec_id);
     }
@@ -78,8 +79,8 @@ TEST_F(ExecRequestsTest, OfTwoWithOneIdAtTheSameTimeOneIsAccepted) {
   }
   run_until([&] { return replies[0] && replies[1] && replies[2]; });
   EXPECT_TRUE(replies[0]->has_value());
-  EXPECT_EQ(replies[1]->error().reason(), Reason::ExecIdAlreadyExists);
-  EXPECT_EQ(replies[2]->error().reason(), Reason::ExecIdAlreadyExists);
+  EXPECT_EQ(replies[1]->error().reason(), reason::kExecIdAlreadyExists);
+  EXPECT_EQ(replies[2]->error().reason(), reason::kExecIdAlreadyExists);
   wait_given("twin-1");
   EXPECT_EQ(times_begun("twin-1"), 1);
 }
@@ -136,9 +137,9 @@ TEST_F(ExecRequestsTest, AFolderThatCannotBeUsedIsToldInTheWordsThatClientsKnow)
   std::ofstream(folder) << "not a folder";
   const auto refused = create_exec("dir-1");
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::ExecOutputUnavailable);
+  EXPECT_EQ(refused.error().reason(), reason::kExecOutputUnavailable);
   EXPECT_THAT(refused.error().message(), HasSubstr("prepare exec artifact output: "));
-  EXPECT_EQ(get_exec("dir-1").error().reason(), Reason::ExecNotFound);
+  EXPECT_EQ(get_exec("dir-1").error().reason(), reason::kExecNotFound);
   // L19: the id is free again.
   std::filesystem::remove(folder);
   EXPECT_TRUE(create_exec("dir-1").has_value());
@@ -159,7 +160,7 @@ TEST_F(ExecRequestsTest, AsManyRunAsOneSandboxMay) {
   }
   const auto refused = create_exec("one-more");
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
   EXPECT_THAT(refused.error().message(), HasSubstr("running execs of sandbox box-1: at most 512"));
   EXPECT_THAT(log_files(), SizeIs(2 * maxima::kExecsPerSandbox));
   wait_given("many-7");
@@ -173,7 +174,7 @@ TEST_F(ExecRequestsTest, TheirRequestsMayNotFillTheMemory) {
   for (int i = 0; i < 3; ++i) begin_exec("large-" + std::to_string(i), large);
   const auto refused = create_exec("large-4", large);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
   EXPECT_THAT(refused.error().message(), HasSubstr("bytes of the requests of running execs"));
   begin_exec("small-1");
   end_exec("large-1", 0);
@@ -186,7 +187,7 @@ TEST(ExecLogsTest, ADiskWithoutRoomIsToldWithItsNumbers) {
   EXPECT_TRUE(check_room("/logs", {.left = 7 * mib, .reserve = 7 * mib}).has_value());
   const auto refused = check_room("/logs", {.left = 7 * mib - 1, .reserve = 7 * mib});
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
   EXPECT_EQ(refused.error().message(),
             "prepare exec artifact output: the filesystem of /logs has 6 MiB left, and 7 MiB have "
             "to stay free; make room there");

@@ -12,6 +12,7 @@
 
 #include "async/await.h"
 #include "isolation/host_isolation.h"
+#include "model/reasons.h"
 
 namespace agbox {
 
@@ -29,7 +30,7 @@ class FakeIsolation final : public HostIsolation {
     on_repair_ = std::move(on_repair);
     if (holds_start) co_await until_let_go_.async_wait(kAwait);
     is_started = start_problem.empty();
-    if (!is_started) co_return fail(Reason::Internal, start_problem);
+    if (!is_started) co_return fail(reason::kIsolationUnavailable, start_problem);
     co_return Result<>{};
   }
   boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> given) override {
@@ -45,12 +46,13 @@ class FakeIsolation final : public HostIsolation {
   boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) override {
     proofs.push_back(std::move(bridge_name));
     if (on_proof) on_proof();
-    if (!proof_problem.empty()) co_return fail(Reason::Internal, proof_problem);
+    if (!proof_problem.empty()) co_return fail(reason::kIsolationUnavailable, proof_problem);
     const auto inside = co_await probe(kForbidden);
-    if (is_reached) co_return fail(Reason::Internal, "it is not isolated: it came through");
+    if (is_reached)
+      co_return fail(reason::kIsolationUnavailable, "it is not isolated: it came through");
     if (!inside) co_return std::unexpected(inside.error());
     if (inside->outcome == ProbeReport::Outcome::Refused) co_return Result<>{};
-    co_return fail(Reason::Internal, "it is not isolated: " + inside->detail);
+    co_return fail(reason::kIsolationUnavailable, "it is not isolated: " + inside->detail);
   }
   boost::asio::awaitable<Result<FirewallFacts>> look() override { co_return facts; }
   IsolationHealth health() const override { return {.shortcoming = {}, .repairs = repairs}; }

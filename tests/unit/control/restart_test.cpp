@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon ends at every failpoint and another one starts on the same store.
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "unit/control/control_fixture.h"
 
 namespace agbox {
@@ -186,7 +187,7 @@ TEST_F(RestartTest, ADeletedSandboxStaysReadableAndItsIdTaken) {
   EXPECT_EQ(event_types("gone-1").size(), 5U);
   const auto again = create("gone-1");
   ASSERT_FALSE(again.has_value());
-  EXPECT_EQ(again.error().reason(), Reason::SandboxIdAlreadyExists);
+  EXPECT_EQ(again.error().reason(), reason::kSandboxIdAlreadyExists);
 }
 
 TEST_F(RestartTest, TheEngineNeedNotBeThereWhenTheDaemonStarts) {

@@ -2,6 +2,7 @@
 // A resume at every moment: the same container comes back, nothing is made, and what is missing is
 // said.
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -203,14 +204,14 @@ TEST_F(ResumeTest, AnEntrypointThatEndsFailsItAndNothingRunsOn) {
 TEST_F(ResumeTest, WhatIsNotStoppedIsRefused) {
   const auto refused = ask_resume(kBox);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::SandboxInvalidState);
+  EXPECT_EQ(refused.error().reason(), reason::kSandboxInvalidState);
   EXPECT_EQ(refused.error().message(), "sandbox box-1 is not stopped");
-  EXPECT_EQ(ask_resume("nobody").error().reason(), Reason::SandboxNotFound);
+  EXPECT_EQ(ask_resume("nobody").error().reason(), reason::kSandboxNotFound);
   stop_sandbox(kBox);
   resume_held_at(kBox, "resume.network.before");
-  EXPECT_EQ(ask_resume(kBox).error().reason(), Reason::SandboxInvalidState);
+  EXPECT_EQ(ask_resume(kBox).error().reason(), reason::kSandboxInvalidState);
   EXPECT_EQ(ask_stop(kBox).error().message(), "sandbox box-1 is not ready");
-  EXPECT_EQ(create_exec("early-1").error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(create_exec("early-1").error().reason(), reason::kSandboxNotReady);
 }
 
 TEST_F(ResumeTest, AnEngineThatIsAwayIsWaitedFor) {

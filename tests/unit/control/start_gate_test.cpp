@@ -48,7 +48,7 @@ TEST(StartGate, WhoeverGivesUpWaitingTakesNoPlace) {
   impatient.cancel();
   loop.run_until_idle();
   ASSERT_TRUE(impatient.is_done());
-  EXPECT_EQ(impatient.result().error().reason(), Reason::Cancelled);
+  EXPECT_EQ(impatient.result().error().reason(), reason::kCancelled);
   {
     const auto left = std::move(first.result());
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stop at every moment: execs end first, the container stays, and nothing comes twice.
 #include "base/failpoint.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -103,11 +104,11 @@ TEST_F(StopTest, ASecondStopIsAcceptedAndAddsNothing) {
   EXPECT_EQ(handle(kBox).last_event_sequence(), 4U);
   const auto late = create_exec("late-1");
   ASSERT_FALSE(late.has_value());
-  EXPECT_EQ(late.error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(late.error().reason(), reason::kSandboxNotReady);
   EXPECT_EQ(late.error().message(), "sandbox box-1 is not ready");
   const auto resumed = ask_resume(kBox);
   ASSERT_FALSE(resumed.has_value());
-  EXPECT_EQ(resumed.error().reason(), Reason::SandboxInvalidState);
+  EXPECT_EQ(resumed.error().reason(), reason::kSandboxInvalidState);
   EXPECT_EQ(resumed.error().message(), "sandbox box-1 is not stopped");
 }
 
@@ -115,11 +116,11 @@ TEST_F(StopTest, WhatIsNotReadyIsRefused) {
   stop_sandbox(kBox);
   const auto again = ask_stop(kBox);
   ASSERT_FALSE(again.has_value());
-  EXPECT_EQ(again.error().reason(), Reason::SandboxInvalidState);
+  EXPECT_EQ(again.error().reason(), reason::kSandboxInvalidState);
   EXPECT_EQ(again.error().message(), "sandbox box-1 is not ready");
   EXPECT_EQ(again.error().metadata().at("sandbox_id"), kBox);
-  EXPECT_EQ(ask_stop("nobody").error().reason(), Reason::SandboxNotFound);
-  EXPECT_EQ(create_exec("late-1").error().reason(), Reason::SandboxNotReady);
+  EXPECT_EQ(ask_stop("nobody").error().reason(), reason::kSandboxNotFound);
+  EXPECT_EQ(create_exec("late-1").error().reason(), reason::kSandboxNotReady);
 }
 
 // An exec whose acceptance is on its way to the disk when the stop is decided never runs.
@@ -177,8 +178,8 @@ TEST_F(StopTest, WithoutAnEngineNothingIsBegun) {
   wait_for_loss_of_engine();
   const auto refused = ask_stop(kBox);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::EngineUnavailable);
-  EXPECT_EQ(ask_resume("box-2").error().reason(), Reason::EngineUnavailable);
+  EXPECT_EQ(refused.error().reason(), reason::kEngineUnavailable);
+  EXPECT_EQ(ask_resume("box-2").error().reason(), reason::kEngineUnavailable);
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
   EXPECT_EQ(state("box-2"), v1::SANDBOX_STATE_STOPPED);
 }
@@ -191,7 +192,7 @@ TEST_F(StopTest, AnotherEngineBehindTheSocketIsNoEngineForIt) {
   wait_for_engine();
   const auto refused = ask_stop(kBox);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::EngineUnavailable);
+  EXPECT_EQ(refused.error().reason(), reason::kEngineUnavailable);
   EXPECT_THAT(refused.error().message(),
               AllOf(HasSubstr("FAKE:ENGINE:0001"), HasSubstr("FAKE:ENGINE:0002")));
 }

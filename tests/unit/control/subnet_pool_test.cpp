@@ -20,7 +20,7 @@ TEST(SubnetPool, GivesEachOnceUntilItIsGivenBack) {
   EXPECT_NE(first, second);
   const auto none = pool.choose({});
   ASSERT_FALSE(none.has_value());
-  EXPECT_EQ(none.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(none.error().reason(), reason::kResourceExhausted);
   EXPECT_THAT(none.error().message(), HasSubstr("10.99.0.0/27"));
   pool.give_back(first);
   EXPECT_EQ(pool.choose({})->text(), first);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/reasons.h"
+
 namespace agbox {
 namespace {
 
@@ -109,7 +111,7 @@ TEST(Judge, RefusesWhatCannotHoldOurPromisesAndSaysWhatIsNeeded) {
                           std::string(options) + "]}"));
     EXPECT_FALSE(verdict);
     if (verdict) return std::string();
-    EXPECT_EQ(verdict.error().reason(), Reason::EngineUnavailable);
+    EXPECT_EQ(verdict.error().reason(), reason::kEngineUnavailable);
     return verdict.error().message();
   };
   const std::string seccomp = R"("name=seccomp,profile=default")";

@@ -7,6 +7,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "docker/engine_client.h"
+#include "model/reasons.h"
 #include "support/fake_docker/fake_docker.h"
 #include "support/test_loop.h"
 
@@ -72,7 +73,7 @@ TEST_F(EngineTransportTest, NobodyListeningIsUnavailableAndNamesTheSocket) {
   docker_.stop_listening();
   const EngineError error = error_of(client_.ping());
   EXPECT_EQ(error.kind(), EngineErrorKind::Unavailable);
-  EXPECT_EQ(error.reason(), Reason::EngineUnavailable);
+  EXPECT_EQ(error.reason(), reason::kEngineUnavailable);
   EXPECT_THAT(error.message(), HasSubstr(docker_.socket_path()));
   EXPECT_THAT(error.message(), HasSubstr("is it running?"));
 }
@@ -121,7 +122,7 @@ TEST_F(EngineTransportTest, GarbageIsAnErrorWhateverItLooksLike) {
     const auto seen = loop_.run(client_.inspect_container("c1"));
     ASSERT_FALSE(seen);
     EXPECT_EQ(seen.error().kind(), kind) << seen.error().message();
-    EXPECT_EQ(seen.error().reason(), Reason::EngineUnavailable);
+    EXPECT_EQ(seen.error().reason(), reason::kEngineUnavailable);
     EXPECT_THAT(seen.error().message(), HasSubstr("inspect container c1"));
   }
   EXPECT_TRUE(loop_.run(client_.ping())) << "it goes on afterwards";
@@ -282,7 +283,7 @@ TEST_F(EngineTransportTest, AnUploadWhoseSourceFailsIsGivenUp) {
   docker_.engine().add_image("i");
   ASSERT_TRUE(loop_.run(client_.create_container({.name = "c1", .image = "i"})));
   const auto source = []() -> boost::asio::awaitable<Result<std::string>> {
-    co_return fail(Reason::InvalidArgument, "file x vanished");
+    co_return fail(reason::kInvalidArgument, "file x vanished");
   };
   const EngineError error = error_of(client_.put_archive("c1", "/tmp", source));
   EXPECT_EQ(error.kind(), EngineErrorKind::Refused);

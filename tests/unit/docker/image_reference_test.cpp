@@ -67,7 +67,7 @@ TEST(ImageReference, WhatIsNoneIsRefusedByName) {
   for (const std::string& written : wrong) {
     const auto reference = parse_image_reference(written);
     ASSERT_FALSE(reference) << written;
-    EXPECT_EQ(reference.error().reason(), Reason::InvalidArgument);
+    EXPECT_EQ(reference.error().reason(), reason::kInvalidArgument);
     EXPECT_THAT(reference.error().message(), HasSubstr("image '" + written.substr(0, 300) + "'"));
   }
 }

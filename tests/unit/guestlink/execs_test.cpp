@@ -244,7 +244,7 @@ TEST_F(ExecsTest, AGuestThatNeverReadsIsGivenNoMoreOrdersAndTakesThemUpLater) {
     }
     EXPECT_GE(given, 4);
     EXPECT_LE(given, 6);
-    EXPECT_EQ(answer.error().reason(), Reason::ResourceExhausted);
+    EXPECT_EQ(answer.error().reason(), reason::kResourceExhausted);
     EXPECT_THAT(answer.error().message(), HasSubstr("does not read its orders"));
     EXPECT_FALSE(links_->takes_execs("s1"));
     EXPECT_TRUE(links_->is_connected("s1"));
@@ -314,7 +314,7 @@ TEST_F(ExecsTest, OrdersThatCannotBeCarriedOutAreRefused) {
 
     co_await settle_in();
     const auto too_long = links_->start_exec("s1", order_for("exec-1", 5 << 20));
-    EXPECT_EQ(too_long.error().reason(), Reason::InvalidArgument);
+    EXPECT_EQ(too_long.error().reason(), reason::kInvalidArgument);
     EXPECT_THAT(too_long.error().message(), HasSubstr("4 MiB"));
     EXPECT_FALSE(links_->start_exec("s1", order_for("x")));
     ExecOrder without_files = order_for("exec-1");

@@ -144,18 +144,18 @@ TEST_F(GuestLinksTest, AnotherFolderIsNotAdopted) {
   const auto other = links_->adopt("s1", {place.identity.device, place.identity.inode + 1});
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(), HasSubstr("create it again"));
-  EXPECT_EQ(links_->adopt("never made", place.identity).error().reason(), Reason::Internal);
+  EXPECT_EQ(links_->adopt("never made", place.identity).error().kind(), GuestErrorKind::Refused);
 }
 
 TEST_F(GuestLinksTest, AFolderThatCannotBeReachedMayComeBack) {
   const LinkPlace place = links_->make("s1").value();
   fs::rename(state_root_ / "links", state_root_ / "aside");
-  EXPECT_EQ(links_->adopt("s1", place.identity).error().reason(), Reason::GuestFolderUnavailable);
+  EXPECT_EQ(links_->adopt("s1", place.identity).error().kind(), GuestErrorKind::Unavailable);
   fs::rename(state_root_ / "aside", state_root_ / "links");
   EXPECT_TRUE(links_->adopt("s1", place.identity));
   fs::remove_all(place.folder);
   fs::create_symlink(state_root_, place.folder);
-  EXPECT_EQ(links_->adopt("s1", place.identity).error().reason(), Reason::Internal);
+  EXPECT_EQ(links_->adopt("s1", place.identity).error().kind(), GuestErrorKind::Refused);
 }
 
 TEST_F(GuestLinksTest, AnotherProcessIsRefused) {

@@ -8,6 +8,8 @@
 #include <functional>
 #include <set>
 
+#include "model/reasons.h"
+
 namespace agbox {
 namespace {
 
@@ -97,7 +99,7 @@ struct Fault {
 
 const Fault kFaults[] = {
     {"engine", kBroken,
-     [](auto& facts) { facts.engine = fail(Reason::EngineUnavailable, "nobody is there"); },
+     [](auto& facts) { facts.engine = fail(reason::kEngineUnavailable, "nobody is there"); },
      "nobody is there", "sudo systemctl start docker"},
     {"engine", kBroken, [](auto& facts) { facts.engine->unfit = "Podman cannot run sandboxes"; },
      "Podman cannot run sandboxes", "sudo systemctl restart docker"},
@@ -110,7 +112,7 @@ const Fault kFaults[] = {
     {"capability", kBroken, [](auto& facts) { facts.has_net_admin = false; }, "lost CAP_NET_ADMIN",
      "sudo setcap cap_net_admin+ep"},
     {"firewall", kBroken,
-     [](auto& facts) { facts.firewall = fail(Reason::Internal, "no nftables here"); },
+     [](auto& facts) { facts.firewall = fail(reason::kIsolationUnavailable, "no nftables here"); },
      "no nftables here", "agboxd tries again by itself"},
     {"firewall", kBroken,
      [](auto& facts) {
@@ -146,7 +148,7 @@ const Fault kFaults[] = {
      },
      "2 running sandboxes were not asked, because those before took too long to answer", ""},
     {"other-firewalls", kUnknown,
-     [](auto& facts) { facts.firewall = fail(Reason::Internal, "no nftables here"); },
+     [](auto& facts) { facts.firewall = fail(reason::kIsolationUnavailable, "no nftables here"); },
      "not looked at: no nftables here", ""},
     {"ip-forward", kBroken, [](auto& facts) { facts.forwards_packets = false; },
      "net.ipv4.ip_forward is 0", "sudo sysctl -w net.ipv4.ip_forward=1"},
@@ -197,7 +199,7 @@ const Fault kFaults[] = {
     {"images", kWarning, [](auto& facts) { facts.images->at(0).is_there = false; },
      "debian:12 is not on the engine: the next create", "docker pull debian:12"},
     {"images", kUnknown,
-     [](auto& facts) { facts.images = fail(Reason::EngineUnavailable, "nobody is there"); },
+     [](auto& facts) { facts.images = fail(reason::kEngineUnavailable, "nobody is there"); },
      "not looked at: nobody is there", ""},
     {"unknown-primaries", kWarning,
      [](auto& facts) { facts.strays->push_back({.container_name = "c-1", .sandbox_id = "box-9"}); },
@@ -216,7 +218,7 @@ TEST(Diagnosis, NamesEveryFaultWithWhatMendsIt) {
 
 TEST(Diagnosis, WithoutAnEngineStillTellsTheRest) {
   DiagnosisFacts facts = healthy();
-  facts.engine = fail(Reason::EngineUnavailable, "nobody is there");
+  facts.engine = fail(reason::kEngineUnavailable, "nobody is there");
   std::set<std::string> unknown;
   for (const v1::Finding& finding : judge_host(facts).findings()) {
     if (finding.verdict() == kUnknown) unknown.insert(finding.check());

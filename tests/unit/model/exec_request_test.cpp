@@ -38,8 +38,8 @@ TEST_P(RefusedExecTest, NamesTheField) {
 }
 
 const std::string kNul("a\0b", 3);
-constexpr auto kInvalid = Reason::InvalidArgument;
-constexpr auto kTooMuch = Reason::ResourceExhausted;
+constexpr auto kInvalid = reason::kInvalidArgument;
+constexpr auto kTooMuch = reason::kResourceExhausted;
 
 INSTANTIATE_TEST_SUITE_P(
     , RefusedExecTest,

@@ -3,6 +3,7 @@
 // file that gets "TABLE ROW" for each row that is asked for, and "flipped" once the wrong verdict
 // was given out. All numbers are places in the enums and variants of the model's headers.
 #include "unit/model/flipped_tables.h"
+#include "model/reasons.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -161,7 +162,7 @@ Decided decide_called(const std::string& sandbox_id, const SandboxLife& life,
   const auto wrong = flipped(
       "decide", std::to_string(command.index()) + "," + place(life.state),
       [&](int verdict) -> Decided {
-        if (verdict == kRefuse) return fail(Reason::SandboxInvalidState, kFlippedFailure.message);
+        if (verdict == kRefuse) return fail(reason::kSandboxInvalidState, kFlippedFailure.message);
         if (verdict == kAcceptSilently) return std::vector<LifecycleEvent>{};
         return std::vector{event_at(verdict, life.reason, kFlippedFailure)};
       },

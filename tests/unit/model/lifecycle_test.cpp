@@ -7,6 +7,8 @@
 #include <array>
 #include <optional>
 
+#include "model/reasons.h"
+
 namespace agbox {
 namespace {
 
@@ -28,10 +30,10 @@ struct Row {
 };
 
 const Failure kFailure{.code = "CODE", .message = "why"};
-const Refused kNotReady{Reason::SandboxInvalidState, "sandbox s-1 is not ready"};
-const Refused kNotStopped{Reason::SandboxInvalidState, "sandbox s-1 is not stopped"};
-const Refused kNoExec{Reason::SandboxNotReady, "sandbox s-1 is not ready"};
-const Refused kBug{Reason::Internal, "sandbox s-1 has no such operation under way"};
+const Refused kNotReady{reason::kSandboxInvalidState, "sandbox s-1 is not ready"};
+const Refused kNotStopped{reason::kSandboxInvalidState, "sandbox s-1 is not stopped"};
+const Refused kNoExec{reason::kSandboxNotReady, "sandbox s-1 is not ready"};
+const Refused kBug{reason::kInternal, "sandbox s-1 has no such operation under way"};
 
 // clang-format off
 // The whole machine, written by hand: one row per command, one column per state.

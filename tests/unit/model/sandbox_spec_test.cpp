@@ -41,35 +41,36 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
     std::string message;
   };
   const Row rows[] = {
-      {"", Reason::InvalidArgument, "create_spec.image is required"},
-      {"image: 'x' idle_ttl { seconds: -1 }", Reason::InvalidArgument,
+      {"", reason::kInvalidArgument, "create_spec.image is required"},
+      {"image: 'x' idle_ttl { seconds: -1 }", reason::kInvalidArgument,
        "idle_ttl must not be negative"},
-      {"image: 'x' idle_ttl { nanos: -1 }", Reason::InvalidArgument,
+      {"image: 'x' idle_ttl { nanos: -1 }", reason::kInvalidArgument,
        "idle_ttl must not be negative"},
-      {"image: 'x' idle_ttl { seconds: 9223372036854775807 }", Reason::InvalidArgument,
+      {"image: 'x' idle_ttl { seconds: 9223372036854775807 }", reason::kInvalidArgument,
        "idle_ttl must be at most 876000h; 0 switches the idle stop off"},
-      {"image: 'x' envs { key: 'AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS' }", Reason::InvalidArgument,
+      {"image: 'x' envs { key: 'AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS' }", reason::kInvalidArgument,
        "envs.AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS is reserved for internal runtime setup and must "
        "not "
        "be set by CreateSpec.Envs"},
-      {"image: 'x' envs { key: 'HOST_UID' value: '0' }", Reason::InvalidArgument,
+      {"image: 'x' envs { key: 'HOST_UID' value: '0' }", reason::kInvalidArgument,
        "envs.HOST_UID is reserved for internal runtime setup and must not be set by "
        "CreateSpec.Envs"},
-      {"image: 'x' envs { key: '' }", Reason::InvalidArgument, "envs: a name must not be empty"},
-      {"image: 'x' envs { key: 'a=b' }", Reason::InvalidArgument,
+      {"image: 'x' envs { key: '' }", reason::kInvalidArgument, "envs: a name must not be empty"},
+      {"image: 'x' envs { key: 'a=b' }", reason::kInvalidArgument,
        "envs: the name \"a=b\" must not contain '=' or a NUL byte"},
-      {"image: 'x' envs { key: 'a' value: '\\0' }", Reason::InvalidArgument,
+      {"image: 'x' envs { key: 'a' value: '\\0' }", reason::kInvalidArgument,
        "envs.a: the value contains a NUL byte"},
-      {"image: 'x' labels { key: '' }", Reason::InvalidArgument, "labels: a key must not be empty"},
-      {"image: 'x' labels { key: '\\n' }", Reason::InvalidArgument,
+      {"image: 'x' labels { key: '' }", reason::kInvalidArgument,
+       "labels: a key must not be empty"},
+      {"image: 'x' labels { key: '\\n' }", reason::kInvalidArgument,
        "labels: a key must not contain control characters"},
-      {"image: 'x' command: 'a' command: ''", Reason::InvalidArgument,
+      {"image: 'x' command: 'a' command: ''", reason::kInvalidArgument,
        "command[1]: empty string entry is not allowed"},
-      {"image: 'x' cpu_limit: '0'", Reason::InvalidArgument,
+      {"image: 'x' cpu_limit: '0'", reason::kInvalidArgument,
        "cpu_limit: cpu_limit \"0\": must be > 0"},
-      {"image: 'x' memory_limit: '1x'", Reason::InvalidArgument,
+      {"image: 'x' memory_limit: '1x'", reason::kInvalidArgument,
        "memory_limit: memory_limit \"1x\": invalid suffix: 'x'"},
-      {"image: 'x' idle_ttl { seconds: -1 } cpu_limit: '0'", Reason::InvalidArgument,
+      {"image: 'x' idle_ttl { seconds: -1 } cpu_limit: '0'", reason::kInvalidArgument,
        "idle_ttl must not be negative"},
   };
   for (const Row& row : rows) {
@@ -95,12 +96,12 @@ TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
   for (const auto& [field, name] : rows) {
     const auto parsed = parse_create_spec(spec("image: 'x' " + field));
     ASSERT_FALSE(parsed.has_value()) << field;
-    EXPECT_EQ(parsed.error().reason(), Reason::Unimplemented);
+    EXPECT_EQ(parsed.error().reason(), reason::kUnimplemented);
     EXPECT_THAT(parsed.error().message(), HasSubstr("create_spec." + name + " is not supported"));
   }
   v1::CreateSandboxRequest request;
   request.set_config_yaml("image: x");
-  EXPECT_EQ(parse_create_request(request).error().reason(), Reason::Unimplemented);
+  EXPECT_EQ(parse_create_request(request).error().reason(), reason::kUnimplemented);
 }
 
 TEST(SandboxSpec, ARequestWithoutASpecIsRefused) {
@@ -119,7 +120,7 @@ TEST(SandboxSpec, MoreThanTheMaximaIsResourceExhausted) {
   for (const v1::CreateSpec& excessive : {many_labels, long_value, too_large}) {
     const auto parsed = parse_create_spec(excessive);
     ASSERT_FALSE(parsed.has_value());
-    EXPECT_EQ(parsed.error().reason(), Reason::ResourceExhausted);
+    EXPECT_EQ(parsed.error().reason(), reason::kResourceExhausted);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "model/reasons.h"
 #include "rpc/status.h"
 #include "unit/temp_folder.h"
 
@@ -90,7 +91,7 @@ class OutputStreamTest : public testing::Test {
   // On the control thread.
   Result<ExecOutputSource> find(const std::string& exec_id, OnExecEnd on_end) {
     if (exec_id != "exec-1") {
-      return fail(Reason::ExecNotFound, "exec " + exec_id + " was not found",
+      return fail(reason::kExecNotFound, "exec " + exec_id + " was not found",
                   {{"exec_id", exec_id}});
     }
     ExecOutputSource source{.root = folder_.path(),

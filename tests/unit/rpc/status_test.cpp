@@ -6,6 +6,7 @@
 
 #include "agbox/rpc/error_details.pb.h"
 #include "base/utf8.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -36,7 +37,7 @@ std::size_t trailer_bytes(const grpc::Status& status) {
 
 TEST(ToStatus, CarriesReasonDomainAndMetadata) {
   const grpc::Status status = to_status(
-      Error(Reason::SandboxNotFound, "sandbox s-1 was not found", {{"sandbox_id", "s-1"}}));
+      Error(reason::kSandboxNotFound, "sandbox s-1 was not found", {{"sandbox_id", "s-1"}}));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(status.error_message(), "sandbox s-1 was not found");
   const rpc::ErrorInfo info = decode(status);
@@ -49,31 +50,34 @@ TEST(ToStatus, CarriesReasonDomainAndMetadata) {
 TEST(ToStatus, HasOneCodePerReason) {
   using enum grpc::StatusCode;
   const std::pair<Reason, grpc::StatusCode> rows[] = {
-      {Reason::InvalidArgument, INVALID_ARGUMENT},
-      {Reason::SandboxNotFound, NOT_FOUND},
-      {Reason::SandboxIdAlreadyExists, ALREADY_EXISTS},
-      {Reason::SandboxNotReady, FAILED_PRECONDITION},
-      {Reason::SandboxInvalidState, FAILED_PRECONDITION},
-      {Reason::SandboxEventSequenceExpired, OUT_OF_RANGE},
-      {Reason::ExecNotFound, NOT_FOUND},
-      {Reason::ExecIdAlreadyExists, ALREADY_EXISTS},
-      {Reason::ExecAlreadyTerminal, FAILED_PRECONDITION},
-      {Reason::ExecOutputOutOfRange, OUT_OF_RANGE},
-      {Reason::ExecOutputLost, DATA_LOSS},
-      {Reason::ExecOutputBusy, UNAVAILABLE},
-      {Reason::ExecOutputUnavailable, FAILED_PRECONDITION},
-      {Reason::EngineUnavailable, UNAVAILABLE},
-      {Reason::GuestFolderUnavailable, UNAVAILABLE},
-      {Reason::ContainerLost, UNAVAILABLE},
-      {Reason::ResourceExhausted, RESOURCE_EXHAUSTED},
-      {Reason::Unimplemented, UNIMPLEMENTED},
-      {Reason::ShuttingDown, UNAVAILABLE},
-      {Reason::Internal, INTERNAL},
+      {reason::kInvalidArgument, INVALID_ARGUMENT},
+      {reason::kSandboxNotFound, NOT_FOUND},
+      {reason::kSandboxIdAlreadyExists, ALREADY_EXISTS},
+      {reason::kSandboxNotReady, FAILED_PRECONDITION},
+      {reason::kSandboxInvalidState, FAILED_PRECONDITION},
+      {reason::kSandboxEventSequenceExpired, OUT_OF_RANGE},
+      {reason::kExecNotFound, NOT_FOUND},
+      {reason::kExecIdAlreadyExists, ALREADY_EXISTS},
+      {reason::kExecAlreadyTerminal, FAILED_PRECONDITION},
+      {reason::kExecOutputOutOfRange, OUT_OF_RANGE},
+      {reason::kExecOutputLost, DATA_LOSS},
+      {reason::kExecOutputBusy, UNAVAILABLE},
+      {reason::kExecOutputUnavailable, FAILED_PRECONDITION},
+      {reason::kEngineUnavailable, UNAVAILABLE},
+      {reason::kResourceExhausted, RESOURCE_EXHAUSTED},
+      {reason::kUnimplemented, UNIMPLEMENTED},
+      {reason::kShuttingDown, UNAVAILABLE},
+      {reason::kEngineRefused, FAILED_PRECONDITION},
+      {reason::kEngineConflict, FAILED_PRECONDITION},
+      {reason::kIsolationUnavailable, UNAVAILABLE},
+      {reason::kHostNotReady, FAILED_PRECONDITION},
+      {reason::kStoreFailed, INTERNAL},
+      {reason::kInternal, INTERNAL},
   };
   for (const auto& [reason, code] : rows) {
     const grpc::Status status = to_status(Error(reason, "why"));
-    EXPECT_EQ(status.error_code(), code) << reason_name(reason);
-    EXPECT_EQ(decode(status).reason(), reason_name(reason));
+    EXPECT_EQ(status.error_code(), code) << reason.name;
+    EXPECT_EQ(decode(status).reason(), reason.name);
   }
 }
 
@@ -84,7 +88,7 @@ TEST(ToStatus, KeepsALongErrorBelowTheHeaderLimit) {
                                   std::string("\n"), std::string("\xFF")}) {
     std::string message = "begins so ";
     while (message.size() < 100'000) message += unit;
-    const grpc::Status status = to_status(Error(Reason::Internal, message, metadata));
+    const grpc::Status status = to_status(Error(reason::kInternal, message, metadata));
     EXPECT_LT(trailer_bytes(status), 8000U) << unit;
     EXPECT_THAT(status.error_message(), AllOf(StartsWith("begins so "), EndsWith("…")));
     EXPECT_EQ(to_utf8(status.error_message()), status.error_message());
@@ -94,12 +98,12 @@ TEST(ToStatus, KeepsALongErrorBelowTheHeaderLimit) {
 
 TEST(ToStatus, LeavesAnOrdinaryLongSentenceWhole) {
   const std::string sentence(2000, 'x');
-  EXPECT_EQ(to_status(Error(Reason::Internal, sentence)).error_message(), sentence);
+  EXPECT_EQ(to_status(Error(reason::kInternal, sentence)).error_message(), sentence);
 }
 
 TEST(ToStatus, RepairsTextThatIsNotUtf8) {
   const grpc::Status status =
-      to_status(Error(Reason::InvalidArgument, "bad \xC3", {{"name", "\xFF"}}));
+      to_status(Error(reason::kInvalidArgument, "bad \xC3", {{"name", "\xFF"}}));
   EXPECT_EQ(status.error_message(), "bad \xEF\xBF\xBD");
   EXPECT_EQ(decode(status).metadata().at("name"), "\xEF\xBF\xBD");
 }

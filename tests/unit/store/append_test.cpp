@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "model/reasons.h"
 #include "unit/store/store_fixture.h"
 
 namespace agbox {
@@ -37,7 +38,7 @@ TEST_F(AppendTest, EventsGetTheirSequenceAndIdFromTheStore) {
 
 TEST_F(AppendTest, ASandboxIdIsTakenForEver) {
   ASSERT_TRUE(append(create("s-01")));
-  const Error expected(Reason::SandboxIdAlreadyExists, "sandbox_id s-01 already exists",
+  const Error expected(reason::kSandboxIdAlreadyExists, "sandbox_id s-01 already exists",
                        {{"sandbox_id", "s-01"}});
   EXPECT_EQ(append(create("s-01")).error(), expected);
   ASSERT_TRUE(
@@ -49,7 +50,7 @@ TEST_F(AppendTest, ASandboxIdIsTakenForEver) {
 
 TEST_F(AppendTest, ExecIdsAreANamespaceOfTheirOwnAndTakenForEver) {
   ASSERT_TRUE(append(Change{{create("s-01"), create("s-02"), exec("s-01", "s-01")}}));
-  const Error expected(Reason::ExecIdAlreadyExists, "exec_id s-01 already exists",
+  const Error expected(reason::kExecIdAlreadyExists, "exec_id s-01 already exists",
                        {{"exec_id", "s-01"}});
   EXPECT_EQ(append(exec("s-02", "s-01")).error(), expected);
   ASSERT_TRUE(
@@ -83,7 +84,7 @@ TEST_F(AppendTest, ARefusalConcernsOneChangeOfABatchOnly) {
 
 TEST_F(AppendTest, MutationsOfUnknownThingsAreRefusedByName) {
   ASSERT_TRUE(append(create("s-01")));
-  const Error no_sandbox(Reason::SandboxNotFound, "sandbox nobody was not found",
+  const Error no_sandbox(reason::kSandboxNotFound, "sandbox nobody was not found",
                          {{"sandbox_id", "nobody"}});
   EXPECT_EQ(append(event("nobody")).error(), no_sandbox);
   EXPECT_EQ(append(change::SetStatus{"nobody", {}}).error(), no_sandbox);
@@ -95,7 +96,7 @@ TEST_F(AppendTest, MutationsOfUnknownThingsAreRefusedByName) {
   EXPECT_EQ(append(change::MarkDeleted{"nobody", {}}).error(), no_sandbox);
   EXPECT_EQ(append(exec("nobody", "exec")).error(), no_sandbox);
   EXPECT_EQ(append(change::UpdateExec{"nothing", v1::EXEC_STATE_FAILED, {}}).error(),
-            Error(Reason::ExecNotFound, "exec nothing was not found", {{"exec_id", "nothing"}}));
+            Error(reason::kExecNotFound, "exec nothing was not found", {{"exec_id", "nothing"}}));
   EXPECT_THAT(append(change::Purge{"s-01"}).error().message(), HasSubstr("no deleted sandbox"));
 }
 
@@ -166,9 +167,9 @@ TEST_F(AppendTest, PurgeRemovesAllButTheReservations) {
                              change::PutContainer{"s-01", "", {}}, create("s-02")}}));
   ASSERT_TRUE(append(change::MarkDeleted{"s-01", clock_.wall_now()}));
   ASSERT_TRUE(append(change::Purge{"s-01"}));
-  EXPECT_EQ(events("s-01").error().reason(), Reason::SandboxNotFound);
+  EXPECT_EQ(events("s-01").error().reason(), reason::kSandboxNotFound);
   const auto read_exec = ask<ExecRecord>([&](auto done) { store().read_exec("exec", done); });
-  EXPECT_EQ(read_exec.error().reason(), Reason::ExecNotFound);
+  EXPECT_EQ(read_exec.error().reason(), reason::kExecNotFound);
   const auto loaded = store().load();
   ASSERT_TRUE(loaded.has_value());
   ASSERT_THAT(loaded->sandboxes, SizeIs(1));

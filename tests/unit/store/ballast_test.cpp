@@ -44,7 +44,7 @@ TEST_F(BallastTest, WithoutRoomItLeavesNothing) {
   EXPECT_FALSE(fs::exists(file()));
   const auto with_margin = ballast.make_with_margin();
   ASSERT_FALSE(with_margin.has_value());
-  EXPECT_EQ(with_margin.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(with_margin.error().reason(), reason::kResourceExhausted);
 }
 
 TEST_F(BallastTest, ALinkInItsPlaceIsNotFollowed) {
@@ -67,7 +67,7 @@ TEST_F(BallastTest, AStoreWhoseBallastFindsNoRoomRefusesNewWorkOnly) {
   EXPECT_TRUE(store().space().refuses_new_work);
   const auto refused = append(Change{{create("s-02")}, Urgency::NewWork});
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().reason(), Reason::ResourceExhausted);
+  EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
   EXPECT_THAT(refused.error().message(), HasSubstr("full"));
   EXPECT_TRUE(append(event("s-01")));
   EXPECT_EQ(events("s-01")->events.size(), 1U);

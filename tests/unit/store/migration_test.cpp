@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "model/reasons.h"
 #include "store/schema.h"
 #include "unit/store/store_fixture.h"
 
@@ -118,7 +119,7 @@ TEST_F(MigrationTest, AStoreOfEverySchemaStillOpens) {
     EXPECT_EQ(ready.quiet_since, version == 1 ? std::optional<Moment>() : quiet_since);
     EXPECT_EQ(events("sample-ready")->events.at(2).event.event_id(), "sample-ready-3");
     EXPECT_TRUE(loaded->sandboxes[1].deleted_at.has_value());
-    EXPECT_EQ(append(create("sample-purged")).error().reason(), Reason::SandboxIdAlreadyExists);
+    EXPECT_EQ(append(create("sample-purged")).error().reason(), reason::kSandboxIdAlreadyExists);
     EXPECT_TRUE(append(create("sample-new")));
     store_.reset();
   }

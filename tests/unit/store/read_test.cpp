@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
+#include "model/reasons.h"
 #include "unit/store/store_fixture.h"
 
 namespace agbox {
@@ -40,8 +41,9 @@ TEST_F(ReadTest, PagesEndAtEitherLimitButHaveAtLeastOneEvent) {
   EXPECT_THAT(events("s-01", 3, 4, 1)->events, SizeIs(1));
   const std::size_t size = events("s-01")->events[0].bytes.size();
   EXPECT_THAT(events("s-01", 0, 10, 3 * size)->events, SizeIs(3));
-  EXPECT_EQ(events("nobody").error(), Error(Reason::SandboxNotFound, "sandbox nobody was not found",
-                                            {{"sandbox_id", "nobody"}}));
+  EXPECT_EQ(
+      events("nobody").error(),
+      Error(reason::kSandboxNotFound, "sandbox nobody was not found", {{"sandbox_id", "nobody"}}));
 }
 
 TEST_F(ReadTest, EverythingIsTheSameAfterARestart) {
@@ -148,7 +150,7 @@ TEST_F(ReadTest, ExecsComeInTheOrderOfTheirStartAndInPages) {
   EXPECT_EQ(ids(page(first.last + 1000, 3, SIZE_MAX)), "end");
   const auto unknown =
       ask<ExecPage>([&](auto done) { store().read_execs("s-09", 0, SIZE_MAX, SIZE_MAX, done); });
-  EXPECT_EQ(unknown.error().reason(), Reason::SandboxNotFound);
+  EXPECT_EQ(unknown.error().reason(), reason::kSandboxNotFound);
 }
 
 TEST_F(ReadTest, WhatIsDueForPurgeIsWhatWasDeletedLongAgo) {

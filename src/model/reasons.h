@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why something about sandboxes and execs fails. Clients rely on names and codes: a row may be
+// added, and never changes.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace agbox {
+
+namespace reason {
+
+inline constexpr Reason kSandboxNotFound{ErrorCode::NotFound, "SANDBOX_NOT_FOUND"};
+inline constexpr Reason kSandboxIdAlreadyExists{ErrorCode::AlreadyExists,
+                                                "SANDBOX_ID_ALREADY_EXISTS"};
+inline constexpr Reason kSandboxNotReady{ErrorCode::FailedPrecondition, "SANDBOX_NOT_READY"};
+inline constexpr Reason kSandboxInvalidState{ErrorCode::FailedPrecondition,
+                                             "SANDBOX_INVALID_STATE"};
+inline constexpr Reason kSandboxEventSequenceExpired{ErrorCode::OutOfRange,
+                                                     "SANDBOX_EVENT_SEQUENCE_EXPIRED"};
+inline constexpr Reason kExecNotFound{ErrorCode::NotFound, "EXEC_NOT_FOUND"};
+inline constexpr Reason kExecIdAlreadyExists{ErrorCode::AlreadyExists, "EXEC_ID_ALREADY_EXISTS"};
+inline constexpr Reason kExecAlreadyTerminal{ErrorCode::FailedPrecondition,
+                                             "EXEC_ALREADY_TERMINAL"};
+inline constexpr Reason kExecOutputOutOfRange{ErrorCode::OutOfRange, "EXEC_OUTPUT_OUT_OF_RANGE"};
+inline constexpr Reason kExecOutputLost{ErrorCode::DataLoss, "EXEC_OUTPUT_LOST"};
+inline constexpr Reason kExecOutputBusy{ErrorCode::Unavailable, "EXEC_OUTPUT_BUSY"};
+inline constexpr Reason kExecOutputUnavailable{ErrorCode::FailedPrecondition,
+                                               "EXEC_OUTPUT_UNAVAILABLE"};
+inline constexpr Reason kEngineUnavailable{ErrorCode::Unavailable, "ENGINE_UNAVAILABLE"};
+inline constexpr Reason kEngineRefused{ErrorCode::FailedPrecondition, "ENGINE_REFUSED"};
+// Something that is not ours has the name, or the state of what is ours forbids it.
+inline constexpr Reason kEngineConflict{ErrorCode::FailedPrecondition, "ENGINE_CONFLICT"};
+inline constexpr Reason kIsolationUnavailable{ErrorCode::Unavailable, "ISOLATION_UNAVAILABLE"};
+inline constexpr Reason kStoreFailed{ErrorCode::Internal, "STORE_FAILED"};
+inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
+
+}  // namespace reason
+
+inline Error sandbox_not_found(const std::string& sandbox_id) {
+  return {reason::kSandboxNotFound,
+          "sandbox " + sandbox_id + " was not found",
+          {{"sandbox_id", sandbox_id}}};
+}
+
+inline Error exec_not_found(const std::string& exec_id) {
+  return {reason::kExecNotFound, "exec " + exec_id + " was not found", {{"exec_id", exec_id}}};
+}
+
+}  // namespace agbox
