@@ -182,6 +182,23 @@ def test_a_wrong_configuration_is_named(make_daemon, config, sentence):
     assert not daemon.socket.parent.exists()
 
 
+def test_a_pool_with_a_route_in_any_table_is_refused(make_daemon):
+    """WireGuard, Tailscale and policy routing keep their routes out of the main table."""
+    first = make_daemon().start()
+    namespace = f"/proc/{first.pid}/ns/net"
+    enter = ["nsenter", f"--net={namespace}"]
+    run(*enter, "ip", "route", "add", "blackhole", "10.201.7.0/24", "table", "51820")
+    sentence = "network.address_pool 10.201.0.0/16 overlaps this host's route to 10.201.7.0/24"
+
+    findings = json.loads(first.agbox("doctor", "--json").stdout)["findings"]
+    (pool,) = [finding for finding in findings if finding["check"] == "address-pool"]
+    assert sentence in pool["sentence"]
+    second = make_daemon(network_namespace=namespace)
+    code, _ = ended(second)
+    assert code == FAILURE
+    assert sentence in error_of(second)
+
+
 def test_a_configuration_that_the_user_may_not_read(make_daemon, test_user):
     daemon = make_daemon(user=test_user, config="")
     os.chown(daemon.config_file, 0, 0)
