@@ -71,13 +71,13 @@ void Directory::purge(const std::string& sandbox_id) {
 
 void Directory::restore(LoadedSandboxes loaded) {
   for (SandboxRecord& record : loaded.sandboxes) {
-    auto spec = parse_create_spec(record.spec);
+    auto spec = read_stored_spec(record.spec);
     if (spec) {
       add_restored(std::move(record), std::move(*spec));
     } else {
       const std::string id = record.sandbox_id;
       loaded.broken.push_back({.sandbox_id = id,
-                               .why = "stored spec is not valid: " + spec.error().message(),
+                               .why = "stored spec cannot be understood: " + spec.error().message(),
                                .rest = std::move(record)});
     }
   }
