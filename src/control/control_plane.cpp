@@ -223,6 +223,7 @@ boost::asio::awaitable<void> ControlPlane::diagnose_and_reply(
 }
 
 void ControlPlane::answer_who_waits() {
+  services_.store.stop_waiting();
   directory_.engine_was_asked();
   // An engine that hangs would keep them longer than the shutdown may take.
   takes_diagnoses_ = false;

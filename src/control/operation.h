@@ -54,7 +54,8 @@ struct SandboxFacts {
 // no room or no disk for a while. What is not definite is tried again.
 inline bool is_definite(const Error& error) {
   return error.reason() != Reason::EngineUnavailable &&
-         error.reason() != Reason::GuestFolderUnavailable && error.reason() != Reason::Cancelled;
+         error.reason() != Reason::GuestFolderUnavailable && error.reason() != Reason::Cancelled &&
+         error.reason() != Reason::ShuttingDown;
 }
 
 struct OperationOutcome {

@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "model/maxima.h"
 #include "unit/control/control_fixture.h"
+#include "unit/store/full_disk.h"
 
 namespace agbox {
 namespace {
@@ -219,6 +220,31 @@ TEST_F(DirectoryTest, WithoutRoomOnTheDiskNewSandboxesAreRefusedAndOldOnesGoOn) 
   EXPECT_FALSE(directory().get("new-1").has_value());
   ASSERT_TRUE(remove("old-1").has_value());
   wait_for_state("old-1", v1::SANDBOX_STATE_DELETED);
+}
+
+class FullDiskTest : public DirectoryTest {
+ protected:
+  FullDiskTest() {
+    stop();
+    store_vfs_ = full_disk::install();
+    start();
+    create_ready("box-1", spec({{"team", "a"}}));
+    full_disk::is_full = true;
+  }
+  ~FullDiskTest() override { full_disk::is_full = false; }
+};
+
+TEST_F(FullDiskTest, DoesNotHoldTheEndOfTheDaemon) {
+  std::optional<Result<>> reply;
+  directory().remove("box-1", [&](Result<> result) { reply = std::move(result); });
+  answer_who_waits();
+  run_until([&] { return reply.has_value(); });
+  ASSERT_FALSE(reply->has_value());
+  EXPECT_EQ(reply->error().reason(), Reason::ShuttingDown);
+  stop();
+  full_disk::is_full = false;
+  start();
+  EXPECT_EQ(state("box-1"), v1::SANDBOX_STATE_READY) << "nobody was told that it is deleted";
 }
 
 }  // namespace
