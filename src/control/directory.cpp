@@ -166,12 +166,27 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
                       "there are " + std::to_string(maxima::kSandboxes) +
                           " sandboxes already; delete some that are no longer needed"));
   }
+  if (spec_bytes() + spec.bytes > maxima::kAllSpecBytes) {
+    return reply(
+        fail(Reason::ResourceExhausted, "the specs of all sandboxes would have more than " +
+                                            std::to_string(maxima::kAllSpecBytes >> 20U) +
+                                            " MiB; delete sandboxes that are no longer needed"));
+  }
   ++undecided_[sandbox_id].creates;
-  decide_create(std::move(spec), sandbox_id,
-                [this, sandbox_id, reply = std::move(reply)](Result<v1::SandboxHandle> outcome) {
-                  reply(std::move(outcome));
-                  create_is_decided(sandbox_id);
-                });
+  undecided_spec_bytes_ += spec.bytes;
+  auto decided = [this, sandbox_id, bytes = spec.bytes,
+                  reply = std::move(reply)](Result<v1::SandboxHandle> outcome) {
+    undecided_spec_bytes_ -= bytes;
+    reply(std::move(outcome));
+    create_is_decided(sandbox_id);
+  };
+  decide_create(std::move(spec), sandbox_id, std::move(decided));
+}
+
+std::size_t Directory::spec_bytes() const {
+  std::size_t bytes = undecided_spec_bytes_;
+  for (const auto& [id, actor] : actors_) bytes += actor->spec_bytes();
+  return bytes;
 }
 
 void Directory::create_is_decided(const std::string& sandbox_id) {
@@ -179,12 +194,23 @@ void Directory::create_is_decided(const std::string& sandbox_id) {
   if (--undecided->second.creates > 0) return;
   const auto deletes = std::move(undecided->second.deletes);
   undecided_.erase(undecided);
+  waiting_deletes_ -= deletes.size();
   for (const auto& ask : deletes) ask();
+}
+
+Result<> Directory::check_waiting_calls() const {
+  if (early_calls_.size() + waiting_deletes_ < maxima::kWaitingCalls) return {};
+  return fail(Reason::ResourceExhausted,
+              std::to_string(maxima::kWaitingCalls) +
+                  " calls wait for the container engine's first answer already; try again later");
 }
 
 void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
                               Reply<v1::SandboxHandle> reply) {
   if (!services_.was_engine_asked) {
+    if (const auto checked = check_waiting_calls(); !checked) {
+      return reply(std::unexpected(checked.error()));
+    }
     early_calls_.emplace_back([this, spec = std::move(spec), sandbox_id, reply]() mutable {
       decide_create(std::move(spec), std::move(sandbox_id), std::move(reply));
     });
@@ -275,6 +301,9 @@ void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork 
   const auto actor = find(sandbox_id);
   if (!actor) return reply(std::unexpected(actor.error()));
   if (services_.was_engine_asked) return ((*actor)->*work)(std::move(reply));
+  if (const auto checked = check_waiting_calls(); !checked) {
+    return reply(std::unexpected(checked.error()));
+  }
   early_calls_.emplace_back([this, sandbox_id, work, reply = std::move(reply)] {
     once_engine_was_asked(sandbox_id, work, reply);
   });
@@ -283,6 +312,10 @@ void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork 
 void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
   const auto actor = find(sandbox_id);
   if (const auto undecided = undecided_.find(sandbox_id); !actor && undecided != undecided_.end()) {
+    if (const auto checked = check_waiting_calls(); !checked) {
+      return reply(std::unexpected(checked.error()));
+    }
+    ++waiting_deletes_;
     undecided->second.deletes.emplace_back(
         [this, sandbox_id, reply = std::move(reply)] { remove(sandbox_id, reply); });
     return;

@@ -98,6 +98,9 @@ class Directory {
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
   void decide_create(SandboxSpec spec, std::string sandbox_id, Reply<v1::SandboxHandle> reply);
   void create_is_decided(const std::string& sandbox_id);
+  std::size_t spec_bytes() const;
+  // Fails if no more calls may wait.
+  Result<> check_waiting_calls() const;
   // What needs the engine waits for its first word, and only for that.
   using EngineWork = void (SandboxActor::*)(SandboxActor::Reply);
   void once_engine_was_asked(const std::string& sandbox_id, EngineWork work, Reply<void> reply);
@@ -119,6 +122,8 @@ class Directory {
     std::vector<std::function<void()>> deletes;
   };
   std::map<std::string, Undecided> undecided_;
+  std::size_t undecided_spec_bytes_ = 0;
+  std::size_t waiting_deletes_ = 0;
   std::vector<std::function<void()>> early_calls_;
 };
 

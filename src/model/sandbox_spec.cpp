@@ -106,7 +106,9 @@ Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
   AGBOX_TRY(idle_ttl, parse_idle_ttl(spec));
   AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", spec.cpu_limit()));
   AGBOX_TRY(memory_limit, parse_limit<ByteLimit>("memory_limit", spec.memory_limit()));
+  const std::size_t bytes = spec.ByteSizeLong();
   return SandboxSpec{.create_spec = std::move(spec),
+                     .bytes = bytes,
                      .idle_ttl = idle_ttl,
                      .cpu_limit = cpu_limit,
                      .memory_limit = memory_limit};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 
 #include "agbox/v1/service.pb.h"
@@ -16,6 +17,7 @@ namespace agbox {
 
 struct SandboxSpec {
   v1::CreateSpec create_spec;  // as it is stored
+  std::size_t bytes = 0;       // of it
   std::optional<std::chrono::nanoseconds> idle_ttl;
   std::optional<CpuLimit> cpu_limit;
   std::optional<ByteLimit> memory_limit;
