@@ -17,6 +17,9 @@ namespace {
 
 using LabelSelector = google::protobuf::Map<std::string, std::string>;
 
+// The pause before the output of a deleted sandbox that cannot be removed is tried again.
+constexpr auto kNextPurgeAfter = std::chrono::hours(1);
+
 bool matches(const v1::SandboxHandle& handle, const LabelSelector& selector) {
   return std::ranges::all_of(selector, [&](const auto& wanted) {
     const auto found = handle.labels().find(wanted.first);
@@ -52,9 +55,11 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   if (!folder.is_absolute()) co_return purge(sandbox_id);
   const auto removed = co_await remove_exec_log_folder(folder);
   if (removed) co_return purge(sandbox_id);
-  services_.log.warn("output of a purged sandbox cannot be removed",
-                     {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
-  if (removed.error().reason() != Reason::Cancelled) purge(sandbox_id);
+  if (removed.error().reason() == Reason::Cancelled) co_return;
+  services_.log.warn(
+      "output of a deleted sandbox cannot be removed; its history is kept until it can",
+      {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
+  services_.deadlines.set(sandbox_id, services_.clock.now().boot + kNextPurgeAfter);
 }
 
 // History, execs and record go together; the id stays taken for ever.
