@@ -342,14 +342,15 @@ void Directory::remove_matching(const LabelSelector& selector,
   }
   if (matching.empty()) return reply(std::vector<std::string>{});
   struct Pending {
-    std::vector<std::string> ids;
+    Result<std::vector<std::string>> ids;
     std::size_t left;
     Reply<std::vector<std::string>> reply;
   };
   auto pending = std::make_shared<Pending>(Pending{{}, matching.size(), std::move(reply)});
-  for (SandboxActor* actor : matching) pending->ids.push_back(actor->id());
+  for (SandboxActor* actor : matching) pending->ids->push_back(actor->id());
   for (SandboxActor* actor : matching) {
-    actor->remove("delete_requested", [pending](const Result<>&) {
+    actor->remove("delete_requested", [pending](const Result<>& accepted) {
+      if (!accepted && pending->ids) pending->ids = std::unexpected(accepted.error());
       if (--pending->left == 0) pending->reply(std::move(pending->ids));
     });
   }

@@ -40,7 +40,8 @@ class Directory {
   void stop(const std::string& sandbox_id, Reply<void> reply);
   void resume(const std::string& sandbox_id, Reply<void> reply);
   void remove(const std::string& sandbox_id, Reply<void> reply);
-  // Gives the ids whose deletion this began, in order.
+  // Gives the ids whose deletion this began, in order; an error if one of them could not be
+  // recorded. The call may be repeated.
   void remove_matching(const google::protobuf::Map<std::string, std::string>& selector,
                        Reply<std::vector<std::string>> reply);
   Result<std::shared_ptr<EventSubscription>> subscribe(

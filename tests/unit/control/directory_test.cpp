@@ -302,5 +302,17 @@ TEST_F(FullDiskTest, DoesNotHoldTheEndOfTheDaemon) {
   EXPECT_EQ(state("box-1"), v1::SANDBOX_STATE_READY) << "nobody was told that it is deleted";
 }
 
+TEST_F(FullDiskTest, ADeleteOfManyThatIsNotRecordedIsNotToldAsBegun) {
+  std::optional<Result<std::vector<std::string>>> reply;
+  google::protobuf::Map<std::string, std::string> labels;
+  labels["team"] = "a";
+  directory().remove_matching(labels, [&](auto result) { reply = std::move(result); });
+  answer_who_waits();
+  run_until([&] { return reply.has_value(); });
+  ASSERT_FALSE(reply->has_value());
+  EXPECT_EQ(reply->error().reason(), Reason::ShuttingDown);
+  stop();
+}
+
 }  // namespace
 }  // namespace agbox
