@@ -2,6 +2,7 @@
 #include "base/failpoint.h"
 
 #include <signal.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <charconv>
@@ -68,7 +69,9 @@ namespace {
 
 const bool kEnvironmentIsRead = [] {
   const char* specification = std::getenv("AGBOX_FAILPOINTS");
-  if (specification == nullptr) return false;
+  if (specification == nullptr || *specification == '\0') return false;
+  AGBOX_CHECK(::getauxval(AT_SECURE) == 0,
+              "AGBOX_FAILPOINTS is refused: this program has more rights than its caller");
   AGBOX_CHECK(arm(specification), "AGBOX_FAILPOINTS is not name=kill|stop|error|hold[@N];...");
   return true;
 }();
@@ -87,6 +90,14 @@ bool arm(std::string_view specification) {
   all.armed = std::move(armed);
   active = all.recording || !all.armed.empty();
   return true;
+}
+
+std::vector<std::string> armed() {
+  Registry& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, armed] : all.armed) names.push_back(name);
+  return names;
 }
 
 Action passed(std::string_view name) {

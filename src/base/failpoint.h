@@ -3,7 +3,9 @@
 //
 //   AGBOX_FAILPOINT("store.before_commit");
 //
-// AGBOX_FAILPOINTS in the environment arms them, read once when the process starts:
+// AGBOX_FAILPOINTS in the environment arms them, read once when the process starts. A process that
+// has more rights than whoever started it (a file capability, a set-uid bit) refuses to start with
+// it.
 //
 //   AGBOX_FAILPOINTS="store.before_commit=kill@3;control.after_start=stop"
 //
@@ -30,6 +32,8 @@ Action passed(std::string_view name);
 
 // Replaces what is armed; false, and nothing changes, where the text cannot be read. For tests.
 bool arm(std::string_view specification);
+// The names of those that are armed.
+std::vector<std::string> armed();
 // How often an armed one was passed since it was armed.
 unsigned passages(std::string_view name);
 // Names passed since the process started, in the order of their first passage, while `record` was

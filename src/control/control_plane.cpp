@@ -72,7 +72,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io(), kStartsAtOnce),
       looks_(loop.io(), kLooksAtOnce),
-      spare_files_(options.created_with.exec_output_root()),
+      spare_files_(options.created_with.exec_output_root(), store.instance_id()),
       operations_(loop.io().get_executor()),
       calls_(loop.io().get_executor()),
       deadlines_(loop, clock,
@@ -225,6 +225,7 @@ boost::asio::awaitable<void> ControlPlane::diagnose_and_reply(
 }
 
 void ControlPlane::answer_who_waits() {
+  services_.store.stop_waiting();
   directory_.engine_was_asked();
   // An engine that hangs would keep them longer than the shutdown may take.
   takes_diagnoses_ = false;

@@ -20,6 +20,7 @@
 #include "control/host_resolvers.h"
 #include "docker/image_reference.h"
 #include "isolation/capability.h"
+#include "isolation/routing.h"
 #include "model/maxima.h"
 #include "model/mount_point.h"
 #include "model/object_names.h"
@@ -125,17 +126,17 @@ asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::st
   facts.firewall = co_await services_.isolation.look();
   facts.proofs = co_await prove_live_sandboxes();
   facts.forwards_packets = forwards_packets();
-  facts.pool = look_at_pool();
   facts.resolvers = look_at_resolvers();
   facts.store = look_at_store();
   facts.lock = look_at_lock();
   facts.guest_program = look_for_guest_program();
   facts.disks = look_at_disks(facts.engine);
   if (facts.engine) {
-    facts.pool.taken = services_.subnets.occupied(co_await list_subnets());
+    facts.pool = look_at_pool(co_await list_subnets());
     facts.images = co_await look_for_images(std::move(images));
     facts.strays = co_await look_for_strays();
   } else {  // one that does not answer need not be waited for again
+    facts.pool = look_at_pool({});
     facts.images = std::unexpected(facts.engine.error());
     facts.strays = std::unexpected(facts.engine.error());
   }
@@ -234,10 +235,11 @@ asio::awaitable<Result<std::vector<StrayContainer>>> Diagnosis::look_for_strays(
   co_return strays;
 }
 
-PoolFacts Diagnosis::look_at_pool() const {
-  return {.pool = services_.subnets.pool(),
-          .host_routes = host_routes(kBridgePrefix),
-          .taken = services_.subnets.occupied({})};
+Result<PoolFacts> Diagnosis::look_at_pool(const std::vector<std::string>& engine_subnets) const {
+  AGBOX_TRY(in_use, read_networks_in_use(kBridgePrefix));
+  AGBOX_TRY(taken, services_.subnets.occupied(engine_subnets));
+  return PoolFacts{
+      .pool = services_.subnets.pool(), .in_use = std::move(in_use), .taken = std::move(taken)};
 }
 
 ResolverFacts Diagnosis::look_at_resolvers() const {

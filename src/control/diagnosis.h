@@ -51,7 +51,7 @@ class Diagnosis {
       std::vector<std::string> wanted);
   boost::asio::awaitable<Result<std::vector<StrayContainer>>> look_for_strays();
   // Without what the engine has of it.
-  PoolFacts look_at_pool() const;
+  Result<PoolFacts> look_at_pool(const std::vector<std::string>& engine_subnets) const;
   ResolverFacts look_at_resolvers() const;
   StoreFacts look_at_store() const;
   LockFacts look_at_lock() const;

@@ -18,6 +18,9 @@ namespace {
 
 using LabelSelector = google::protobuf::Map<std::string, std::string>;
 
+// The pause before the output of a deleted sandbox that cannot be removed is tried again.
+constexpr auto kNextPurgeAfter = std::chrono::hours(1);
+
 bool matches(const v1::SandboxHandle& handle, const LabelSelector& selector) {
   return std::ranges::all_of(selector, [&](const auto& wanted) {
     const auto found = handle.labels().find(wanted.first);
@@ -53,9 +56,11 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   if (!folder.is_absolute()) co_return purge(sandbox_id);
   const auto removed = co_await remove_exec_log_folder(folder);
   if (removed) co_return purge(sandbox_id);
-  services_.log.warn("output of a purged sandbox cannot be removed",
-                     {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
-  if (removed.error().reason() != reason::kCancelled) purge(sandbox_id);
+  if (removed.error().reason() == reason::kCancelled) co_return;
+  services_.log.warn(
+      "output of a deleted sandbox cannot be removed; its history is kept until it can",
+      {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
+  services_.deadlines.set(sandbox_id, services_.clock.now().boot + kNextPurgeAfter);
 }
 
 // History, execs and record go together; the id stays taken for ever.
@@ -72,13 +77,13 @@ void Directory::purge(const std::string& sandbox_id) {
 
 void Directory::restore(LoadedSandboxes loaded) {
   for (SandboxRecord& record : loaded.sandboxes) {
-    auto spec = parse_create_spec(record.spec);
+    auto spec = read_stored_spec(record.spec);
     if (spec) {
       add_restored(std::move(record), std::move(*spec));
     } else {
       const std::string id = record.sandbox_id;
       loaded.broken.push_back({.sandbox_id = id,
-                               .why = "stored spec is not valid: " + spec.error().message(),
+                               .why = "stored spec cannot be understood: " + spec.error().message(),
                                .rest = std::move(record)});
     }
   }
@@ -167,12 +172,27 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
                       "there are " + std::to_string(maxima::kSandboxes) +
                           " sandboxes already; delete some that are no longer needed"));
   }
+  if (spec_bytes() + spec.bytes > maxima::kAllSpecBytes) {
+    return reply(
+        fail(reason::kResourceExhausted, "the specs of all sandboxes would have more than " +
+                                            std::to_string(maxima::kAllSpecBytes >> 20U) +
+                                            " MiB; delete sandboxes that are no longer needed"));
+  }
   ++undecided_[sandbox_id].creates;
-  decide_create(std::move(spec), sandbox_id,
-                [this, sandbox_id, reply = std::move(reply)](Result<v1::SandboxHandle> outcome) {
-                  reply(std::move(outcome));
-                  create_is_decided(sandbox_id);
-                });
+  undecided_spec_bytes_ += spec.bytes;
+  auto decided = [this, sandbox_id, bytes = spec.bytes,
+                  reply = std::move(reply)](Result<v1::SandboxHandle> outcome) {
+    undecided_spec_bytes_ -= bytes;
+    reply(std::move(outcome));
+    create_is_decided(sandbox_id);
+  };
+  decide_create(std::move(spec), sandbox_id, std::move(decided));
+}
+
+std::size_t Directory::spec_bytes() const {
+  std::size_t bytes = undecided_spec_bytes_;
+  for (const auto& [id, actor] : actors_) bytes += actor->spec_bytes();
+  return bytes;
 }
 
 void Directory::create_is_decided(const std::string& sandbox_id) {
@@ -180,12 +200,23 @@ void Directory::create_is_decided(const std::string& sandbox_id) {
   if (--undecided->second.creates > 0) return;
   const auto deletes = std::move(undecided->second.deletes);
   undecided_.erase(undecided);
+  waiting_deletes_ -= deletes.size();
   for (const auto& ask : deletes) ask();
+}
+
+Result<> Directory::check_waiting_calls() const {
+  if (early_calls_.size() + waiting_deletes_ < maxima::kWaitingCalls) return {};
+  return fail(reason::kResourceExhausted,
+              std::to_string(maxima::kWaitingCalls) +
+                  " calls wait for the container engine's first answer already; try again later");
 }
 
 void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
                               Reply<v1::SandboxHandle> reply) {
   if (!services_.was_engine_asked) {
+    if (const auto checked = check_waiting_calls(); !checked) {
+      return reply(std::unexpected(checked.error()));
+    }
     early_calls_.emplace_back([this, spec = std::move(spec), sandbox_id, reply]() mutable {
       decide_create(std::move(spec), std::move(sandbox_id), std::move(reply));
     });
@@ -276,6 +307,9 @@ void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork 
   const auto actor = find(sandbox_id);
   if (!actor) return reply(std::unexpected(actor.error()));
   if (services_.was_engine_asked) return ((*actor)->*work)(std::move(reply));
+  if (const auto checked = check_waiting_calls(); !checked) {
+    return reply(std::unexpected(checked.error()));
+  }
   early_calls_.emplace_back([this, sandbox_id, work, reply = std::move(reply)] {
     once_engine_was_asked(sandbox_id, work, reply);
   });
@@ -284,6 +318,10 @@ void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork 
 void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
   const auto actor = find(sandbox_id);
   if (const auto undecided = undecided_.find(sandbox_id); !actor && undecided != undecided_.end()) {
+    if (const auto checked = check_waiting_calls(); !checked) {
+      return reply(std::unexpected(checked.error()));
+    }
+    ++waiting_deletes_;
     undecided->second.deletes.emplace_back(
         [this, sandbox_id, reply = std::move(reply)] { remove(sandbox_id, reply); });
     return;
@@ -305,14 +343,15 @@ void Directory::remove_matching(const LabelSelector& selector,
   }
   if (matching.empty()) return reply(std::vector<std::string>{});
   struct Pending {
-    std::vector<std::string> ids;
+    Result<std::vector<std::string>> ids;
     std::size_t left;
     Reply<std::vector<std::string>> reply;
   };
   auto pending = std::make_shared<Pending>(Pending{{}, matching.size(), std::move(reply)});
-  for (SandboxActor* actor : matching) pending->ids.push_back(actor->id());
+  for (SandboxActor* actor : matching) pending->ids->push_back(actor->id());
   for (SandboxActor* actor : matching) {
-    actor->remove("delete_requested", [pending](const Result<>&) {
+    actor->remove("delete_requested", [pending](const Result<>& accepted) {
+      if (!accepted && pending->ids) pending->ids = std::unexpected(accepted.error());
       if (--pending->left == 0) pending->reply(std::move(pending->ids));
     });
   }

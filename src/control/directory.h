@@ -40,7 +40,8 @@ class Directory {
   void stop(const std::string& sandbox_id, Reply<void> reply);
   void resume(const std::string& sandbox_id, Reply<void> reply);
   void remove(const std::string& sandbox_id, Reply<void> reply);
-  // Gives the ids whose deletion this began, in order.
+  // Gives the ids whose deletion this began, in order; an error if one of them could not be
+  // recorded. The call may be repeated.
   void remove_matching(const google::protobuf::Map<std::string, std::string>& selector,
                        Reply<std::vector<std::string>> reply);
   Result<std::shared_ptr<EventSubscription>> subscribe(
@@ -98,6 +99,9 @@ class Directory {
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
   void decide_create(SandboxSpec spec, std::string sandbox_id, Reply<v1::SandboxHandle> reply);
   void create_is_decided(const std::string& sandbox_id);
+  std::size_t spec_bytes() const;
+  // Fails if no more calls may wait.
+  Result<> check_waiting_calls() const;
   // What needs the engine waits for its first word, and only for that.
   using EngineWork = void (SandboxActor::*)(SandboxActor::Reply);
   void once_engine_was_asked(const std::string& sandbox_id, EngineWork work, Reply<void> reply);
@@ -119,6 +123,8 @@ class Directory {
     std::vector<std::function<void()>> deletes;
   };
   std::map<std::string, Undecided> undecided_;
+  std::size_t undecided_spec_bytes_ = 0;
+  std::size_t waiting_deletes_ = 0;
   std::vector<std::function<void()>> early_calls_;
 };
 

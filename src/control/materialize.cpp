@@ -124,6 +124,8 @@ asio::awaitable<OperationResult<NetworkSeen>> bring_up(Services& services, Sandb
 
 asio::awaitable<OperationResult<>> materialize(Services& services, SandboxFacts& facts,
                                                Progress progress) {
+  // The spec may have been accepted by another version, before this daemon was started.
+  AGBOX_CO_TRY_VOID(check_supported(facts.spec.create_spec));
   AGBOX_CO_TRY(image, co_await ensure_image(services, facts, progress));
   AGBOX_CO_TRY_VOID(co_await step("create.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));

@@ -8,6 +8,8 @@ namespace {
 
 OperationEnd end_after(const Error& error) {
   if (error.reason() == reason::kEngineUnavailable) return OperationEnd::Retry;
+  // The next start of the daemon goes on with what this one could not record any more.
+  if (error.reason() == reason::kShuttingDown) return OperationEnd::Retry;
   if (error.reason() == reason::kCancelled) return OperationEnd::Cancelled;
   return OperationEnd::Refused;
 }

@@ -78,6 +78,8 @@ class SandboxActor {
   void time_is_up();
   void restart_is_due();
 
+  // In memory: none once it is deleted.
+  std::size_t spec_bytes() const { return facts_.spec.bytes; }
   // Also of one that is deleted: what its execs wrote is kept with its history.
   std::filesystem::path exec_log_folder() const {
     return std::filesystem::path(facts_.created_with.exec_output_root()) / id();

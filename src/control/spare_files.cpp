@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <system_error>
 #include <utility>
@@ -16,13 +17,13 @@ namespace {
 // Two for each exec: enough for a burst, while the thread makes the next ones.
 constexpr std::size_t kMostSpares = 128;
 constexpr std::size_t kFewSpares = 96;
-// No sandbox has such an id.
-constexpr const char* kFolderName = ".spare";
+// No sandbox has an id that begins so.
+constexpr const char* kFolderPrefix = ".spare-";
 
 }  // namespace
 
-SpareFiles::SpareFiles(const std::filesystem::path& root)
-    : root_(root), folder_(root / kFolderName) {}
+SpareFiles::SpareFiles(const std::filesystem::path& root, const std::string& instance_id)
+    : root_(root), folder_(root / (kFolderPrefix + instance_id)) {}
 
 SpareFiles::~SpareFiles() {
   {
@@ -33,15 +34,21 @@ SpareFiles::~SpareFiles() {
   if (!thread_.joinable()) return;
   thread_.join();
   for (const Spare& spare : spares_) ::unlinkat(folder_fd_.get(), spare.name.c_str(), 0);
+  ::rmdir(folder_.c_str());
 }
 
 UniqueFd SpareFiles::take(int folder, const std::string& name) {
   const std::scoped_lock lock(mutex_);
   UniqueFd taken;
-  if (!spares_.empty() && ::renameat2(folder_fd_.get(), spares_.back().name.c_str(), folder,
-                                      name.c_str(), RENAME_NOREPLACE) == 0) {
-    taken = std::move(spares_.back().fd);
-    spares_.pop_back();
+  if (!spares_.empty()) {
+    if (::renameat2(folder_fd_.get(), spares_.back().name.c_str(), folder, name.c_str(),
+                    RENAME_NOREPLACE) == 0) {
+      taken = std::move(spares_.back().fd);
+      spares_.pop_back();
+    } else if (errno == ENOENT) {  // another process removed them
+      spares_.clear();
+      is_gone_ = true;
+    }
   }
   if (spares_.size() < kFewSpares) {
     wants_more_ = true;
@@ -65,18 +72,25 @@ UniqueFd SpareFiles::make(const std::string& name) const {
 }
 
 void SpareFiles::run() {
-  auto folder = open_folder();
   std::unique_lock lock(mutex_);
-  folder_fd_ = std::move(folder);
   while (true) {
     something_to_do_.wait(lock, [&] { return is_ending_ || wants_more_; });
     if (is_ending_) return;
+    if (is_gone_) {
+      lock.unlock();
+      UniqueFd opened = open_folder();
+      lock.lock();
+      folder_fd_ = std::move(opened);
+      is_gone_ = !folder_fd_;
+    }
     lock.unlock();
     std::string name = random_uuid();
     UniqueFd fd = make(name);
+    const bool has_no_folder = !fd && errno == ENOENT;
     lock.lock();
+    if (has_no_folder) is_gone_ = true;
     wants_more_ = static_cast<bool>(fd) && spares_.size() + 1 < kMostSpares;
-    if (fd) spares_.push_back({.name = std::move(name), .fd = std::move(fd)});
+    if (fd && !is_gone_) spares_.push_back({.name = std::move(name), .fd = std::move(fd)});
   }
 }
 

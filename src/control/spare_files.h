@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Empty files for the output of execs, made ahead on a thread of their own. To make a file can cost
 // ext4 most of a millisecond, to rename one hardly anything: with spare files the control thread
-// only renames. They lie in a folder beside those of the sandboxes, which no sandbox sees.
+// only renames. They are in a directory of this daemon alone, next to those of the sandboxes, which
+// no sandbox sees. If it disappears it is made again.
 #pragma once
 
 #include <condition_variable>
@@ -18,8 +19,8 @@ namespace agbox {
 
 class SpareFiles {
  public:
-  // Below this root. Nothing is made before the first take().
-  explicit SpareFiles(const std::filesystem::path& root);
+  // Below this root, which several daemons may share. Nothing is made before the first take().
+  SpareFiles(const std::filesystem::path& root, const std::string& instance_id);
   SpareFiles(const SpareFiles&) = delete;
   // Removes those that nobody took.
   ~SpareFiles();
@@ -39,15 +40,16 @@ class SpareFiles {
 
   void run();
   UniqueFd open_folder() const;
-  // None where it cannot be made: then nothing is tried before the next take().
+  // None if it cannot be made: then nothing is tried before the next take().
   UniqueFd make(const std::string& name) const;
 
   const std::filesystem::path root_;
   const std::filesystem::path folder_;
 
-  std::mutex mutex_;  // guards the four below
+  std::mutex mutex_;  // guards the five below
   std::condition_variable something_to_do_;
-  UniqueFd folder_fd_;
+  UniqueFd folder_fd_;   // changed by the thread alone, which reads it without the mutex
+  bool is_gone_ = true;  // the directory is to be made
   std::vector<Spare> spares_;
   bool wants_more_ = false;
   bool is_ending_ = false;

@@ -6,17 +6,12 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "model/ipv4.h"
 
 namespace agbox {
-
-// As they are now, without default routes and without those over interfaces whose name begins with
-// `our_bridges`. Where the kernel does not show them there is nothing to avoid.
-std::vector<Ipv4Network> host_routes(std::string_view our_bridges);
 
 class SubnetPool {
  public:
@@ -27,7 +22,7 @@ class SubnetPool {
   // nothing that we could meet.
   Result<Ipv4Network> choose(const std::vector<std::string>& engine_subnets = {});
   // What a choice would avoid now.
-  std::vector<Ipv4Network> occupied(const std::vector<std::string>& engine_subnets) const;
+  Result<std::vector<Ipv4Network>> occupied(const std::vector<std::string>& engine_subnets) const;
   const Ipv4Network& pool() const { return pool_; }
   void take(const std::string& subnet);
   void give_back(const std::string& subnet);

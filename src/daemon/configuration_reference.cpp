@@ -56,8 +56,9 @@ constexpr std::string_view kNotation = R"(
 - A **duration** is a string of decimal numbers with units, such as `"90s"`, `"1h30m"` or `"250ms"`;
   units are `ns`, `us`, `ms`, `s`, `m` and `h`. `"0"` needs no unit. A negative one is refused, and one
   of more than `876000h`, a hundred years.
-- A **size** is a string of a whole number and a unit, such as `"512MiB"`; units are `B`, `KiB`, `MiB`,
-  `GiB`, `TiB` (powers of 1024) and `KB`, `MB`, `GB`, `TB` (powers of 1000). `"0"` needs no unit.
+- A **size** is a string of a number and a unit, such as `"512MiB"` or `"1.5g"`. Units are `k`, `m`, `g`,
+  `t` and `p`, also written `kb` or `kib` and so on, in upper or lower case: always powers of 1024, as in
+  the limits of a sandbox. Without a unit it is bytes.
 - A **template** is a relative path with the fields `{sandbox_id}` and `{exec_id}`.
 
 A file with every key, each with a value other than its default:

@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "control/host_resolvers.h"
-#include "control/subnet_pool.h"
 #include "guestlink/guest_program.h"
+#include "isolation/routing.h"
 #include "model/object_names.h"
 #include "model/sandbox_subnet.h"
 #include "paths/engine_endpoint.h"
@@ -43,7 +43,8 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
 Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
                                        const Environment& environment) {
   // Other daemons' sandboxes may live in the same pool: each takes what is free there.
-  AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, host_routes(kBridgePrefix)));
+  AGBOX_TRY(in_use, read_networks_in_use(kBridgePrefix));
+  AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, in_use));
   AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
   AGBOX_TRY_VOID(make_folder(configuration.state_root));
   std::error_code problem;

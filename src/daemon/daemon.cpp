@@ -43,6 +43,9 @@ int Daemon::run() {
                          {"idle_ttl", configuration_.idle_ttl.count()},
                          {"cleanup_ttl", configuration_.cleanup_ttl.count()},
                          {"log_level", log_level_name(configuration_.log_level)}});
+  for (const std::string& name : failpoint::armed()) {
+    log_.error("failpoint armed by AGBOX_FAILPOINTS, for tests only", {{"failpoint", name}});
+  }
   if (auto done = acquire_lock(); !done) return give_up("failed to acquire lock", done.error());
   if (auto done = open_store(); !done) return give_up("failed to create service", done.error());
   if (auto done = start_control(); !done) return give_up("failed to create service", done.error());

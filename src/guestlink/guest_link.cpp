@@ -43,6 +43,7 @@ GuestResult<> GuestLink::expect(Expectation expectation) {
   probes_.clear();
   execs_.clear();
   is_doubted_ = false;
+  unconfirmed_go_.reset();
   gone_ = expectation.secret.has_value();
   secret_ = expectation.secret;
   process_ = expectation.process;
@@ -176,10 +177,11 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
   if (!connection->send(challenge)) co_return std::nullopt;
   const auto answer = co_await connection->read();
   if (!answer) co_return std::nullopt;
-  if (!answer->has_proof() || !is_proven(said, answer->proof(), nonce)) {
+  if (!answer->has_proof() || !is_proven(hello.process, said, answer->proof(), nonce)) {
     connection->violation("no proof of this container start's secret");
     co_return std::nullopt;
   }
+  if (!answer->proof().mac().empty()) unconfirmed_go_.reset();
   // Only what a proven guest says counts.
   if (gone_ && !outcome_ && *phase == GuestPhase::Passed) outcome_ = EntrypointOutcome{};
   if (gone_ && !outcome_ && *phase == GuestPhase::Failed) {
@@ -188,12 +190,16 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
   co_return hello;
 }
 
-bool GuestLink::is_proven(const v1::Hello& said, const v1::Proof& proof,
+bool GuestLink::is_proven(const PeerProcess& process, const v1::Hello& said, const v1::Proof& proof,
                           const std::string& nonce) const {
-  if (secret_) return guestwire::proves(proof.mac(), *secret_, nonce);
-  // Nothing was handed out yet, so a guest that says otherwise is of another start.
-  return !said.has_secret() && proof.mac().empty() &&
-         (said.phase() == v1::PHASE_FRESH || said.phase() == v1::PHASE_PREPARED);
+  if (secret_ && !proof.mac().empty()) return guestwire::proves(proof.mac(), *secret_, nonce);
+  // A guest with a secret that we do not know is of another start.
+  if (said.has_secret() || !proof.mac().empty()) return false;
+  if (!secret_) return said.phase() == v1::PHASE_FRESH || said.phase() == v1::PHASE_PREPARED;
+  // It may have lost its Go. If it has not, code of the image runs: then only the kernel's word
+  // that this is the process that the Go was sent to keeps others out.
+  const bool is_same_process = process.pid != 0 && process.start_time != 0 && process == process_;
+  return unconfirmed_go_ && is_same_process && said.phase() == v1::PHASE_PREPARED;
 }
 
 // The slot is taken; now both learn what they need of each other.
@@ -213,6 +219,7 @@ asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, G
   if (hello.phase == GuestPhase::Fresh) hello.phase = GuestPhase::Prepared;
   connection->lift_limits();
   hello_ = hello;
+  if (unconfirmed_go_ && !connection->send(*unconfirmed_go_)) co_return false;
   log_.debug("the guest is connected", {{"pid", hello.process.pid}, {"build_id", hello.build_id}});
   if (events_.connected) events_.connected(hello);
   waiters_.notify();
@@ -253,6 +260,7 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
         }
       }
       outcome_ = std::move(outcome);
+      unconfirmed_go_.reset();
       waiters_.notify();
       return true;
     }
@@ -362,7 +370,7 @@ GuestResult<> GuestLink::go(const GoOrder& order) {
     return guest_fail(GuestErrorKind::Refused,
                       "go was said with another secret in this container start");
   }
-  const v1::ToGuest message = go_for(order);
+  v1::ToGuest message = go_for(order);
   if (message.ByteSizeLong() > kMaxGo) {
     return guest_fail(GuestErrorKind::Refused,
                       "command: longer than 1 MiB together with the entrypoint");
@@ -370,6 +378,7 @@ GuestResult<> GuestLink::go(const GoOrder& order) {
   secret_ = order.secret;
   gone_ = true;
   if (!guest_->send(message)) return absent();
+  unconfirmed_go_ = std::move(message);
   return {};
 }
 

@@ -77,6 +77,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   void doubt();
   // The guest's words once it is here and has prepared its container.
   boost::asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline);
+  // Sent again on the next connection if the guest loses this one before it has read the order.
   GuestResult<> go(const GoOrder& order);
   // How the entrypoint went. A lost connection is waited out: the guest tells it again.
   boost::asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline);
@@ -110,8 +111,8 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
                                         unsigned epoch);
   boost::asio::awaitable<std::optional<GuestHello>> identify(
       std::shared_ptr<Connection> connection);
-  bool is_proven(const guest::v1::Hello& said, const guest::v1::Proof& proof,
-                 const std::string& nonce) const;
+  bool is_proven(const PeerProcess& process, const guest::v1::Hello& said,
+                 const guest::v1::Proof& proof, const std::string& nonce) const;
   boost::asio::awaitable<bool> greet(std::shared_ptr<Connection> connection, GuestHello hello);
   boost::asio::awaitable<bool> read_known_execs(std::shared_ptr<Connection> connection,
                                                 std::vector<std::string>& execs);
@@ -152,7 +153,8 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::chrono::steady_clock::time_point taken_in_;
   std::optional<GuestHello> hello_;  // while it is connected and has prepared its container
   bool gone_ = false;                // go() was said in this container start
-  bool is_doubted_ = false;          // and nobody was told so yet
+  std::optional<guest::v1::ToGuest> unconfirmed_go_;  // until the guest shows that it has it
+  bool is_doubted_ = false;                           // and nobody was told so yet
   std::optional<EntrypointOutcome> outcome_;
   std::uint64_t next_ping_ = 1;
   std::set<std::uint64_t> pings_;  // sent and not answered

@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "isolation/dropping_chains.h"
+#include "isolation/firewall_faults.h"
 #include "isolation/table_difference.h"
 #include "model/object_names.h"
 #include "model/reasons.h"
@@ -59,8 +60,12 @@ Result<> Firewall::follow(const HostNetwork& host) {
 }
 
 Result<> Firewall::verify() {
-  if (AGBOX_FAILPOINT_FAILS("isolation.damage")) AGBOX_TRY_VOID(damage());
-  if (AGBOX_FAILPOINT_FAILS("isolation.blind")) return {};
+  const auto put_tables = [this](const std::vector<nft::Table>& tables) -> Result<> {
+    if (auto done = put(tables); !done) return std::unexpected(done.error().error);
+    return {};
+  };
+  AGBOX_TRY_VOID(firewall_faults::damage(all_tables(), put_tables));
+  if (firewall_faults::verifies_blindly()) return {};
   AGBOX_TRY(seen, filter_.read(table_names()));
   const auto what = nft::difference(all_tables(), seen);
   if (!what) return {};
@@ -90,16 +95,6 @@ Result<std::optional<std::string>> Firewall::repair() {
   const bool owned_hold = !nft::difference(wanted_.owned, seen);
   AGBOX_TRY_VOID(owned_hold ? replace(&Ruleset::plain) : replace_both());
   return what;
-}
-
-// What nobody else could do to the owned copy.
-Result<> Firewall::damage() {
-  std::vector<nft::Table> tables = all_tables();
-  for (nft::Table& table : tables) {
-    for (nft::Chain& chain : table.chains) chain.rules.clear();
-  }
-  if (auto damaged = put(tables); !damaged) return std::unexpected(damaged.error().error);
-  return {};
 }
 
 Result<Firewall::CountMark> Firewall::begin_count(const std::string& bridge) {

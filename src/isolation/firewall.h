@@ -75,8 +75,6 @@ class Firewall {
   Result<> replace(Copy copy);
   // These tables instead of those with their names, in one transaction.
   std::expected<void, nft::Refusal> put(const std::vector<nft::Table>& tables);
-  // Takes every rule out of both copies: the failpoint isolation.damage.
-  Result<> damage();
   void leave_count(const std::string& bridge);
   Result<std::vector<std::uint64_t>> packets_counted(const std::string& bridge);
   std::vector<nft::TableName> counting_tables() const;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "async/await.h"
-#include "base/failpoint.h"
+#include "isolation/firewall_faults.h"
 #include "isolation/netfilter.h"
 #include "isolation/netlink_attributes.h"
 #include "isolation/sandbox_proof.h"
@@ -204,7 +204,7 @@ bool FirewallMonitor::take_table_events() {
   bool was_changed = false;
   const bool complete = table_events_.drain(
       [&](const nlmsghdr* event) { was_changed = take_table_event(event) || was_changed; });
-  if (AGBOX_FAILPOINT_FAILS("isolation.watch")) return false;
+  if (firewall_faults::ignores_changes()) return false;
   // What the kernel had to drop may have been about us.
   return was_changed || !complete;
 }

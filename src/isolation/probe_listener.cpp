@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
@@ -16,7 +17,7 @@
 namespace agbox {
 namespace {
 
-constexpr int kOwnConnectionMs = 1000;
+using Deadline = std::chrono::steady_clock::time_point;
 
 sockaddr_in socket_address(Ipv4Address address, std::uint16_t port) {
   sockaddr_in made{};
@@ -43,17 +44,20 @@ std::uint16_t own_port(const UniqueFd& socket) {
   return ntohs(address.sin_port);
 }
 
-bool becomes_ready(const UniqueFd& socket, short events) {
+bool becomes_ready(const UniqueFd& socket, short events, Deadline deadline) {
+  using std::chrono::milliseconds;
   pollfd waiting{.fd = socket.get(), .events = events, .revents = 0};
   int ready = 0;
-  while ((ready = ::poll(&waiting, 1, kOwnConnectionMs)) < 0 && errno == EINTR) {
-  }
+  do {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+    ready = ::poll(&waiting, 1, static_cast<int>(std::max(left, milliseconds(0)).count()));
+  } while (ready < 0 && errno == EINTR);
   return ready == 1;
 }
 
-bool says(const UniqueFd& connection, std::string_view word) {
+bool says(const UniqueFd& connection, std::string_view word, Deadline deadline) {
   std::array<char, 64> heard{};
-  if (!becomes_ready(connection, POLLIN)) return false;
+  if (!becomes_ready(connection, POLLIN, deadline)) return false;
   const ssize_t size = ::recv(connection.get(), heard.data(), heard.size(), MSG_DONTWAIT);
   return size > 0 && std::string_view(heard.data(), static_cast<std::size_t>(size)) == word;
 }
@@ -77,23 +81,24 @@ Result<ProbeListener> ProbeListener::open(Ipv4Address address) {
   return ProbeListener(std::move(socket), address, port);
 }
 
-ProbeListener::Seen ProbeListener::look() {
+ProbeListener::Seen ProbeListener::look(std::chrono::milliseconds limit) {
+  const Deadline deadline = std::chrono::steady_clock::now() + limit;
   const UniqueFd own = tcp_socket();
   // Known by what it says: an engine's masquerading changes its address on the way to ourselves.
   const std::string word = random_uuid();
   sockaddr_in place = socket_address(address_, port_);
   const bool begun =
       own && (::connect(own.get(), generic(place), sizeof place) == 0 || errno == EINPROGRESS);
-  const bool said = begun && becomes_ready(own, POLLOUT) &&
+  const bool said = begun && becomes_ready(own, POLLOUT, deadline) &&
                     ::send(own.get(), word.data(), word.size(), MSG_NOSIGNAL) > 0;
-  if (said) static_cast<void>(becomes_ready(socket_, POLLIN));
+  if (said) static_cast<void>(becomes_ready(socket_, POLLIN, deadline));
   Seen seen;
   // One stranger is enough to know; many that say nothing would each keep us waiting.
   while (!seen.was_reached) {
     const UniqueFd accepted(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!accepted && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!accepted) return seen;
-    (says(accepted, word) ? seen.answers : seen.was_reached) = true;
+    (says(accepted, word, deadline) ? seen.answers : seen.was_reached) = true;
   }
   return seen;
 }

@@ -3,6 +3,7 @@
 // refused shows something only where there was somebody to reach.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -24,9 +25,9 @@ class ProbeListener {
     bool answers = false;      // a connection of our own
     bool was_reached = false;  // by anybody else
   };
-  // Tries it from here, and looks who else came. Blocks while the kernel connects us to ourselves,
-  // a second at most.
-  Seen look();
+  // Tries it from here, and checks who else came. Blocks while the kernel connects us to ourselves,
+  // which takes no time unless packets are dropped, and never longer than `limit` in all.
+  Seen look(std::chrono::milliseconds limit = std::chrono::seconds(1));
 
  private:
   ProbeListener(UniqueFd socket, Ipv4Address address, std::uint16_t port)

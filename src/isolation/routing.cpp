@@ -57,6 +57,10 @@ Ipv4Network network_of(Ipv4Address address, unsigned prefix_length) {
   return {.address = {address.value & mask}, .prefix_length = prefix_length};
 }
 
+bool refuses(unsigned char route_type) {
+  return route_type == RTN_BLACKHOLE || route_type == RTN_UNREACHABLE || route_type == RTN_PROHIBIT;
+}
+
 bool is_gateway(std::uint16_t type) {
   return type == RTA_GATEWAY || type == RTA_VIA;
 }
@@ -87,9 +91,8 @@ std::optional<Route> route_in(const nlmsghdr* message) {
   if (message->nlmsg_type != RTM_NEWROUTE) return std::nullopt;
   const auto* header = static_cast<const rtmsg*>(mnl_nlmsg_get_payload(message));
   const bool is_cached = (header->rtm_flags & RTM_F_CLONED) != 0;
-  if (header->rtm_family != AF_INET || header->rtm_type != RTN_UNICAST || is_cached) {
-    return std::nullopt;
-  }
+  if (header->rtm_family != AF_INET || is_cached) return std::nullopt;
+  if (header->rtm_type != RTN_UNICAST && !refuses(header->rtm_type)) return std::nullopt;
   Route route{.table = header->rtm_table, .destination = {}, .hops = {}};
   Ipv4Address destination;
   RouteHop only;
@@ -185,6 +188,25 @@ std::vector<Ipv4Network> on_link_networks_of(const Routing& routing, std::string
   return {networks.begin(), networks.end()};
 }
 
+std::vector<Ipv4Network> networks_in_use(const Routing& routing, std::string_view our_bridges) {
+  // An interface that is gone has taken its routes and addresses with it.
+  const auto is_foreign = [&](unsigned interface) {
+    const std::string name = name_of(routing, interface);
+    return !name.empty() && !name.starts_with(our_bridges);
+  };
+  std::set<Ipv4Network> networks;
+  for (const Route& route : routing.routes) {
+    if (leads_to_internet(route.destination)) continue;
+    const bool counts =
+        route.hops.empty() || std::ranges::any_of(route.hops, is_foreign, &RouteHop::interface);
+    if (counts) networks.insert(route.destination);
+  }
+  for (const InterfaceAddress& address : routing.addresses) {
+    if (is_foreign(address.interface)) networks.insert({address.own, 32});
+  }
+  return {networks.begin(), networks.end()};
+}
+
 Result<RoutingReader> RoutingReader::open() {
   auto socket = NetlinkSocket::open(NETLINK_ROUTE);
   if (!socket) return cannot_read(socket.error());
@@ -230,6 +252,12 @@ KernelResult<Routing> RoutingReader::read_once() {
     }
   }
   return routing;
+}
+
+Result<std::vector<Ipv4Network>> read_networks_in_use(std::string_view our_bridges) {
+  AGBOX_TRY(reader, RoutingReader::open());
+  AGBOX_TRY(routing, reader.read());
+  return networks_in_use(routing, our_bridges);
 }
 
 }  // namespace agbox

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of this host's routing the rules depend on: which interfaces lead to the internet, and which
-// networks are next door. The judgement is pure; reading is one question per list to the kernel.
+// What of this host's routing the rules and the networks of sandboxes depend on: which interfaces
+// lead to the internet, which networks are next door, and which are in use. The judgement is pure;
+// reading is one question per list to the kernel.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct RouteHop {
 struct Route {
   std::uint32_t table = 0;
   Ipv4Network destination;
-  std::vector<RouteHop> hops;
+  std::vector<RouteHop> hops;  // none: it refuses or drops packets
 };
 
 struct InterfaceAddress {
@@ -32,7 +33,8 @@ struct InterfaceAddress {
   Ipv4Address own{};  // this host's in it
 };
 
-// What the kernel shows; only unicast routes of IPv4.
+// What the kernel shows of IPv4, of every routing table. Routes to the host's own addresses and to
+// broadcast addresses are left out.
 struct Routing {
   std::vector<Route> routes;
   std::vector<std::uint32_t> tables_in_use;  // those that a routing rule names
@@ -48,6 +50,11 @@ std::vector<std::string> uplinks_of(const Routing& routing, std::string_view our
 // any host and those of our own bridges.
 std::vector<Ipv4Network> on_link_networks_of(const Routing& routing, std::string_view our_bridges);
 
+// Networks that a network of a sandbox must not overlap: what any routing table has a route to,
+// whether a rule names the table today or not, and the host's own addresses; sorted. Default routes
+// and the two halves are left out, as are interfaces whose name begins with `our_bridges`.
+std::vector<Ipv4Network> networks_in_use(const Routing& routing, std::string_view our_bridges);
+
 class RoutingReader {
  public:
   static Result<RoutingReader> open();
@@ -58,5 +65,8 @@ class RoutingReader {
   KernelResult<Routing> read_once();
   NetlinkSocket socket_;
 };
+
+// As they are now.
+Result<std::vector<Ipv4Network>> read_networks_in_use(std::string_view our_bridges);
 
 }  // namespace agbox

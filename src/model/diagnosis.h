@@ -69,8 +69,8 @@ struct ProofFacts {
 
 struct PoolFacts {
   Ipv4Network pool;
-  std::vector<Ipv4Network> host_routes;  // but for those over bridges of sandboxes
-  std::vector<Ipv4Network> taken;        // by sandboxes, the engine and routes
+  std::vector<Ipv4Network> in_use;  // by this host, but for bridges of sandboxes
+  std::vector<Ipv4Network> taken;   // by sandboxes, the engine and this host
 };
 
 struct ResolverFacts {
@@ -123,7 +123,7 @@ struct DiagnosisFacts {
   Result<FirewallFacts> firewall;
   ProofFacts proofs;
   std::optional<bool> forwards_packets;  // net.ipv4.ip_forward; nothing where it cannot be read
-  PoolFacts pool;
+  Result<PoolFacts> pool;
   ResolverFacts resolvers;
   StoreFacts store;
   LockFacts lock;

@@ -9,6 +9,10 @@ namespace agbox::maxima {
 
 inline constexpr std::size_t kSandboxes = 4096;  // undeleted; a /16 holds as many /28
 inline constexpr std::size_t kSpecBytes = std::size_t{2} << 20;
+// Of all undeleted sandboxes: their specs are in memory.
+inline constexpr std::size_t kAllSpecBytes = std::size_t{64} << 20;
+// That wait for the engine's first answer, or for a create that does.
+inline constexpr std::size_t kWaitingCalls = 8192;
 inline constexpr std::size_t kLabels = 64;
 inline constexpr std::size_t kLabelKeyBytes = 256;
 inline constexpr std::size_t kLabelValueBytes = 4096;

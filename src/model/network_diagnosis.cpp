@@ -144,8 +144,13 @@ void judge_forwarding(std::optional<bool> forwards, Findings& findings) {
   }
 }
 
-void judge_pool(const PoolFacts& facts, Findings& findings) {
-  if (const auto checked = check_address_pool(facts.pool, facts.host_routes); !checked) {
+void judge_pool(const Result<PoolFacts>& gathered, Findings& findings) {
+  if (!gathered) {
+    findings.unknown("address-pool", "not checked: " + gathered.error().message());
+    return;
+  }
+  const PoolFacts& facts = *gathered;
+  if (const auto checked = check_address_pool(facts.pool, facts.in_use); !checked) {
     findings.broken("address-pool", checked.error().message(),
                     "set network.address_pool in config.toml to a free network, then: " +
                         std::string(kRestartDaemon));

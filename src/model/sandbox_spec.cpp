@@ -13,26 +13,8 @@
 namespace agbox {
 namespace {
 
-// Fields of the contract that this version does not act upon. Accepting one silently would promise
-// what does not happen.
-Result<> check_unimplemented(const v1::CreateSpec& spec) {
-  const std::pair<bool, std::string_view> rows[] = {
-      {spec.mounts_size() > 0, "mounts"},
-      {spec.copies_size() > 0, "copies"},
-      {spec.builtin_tools_size() > 0, "builtin_tools"},
-      {spec.companion_containers_size() > 0, "companion_containers"},
-      {spec.required_services_size() > 0, "required_services"},
-      {spec.optional_services_size() > 0, "optional_services"},
-      {spec.ports_size() > 0, "ports"},
-      {!spec.disk_limit().empty(), "disk_limit"},
-      {!spec.gpus().empty(), "gpus"},
-  };
-  for (const auto& [is_set, name] : rows) {
-    if (!is_set) continue;
-    return fail(reason::kUnimplemented, "create_spec." + std::string(name) +
-                                            " is not supported by this version of agboxd; leave "
-                                            "it out");
-  }
+Result<> check_image(const v1::CreateSpec& spec) {
+  if (spec.image().empty()) return invalid_argument("create_spec.image is required");
   return {};
 }
 
@@ -86,18 +68,47 @@ Result<std::optional<Limit>> parse_limit(std::string_view field, const std::stri
 
 }  // namespace
 
+Result<> check_supported(const v1::CreateSpec& spec) {
+  const std::pair<bool, std::string_view> rows[] = {
+      {spec.mounts_size() > 0, "mounts"},
+      {spec.copies_size() > 0, "copies"},
+      {spec.builtin_tools_size() > 0, "builtin_tools"},
+      {spec.companion_containers_size() > 0, "companion_containers"},
+      {spec.required_services_size() > 0, "required_services"},
+      {spec.optional_services_size() > 0, "optional_services"},
+      {spec.ports_size() > 0, "ports"},
+      {!spec.disk_limit().empty(), "disk_limit"},
+      {!spec.gpus().empty(), "gpus"},
+  };
+  for (const auto& [is_set, name] : rows) {
+    if (!is_set) continue;
+    return fail(reason::kUnimplemented, "create_spec." + std::string(name) +
+                                           " is not supported by this version of agboxd; leave "
+                                           "it out");
+  }
+  return {};
+}
+
 Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
   AGBOX_TRY_VOID(at_most(spec.ByteSizeLong(), maxima::kSpecBytes, "the size of create_spec"));
-  if (spec.image().empty()) return invalid_argument("create_spec.image is required");
+  AGBOX_TRY_VOID(check_image(spec));
   AGBOX_TRY_VOID(at_most(spec.image().size(), maxima::kImageBytes, "the size of image"));
-  AGBOX_TRY_VOID(check_unimplemented(spec));
-  AGBOX_TRY(idle_ttl, parse_idle_ttl(spec));
+  AGBOX_TRY_VOID(check_supported(spec));
+  AGBOX_TRY_VOID(parse_idle_ttl(spec));
   AGBOX_TRY_VOID(check_environment("envs", "CreateSpec.Envs", spec.envs()));
   AGBOX_TRY_VOID(check_labels(spec));
   AGBOX_TRY_VOID(check_command(spec));
+  return read_stored_spec(std::move(spec));
+}
+
+Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
+  AGBOX_TRY_VOID(check_image(spec));
+  AGBOX_TRY(idle_ttl, parse_idle_ttl(spec));
   AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", spec.cpu_limit()));
   AGBOX_TRY(memory_limit, parse_limit<ByteLimit>("memory_limit", spec.memory_limit()));
+  const std::size_t bytes = spec.ByteSizeLong();
   return SandboxSpec{.create_spec = std::move(spec),
+                     .bytes = bytes,
                      .idle_ttl = idle_ttl,
                      .cpu_limit = cpu_limit,
                      .memory_limit = memory_limit};

@@ -69,19 +69,19 @@ bool overlaps_any(const std::string& subnet, const std::vector<std::string>& oth
          });
 }
 
-Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> host_routes) {
+Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> in_use) {
   const auto obstacle = [&](const Ipv4Network& candidate) {
     return std::ranges::find_if(
-        host_routes, [&](const Ipv4Network& route) { return route.overlaps(candidate); });
+        in_use, [&](const Ipv4Network& route) { return route.overlaps(candidate); });
   };
   const auto in_the_way = obstacle(pool);
-  if (in_the_way == host_routes.end()) return {};
+  if (in_the_way == in_use.end()) return {};
   std::string message = "network.address_pool " + pool.text() + " overlaps this host's route to " +
                         in_the_way->text();
   // From 10.201.0.0/16 up to the end of 10.0.0.0/8.
   for (std::uint32_t first = 0x0AC90000; first != 0x0B000000; first += 0x10000) {
     const Ipv4Network candidate{.address = {first}, .prefix_length = 16};
-    if (obstacle(candidate) != host_routes.end()) continue;
+    if (obstacle(candidate) != in_use.end()) continue;
     message += "; " + candidate.text() + " is free: set it in config.toml";
     break;
   }

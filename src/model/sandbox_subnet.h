@@ -30,6 +30,6 @@ std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Ne
 bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others);
 
 // Fails where the host has another use for addresses of the pool, and names a pool that is free.
-Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> host_routes);
+Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> in_use);
 
 }  // namespace agbox

@@ -136,6 +136,10 @@ const std::filesystem::path& Store::path() const {
   return options_->path;
 }
 
+void Store::stop_waiting() {
+  writer_->stop_waiting();
+}
+
 SpaceStatus Store::space() const {
   return writer_->space();
 }

@@ -78,6 +78,10 @@ class Store {
   // accepted work that waits for it.
   void append(Change change, std::function<void(Result<Committed>)> on_committed);
 
+  // For a daemon that ends: from now on a change that cannot be written, because the disk is full
+  // or another process holds a lock on the file, fails with SHUTTING_DOWN instead of waiting.
+  void stop_waiting();
+
   // Events with a sequence greater than `after`: as many as fit both limits, but at least one where
   // there is one. SANDBOX_NOT_FOUND once the sandbox is purged.
   void read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,

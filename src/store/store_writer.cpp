@@ -72,6 +72,19 @@ void StoreWriter::append(Change change, std::function<void(Result<Committed>)> o
   if (was_empty) something_to_do_.notify_one();
 }
 
+void StoreWriter::stop_waiting() {
+  {
+    const std::scoped_lock lock(mutex_);
+    may_wait_ = false;
+  }
+  something_to_do_.notify_one();
+}
+
+bool StoreWriter::may_wait() const {
+  const std::scoped_lock lock(mutex_);
+  return may_wait_;
+}
+
 SpaceStatus StoreWriter::space() const {
   const std::scoped_lock lock(mutex_);
   return space_;
@@ -96,7 +109,7 @@ bool StoreWriter::take_queued(Batch& waiting) {
   std::unique_lock lock(mutex_);
   const auto has_work = [&] { return is_ending_ || !queued_.empty(); };
   if (!waiting.empty()) {
-    something_to_do_.wait_for(lock, pause_, has_work);
+    something_to_do_.wait_for(lock, pause_, [&] { return has_work() || !may_wait_; });
   } else if (is_short_of_room_) {
     something_to_do_.wait_for(lock, kLookForRoomEvery, has_work);
   } else {
@@ -122,6 +135,12 @@ void StoreWriter::commit(Batch& waiting) {
     outcomes = write(waiting);
   }
   if (!outcomes && (outcomes.error().is_out_of_space() || outcomes.error().is_busy())) {
+    if (!may_wait()) {
+      log_.error("store closes without changes that it cannot write",
+                 {{"error", outcomes.error().sentence()}, {"changes", waiting.size()}});
+      return refuse(std::exchange(waiting, {}),
+                    Error(reason::kShuttingDown, "agboxd is shutting down; ask again when it runs"));
+    }
     if (pause_ == 0ms) {
       log_.warn("store cannot write yet and keeps trying",
                 {{"error", outcomes.error().sentence()}, {"waiting_changes", waiting.size()}});
@@ -204,11 +223,13 @@ void StoreWriter::refuse_new_work(Batch& waiting) {
     (is_new_work(pending) ? refused : goes_on).push_back(std::move(pending));
   }
   waiting = std::move(goes_on);
-  if (refused.empty()) return;
-  const Result<Committed> refusal =
-      fail(reason::kResourceExhausted,
-           "the disk of the daemon's store is full; free some space and try again");
-  Outcomes outcomes(refused.size(), refusal);
+  refuse(std::move(refused),
+         Error(reason::kResourceExhausted,
+               "the disk of the daemon's store is full; free some space and try again"));
+}
+
+void StoreWriter::refuse(Batch refused, const Error& why) {
+  Outcomes outcomes(refused.size(), Result<Committed>(std::unexpected(why)));
   acknowledge(std::move(refused), std::move(outcomes));
 }
 

@@ -39,6 +39,7 @@ class StoreWriter {
   ~StoreWriter();
 
   void append(Change change, std::function<void(Result<Committed>)> on_committed);
+  void stop_waiting();
   SpaceStatus space() const;
 
  private:
@@ -62,6 +63,8 @@ class StoreWriter {
   void look_for_room();
   static bool is_new_work(const Pending& pending);
   void refuse_new_work(Batch& waiting);
+  void refuse(Batch refused, const Error& why);
+  bool may_wait() const;
   void acknowledge(Batch batch, Outcomes outcomes);
   void keep_log_short();
 
@@ -81,6 +84,7 @@ class StoreWriter {
   std::condition_variable something_to_do_;
   Batch queued_;
   bool is_ending_ = false;
+  bool may_wait_ = true;
   SpaceStatus space_;
 
   std::thread thread_;  // joined by the destructor; last, because it uses all of the above

@@ -4,6 +4,7 @@ nothing destroyed."""
 
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -180,6 +181,46 @@ def test_a_wrong_configuration_is_named(make_daemon, config, sentence):
     assert str(daemon.config_file) in text
     assert "\n" not in text
     assert not daemon.socket.parent.exists()
+
+
+def test_a_pool_with_a_route_in_any_table_is_refused(make_daemon):
+    """WireGuard, Tailscale and policy routing keep their routes out of the main table."""
+    first = make_daemon().start()
+    namespace = f"/proc/{first.pid}/ns/net"
+    enter = ["nsenter", f"--net={namespace}"]
+    run(*enter, "ip", "route", "add", "blackhole", "10.201.7.0/24", "table", "51820")
+    sentence = "network.address_pool 10.201.0.0/16 overlaps this host's route to 10.201.7.0/24"
+
+    findings = json.loads(first.agbox("doctor", "--json").stdout)["findings"]
+    (pool,) = [finding for finding in findings if finding["check"] == "address-pool"]
+    assert sentence in pool["sentence"]
+    second = make_daemon(network_namespace=namespace)
+    code, _ = ended(second)
+    assert code == FAILURE
+    assert sentence in error_of(second)
+
+
+def test_an_armed_failpoint_is_an_error_in_the_log(make_daemon):
+    daemon = make_daemon(environment={"AGBOX_FAILPOINTS": "nobody.passes=error"}).start()
+    (error,) = [entry for entry in daemon.log() if entry["level"] == "ERROR"]
+    assert "AGBOX_FAILPOINTS" in error["msg"]
+    assert error["failpoint"] == "nobody.passes"
+
+
+def test_failpoints_are_refused_under_a_file_capability(make_daemon, test_user):
+    daemon = make_daemon(user=test_user)
+    command = daemon.command()  # of the program with the capability, in a namespace of its own
+    environment = {**daemon.environment, "AGBOX_FAILPOINTS": "nobody.passes=error"}
+    ended = run(*command, env=environment, cwd=daemon.home, timeout=20, check=False)
+    assert ended.returncode == -signal.SIGABRT
+    assert "AGBOX_FAILPOINTS is refused" in ended.stderr
+
+
+def test_the_program_that_users_run_has_no_failpoint_that_weakens_the_firewall(bin_dir):
+    content = (bin_dir / "agboxd").read_bytes()
+    assert b"isolation.before_repair" in content, "names of failpoints can be found"
+    for name in (b"isolation.damage", b"isolation.blind", b"isolation.watch"):
+        assert name not in content
 
 
 def test_a_configuration_that_the_user_may_not_read(make_daemon, test_user):

@@ -51,7 +51,7 @@ def run_many(sandboxes, name: str, count: int) -> dict[str, int]:
 
 def descriptors(pid: int) -> int:
     """How many it has open, without the empty files that the daemon keeps for execs to come."""
-    return sum("/.spare/" not in name for name in open_files(pid))
+    return sum("/.spare-" not in name for name in open_files(pid))
 
 
 def resident_mib(pid: int) -> float:

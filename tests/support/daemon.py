@@ -5,6 +5,7 @@ daemon of whoever runs the tests nor another test's."""
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from support.run_folder import check_socket_path
 from support.user import TestUser
 
 _START_TIMEOUT = 30
+_FIREWALL_FAULTS = ("isolation.damage", "isolation.blind", "isolation.watch")
 _MOUNT = [
     *("sh", "-euc"),
     'while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done; shift; exec "$@"',
@@ -46,6 +48,7 @@ class PrivateDaemon:
         mounts: Mapping[str, Path] | None = None,
     ):
         self.bin_dir = user.install(bin_dir) if user else bin_dir
+        self._test_programs = bin_dir.parent / "tests"
         self.folder = folder
         self.user = user
         self.network_namespace = network_namespace
@@ -106,15 +109,30 @@ class PrivateDaemon:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that becomes agboxd: each of its programs replaces itself by the next."""
-        argv = [str(self.bin_dir / "agboxd"), *arguments]
+        armed = self.environment.get("AGBOX_FAILPOINTS", "")
+        argv = [str(self._armed_program(armed) if armed else self.bin_dir / "agboxd"), *arguments]
         if self.user:
-            argv = self.user.command(argv)
+            argv = self.user.command(argv, ambient_capability="net_admin" if armed else None)
         if self.mounts:
             pairs = [part for place, path in self.mounts.items() for part in (str(path), place)]
             argv = ["unshare", "--mount", "--", *_MOUNT, *pairs, "--", *argv]
         if self.network_namespace:
             return ["nsenter", f"--net={self.network_namespace}", "--", *argv]
         return ["unshare", "--net", "--", *argv]
+
+    def _armed_program(self, failpoints: str) -> Path:
+        """The agboxd that users run knows no failpoint that weakens the firewall, and refuses all of
+        them under a file capability: so another program, and a copy that has none."""
+        weakens = any(name in failpoints for name in _FIREWALL_FAULTS)
+        if not weakens and not self.user:
+            return self.bin_dir / "agboxd"
+        source = self._test_programs / "faulty_firewall_daemon" if weakens else self.bin_dir / "agboxd"
+        place = self.folder / ("faulty" if weakens else "armed")
+        if not place.exists():
+            place.mkdir(mode=0o755)
+            shutil.copy(source, place / "agboxd")
+            shutil.copy(self.bin_dir / "agbox-guest", place / "agbox-guest")
+        return place / "agboxd"
 
     def start(self) -> "PrivateDaemon":
         self.launch()

@@ -55,10 +55,14 @@ class TestUser:
             "XDG_RUNTIME_DIR": str(self.runtime_folder),
         }
 
-    def command(self, argv: list[str]) -> list[str]:
+    def command(self, argv: list[str], ambient_capability: str | None = None) -> list[str]:
         """The command line that runs argv as the user, in the same process."""
         become = ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--init-groups"]
-        return [*become, "--inh-caps=-all", "--", *argv]
+        capabilities = ["--inh-caps=-all"]
+        if ambient_capability:
+            own = f"-all,+{ambient_capability}"
+            capabilities = [f"--inh-caps={own}", f"--ambient-caps={own}"]
+        return [*become, *capabilities, "--", *argv]
 
     def run(self, *argv: str | os.PathLike, **options) -> subprocess.CompletedProcess:
         options.setdefault("env", self.environment)

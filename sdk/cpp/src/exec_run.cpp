@@ -2,9 +2,10 @@
 #include <agbox/event_follower.h>
 #include <agbox/exec_run.h>
 
-#include <optional>
 #include <thread>
 #include <utility>
+
+#include "base/uuid.h"
 
 namespace agbox::sdk {
 
@@ -27,13 +28,28 @@ Result<v1::ExecStatus> get_exec(const RawClient& client, const std::string& exec
   Patience patience(client, "state of exec " + exec_id, options);
   v1::GetExecRequest request;
   request.set_exec_id(exec_id);
-  while (true) {
-    auto answer = client.get_exec(request);
-    if (answer) return std::move(*answer->mutable_exec());
-    if (auto waited = patience.wait_after(answer.error()); !waited) {
-      return std::unexpected(waited.error());
-    }
-  }
+  auto answer = patience.answer_of([&] { return client.get_exec(request); });
+  if (!answer) return std::unexpected(answer.error());
+  return std::move(*answer->mutable_exec());
+}
+
+// An exec under a new id, at most one however often the request is repeated: a daemon may accept it
+// and end before its answer is here.
+Result<void> create_once(const RawClient& client, const v1::CreateExecRequest& request,
+                         const FollowOptions& options) {
+  Patience patience(client, "start of exec " + request.exec_id(), options);
+  bool was_repeated = false;
+  const auto created = patience.answer_of([&] {
+    auto answer = client.create_exec(request);
+    const bool exists = !answer && answer.error().code == StatusCode::AlreadyExists;
+    if (exists && was_repeated) answer = v1::CreateExecResponse();
+    was_repeated = true;
+    return answer;
+  });
+  if (created) return {};
+  Error error = created.error();
+  error.metadata.emplace("exec_id", request.exec_id());
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace
@@ -89,12 +105,18 @@ Result<v1::ExecStatus> run(const RawClient& client, const std::string& sandbox_i
   request.set_cwd(options.cwd);
   request.mutable_env_overrides()->insert(options.env_overrides.begin(),
                                           options.env_overrides.end());
-  request.set_exec_id(options.exec_id);
-  const auto created = client.create_exec(request);
-  if (!created) return std::unexpected(created.error());
-  const auto read = read_output(client, created->exec_id(), options.sinks, options.follow);
+  if (options.exec_id.empty()) {
+    request.set_exec_id(random_uuid());
+    const auto created = create_once(client, request, options.follow);
+    if (!created) return std::unexpected(created.error());
+  } else {
+    request.set_exec_id(options.exec_id);
+    const auto created = client.create_exec(request);
+    if (!created) return std::unexpected(created.error());
+  }
+  const auto read = read_output(client, request.exec_id(), options.sinks, options.follow);
   if (!read) return std::unexpected(read.error());
-  return wait_for_exec(client, created->exec_id(), options.follow);
+  return wait_for_exec(client, request.exec_id(), options.follow);
 }
 
 }  // namespace agbox::sdk

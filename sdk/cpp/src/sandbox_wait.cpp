@@ -77,7 +77,8 @@ Result<void> wait_for_sandbox(const RawClient& client, const std::string& sandbo
   const Judge judge(sandbox_id, goal);
   v1::GetSandboxRequest request;
   request.set_sandbox_id(sandbox_id);
-  const auto answer = client.get_sandbox(request);
+  Patience patience(client, "state of sandbox " + sandbox_id, options.follow);
+  const auto answer = patience.answer_of([&] { return client.get_sandbox(request); });
   if (!answer) return judge(answer.error());
   const v1::SandboxHandle& now = answer->sandbox();
   if (auto verdict = judge(now.state(), {now.error_code(), now.error_message()})) return *verdict;

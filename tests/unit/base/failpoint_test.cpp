@@ -39,6 +39,12 @@ TEST_F(FailpointTest, TextThatCannotBeReadChangesNothing) {
   EXPECT_TRUE(AGBOX_FAILPOINT_FAILS("here"));
 }
 
+TEST_F(FailpointTest, ThoseThatAreArmedAreNamed) {
+  EXPECT_THAT(failpoint::armed(), testing::IsEmpty());
+  ASSERT_TRUE(failpoint::arm("there=error;here=hold@7"));
+  EXPECT_THAT(failpoint::armed(), testing::ElementsAre("here", "there"));
+}
+
 TEST_F(FailpointTest, KillEndsTheProcessAtOnce) {
   EXPECT_EXIT(
       {

@@ -22,9 +22,8 @@ class BadRecordsTest : public ExecTest {
   BadRecordsTest() { create_ready(kBad); }
 
   // Between two runs of the daemon; `{}` stands for the number of the bad sandbox.
-  void damage(std::string sql) {
-    sql.replace(sql.find("{}"), 2,
-                "(SELECT number FROM sandbox WHERE sandbox_id = '" + std::string(kBad) + "')");
+  void damage(std::string sql, const std::string& id = kBad) {
+    sql.replace(sql.find("{}"), 2, "(SELECT number FROM sandbox WHERE sandbox_id = '" + id + "')");
     stop();
     {
       auto file = sqlite::Connection::open(folder_.path() / "data" / "ids.db",
@@ -130,6 +129,31 @@ TEST_F(BadRecordsTest, ATimeOfQuietThatCannotBeReadHarmsNothing) {
   EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
   run_until([&] { return guests_.is_connected(container(kBad)); });
   expect_deletable();
+}
+
+// As a version with fewer checks or more features has stored it: gpus "all" and a label "\n".
+constexpr const char* kSpecOfAnotherVersion =
+    "UPDATE sandbox_origin SET spec = CAST(spec || x'7203616c6c32050a010a1200' AS BLOB) "
+    "WHERE sandbox = {}";
+
+TEST_F(BadRecordsTest, ASpecThatNoRequestMayHaveAnyMoreHarmsNothing) {
+  damage(kSpecOfAnotherVersion);
+  EXPECT_EQ(state(kBad), v1::SANDBOX_STATE_READY);
+  run_until([&] { return guests_.is_connected(container(kBad)); });
+  expect_the_other_serves();
+  EXPECT_TRUE(primary(kBad).is_running());
+  stop_sandbox(kBad);
+  resume_sandbox(kBad);
+  expect_deletable();
+}
+
+TEST_F(BadRecordsTest, ACreateThatThisVersionCannotCarryOutFails) {
+  create_held_at("new-1", "create.image.before");
+  damage(kSpecOfAnotherVersion, "new-1");
+  wait_for_state("new-1", v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle("new-1").error_code(), "SANDBOX_CREATE_FAILED");
+  EXPECT_THAT(handle("new-1").error_message(), HasSubstr("create_spec.gpus is not supported"));
+  disarm();
 }
 
 TEST_F(BadRecordsTest, ASpecThatIsNotValid) {

@@ -55,7 +55,8 @@ StoreOptions ControlTest::store_options() {
           .post = std::move(post),
           .clock = clock_,
           .log = {},
-          .ballast_bytes = ballast_bytes_};
+          .ballast_bytes = ballast_bytes_,
+          .testing = {.vfs = store_vfs_}};
 }
 
 void ControlTest::start() {

@@ -122,6 +122,10 @@ class ControlTest : public testing::Test {
   // refused.
   void occupy_all_subnets_but_the_last();
 
+  // As the daemon does before its server waits for the calls under way.
+  void answer_who_waits() { plane_->answer_who_waits(); }
+
+  std::string store_vfs_;  // of SQLite; empty: the system's
   ControlLoop loop_;
   ManualClock clock_;
   TempFolder folder_;

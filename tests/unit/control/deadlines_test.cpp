@@ -3,6 +3,9 @@
 // hand.
 #include "control/deadlines.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include "base/failpoint.h"
 #include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
@@ -218,6 +221,21 @@ TEST_F(LeftAloneTest, WhatIsStoppedForLongIsDeletedAndThenPurged) {
   pass(0s);
   EXPECT_TRUE(directory().get(kBox).has_value());
   pass(1h);
+  run_until([&] { return !directory().get(kBox).has_value(); });
+}
+
+TEST_F(LeftAloneTest, AHistoryIsKeptUntilItsOutputCanBeRemoved) {
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
+  const auto output = folder_.path() / "execs" / kBox;
+  std::filesystem::remove_all(output);
+  std::ofstream(output) << "not a directory";
+  pass(168h);
+  EXPECT_TRUE(directory().get(kBox).has_value());
+  std::filesystem::remove(output);
+  pass(59min);
+  EXPECT_TRUE(directory().get(kBox).has_value());
+  pass(1min);
   run_until([&] { return !directory().get(kBox).has_value(); });
 }
 

@@ -6,6 +6,7 @@
 #include "model/maxima.h"
 #include "model/reasons.h"
 #include "unit/control/control_fixture.h"
+#include "unit/store/full_disk.h"
 
 namespace agbox {
 namespace {
@@ -220,6 +221,98 @@ TEST_F(DirectoryTest, WithoutRoomOnTheDiskNewSandboxesAreRefusedAndOldOnesGoOn) 
   EXPECT_FALSE(directory().get("new-1").has_value());
   ASSERT_TRUE(remove("old-1").has_value());
   wait_for_state("old-1", v1::SANDBOX_STATE_DELETED);
+}
+
+// About 1.9 MiB.
+SandboxSpec large_spec() {
+  v1::CreateSpec wanted;
+  wanted.set_image("busybox");
+  for (int i = 0; i < 19; ++i) {
+    (*wanted.mutable_envs())["LARGE_" + std::to_string(i)] = std::string(100 << 10, 'x');
+  }
+  return parse_create_spec(std::move(wanted)).value();
+}
+
+TEST_F(DirectoryTest, SpecsOfAllSandboxesHaveALimit) {
+  create_ready("large-1", large_spec());
+  docker().stop_listening();
+  stop();
+  start();
+  // They wait for the engine's first answer.
+  const std::size_t fitting = maxima::kAllSpecBytes / large_spec().bytes;
+  std::vector<Reason> refusals;
+  const auto note = [&](const auto& created) { refusals.push_back(created.error().reason()); };
+  for (std::size_t i = 1; i < fitting; ++i) {
+    directory().create(large_spec(), "large-1" + std::to_string(i), note);
+  }
+  EXPECT_THAT(refusals, IsEmpty());
+  directory().create(large_spec(), "too-large", note);
+  EXPECT_THAT(refusals, ElementsAre(reason::kResourceExhausted));
+  // None was accepted, so none counts any more.
+  run_until([&] { return refusals.size() == fitting; });
+  directory().create(large_spec(), "fits-again", note);
+  EXPECT_EQ(refusals.back(), reason::kEngineUnavailable);
+}
+
+TEST_F(DirectoryTest, CallsThatWaitForTheEngineHaveALimit) {
+  create_ready("box-1");
+  stop();
+  start();
+  std::size_t refused = 0;
+  std::size_t answered = 0;
+  const auto note = [&](const auto& result) {
+    ++answered;
+    refused += !result && result.error().reason() == reason::kResourceExhausted ? 1 : 0;
+  };
+  directory().create(spec(), "new-1", note);
+  directory().remove("new-1", note);
+  for (std::size_t i = 2; i < maxima::kWaitingCalls; ++i) directory().resume("box-1", note);
+  EXPECT_EQ(answered, 0U);
+  directory().create(spec(), "new-2", note);
+  directory().resume("box-1", note);
+  directory().remove("new-1", note);
+  EXPECT_EQ(answered, 3U);
+  EXPECT_EQ(refused, 3U);
+  run_until([&] { return answered == maxima::kWaitingCalls + 3; });
+  EXPECT_EQ(refused, 3U);
+  wait_for_state("new-1", v1::SANDBOX_STATE_DELETED);
+}
+
+class FullDiskTest : public DirectoryTest {
+ protected:
+  FullDiskTest() {
+    stop();
+    store_vfs_ = full_disk::install();
+    start();
+    create_ready("box-1", spec({{"team", "a"}}));
+    full_disk::is_full = true;
+  }
+  ~FullDiskTest() override { full_disk::is_full = false; }
+};
+
+TEST_F(FullDiskTest, DoesNotHoldTheEndOfTheDaemon) {
+  std::optional<Result<>> reply;
+  directory().remove("box-1", [&](Result<> result) { reply = std::move(result); });
+  answer_who_waits();
+  run_until([&] { return reply.has_value(); });
+  ASSERT_FALSE(reply->has_value());
+  EXPECT_EQ(reply->error().reason(), reason::kShuttingDown);
+  stop();
+  full_disk::is_full = false;
+  start();
+  EXPECT_EQ(state("box-1"), v1::SANDBOX_STATE_READY) << "nobody was told that it is deleted";
+}
+
+TEST_F(FullDiskTest, ADeleteOfManyThatIsNotRecordedIsNotToldAsBegun) {
+  std::optional<Result<std::vector<std::string>>> reply;
+  google::protobuf::Map<std::string, std::string> labels;
+  labels["team"] = "a";
+  directory().remove_matching(labels, [&](auto result) { reply = std::move(result); });
+  answer_who_waits();
+  run_until([&] { return reply.has_value(); });
+  ASSERT_FALSE(reply->has_value());
+  EXPECT_EQ(reply->error().reason(), reason::kShuttingDown);
+  stop();
 }
 
 }  // namespace

@@ -23,26 +23,27 @@ class SpareFilesTest : public testing::Test {
   SpareFilesTest() {
     fs::create_directories(sandbox_);
     fd_.reset(::open(sandbox_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    spares_.emplace(folder_.path());
+    spares_.emplace(folder_.path(), "one");
   }
 
   // The first one is asked for in vain: it begins the making.
-  UniqueFd take_in_time(const std::string& name) {
+  UniqueFd take_in_time(const std::string& name) { return take_in_time(*spares_, name); }
+  UniqueFd take_in_time(SpareFiles& spares, const std::string& name) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < give_up) {
-      if (UniqueFd taken = spares_->take(fd_.get(), name)) return taken;
+      if (UniqueFd taken = spares.take(fd_.get(), name)) return taken;
       std::this_thread::yield();
     }
     return {};
   }
   std::size_t spares_on_disk() const {
-    const fs::path spare = folder_.path() / ".spare";
-    if (!fs::exists(spare)) return 0;
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(spare), {}));
+    if (!fs::exists(spare_folder_)) return 0;
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(spare_folder_), {}));
   }
 
   TempFolder folder_;
   fs::path sandbox_ = folder_.path() / "box-1";
+  fs::path spare_folder_ = folder_.path() / ".spare-one";
   UniqueFd fd_;
   std::optional<SpareFiles> spares_;
 };
@@ -82,15 +83,32 @@ TEST_F(SpareFilesTest, TheEndLeavesNoneAndTheNextBeginningNoneOfOthers) {
   ASSERT_TRUE(take_in_time("first"));
   spares_.reset();
   EXPECT_EQ(spares_on_disk(), 0U);
-  std::ofstream(folder_.path() / ".spare" / "left-by-a-crash") << "";
-  spares_.emplace(folder_.path());
+  fs::create_directory(spare_folder_);
+  std::ofstream(spare_folder_ / "left-by-a-crash") << "";
+  spares_.emplace(folder_.path(), "one");
   ASSERT_TRUE(take_in_time("second"));
-  EXPECT_FALSE(fs::exists(folder_.path() / ".spare" / "left-by-a-crash"));
+  EXPECT_FALSE(fs::exists(spare_folder_ / "left-by-a-crash"));
+}
+
+TEST_F(SpareFilesTest, AFolderThatAnotherProcessRemovedIsMadeAgain) {
+  ASSERT_TRUE(take_in_time("first"));
+  fs::remove_all(spare_folder_);
+  EXPECT_TRUE(take_in_time("second"));
+}
+
+TEST_F(SpareFilesTest, TwoDaemonsWithOneRootLeaveEachOtherAlone) {
+  ASSERT_TRUE(take_in_time("first"));
+  std::ofstream(spare_folder_ / "of-the-first-daemon") << "";
+  {
+    SpareFiles other(folder_.path(), "other");
+    ASSERT_TRUE(take_in_time(other, "second"));
+  }
+  EXPECT_TRUE(fs::exists(spare_folder_ / "of-the-first-daemon"));
 }
 
 TEST_F(SpareFilesTest, WhereNoneCanBeMadeTheCallerIsOnItsOwn) {
   std::ofstream(folder_.path() / "file") << "not a folder";
-  spares_.emplace(folder_.path() / "file");
+  spares_.emplace(folder_.path() / "file", "one");
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(spares_->take(fd_.get(), "none"));
 }
 

@@ -51,5 +51,17 @@ TEST(ConfigurationReference, ShowsAnExampleThatIsValidAndChangesEveryKey) {
   EXPECT_NE(shown->dns, defaults.dns);
 }
 
+TEST(ConfigurationReference, UnitsOfSizesAreThoseOfTheCode) {
+  EXPECT_THAT(configuration_reference(), HasSubstr("always powers of 1024"));
+  EXPECT_THAT(configuration_reference(), testing::Not(HasSubstr("1000")));
+  const auto paths =
+      *resolve_fixed_paths(Platform::Linux, {{"HOME", "/h"}, {"XDG_RUNTIME_DIR", "/r"}});
+  for (const std::string size : {"3m", "3MB", "3MiB", "3145728"}) {
+    const auto read = parse_configuration("[artifacts]\nexec_output_max = \"" + size + "\"", paths);
+    ASSERT_TRUE(read.has_value()) << read.error().message();
+    EXPECT_EQ(read->exec_output_max, 3U << 20U) << size;
+  }
+}
+
 }  // namespace
 }  // namespace agbox

@@ -114,6 +114,49 @@ TEST_F(GuestLinksTest, AfterGoAReconnectMustProveTheSecret) {
   EXPECT_EQ(connected_["s1"], 2);
 }
 
+TEST_F(GuestLinksTest, AGoThatTheGuestHasLostIsSentAgain) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  const std::string secret = new_secret();
+  run([&]() -> awaitable<void> {
+    co_await come_in(folder);
+    EXPECT_TRUE(links_->go("s1", order(secret)));
+    co_await leave(folder);  // without having read it
+
+    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_FRESH)) << "of another start";
+    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "passed without a secret";
+    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_PREPARED));
+    const auto again = co_await guest_.receive();
+    if (!again) co_return ADD_FAILURE() << "no go";
+    EXPECT_EQ(again->go().secret(), secret);
+    v1::ToDaemon passed;
+    passed.mutable_entrypoint_passed();
+    co_await guest_.send(passed);
+    EXPECT_TRUE(co_await links_->entrypoint("s1", within(5s)));
+
+    co_await leave(folder);
+    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PREPARED)) << "it had its secret";
+  }());
+}
+
+TEST_F(GuestLinksTest, AGuestThatHasItsGoIsNotSentAnother) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  const std::string secret = new_secret();
+  run([&]() -> awaitable<void> {
+    co_await come_in(folder);
+    EXPECT_TRUE(links_->go("s1", order(secret)));
+    EXPECT_TRUE(co_await guest_.receive());
+    co_await leave(folder);
+
+    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_ENTRYPOINT, secret));
+    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(links_->stop("s1"));
+    const auto next = co_await guest_.receive();
+    EXPECT_TRUE(next && next->has_stop());
+  }());
+}
+
 TEST_F(GuestLinksTest, AFirstConnectionMustBeOfAFreshGuest) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));

@@ -81,6 +81,13 @@ class GuestLinksTest : public testing::Test {
     EXPECT_TRUE(co_await guest_.arrive(folder));
     EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
   }
+  // The guest of s1 goes, and the daemon listens for it again.
+  awaitable<void> leave(fs::path folder) {
+    guest_.close();
+    while (!fs::exists(folder / guestwire::kSocketName)) {
+      co_await asio::post(io_, asio::use_awaitable);
+    }
+  }
   // Guests that connect and say nothing.
   awaitable<std::vector<std::unique_ptr<ScriptedGuest>>> connect_many(int count, fs::path folder) {
     std::vector<std::unique_ptr<ScriptedGuest>> crowd;

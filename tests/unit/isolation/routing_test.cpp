@@ -88,5 +88,27 @@ TEST(OnLinkNetworks, LeaveOutWhatIsBlockedAnyhowAndOurOwn) {
   EXPECT_THAT(texts(on_link_networks_of(routing, kOurs)), ElementsAre("203.0.113.32/28"));
 }
 
+TEST(NetworksInUse, AreTheDestinationsOfEveryTableAndTheHostsAddresses) {
+  Routing routing = some_routing();
+  routing.routes = {route("192.168.77.0/24", {{kLan, false}}), route("10.8.0.0/24", {{kLan, true}}),
+                    route("10.201.7.0/24", {{kVpn, false}}, 51820), route("10.9.0.0/16", {}, 77)};
+  routing.addresses = {{kLan, parse_ipv4_network("192.168.77.0/24").value(),
+                        parse_ipv4_address("192.168.77.1").value()}};
+  EXPECT_THAT(texts(networks_in_use(routing, kOurs)),
+              ElementsAre("10.8.0.0/24", "10.9.0.0/16", "10.201.7.0/24", "192.168.77.0/24",
+                          "192.168.77.1/32"));
+}
+
+TEST(NetworksInUse, AreNeitherDefaultRoutesNorOurOwnNorThoseOfAnInterfaceThatIsGone) {
+  Routing routing = some_routing();
+  routing.routes = {
+      route("0.0.0.0/0", {{kLan, true}}),         route("0.0.0.0/1", {{kVpn, false}}),
+      route("128.0.0.0/1", {{kVpn, false}}),      route("0.0.0.0/0", {}, 77),
+      route("10.201.0.0/28", {{kBridge, false}}), route("10.201.1.0/28", {{kGone, false}})};
+  routing.addresses = {{kBridge, parse_ipv4_network("10.201.0.0/28").value(),
+                        parse_ipv4_address("10.201.0.1").value()}};
+  EXPECT_THAT(networks_in_use(routing, kOurs), IsEmpty());
+}
+
 }  // namespace
 }  // namespace agbox

@@ -40,7 +40,7 @@ DiagnosisFacts healthy() {
                                {.name = "inet agents_sandbox_1_owned", .difference = {}}},
                     .dropping_chains = {}};
   facts.forwards_packets = true;
-  facts.pool.pool = range("10.201.0.0/24");
+  facts.pool->pool = range("10.201.0.0/24");
   facts.resolvers = {.given = {"192.0.2.53"}, .of_host = {"192.0.2.53"}};
   facts.store.path = "/data/ids.db";
   facts.lock = {.path = "/run/agboxd.lock", .is_held = true};
@@ -154,18 +154,20 @@ const Fault kFaults[] = {
      "net.ipv4.ip_forward is 0", "sudo sysctl -w net.ipv4.ip_forward=1"},
     {"ip-forward", kUnknown, [](auto& facts) { facts.forwards_packets.reset(); }, "cannot be read",
      ""},
-    {"address-pool", kBroken,
-     [](auto& facts) { facts.pool.host_routes = {range("10.201.0.128/25")}; },
+    {"address-pool", kBroken, [](auto& facts) { facts.pool->in_use = {range("10.201.0.128/25")}; },
      "overlaps this host's route to 10.201.0.128/25", "set network.address_pool"},
-    {"address-pool", kBroken, [](auto& facts) { facts.pool.taken = {facts.pool.pool}; },
+    {"address-pool", kBroken, [](auto& facts) { facts.pool->taken = {facts.pool->pool}; },
      "0 of 16 networks for sandboxes are free in 10.201.0.0/24, so no sandbox can be created",
      "delete sandboxes"},
     {"address-pool", kWarning,
      [](auto& facts) {
-       facts.pool.taken = {range("10.201.0.0/25"), range("10.201.0.128/26"),
-                           range("10.201.0.192/27"), range("10.201.0.224/28")};
+       facts.pool->taken = {range("10.201.0.0/25"), range("10.201.0.128/26"),
+                            range("10.201.0.192/27"), range("10.201.0.224/28")};
      },
      "1 of 16 networks", "delete sandboxes"},
+    {"address-pool", kUnknown,
+     [](auto& facts) { facts.pool = fail(reason::kInternal, "no netlink here"); },
+     "not checked: no netlink here", ""},
     {"resolvers", kBroken, [](auto& facts) { facts.resolvers.given.clear(); },
      "no resolver can be given to a sandbox", "set network.dns"},
     {"resolvers", kWarning, [](auto& facts) { facts.resolvers.of_host = {"192.0.2.1"}; },

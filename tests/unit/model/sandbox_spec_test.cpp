@@ -81,6 +81,20 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
   }
 }
 
+TEST(SandboxSpec, AStoredOneIsReadWhateverRequestsAreChecked) {
+  const auto stored =
+      read_stored_spec(spec("image: 'x' gpus: 'all' labels { key: '\\n' } envs { key: '' } "
+                            "command: '' idle_ttl { seconds: 90 } memory_limit: '64m'"));
+  ASSERT_TRUE(stored.has_value()) << stored.error().message();
+  EXPECT_EQ(stored->idle_ttl, 90s);
+  EXPECT_EQ(stored->memory_limit->bytes(), 64 << 20);
+  EXPECT_EQ(stored->create_spec.gpus(), "all");
+  for (const std::string text :
+       {"", "image: 'x' cpu_limit: 'many'", "image: 'x' idle_ttl { nanos: -1 }"}) {
+    EXPECT_FALSE(read_stored_spec(spec(text)).has_value()) << text;
+  }
+}
+
 TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
   const std::pair<std::string, std::string> rows[] = {
       {"mounts {}", "mounts"},

@@ -44,15 +44,51 @@ class ExecRun : public RawClientTest {
 };
 
 TEST_F(ExecRun, HandsOverBothStreamsAndTheEnd) {
-  const auto exec = run(client(), "box-1", {"make", ""},
-                        {.cwd = "/tmp", .env_overrides = {{"A", "1"}}, .sinks = sinks()});
+  const auto exec =
+      run(client(), "box-1", {"make", ""},
+          {.cwd = "/tmp", .env_overrides = {{"A", "1"}}, .exec_id = "exec-1", .sinks = sinks()});
   ASSERT_TRUE(exec.has_value());
   EXPECT_EQ(exec->exit_code(), 3);
   EXPECT_EQ(out_, daemon_.exec_stdout);
   EXPECT_EQ(error_, daemon_.exec_stderr);
   EXPECT_EQ(daemon_.calls().front(),
             "CreateExec sandbox_id: \"box-1\" command: \"make\" command: \"\" cwd: \"/tmp\" "
-            "env_overrides { key: \"A\" value: \"1\" }");
+            "env_overrides { key: \"A\" value: \"1\" } exec_id: \"exec-1\"");
+}
+
+TEST_F(ExecRun, ALostAnswerDoesNotLoseTheExec) {
+  daemon_.next_statuses = {
+      {grpc::UNAVAILABLE, "Socket closed"},
+      test::ErrorInfoBytes{.code = grpc::ALREADY_EXISTS, .reason = "EXEC_ID_ALREADY_EXISTS"}
+          .status()};
+  const auto exec =
+      run(client(), "box-1", {"make"},
+          {.sinks = sinks(), .follow = {.first_pause = std::chrono::milliseconds(1)}});
+  ASSERT_TRUE(exec.has_value()) << exec.error().message;
+  EXPECT_EQ(exec->exit_code(), 3);
+  EXPECT_EQ(out_, daemon_.exec_stdout);
+  std::vector<std::string> creates;
+  for (const std::string& call : daemon_.calls()) {
+    if (call.starts_with("CreateExec")) creates.push_back(call);
+  }
+  ASSERT_EQ(creates.size(), 2U);
+  EXPECT_EQ(creates[1], creates[0]) << "the same request under the same id";
+}
+
+TEST_F(ExecRun, AnExecThatCouldNotBeBegunHasAnIdToAskFor) {
+  daemon_.status = {grpc::UNAVAILABLE, "Socket closed"};
+  const auto exec = run(client(), "box-1", {"make"},
+                        {.follow = {.attempts = 1, .first_pause = std::chrono::milliseconds(1)}});
+  ASSERT_FALSE(exec.has_value());
+  EXPECT_THAT(daemon_.calls().front(), HasSubstr("exec_id: \"" + exec.error().exec_id() + "\""));
+}
+
+TEST_F(ExecRun, AGivenIdIsSentOnce) {
+  daemon_.next_statuses = {{grpc::UNAVAILABLE, "Socket closed"}};
+  const auto exec = run(client(), "box-1", {"make"}, {.exec_id = "exec-1"});
+  ASSERT_FALSE(exec.has_value());
+  EXPECT_EQ(exec.error().code, StatusCode::Unavailable);
+  EXPECT_EQ(daemon_.calls().size(), 1U);
 }
 
 TEST_F(ExecRun, AStreamWithoutASinkIsNotRead) {

@@ -234,6 +234,14 @@ TEST_F(SandboxWait, AStreamThatEndsAgainAndAgainIsGivenUp) {
   EXPECT_EQ(std::ranges::count_if(calls, is_stream), 3);  // the stream, and two attempts more
 }
 
+TEST_F(SandboxWait, ADaemonThatIsRestartedAtTheFirstQuestionIsWaitedFor) {
+  ScriptedDaemon daemon(socket());
+  daemon.sandbox = handle(v1::SANDBOX_STATE_READY, 1);
+  daemon.next_statuses = {{grpc::UNAVAILABLE, "Socket closed"}};
+  const auto outcome = wait(SandboxGoal::Ready);
+  EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
+}
+
 TEST_F(SandboxWait, AnyOtherRefusalEndsTheWaitAtOnce) {
   ScriptedDaemon daemon(socket());
   daemon.sandbox = handle(v1::SANDBOX_STATE_PENDING, 1);

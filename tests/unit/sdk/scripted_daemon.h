@@ -7,6 +7,7 @@
 #include <grpcpp/server.h>
 
 #include <condition_variable>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -55,6 +56,8 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
 
   // What the next calls are answered with. Responses are taken where their type fits the call.
   grpc::Status status;
+  // Of the next calls but pings, by which clients wait for a daemon, one each; then `status` again.
+  std::deque<grpc::Status> next_statuses;
   v1::PingResponse ping_response;
   v1::DiagnoseResponse diagnosis;
   v1::SandboxHandle sandbox;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "unit/store/full_disk.h"
 #include "unit/store/store_fixture.h"
 
 namespace agbox {
@@ -78,6 +79,26 @@ TEST_F(DurabilityTest, ALockOfSomebodyElseIsWaitedFor) {
   sqlite3_close(other);
   mailbox_.run_until([&] { return is_answered; });
   EXPECT_EQ(events("s-01")->events.size(), 1U);
+}
+
+TEST_F(DurabilityTest, AtTheEndOfTheDaemonAFullDiskIsNotWaitedFor) {
+  StoreOptions on_full_disk = options();
+  on_full_disk.testing.vfs = full_disk::install();
+  store_ = std::move(*Store::open(std::move(on_full_disk)));
+  ASSERT_TRUE(append(create("s-01")));
+  full_disk::is_full = true;
+  std::vector<Reason> refusals;
+  const auto note = [&](const Result<Committed>& result) {
+    refusals.push_back(result ? reason::kInternal : result.error().reason());
+  };
+  store().append(Change{{event("s-01")}}, note);
+  store().stop_waiting();
+  mailbox_.run_until([&] { return refusals.size() == 1; });
+  store().append(Change{{event("s-01")}}, note);
+  mailbox_.run_until([&] { return refusals.size() == 2; });
+  EXPECT_THAT(refusals, testing::Each(reason::kShuttingDown));
+  full_disk::is_full = false;
+  EXPECT_TRUE(append(event("s-01"))) << "what can be written is";
 }
 
 }  // namespace

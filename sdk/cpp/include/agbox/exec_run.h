@@ -29,7 +29,9 @@ struct RunOptions {
   // Empty: /workspace.
   std::string cwd = {};
   std::map<std::string, std::string> env_overrides = {};
-  // Empty: the daemon makes one.
+  // Empty: a new one is made, and if the daemon's answer is lost the request is repeated under it;
+  // an error then has it as exec_id(). A given one is sent once, because an exec that has it may be
+  // an older one.
   std::string exec_id = {};
   OutputSinks sinks = {};
   FollowOptions follow = {};

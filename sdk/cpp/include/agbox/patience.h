@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 
 namespace agbox::sdk {
 
@@ -39,6 +40,18 @@ class Patience {
   // next try. The error that came instead where it is no loss, where it was stopped, or where
   // nothing is left to try.
   Result<void> wait_after(const std::optional<Error>& loss);
+
+  // The answer to a call that may be repeated: made again after every loss.
+  template <class Call>
+  std::invoke_result_t<Call> answer_of(Call call) {
+    while (true) {
+      auto answer = call();
+      if (answer) return answer;
+      if (auto waited = wait_after(answer.error()); !waited) {
+        return std::unexpected(waited.error());
+      }
+    }
+  }
 
  private:
   const RawClient& client_;
