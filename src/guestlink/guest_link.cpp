@@ -2,7 +2,6 @@
 #include "guestlink/guest_link.h"
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
 
 #include "async/await.h"
 #include "async/cancellation.h"
@@ -77,11 +76,12 @@ void GuestLink::stop_listening() {
 }
 
 asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
+  const auto is_over = [&] { return round != round_ || !listening(); };
   unsigned at_once = limits_.connections_at_once;
-  while (round == round_ && listening()) {
+  while (!is_over()) {
     Connection::Socket socket(executor_);
     const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
-    if (round != round_ || !listening()) co_return;
+    if (is_over()) co_return;
     if (problem) {  // out of descriptors, most likely: somebody will close one
       log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
       at_once = 0;
@@ -92,8 +92,8 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
         continue;
       }
     }
-    asio::steady_timer pause(executor_, limits_.between_connections);
-    co_await pause.async_wait(kAwait);
+    const auto next = std::chrono::steady_clock::now() + limits_.between_connections;
+    co_await waiters_.wait(is_over, next);
   }
 }
 
@@ -299,12 +299,8 @@ std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) c
 
 asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::milliseconds pause,
                                               unsigned epoch) {
-  while (epoch == epoch_) {
-    if (pause.count() > 0) {
-      asio::steady_timer timer(executor_, pause);
-      co_await timer.async_wait(kAwait);
-      if (epoch != epoch_) co_return;
-    }
+  const auto is_over = [&] { return epoch != epoch_; };
+  while (!co_await waiters_.wait(is_over, std::chrono::steady_clock::now() + pause)) {
     const auto listening = listen();
     if (listening) co_return;
     log_.error("cannot listen for the guest", {{"problem", listening.error().message()}});

@@ -485,6 +485,30 @@ TEST_F(GuestLinksTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
   }());
 }
 
+TEST_F(GuestLinksTest, AShutdownDoesNotWaitUntilAGuestMayComeBack) {
+  limits_.penalty = 1h;
+  const fs::path folder = expect_someone_with_new_limits("s1");
+  run([&]() -> awaitable<void> {
+    co_await come_in(folder);
+    co_await guest_.send_bytes(std::string(4, '\0'));
+    EXPECT_FALSE(co_await guest_.receive());
+    while (lost_["s1"] == 0) co_await asio::post(io_, asio::use_awaitable);
+  }());
+  run(links_->shutdown());
+}
+
+TEST_F(GuestLinksTest, AShutdownDoesNotWaitUntilTheNextConnectionMayCome) {
+  limits_.connections_at_once = 0;
+  limits_.between_connections = 1h;
+  const fs::path folder = expect_someone_with_new_limits("s1");
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    co_await guest_.send_bytes(std::string(4, '\0'));
+    EXPECT_FALSE(co_await guest_.receive());
+  }());
+  run(links_->shutdown());
+}
+
 // The log as it is written while this lives.
 class CapturedLog {
  public:
