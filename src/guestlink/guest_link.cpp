@@ -181,9 +181,9 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
     co_return std::nullopt;
   }
   // Only what a proven guest says counts.
-  if (gone_ && !outcome_ && *phase == GuestPhase::Passed) outcome_ = EntrypointOutcome{};
+  if (gone_ && !outcome_ && *phase == GuestPhase::Passed) entrypoint_ended({});
   if (gone_ && !outcome_ && *phase == GuestPhase::Failed) {
-    outcome_ = EntrypointOutcome{to_failure(said.failure()).value_or(EntrypointFailure{})};
+    entrypoint_ended({to_failure(said.failure()).value_or(EntrypointFailure{})});
   }
   co_return hello;
 }
@@ -252,8 +252,7 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
           return false;
         }
       }
-      outcome_ = std::move(outcome);
-      waiters_.notify();
+      entrypoint_ended(std::move(outcome));
       return true;
     }
     case v1::ToDaemon::kExecEnded:
@@ -269,6 +268,11 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
   }
   connection.violation("what has no place in this conversation");
   return false;
+}
+
+void GuestLink::entrypoint_ended(EntrypointOutcome outcome) {
+  outcome_ = std::move(outcome);
+  waiters_.notify();
 }
 
 void GuestLink::on_lost(const Connection& connection) {

@@ -304,6 +304,22 @@ TEST_F(GuestLinksTest, TheEntrypointsEndIsToldOnce) {
   }());
 }
 
+TEST_F(GuestLinksTest, AnEntrypointsEndInAHelloIsReportedBeforeTheGuestHasPrepared) {
+  const fs::path folder = make("s1");
+  const std::string secret = new_secret();
+  ASSERT_TRUE(links_->expect("s1", with_secret(secret)));
+  run([&]() -> awaitable<void> {
+    TaskGroup tasks(io_.get_executor());
+    const auto wait = [&]() -> awaitable<void> {
+      EXPECT_TRUE(co_await links_->entrypoint("s1", within(1h)));
+    };
+    tasks.spawn("entrypoint", wait());
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret));
+    co_await tasks.join();
+  }());
+}
+
 TEST_F(GuestLinksTest, APingHasATimeLimit) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
