@@ -213,6 +213,7 @@ asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, G
   if (hello.phase == GuestPhase::Fresh) hello.phase = GuestPhase::Prepared;
   connection->lift_limits();
   hello_ = hello;
+  last_problem_ = "it is connected, but silent";
   log_.debug("the guest is connected", {{"pid", hello.process.pid}, {"build_id", hello.build_id}});
   if (events_.connected) events_.connected(hello);
   waiters_.notify();

@@ -344,6 +344,18 @@ TEST_F(GuestLinksTest, APingHasATimeLimit) {
   }());
 }
 
+TEST_F(GuestLinksTest, ACallerLearnsWhetherASilentGuestIsConnected) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    const auto before = co_await links_->entrypoint("s1", within(0s));
+    EXPECT_THAT(before.error().message(), HasSubstr("it has not connected yet"));
+    co_await come_in(folder);
+    const auto after = co_await links_->entrypoint("s1", within(0s));
+    EXPECT_THAT(after.error().message(), HasSubstr("it is connected, but silent"));
+  }());
+}
+
 v1::ToDaemon tried(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
   v1::ToDaemon message;
   message.mutable_connection_tried()->set_id(id);
