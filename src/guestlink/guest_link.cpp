@@ -2,7 +2,6 @@
 #include "guestlink/guest_link.h"
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
 
 #include "async/await.h"
 #include "async/cancellation.h"
@@ -78,11 +77,12 @@ void GuestLink::stop_listening() {
 }
 
 asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
+  const auto is_over = [&] { return round != round_ || !listening(); };
   unsigned at_once = limits_.connections_at_once;
-  while (round == round_ && listening()) {
+  while (!is_over()) {
     Connection::Socket socket(executor_);
     const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
-    if (round != round_ || !listening()) co_return;
+    if (is_over()) co_return;
     if (problem) {  // out of descriptors, most likely: somebody will close one
       log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
       at_once = 0;
@@ -93,8 +93,8 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
         continue;
       }
     }
-    asio::steady_timer pause(executor_, limits_.between_connections);
-    co_await pause.async_wait(kAwait);
+    const auto next = std::chrono::steady_clock::now() + limits_.between_connections;
+    co_await waiters_.wait(is_over, next);
   }
 }
 
@@ -183,9 +183,9 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
   }
   if (!answer->proof().mac().empty()) unconfirmed_go_.reset();
   // Only what a proven guest says counts.
-  if (gone_ && !outcome_ && *phase == GuestPhase::Passed) outcome_ = EntrypointOutcome{};
+  if (gone_ && !outcome_ && *phase == GuestPhase::Passed) entrypoint_ended({});
   if (gone_ && !outcome_ && *phase == GuestPhase::Failed) {
-    outcome_ = EntrypointOutcome{to_failure(said.failure()).value_or(EntrypointFailure{})};
+    entrypoint_ended({to_failure(said.failure()).value_or(EntrypointFailure{})});
   }
   co_return hello;
 }
@@ -220,6 +220,7 @@ asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, G
   connection->lift_limits();
   hello_ = hello;
   if (unconfirmed_go_ && !connection->send(*unconfirmed_go_)) co_return false;
+  last_problem_ = "it is connected, but silent";
   log_.debug("the guest is connected", {{"pid", hello.process.pid}, {"build_id", hello.build_id}});
   if (events_.connected) events_.connected(hello);
   waiters_.notify();
@@ -259,9 +260,8 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
           return false;
         }
       }
-      outcome_ = std::move(outcome);
       unconfirmed_go_.reset();
-      waiters_.notify();
+      entrypoint_ended(std::move(outcome));
       return true;
     }
     case v1::ToDaemon::kExecEnded:
@@ -277,6 +277,11 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
   }
   connection.violation("what has no place in this conversation");
   return false;
+}
+
+void GuestLink::entrypoint_ended(EntrypointOutcome outcome) {
+  outcome_ = std::move(outcome);
+  waiters_.notify();
 }
 
 void GuestLink::on_lost(const Connection& connection) {
@@ -307,12 +312,8 @@ std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) c
 
 asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::milliseconds pause,
                                               unsigned epoch) {
-  while (epoch == epoch_) {
-    if (pause.count() > 0) {
-      asio::steady_timer timer(executor_, pause);
-      co_await timer.async_wait(kAwait);
-      if (epoch != epoch_) co_return;
-    }
+  const auto is_over = [&] { return epoch != epoch_; };
+  while (!co_await waiters_.wait(is_over, std::chrono::steady_clock::now() + pause)) {
     const auto listening = listen();
     if (listening) co_return;
     log_.error("cannot listen for the guest", {{"problem", listening.error().message()}});

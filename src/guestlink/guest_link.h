@@ -118,6 +118,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
                                                 std::vector<std::string>& execs);
   boost::asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   bool on_message(Connection& connection, const guest::v1::ToDaemon& message);
+  void entrypoint_ended(EntrypointOutcome outcome);
   bool on_connection_tried(Connection& connection, const guest::v1::ConnectionTried& tried);
   bool on_exec_ended(Connection& connection, const guest::v1::ExecEnded& ended);
   bool on_exec_truncated(Connection& connection, const std::string& exec_id);

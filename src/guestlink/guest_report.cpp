@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kMaxSentence = 1024;
 constexpr std::size_t kMaxTail = 4096;
+constexpr std::size_t kMaxPath = 4096;  // PATH_MAX
 constexpr int kMaxNotes = 32;
 constexpr int kMaxMounts = 1024;
 // A century: no honest guest says more, and sums and durations of it stay in every type's range.
@@ -198,8 +199,8 @@ void fill(GuestHello& hello, const guest::v1::Prepared& prepared) {
   }
   for (int i = 0; i < std::min(prepared.mounts_size(), kMaxMounts); ++i) {
     const guest::v1::MountSeen& seen = prepared.mounts(i);
-    hello.mounts.push_back(
-        {seen.target(), seen.device(), seen.inode(), readable(seen.failure(), kMaxSentence)});
+    hello.mounts.push_back({readable(seen.target(), kMaxPath), seen.device(), seen.inode(),
+                            readable(seen.failure(), kMaxSentence)});
   }
 }
 

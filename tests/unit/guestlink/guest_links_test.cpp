@@ -347,6 +347,22 @@ TEST_F(GuestLinksTest, TheEntrypointsEndIsToldOnce) {
   }());
 }
 
+TEST_F(GuestLinksTest, AnEntrypointsEndInAHelloIsReportedBeforeTheGuestHasPrepared) {
+  const fs::path folder = make("s1");
+  const std::string secret = new_secret();
+  ASSERT_TRUE(links_->expect("s1", with_secret(secret)));
+  run([&]() -> awaitable<void> {
+    TaskGroup tasks(io_.get_executor());
+    const auto wait = [&]() -> awaitable<void> {
+      EXPECT_TRUE(co_await links_->entrypoint("s1", within(1h)));
+    };
+    tasks.spawn("entrypoint", wait());
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret));
+    co_await tasks.join();
+  }());
+}
+
 TEST_F(GuestLinksTest, APingHasATimeLimit) {
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
@@ -368,6 +384,18 @@ TEST_F(GuestLinksTest, APingHasATimeLimit) {
     tasks.spawn("answer", answer());
     EXPECT_TRUE(co_await links_->ping("s1", 5s));
     co_await tasks.join();
+  }());
+}
+
+TEST_F(GuestLinksTest, ACallerLearnsWhetherASilentGuestIsConnected) {
+  const fs::path folder = make("s1");
+  ASSERT_TRUE(links_->expect("s1", someone()));
+  run([&]() -> awaitable<void> {
+    const auto before = co_await links_->entrypoint("s1", within(0s));
+    EXPECT_THAT(before.error().message(), HasSubstr("it has not connected yet"));
+    co_await come_in(folder);
+    const auto after = co_await links_->entrypoint("s1", within(0s));
+    EXPECT_THAT(after.error().message(), HasSubstr("it is connected, but silent"));
   }());
 }
 
@@ -526,6 +554,30 @@ TEST_F(GuestLinksTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
     while (links_->go("s1", go) && sent < 100) ++sent;
     EXPECT_LT(sent, 40);
   }());
+}
+
+TEST_F(GuestLinksTest, AShutdownDoesNotWaitUntilAGuestMayComeBack) {
+  limits_.penalty = 1h;
+  const fs::path folder = expect_someone_with_new_limits("s1");
+  run([&]() -> awaitable<void> {
+    co_await come_in(folder);
+    co_await guest_.send_bytes(std::string(4, '\0'));
+    EXPECT_FALSE(co_await guest_.receive());
+    while (lost_["s1"] == 0) co_await asio::post(io_, asio::use_awaitable);
+  }());
+  run(links_->shutdown());
+}
+
+TEST_F(GuestLinksTest, AShutdownDoesNotWaitUntilTheNextConnectionMayCome) {
+  limits_.connections_at_once = 0;
+  limits_.between_connections = 1h;
+  const fs::path folder = expect_someone_with_new_limits("s1");
+  run([&]() -> awaitable<void> {
+    EXPECT_TRUE(co_await guest_.connect(folder));
+    co_await guest_.send_bytes(std::string(4, '\0'));
+    EXPECT_FALSE(co_await guest_.receive());
+  }());
+  run(links_->shutdown());
 }
 
 // The log as it is written while this lives.

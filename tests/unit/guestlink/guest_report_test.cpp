@@ -58,6 +58,16 @@ TEST(Fill, BoundsWhatAGuestMaySay) {
   EXPECT_EQ(hello.mounts.size(), 1024U);
 }
 
+TEST(Fill, MakesTheTargetOfAMountReadable) {
+  guest::v1::Prepared prepared;
+  prepared.add_mounts()->set_target("/a\x1B[31m\r");
+  prepared.add_mounts()->set_target(std::string(100000, 'x'));
+  GuestHello hello;
+  fill(hello, prepared);
+  EXPECT_EQ(hello.mounts[0].target, "/a?[31m?");
+  EXPECT_EQ(hello.mounts[1].target.size(), 4096U);
+}
+
 TEST(PeerProcess, UnknownContradictsNothing) {
   const PeerProcess known{7, 100};
   EXPECT_TRUE(known.may_be({7, 100}));
