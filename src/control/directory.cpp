@@ -175,8 +175,8 @@ void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::Sandb
   if (spec_bytes() + spec.bytes > maxima::kAllSpecBytes) {
     return reply(
         fail(reason::kResourceExhausted, "the specs of all sandboxes would have more than " +
-                                            std::to_string(maxima::kAllSpecBytes >> 20U) +
-                                            " MiB; delete sandboxes that are no longer needed"));
+                                             std::to_string(maxima::kAllSpecBytes >> 20U) +
+                                             " MiB; delete sandboxes that are no longer needed"));
   }
   ++undecided_[sandbox_id].creates;
   undecided_spec_bytes_ += spec.bytes;

@@ -83,8 +83,8 @@ Result<> check_supported(const v1::CreateSpec& spec) {
   for (const auto& [is_set, name] : rows) {
     if (!is_set) continue;
     return fail(reason::kUnimplemented, "create_spec." + std::string(name) +
-                                           " is not supported by this version of agboxd; leave "
-                                           "it out");
+                                            " is not supported by this version of agboxd; leave "
+                                            "it out");
   }
   return {};
 }

@@ -138,8 +138,9 @@ void StoreWriter::commit(Batch& waiting) {
     if (!may_wait()) {
       log_.error("store closes without changes that it cannot write",
                  {{"error", outcomes.error().sentence()}, {"changes", waiting.size()}});
-      return refuse(std::exchange(waiting, {}),
-                    Error(reason::kShuttingDown, "agboxd is shutting down; ask again when it runs"));
+      return refuse(
+          std::exchange(waiting, {}),
+          Error(reason::kShuttingDown, "agboxd is shutting down; ask again when it runs"));
     }
     if (pause_ == 0ms) {
       log_.warn("store cannot write yet and keeps trying",
