@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "docker/image_pulls.h"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <optional>
 
 #include "async/await.h"
 #include "async/cancellation.h"
-#include "base/check.h"
 
 namespace agbox {
 
@@ -27,7 +26,7 @@ struct ImagePulls::Pull {
   std::string key;
   asio::steady_timer done;  // cancelled when there is an outcome
   asio::steady_timer next_report;
-  asio::cancellation_signal give_up;
+  std::shared_ptr<asio::cancellation_signal> give_up;  // the task's own
   std::optional<EngineResult<>> outcome;
   std::list<Listener> listeners;
   std::size_t waiting = 0;
@@ -45,11 +44,7 @@ ImagePulls::ImagePulls(EngineClient& client, const RegistryAuth& auth, Logger lo
       auth_(auth),
       log_(std::move(log)),
       options_(options),
-      all_ended_(client.executor(), kNever) {}
-
-ImagePulls::~ImagePulls() {
-  AGBOX_CHECK(running_ == 0, "await ImagePulls::stop() before destruction");
-}
+      tasks_(client.executor()) {}
 
 EngineAwaitable<ImageSeen> ImagePulls::ensure_image(std::string image, Listener listener,
                                                     CallOptions options) {
@@ -86,7 +81,7 @@ EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listen
   if (pull->waiting == 0) {
     // Whoever asks for the image from now on must not join a pull that is being given up.
     pulls_.erase(pull->key);
-    pull->give_up.emit(asio::cancellation_type::terminal);
+    pull->give_up->emit(asio::cancellation_type::terminal);
   }
   co_return engine_fail(EngineErrorKind::Cancelled,
                         "pull image " + reference.canonical() + ": cancelled");
@@ -97,23 +92,27 @@ std::shared_ptr<ImagePulls::Pull> ImagePulls::begin(const ImageReference& refere
   auto pull = std::make_shared<Pull>(options.expected_engine + " " + reference.canonical(),
                                      client_.executor());
   pulls_[pull->key] = pull;
-  ++running_;
-  const auto finished = [this, pull](const std::exception_ptr& failure, EngineResult<> outcome) {
-    AGBOX_CHECK(!failure, "an exception left a pull");
-    ended(pull, std::move(outcome));
-  };
-  asio::co_spawn(client_.executor(), run(pull, reference, options),
-                 asio::bind_cancellation_slot(pull->give_up.slot(), finished));
+  pull->give_up = tasks_.spawn("pull " + reference.canonical(), run(pull, reference, options));
   return pull;
 }
 
-asio::awaitable<EngineResult<>> ImagePulls::run(std::shared_ptr<Pull> pull,
-                                                ImageReference reference, CallOptions options) {
+asio::awaitable<void> ImagePulls::run(std::shared_ptr<Pull> pull, ImageReference reference,
+                                      CallOptions options) {
+  EngineResult<> outcome = co_await pull_image(*pull, std::move(reference), std::move(options));
+  if (const auto found = pulls_.find(pull->key); found != pulls_.end() && found->second == pull) {
+    pulls_.erase(found);
+  }
+  pull->outcome = std::move(outcome);
+  pull->done.cancel();
+}
+
+asio::awaitable<EngineResult<>> ImagePulls::pull_image(Pull& pull, ImageReference reference,
+                                                       CallOptions options) {
   if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   const std::string name = reference.canonical();
   // A pull of others may have ended between the caller's look and this moment.
   if (co_await client_.inspect_image(name, options)) co_return EngineResult<>{};
-  pull->next_report.expires_after(options_.report_interval);
+  pull.next_report.expires_after(options_.report_interval);
   const Result<std::string> credentials = co_await auth_.header_for(reference.credentials_key());
   if (!credentials) {
     log_.warn("registry credentials could not be read; pulling without",
@@ -125,7 +124,7 @@ asio::awaitable<EngineResult<>> ImagePulls::run(std::shared_ptr<Pull> pull,
       {.registry_auth = credentials.value_or(""),
        .on_progress =
            [this, &pull](const PullProgress& progress) {
-             pull->report(progress, options_.report_interval);
+             pull.report(progress, options_.report_interval);
            },
        .longest_silence = options_.longest_silence},
       {.deadline = std::nullopt, .expected_engine = options.expected_engine});
@@ -140,21 +139,10 @@ asio::awaitable<EngineResult<>> ImagePulls::run(std::shared_ptr<Pull> pull,
   co_return outcome;
 }
 
-void ImagePulls::ended(const std::shared_ptr<Pull>& pull, EngineResult<> outcome) {
-  if (const auto found = pulls_.find(pull->key); found != pulls_.end() && found->second == pull) {
-    pulls_.erase(found);
-  }
-  pull->outcome = std::move(outcome);
-  pull->done.cancel();
-  if (--running_ == 0) all_ended_.cancel();
-}
-
 asio::awaitable<void> ImagePulls::stop() {
   has_stopped_ = true;
-  for (const auto& [key, pull] : std::map(pulls_)) {
-    pull->give_up.emit(asio::cancellation_type::terminal);
-  }
-  while (running_ > 0) co_await all_ended_.async_wait(kAwait);
+  tasks_.cancel();
+  co_await tasks_.join();
 }
 
 }  // namespace agbox

@@ -4,15 +4,14 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "async/task_group.h"
 #include "base/log.h"
 #include "docker/engine_client.h"
 #include "docker/registry_auth.h"
@@ -31,13 +30,13 @@ class ImagePulls {
   ImagePulls(EngineClient& client, const RegistryAuth& auth, Logger log, Options options);
   ImagePulls(EngineClient& client, const RegistryAuth& auth, Logger log)
       : ImagePulls(client, auth, std::move(log), Options()) {}
-  ~ImagePulls();
 
   // The image, as the engine has it or after a pull. An image that is there is not refreshed.
   EngineAwaitable<ImageSeen> ensure_image(std::string image, Listener listener = {},
                                           CallOptions options = {});
 
-  // Gives up every pull and waits until all are gone. Afterwards ensure_image() pulls nothing.
+  // Gives up every pull and waits until all are gone; before destruction. Afterwards ensure_image()
+  // pulls nothing.
   boost::asio::awaitable<void> stop();
 
  private:
@@ -45,9 +44,10 @@ class ImagePulls {
   EngineAwaitable<> join(const ImageReference& reference, const Listener& listener,
                          const CallOptions& options);
   std::shared_ptr<Pull> begin(const ImageReference& reference, const CallOptions& options);
-  boost::asio::awaitable<EngineResult<>> run(std::shared_ptr<Pull> pull, ImageReference reference,
-                                             CallOptions options);
-  void ended(const std::shared_ptr<Pull>& pull, EngineResult<> outcome);
+  boost::asio::awaitable<void> run(std::shared_ptr<Pull> pull, ImageReference reference,
+                                   CallOptions options);
+  boost::asio::awaitable<EngineResult<>> pull_image(Pull& pull, ImageReference reference,
+                                                    CallOptions options);
 
   EngineClient& client_;
   const RegistryAuth& auth_;
@@ -55,9 +55,8 @@ class ImagePulls {
   Options options_;
   // Those that can be joined. The coroutines of given-up pulls live on for a moment without them.
   std::map<std::string, std::shared_ptr<Pull>> pulls_;
-  std::size_t running_ = 0;
   bool has_stopped_ = false;
-  boost::asio::steady_timer all_ended_;
+  TaskGroup tasks_;
 };
 
 }  // namespace agbox
