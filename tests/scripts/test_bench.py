@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark's arithmetic and verdicts, and the frame run on real servers."""
+import contextlib
+import http.server
 import json
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 import ratios  # noqa: E402
+from engine_world import KeptAliveApi, Raw  # noqa: E402
 from row import Goal, Measured, Row, Target, describe, judge  # noqa: E402
 from server import Server, start_echo, subscribers, temporary_folder  # noqa: E402
 
@@ -101,6 +107,77 @@ def test_both_arms_are_measured_in_every_round(release_build: Path) -> None:
         assert orders == {("us", "them"), ("them", "us")}, "the order is random"
         ratio = ratios.median_ratio(rounds, "ms", "us", "them")
         assert 0.5 < ratio.median < 2, "the same server twice"
+
+
+@pytest.fixture
+def engine_socket() -> Iterator[tuple[Path, list[list[str]]]]:
+    """An engine that knows execs, and the paths of its calls by connection."""
+    connections: list[list[str]] = []
+
+    class Connection(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            self.paths: list[str] = []
+            connections.append(self.paths)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.paths.append(self.path.rpartition("/")[2])
+            if self.path.endswith("/start"):  # taken over for the output
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\nthe output")
+                self.close_connection = True
+            else:
+                self.reply('{"Id":"%s"}' % ("0" * 64))
+
+        def do_GET(self) -> None:
+            self.paths.append(self.path.rpartition("/")[2])
+            self.reply('{"ExitCode":0}')
+
+        def reply(self, text: str) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def address_string(self) -> str:
+            return "a Unix socket"
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with temporary_folder() as folder:
+        path = Path(folder) / "engine"
+        with socketserver.ThreadingUnixStreamServer(str(path), Connection) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            yield path, connections
+            server.shutdown()
+            thread.join()
+
+
+# A start is the last call on its connection, because the engine takes that over.
+KEPT_ALIVE = [["exec", "start"], ["json", "exec", "start"], ["json", "exec", "start"], ["json"]]
+
+
+def test_the_program_keeps_its_connection_to_the_engine_alive(
+        release_build: Path, engine_socket: tuple[Path, list[list[str]]]) -> None:
+    path, connections = engine_socket
+    subprocess.run([str(release_build / "bench" / "exec_bench"), "engine", "3", str(path), "c"],
+                   check=True, timeout=60)
+    assert connections == KEPT_ALIVE
+
+
+def test_the_raw_arm_keeps_its_connection_to_the_engine_alive(
+        engine_socket: tuple[Path, list[list[str]]]) -> None:
+    path, connections = engine_socket
+    with contextlib.closing(KeptAliveApi(path)) as api:
+        raw = Raw(api, path.parent, "sample")
+        for _ in range(3):
+            raw.run("c", "true")
+    inspection = ["json", "agbox-net-sample"]  # of the sample
+    assert connections == [inspection + KEPT_ALIVE[0], *KEPT_ALIVE[1:]]
 
 
 def test_a_server_that_ends_is_reported_with_its_words(release_build: Path) -> None:
