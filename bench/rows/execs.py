@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands in a sandbox, through agboxd, the engine's own exec API and `docker exec` in the same container:
-one at a time, many at once, their output, and what a whole life of a sandbox with ten of them costs."""
+one at a time, many at once, what they cost, their output, and what a whole life of a sandbox with ten of them
+costs."""
 import contextlib
 import json
 import os
@@ -18,6 +19,8 @@ from server import memory_kib
 OURS, RAW, CLI = "agboxd", "engine API by hand", "docker exec"
 # How many execs a round makes, through us and through each of the others.
 CROWDS = {8: (1_000, 32), 32: (1_000, 64)}
+# So many that a clock tick, 10 ms, is little of what they cost together.
+CPU_EXECS, CPU_ENGINE_EXECS = 500, 25
 OUTPUT_BYTES = 256 << 20
 ALONE, STOPPED, READ = "nobody reads", "5 stopped readers", "5 readers and 5 stopped ones"
 EXECS_PER_LIFE = 10
@@ -147,6 +150,23 @@ def effort(world: EngineWorld, arm) -> float:
     return world.whole_cpu_ms() - before
 
 
+def measure_cpu(run: Run) -> Measured:
+    with one_sandbox(run) as (world, sandbox):
+        arms = {OURS: ("ours", CPU_EXECS, world.daemon.socket, sandbox),
+                RAW: ("engine", CPU_ENGINE_EXECS, world.engine.socket, container(sandbox))}
+        for arm in arms.values():  # once unmeasured
+            cpu_per_exec(run.build, world, *arm)
+        return Measured([{arm: {"cpu_ms": cpu_per_exec(run.build, world, *arms[arm])}
+                          for arm in random.sample(list(arms), len(arms))} for _ in range(run.rounds)])
+
+
+def cpu_per_exec(build: Path, world: EngineWorld, mode: str, execs: int, socket: Path, name: str) -> float:
+    before = world.whole_cpu_ms()
+    subprocess.run([str(build / "bench" / "exec_bench"), mode, str(execs), str(socket), name], check=True,
+                   timeout=600)
+    return (world.whole_cpu_ms() - before) / execs
+
+
 EXEC = Row(
     name="exec",
     title="one command from CreateExec to its terminal event, the engine's API and docker exec",
@@ -157,6 +177,16 @@ EXEC = Row(
            Gate("ms", OURS, RAW, engine="28", today=0.064, at_most=0.071)),
     aims=(Aim("ms", OURS, RAW, at_most=0.035),
           Aim("ms", OURS, at_most=1.4), Aim("ms", OURS, quantile=0.99, at_most=8)),
+)
+
+CPU = Row(
+    name="exec-cpu",
+    title="CPU of one command, in the daemon, the engine and the container; the engine's API",
+    rounds=10, check_rounds=10, setup_s=8, round_s=3,
+    measure=measure_cpu,
+    engines=ENGINES,
+    gates=(Gate("cpu_ms", OURS, RAW, engine="20.10", today=0.03, at_most=0.033),
+           Gate("cpu_ms", OURS, RAW, engine="28", today=0.03, at_most=0.033)),
 )
 
 CROWD = Row(

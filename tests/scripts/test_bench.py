@@ -103,7 +103,7 @@ def test_aims_are_reported_and_never_fail() -> None:
 
 # The gates that must turn red when exec becomes a fifth slower.
 EXEC_GATES = [pytest.param(row, gate, id=f"{row.name}-{gate.engine}-{number}")
-              for row in ROWS if row.name in ("exec", "execs")
+              for row in ROWS if row.name in ("exec", "exec-cpu", "execs")
               for number, gate in enumerate(row.gates)]
 SLOWDOWN = 1.2
 
@@ -137,7 +137,7 @@ def test_an_unchanged_exec_is_green_and_one_a_fifth_slower_is_red(row: Row, gate
 
 def test_every_exec_gate_is_measured_on_every_engine() -> None:
     for row in ROWS:
-        if row.name in ("exec", "execs"):
+        if row.name in ("exec", "exec-cpu", "execs"):
             assert row.engines == ENGINES
             assert {gate.engine for gate in row.gates} == set(ENGINES)
 
@@ -165,8 +165,8 @@ def listed_rows(*arguments: str) -> list[str]:
 
 def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
     assert listed_rows() == [
-        "ping", "memory", "store", "start", "life", "proofs", "stop", "fifty", "exec",
-        "execs", "output", "readers", "effort", "event", "deliver", "idle", "used",
+        "ping", "memory", "store", "start", "life", "proofs", "stop", "fifty", "exec", "exec-cpu",
+        "execs", "output", "readers", "effort", "event", "deliver", "stalled", "idle", "used",
         "recovery", "asleep", "crowded"]
     lines = run_bench("--list", "exec").stdout.splitlines()
     assert lines[0].endswith("(Docker 20.10 and 28)")
@@ -299,11 +299,12 @@ def test_stop_waits_for_the_end(release_build: Path) -> None:
         assert not Path(f"/proc/{pid}").exists()
 
 
-def test_subscribers_are_connected_while_the_block_lasts(release_build: Path) -> None:
+@pytest.mark.parametrize("mode", ["hold", "stall"])
+def test_subscribers_are_connected_while_the_block_lasts(release_build: Path, mode: str) -> None:
     with temporary_folder() as folder, start_echo(release_build, Path(folder) / "echo") as echo:
         descriptors = Path(f"/proc/{echo.process.pid}/fd")
         before = len(list(descriptors.iterdir()))
-        with subscribers(release_build, 120, echo.socket_path, "idle"):
+        with subscribers(release_build, 120, echo.socket_path, "idle", mode):
             assert len(list(descriptors.iterdir())) == before + 3, "fifty streams per connection"
 
 
