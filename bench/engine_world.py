@@ -2,8 +2,9 @@
 """A private Docker Engine with a daemon of ours on it, and the same work done by hand.
 
 The engine, its networks and everything else come from the test kit and are gone afterwards. `Raw` is
-what a careful person would write against the engine's API: one call after the other, containers and
-networks configured exactly as the daemon configures its own, because they are copied from one.
+what a careful client of the engine's API would do: one call after the other over a connection that is kept
+alive, containers and networks configured exactly as the daemon configures its own, because they are copied
+from one.
 """
 import contextlib
 import itertools
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import grpc
 
+from row import Run
 from server import cpu_ms, cpu_ms_with_children
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -24,6 +26,8 @@ from support.abandoned import remove_abandoned  # noqa: E402
 from support.contract import Contract  # noqa: E402
 from support.daemon import PrivateDaemon  # noqa: E402
 from support.engine import KINDS, PrivateEngine  # noqa: E402
+from support.engine_api import EngineApi, UnixConnection  # noqa: E402
+from support.engine_root import cached, say_on_stderr  # noqa: E402
 from support.images import make_image  # noqa: E402
 from support.process import all_processes, descendants  # noqa: E402
 from support.run_folder import RunFolder  # noqa: E402
@@ -147,11 +151,36 @@ class Started:
     sequence: int  # of an event before it
 
 
+class KeptAliveApi(EngineApi):
+    """Reuses its connections; there are as many as there were calls at once."""
+
+    def __init__(self, path: Path):
+        super().__init__(path)
+        self._idle: list[UnixConnection] = []
+
+    @contextlib.contextmanager
+    def connection(self, timeout: float) -> Iterator[UnixConnection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = UnixConnection(self.socket, timeout)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+
 class Raw:
     """The engine's API by hand, in the shape of a sample that the daemon made."""
 
-    def __init__(self, engine: PrivateEngine, folder: Path, sample: str):
-        self._api = engine.api
+    def __init__(self, api: KeptAliveApi, folder: Path, sample: str):
+        self._api = api
         self._numbers = itertools.count()
         self._sample_container = self._api.call("GET", f"/containers/agbox-primary-{sample}/json").json()
         self._sample_network = self._api.call("GET", f"/networks/agbox-net-{sample}").json()
@@ -226,6 +255,7 @@ class EngineWorld:
     engine: PrivateEngine
     daemon: PrivateDaemon
     sandboxes: Sandboxes
+    api: KeptAliveApi
     raw: Raw
 
     def cpu_ms(self) -> float:
@@ -245,7 +275,7 @@ class EngineWorld:
     def inspect(self, names: list[str]) -> None:
         """Asks the engine by hand whether the containers of these sandboxes run, one after the other."""
         for name in names:
-            state = self.engine.api.call("GET", f"/containers/agbox-primary-{name}/json").json()["State"]
+            state = self.api.call("GET", f"/containers/agbox-primary-{name}/json").json()["State"]
             if not state["Running"]:
                 raise RuntimeError(f"the container of {name} does not run: {state}")
 
@@ -261,31 +291,60 @@ class EngineWorld:
 
 
 @contextlib.contextmanager
-def engine_world(build: Path, log_level: str = "info") -> Iterator[EngineWorld]:
+def run_directory() -> Iterator[RunFolder]:
+    """The test kit keeps all that a run makes in it, and marks processes with it."""
     remove_abandoned()
     run_folder = RunFolder()
-    with contextlib.ExitStack() as stack:
-        stack.callback(run_folder.remove)
-        contract = Contract(run_folder.new_folder("c"))
-        engine = stack.enter_context(PrivateEngine(KINDS["20.10"], run_folder))
-        make_image(engine.api, IMAGE)
-        folder = run_folder.new_folder("d")
-        daemon = stack.enter_context(PrivateDaemon(
-            build / "bin", folder, docker_host=engine.docker_host,
-            network_namespace=engine.network_namespace,
-            config=f'[runtime]\nlog_level = "{log_level}"\n{CONFIG}'))
+    try:
+        yield run_folder
+    finally:
+        run_folder.remove()
+
+
+def fetch_engine(name: str) -> None:
+    """Downloads it unless it is cached."""
+    if root := KINDS[name].root:
+        with run_directory():
+            cached(root, say_on_stderr)
+
+
+@contextlib.contextmanager
+def private_engine(name: str) -> Iterator[tuple[PrivateEngine, RunFolder]]:
+    with run_directory() as directory, PrivateEngine(KINDS[name], directory) as engine:
+        yield engine, directory
+
+
+@contextlib.contextmanager
+def connected_daemon(build: Path, engine: PrivateEngine, directory: Path,
+                     log_level: str = "info") -> Iterator[PrivateDaemon]:
+    """A daemon that has reached its engine and loaded its firewall."""
+    with PrivateDaemon(build / "bin", directory, docker_host=engine.docker_host,
+                       network_namespace=engine.network_namespace,
+                       config=f'[runtime]\nlog_level = "{log_level}"\n{CONFIG}') as daemon:
         daemon.start()
         daemon.wait_for_message("engine answers")
         daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        yield daemon
+        if code := daemon.stop():
+            raise RuntimeError(f"agboxd ended with {code}: {daemon.process.tail()}")
+
+
+@contextlib.contextmanager
+def engine_world(run: Run, log_level: str = "info") -> Iterator[EngineWorld]:
+    with contextlib.ExitStack() as stack:
+        engine, engine_directory = stack.enter_context(private_engine(run.engine))
+        contract = Contract(engine_directory.new_folder("c"))
+        make_image(engine.api, IMAGE)
+        directory = engine_directory.new_folder("d")
+        daemon = stack.enter_context(connected_daemon(run.build, engine, directory, log_level))
         channel = stack.enter_context(daemon.channel())
-        sandboxes = Sandboxes(contract, channel, folder)
+        sandboxes = Sandboxes(contract, channel, directory)
         sample = sandboxes.create()
-        world = EngineWorld(engine, daemon, sandboxes, Raw(engine, run_folder.path, sample.name))
+        api = stack.enter_context(contextlib.closing(KeptAliveApi(engine.socket)))
+        world = EngineWorld(engine, daemon, sandboxes, api, Raw(api, engine_directory.path, sample.name))
         world.raw.delete(world.raw.create())  # once unmeasured, as the sample was
         yield world
         sandboxes.delete(sample)
-        if code := daemon.stop():
-            raise RuntimeError(f"agboxd ended with {code}: {daemon.process.tail()}")
 
 
 def create_many(sandboxes: Sandboxes, count: int) -> list[Created]:

@@ -3,12 +3,13 @@
 //
 //   event_bench latency ROUNDS DAEMON_SOCKET ECHO_SOCKET IMAGE
 //       from CreateSandbox to its answer, and from the moment that an event carries to its arrival.
-//       IMAGE cannot be pulled: the sandbox
-//       fails at once, and deleting it is a change of state that costs the engine nothing
+//       IMAGE cannot be pulled: the sandbox fails at once, and deleting it is a change of state
+//       that costs the engine nothing
 //   event_bench flood ROUNDS DAEMON_SOCKET ECHO_SOCKET SANDBOX SUBSCRIBERS EVENTS
 //       deliveries per second, when every subscriber takes EVENTS events
-//   event_bench hold SUBSCRIBERS SOCKET SANDBOX
-//       opens the streams, prints "holding", and keeps them until stdin ends
+//   event_bench hold|stall SUBSCRIBERS SOCKET SANDBOX FROM_SEQUENCE
+//       opens the streams, prints "holding", and keeps them until stdin ends; with "stall" they
+//       never read
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -65,17 +66,24 @@ class Countdown {
   std::size_t left_;
 };
 
-// One stream. Counts `opened` when the server has accepted it, and `received` after `events`
-// events.
+struct Subscription {
+  std::string sandbox_id;
+  std::uint64_t from_sequence = 0;
+  std::uint64_t events = 0;  // to wait for
+  bool reads = true;
+};
+
+// One stream. Counts `opened` when the server has accepted it, and `received` after the events that
+// it waits for.
 class Subscriber final : public grpc::ClientReadReactor<v1::SandboxEvent> {
  public:
-  Subscriber(Stub& stub, const std::string& sandbox_id, std::uint64_t from, std::uint64_t events,
-             Countdown& opened, Countdown& received, Countdown& ended)
-      : left_(events), opened_(opened), received_(received), ended_(ended) {
-    request_.set_sandbox_id(sandbox_id);
-    request_.set_from_sequence(from);
+  Subscriber(Stub& stub, const Subscription& subscription, Countdown& opened, Countdown& received,
+             Countdown& ended)
+      : left_(subscription.events), opened_(opened), received_(received), ended_(ended) {
+    request_.set_sandbox_id(subscription.sandbox_id);
+    request_.set_from_sequence(subscription.from_sequence);
     stub.async()->SubscribeSandboxEvents(&context_, &request_, this);
-    StartRead(&event_);
+    if (subscription.reads) StartRead(&event_);
     StartCall();
   }
   void cancel() { context_.TryCancel(); }
@@ -107,13 +115,12 @@ class Subscriber final : public grpc::ClientReadReactor<v1::SandboxEvent> {
 
 class Subscribers {
  public:
-  Subscribers(const std::string& socket, const std::string& sandbox_id, std::uint64_t from,
-              std::uint64_t events, std::size_t count)
+  Subscribers(const std::string& socket, const Subscription& subscription, std::size_t count)
       : opened_(count), received_(count), ended_(count) {
     for (std::size_t i = 0; i < count; ++i) {
       if (i % kStreamsPerConnection == 0) stubs_.push_back(connect(socket, static_cast<int>(i)));
-      all_.push_back(std::make_unique<Subscriber>(*stubs_.back(), sandbox_id, from, events, opened_,
-                                                  received_, ended_));
+      all_.push_back(
+          std::make_unique<Subscriber>(*stubs_.back(), subscription, opened_, received_, ended_));
     }
   }
   ~Subscribers() {
@@ -182,14 +189,26 @@ Measured daemon_latency(Stub& stub, const std::string& image) {
   return {{"accepted_ms", accepting.count()}, {"ms", taken}};
 }
 
-double echo_latency(Stub& stub) {
+// The same on the echo: an append to a file, answered; and another, followed.
+Measured echo_latency(Stub& stub) {
   v1::SubscribeSandboxEventsRequest subscribe;
   subscribe.set_sandbox_id("live");
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   const auto stream = stub.SubscribeSandboxEvents(&context, subscribe);
   stream->WaitForInitialMetadata();
+  v1::SandboxEvent event;
+  const auto read = [&] {
+    if (!stream->Read(&event)) must(stream->Finish(), "follow the echo");
+  };
   v1::PingResponse response;
+  grpc::ClientContext append_context;
+  const auto sent = std::chrono::steady_clock::now();
+  must(stub.Ping(&append_context, {}, &response), "ping");
+  const std::chrono::duration<double, std::milli> accepting =
+      std::chrono::steady_clock::now() - sent;
+  read();
+
   grpc::ClientContext ping_context;
   v1::PingRequest ping;
   Countdown answered(1);
@@ -197,22 +216,21 @@ double echo_latency(Stub& stub) {
     must(status, "ping");
     answered.count();
   });
-  v1::SandboxEvent event;
-  if (!stream->Read(&event)) must(stream->Finish(), "follow the echo");
+  read();
   const double taken = milliseconds_since(event);
   answered.wait("ping");
   context.TryCancel();
   stream->Finish();
-  return taken;
+  return {{"accepted_ms", accepting.count()}, {"ms", taken}};
 }
 
-double deliveries_per_second(const std::string& socket, const std::string& sandbox,
-                             std::uint64_t from, std::size_t subscribers, std::uint64_t events) {
+double deliveries_per_second(const std::string& socket, const Subscription& subscription,
+                             std::size_t subscribers) {
   const auto began = std::chrono::steady_clock::now();
-  Subscribers all(socket, sandbox, from, events, subscribers);
+  Subscribers all(socket, subscription, subscribers);
   all.wait_received();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
-  return static_cast<double>(subscribers * events) / taken.count();
+  return static_cast<double>(subscribers * subscription.events) / taken.count();
 }
 
 }  // namespace
@@ -224,7 +242,7 @@ int main(int argc, char** argv) {
     const auto echo = connect(words[3]);
     agbox::bench::run("events", std::stoi(words[1]),
                       {Arm{"agboxd", [&] { return daemon_latency(*daemon, words[4]); }},
-                       Arm{"echo", [&] { return Measured{{"ms", echo_latency(*echo)}}; }}});
+                       Arm{"echo", [&] { return echo_latency(*echo); }}});
     return 0;
   }
   if (words.size() == 7 && words[0] == "flood") {
@@ -233,21 +251,24 @@ int main(int argc, char** argv) {
     const auto flood = [&](const std::string& socket, const std::string& sandbox,
                            std::uint64_t from) {
       return Measured{
-          {"per_second", deliveries_per_second(socket, sandbox, from, subscribers, events)}};
+          {"per_second", deliveries_per_second(socket, {sandbox, from, events}, subscribers)}};
     };
     agbox::bench::run("events", std::stoi(words[1]),
                       {Arm{"agboxd", [&] { return flood(words[2], words[4], 0); }},
                        Arm{"echo", [&] { return flood(words[3], "flood", events); }}});
     return 0;
   }
-  if (words.size() == 4 && words[0] == "hold") {
-    Subscribers all(words[2], words[3], 0, 0, std::stoul(words[1]));
+  if (words.size() == 5 && (words[0] == "hold" || words[0] == "stall")) {
+    const Subscription subscription = {.sandbox_id = words[3],
+                                       .from_sequence = std::stoull(words[4]),
+                                       .reads = words[0] == "hold"};
+    Subscribers all(words[2], subscription, std::stoul(words[1]));
     all.wait_opened();
     std::cout << "holding" << std::endl;
     while (std::cin.get() != std::char_traits<char>::eof()) {
     }
     return 0;
   }
-  std::cerr << "usage: event_bench latency|flood|hold ...; see event_bench.cpp\n";
+  std::cerr << "usage: event_bench latency|flood|hold|stall ...; see event_bench.cpp\n";
   return 2;
 }

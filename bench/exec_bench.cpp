@@ -9,8 +9,10 @@
 //   ENGINE_EXECS
 //       execs per second with AT_ONCE of them under way: EXECS through agboxd, ENGINE_EXECS through
 //       each of the others
-//   exec_bench ours ROUNDS DAEMON_SOCKET SANDBOX [AT_ONCE EXECS]
-//       agboxd alone, for a profiler
+//   exec_bench ours EXECS DAEMON_SOCKET SANDBOX [AT_ONCE]
+//   exec_bench engine EXECS ENGINE_SOCKET CONTAINER
+//       EXECS through agboxd or through the engine's API, one after another unless AT_ONCE is
+//       given, without timing them: for a profiler, and for the CPU time that they cost
 #include <grpcpp/grpcpp.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -143,13 +145,18 @@ class Ours {
   std::uint64_t count_ = 0;
 };
 
-// The engine's exec API, as little HTTP as it takes: one connection per call, read to its end.
+// The engine's exec API over one connection that is kept alive, with as little HTTP as that takes.
+// The engine takes over the connection of a start for the command's output and closes it, so the
+// next call opens another.
 class Engine {
  public:
   Engine(std::string socket, std::string container)
       : socket_(std::move(socket)), container_(std::move(container)) {}
+  ~Engine() { disconnect(); }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
-  void run() const {
+  void run() {
     const std::string made =
         call("POST", "/containers/" + container_ + "/exec",
              R"({"AttachStdout": true, "AttachStderr": true, "User": "agbox", "Cmd": [")" +
@@ -164,37 +171,70 @@ class Engine {
   }
 
  private:
-  std::string call(const std::string& method, const std::string& path,
-                   const std::string& body) const {
-    const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, socket_.c_str(), sizeof address.sun_path - 1);
-    // The socket API takes every kind of address by this one type.
-    if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      give_up("connect to " + socket_ + ": " + std::strerror(errno));
-    }
-    const std::string request =
-        method + " " + path + " HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n" +
-        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
-        "\r\n\r\n" + body;
-    if (::send(connection, request.data(), request.size(), MSG_NOSIGNAL) !=
+  std::string call(const std::string& method, const std::string& path, const std::string& body) {
+    if (connection_ < 0) connect();
+    const std::string request = method + " " + path +
+                                " HTTP/1.1\r\nHost: engine\r\n"
+                                "Content-Type: application/json\r\nContent-Length: " +
+                                std::to_string(body.size()) + "\r\n\r\n" + body;
+    if (::send(connection_, request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size())) {
       give_up(method + " " + path + ": " + std::strerror(errno));
     }
-    std::string answer;
-    std::array<char, 4096> piece;
-    ssize_t got = 0;
-    while ((got = ::read(connection, piece.data(), piece.size())) > 0) {
-      answer.append(piece.data(), static_cast<std::size_t>(got));
-    }
-    ::close(connection);
+    const std::string answer = receive();
     if (!answer.starts_with("HTTP/1.1 2")) give_up(method + " " + path + ": " + answer);
     return answer;
   }
 
+  // One whole answer; one without a length lasts until the engine closes the connection.
+  std::string receive() {
+    std::string answer;
+    std::array<char, 4096> piece;
+    std::size_t end = std::string::npos;
+    while (answer.size() < end) {
+      const ssize_t got = ::read(connection_, piece.data(), piece.size());
+      if (got < 0) give_up("read from " + socket_ + ": " + std::strerror(errno));
+      if (got == 0) {
+        if (end != std::string::npos) give_up("an answer ended early: " + answer);
+        disconnect();
+        break;
+      }
+      answer.append(piece.data(), static_cast<std::size_t>(got));
+      if (end == std::string::npos) end = end_of(answer);
+    }
+    return answer;
+  }
+
+  static std::size_t end_of(std::string_view answer) {
+    constexpr std::string_view kBlankLine = "\r\n\r\n";
+    constexpr std::string_view kLength = "\r\nContent-Length: ";
+    const std::size_t body = answer.find(kBlankLine);
+    if (body == std::string_view::npos) return std::string_view::npos;
+    const std::string_view head = answer.substr(0, body);
+    if (head.contains("\r\nTransfer-Encoding: ")) give_up("in chunks: " + std::string(answer));
+    const std::size_t length = head.find(kLength);
+    if (length == std::string_view::npos) return std::string_view::npos;
+    return body + kBlankLine.size() + std::stoul(std::string(head.substr(length + kLength.size())));
+  }
+
+  void connect() {
+    connection_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, socket_.c_str(), sizeof address.sun_path - 1);
+    // The socket API takes every kind of address by this one type.
+    if (::connect(connection_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      give_up("connect to " + socket_ + ": " + std::strerror(errno));
+    }
+  }
+
+  void disconnect() {
+    if (connection_ >= 0) ::close(std::exchange(connection_, -1));
+  }
+
   const std::string socket_;
   const std::string container_;
+  int connection_ = -1;
 };
 
 class DockerProgram {
@@ -221,25 +261,27 @@ class DockerProgram {
   const std::string container_;
 };
 
-// One before the one that is measured: whoever had the machine before left its caches cold, which
-// costs most where there is least to do.
-template <class Way>
-Measured alone(const Way& way) {
-  way.run();
+// One before the one that is measured: the arm before it left the caches cold, which costs most
+// when there is least to do.
+template <class Client>
+Measured alone(Client& client) {
+  client.run();
   const auto began = Clock::now();
-  way.run();
+  client.run();
   return {{"ms", milliseconds_since(began)}};
 }
 
-template <class Way>
-Measured crowd(const Way& way, int at_once, int count) {
+// Every worker has a client of its own.
+template <class MakeClient>
+Measured crowd(const MakeClient& make_client, int at_once, int count) {
   std::atomic<int> left = count;
   const auto began = Clock::now();
   {
     std::vector<std::jthread> workers;
     for (int i = 0; i < at_once; ++i) {
       workers.emplace_back([&] {
-        while (left.fetch_sub(1) > 0) way.run();
+        auto client = make_client();
+        while (left.fetch_sub(1) > 0) client.run();
       });
     }
   }
@@ -252,23 +294,25 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto number = [&](std::size_t index) { return std::stoi(words.at(index)); };
   const std::string mode = words.empty() ? "" : words[0];
-  if (mode == "ours" && (words.size() == 4 || words.size() == 6)) {
-    Ours ours(words[2], words[3]);
-    const auto measure = [&] {
-      return words.size() == 4 ? Measured{{"ms", ours.alone()}}
-                               : Measured{{"per_second", ours.per_second(number(4), number(5))}};
-    };
-    agbox::bench::run("execs", number(1), {Arm{"agboxd", measure}});
+  if (mode == "ours" && (words.size() == 4 || words.size() == 5)) {
+    Ours(words[2], words[3]).per_second(words.size() == 5 ? number(4) : 1, number(1));
+    return 0;
+  }
+  if (mode == "engine" && words.size() == 4) {
+    Engine engine(words[2], words[3]);
+    for (int left = number(1); left > 0; --left) engine.run();
     return 0;
   }
   if (!(mode == "alone" && words.size() == 6) && !(mode == "crowd" && words.size() == 9)) {
-    std::cerr << "usage: exec_bench alone|crowd|ours ...; see exec_bench.cpp\n";
+    std::cerr << "usage: exec_bench alone|crowd|ours|engine ...; see exec_bench.cpp\n";
     return 2;
   }
   Ours ours(words[2], words[3]);
-  const Engine engine(words[4], words[5]);
-  const DockerProgram docker(words[4], words[5]);
+  const auto make_engine = [&] { return Engine(words[4], words[5]); };
+  const auto make_docker = [&] { return DockerProgram(words[4], words[5]); };
   if (mode == "alone") {
+    auto engine = make_engine();
+    auto docker = make_docker();
     agbox::bench::run("execs", number(1),
                       {Arm{"agboxd",
                            [&] {
@@ -282,9 +326,10 @@ int main(int argc, char** argv) {
   const auto through_us = [&] {
     return Measured{{"per_second", ours.per_second(number(6), number(7))}};
   };
-  agbox::bench::run("execs", number(1),
-                    {Arm{"agboxd", through_us},
-                     Arm{"engine API by hand", [&] { return crowd(engine, number(6), number(8)); }},
-                     Arm{"docker exec", [&] { return crowd(docker, number(6), number(8)); }}});
+  agbox::bench::run(
+      "execs", number(1),
+      {Arm{"agboxd", through_us},
+       Arm{"engine API by hand", [&] { return crowd(make_engine, number(6), number(8)); }},
+       Arm{"docker exec", [&] { return crowd(make_docker, number(6), number(8)); }}});
   return 0;
 }

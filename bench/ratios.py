@@ -21,23 +21,23 @@ class Ratio:
     high: float
 
 
-def per_round_ratios(rounds: list[Round], metric: str, ours: str, beside: str) -> list[float]:
+def per_round_ratios(rounds: list[Round], metric: str, arm: str, baseline: str) -> list[float]:
     ratios = []
     for number, measured in enumerate(rounds, start=1):
         try:
-            above, below = measured[ours][metric], measured[beside][metric]
+            above, below = measured[arm][metric], measured[baseline][metric]
         except KeyError as missing:
             raise ValueError(f"round {number} has no {missing}: an arm that errs fails the run")
         if below <= 0:
-            raise ValueError(f"round {number}: {metric} of {beside} is {below}")
+            raise ValueError(f"round {number}: {metric} of {baseline} is {below}")
         ratios.append(above / below)
     if not ratios:
         raise ValueError("no round was measured")
     return ratios
 
 
-def median_ratio(rounds: list[Round], metric: str, ours: str, beside: str) -> Ratio:
-    ratios = per_round_ratios(rounds, metric, ours, beside)
+def median_ratio(rounds: list[Round], metric: str, arm: str, baseline: str) -> Ratio:
+    ratios = per_round_ratios(rounds, metric, arm, baseline)
     generator = random.Random(SEED)
     medians = sorted(statistics.median(generator.choices(ratios, k=len(ratios)))
                      for _ in range(RESAMPLES))

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of the benchmark table: how it is measured, and what is expected of it."""
+"""A row of the benchmark table: how it is measured, which ratios must hold (gates) and which numbers we
+work towards (aims)."""
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ratios import Ratio, Round, median_ratio, quantile, values_of
+
+ENGINES = ("20.10", "28")
 
 
 def number(value: float) -> str:
@@ -13,32 +17,75 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
+    """One of the two."""
     at_most: float | None = None
     at_least: float | None = None
 
     def holds(self, value: float) -> bool:
-        return (self.at_most is None or value <= self.at_most) and \
-            (self.at_least is None or value >= self.at_least)
+        return value <= self.at_most if self.at_most is not None else value >= self.at_least
 
     def text(self) -> str:
         return f"at most {number(self.at_most)}" if self.at_most is not None \
             else f"at least {number(self.at_least)}"
 
 
-@dataclass(frozen=True)
-class Goal(Bound):
-    """A bound on ours/beside. Only such ratios can fail `scripts/bench --check`."""
-    metric: str
-    ours: str
-    beside: str
+class Outcome(enum.Enum):
+    HOLDS = "holds"
+    UNDECIDED = "undecided, the limit lies within the interval"
+    FAILS = "FAILS"
 
 
 @dataclass(frozen=True)
-class Target(Bound):
-    """An absolute number that we aim for on 2 cores; reported, never failed on."""
+class Gate(Bound):
+    """A limit on the ratio of two arms; `scripts/bench --check` fails on gates and on nothing else.
+
+    A gate fails when the whole 95 % interval is beyond the limit. Noise widens the interval, so it alone
+    does not fail a gate; a slowdown moves the whole interval and does. What the interval of one run does
+    not show is how much the median differs from run to run: the distance from `today` to the limit is
+    for that."""
     metric: str
     arm: str
-    quantile: float
+    baseline: str
+    today: float = field(kw_only=True)  # measured on 2 quiet cores when the gate was set
+    engine: str | None = field(default=None, kw_only=True)  # on this engine only
+
+    def judge(self, ratio: Ratio) -> Outcome:
+        good_end, bad_end = (ratio.low, ratio.high) if self.at_most is not None \
+            else (ratio.high, ratio.low)
+        if not self.holds(good_end):
+            return Outcome.FAILS
+        return Outcome.HOLDS if self.holds(bad_end) else Outcome.UNDECIDED
+
+    def subject(self) -> str:
+        return f"{self.metric}, {self.arm} / {self.baseline}"
+
+
+@dataclass(frozen=True)
+class Aim(Bound):
+    """A number that we work towards, on 2 cores; reported, never failed on. With a baseline it is the
+    median of the ratios."""
+    metric: str
+    arm: str
+    baseline: str | None = None
+    quantile: float = 0.5
+
+    def value(self, rounds: list[Round]) -> float:
+        if self.baseline is not None:
+            return median_ratio(rounds, self.metric, self.arm, self.baseline).median
+        return quantile(values_of(rounds, self.arm, self.metric), self.quantile)
+
+    def subject(self) -> str:
+        if self.baseline is not None:
+            return f"{self.metric}, {self.arm} / {self.baseline}"
+        return f"{self.metric} p{self.quantile * 100:g}, {self.arm}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measurement of a row."""
+    build: Path
+    rounds: int
+    engine: str | None  # for rows that need one
 
 
 @dataclass
@@ -47,39 +94,58 @@ class Measured:
     notes: list[str] = field(default_factory=list)  # CPU time and the like, one line each
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     name: str
     title: str
-    default_rounds: int
-    measure: Callable[[Path, int], Measured]  # (folder of the build, rounds)
-    goals: tuple[Goal, ...]
-    targets: tuple[Target, ...] = ()
+    rounds: int
+    check_rounds: int = 0  # for --check, which leaves out rows without gates
+    # On 2 quiet cores, for the estimate.
+    setup_s: float
+    round_s: float
+    measure: Callable[[Run], Measured]
+    # The engines that it is measured on unless others are asked for: both if the engine does a part of
+    # the work, one if it is only there, none if the row has no sandboxes.
+    engines: tuple[str, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    aims: tuple[Aim, ...] = ()
+
+    def gates_on(self, engine: str | None) -> list[Gate]:
+        return [gate for gate in self.gates if gate.engine in (None, engine)]
+
+    def seconds(self, rounds: int) -> float:
+        return self.setup_s + rounds * self.round_s
 
 
 @dataclass
 class Verdict:
     row: Row
+    engine: str | None
     measured: Measured
-    ratios: list[tuple[Goal, Ratio, bool]]
+    gates: list[tuple[Gate, Ratio, Outcome]]
 
     @property
-    def is_met(self) -> bool:
-        return all(met for _, _, met in self.ratios)
+    def name(self) -> str:
+        return self.row.name if self.engine is None else f"{self.row.name} on Docker {self.engine}"
+
+    def has(self, outcome: Outcome) -> bool:
+        return any(found is outcome for _, _, found in self.gates)
 
     def as_json(self) -> dict:
         return {
             "benchmark": self.row.name,
+            "engine": self.engine,
             "title": self.row.title,
             "rounds": len(self.measured.rounds),
             "arms": {arm: {metric: {"p50": p50, "p99": p99} for metric, p50, p99 in metrics}
                      for arm, metrics in self.arms().items()},
-            "ratios": [{"metric": goal.metric, "ours": goal.ours, "beside": goal.beside,
-                        "median": ratio.median, "low": ratio.low, "high": ratio.high,
-                        "goal": goal.text(), "met": met} for goal, ratio, met in self.ratios],
-            "targets": [{"metric": target.metric, "arm": target.arm, "quantile": target.quantile,
-                         "value": value, "at_most": target.at_most, "at_least": target.at_least}
-                        for target, value in self.target_values()],
+            "gates": [{"metric": gate.metric, "arm": gate.arm, "baseline": gate.baseline,
+                       "median": ratio.median, "low": ratio.low, "high": ratio.high,
+                       "today": gate.today, "limit": gate.text(), "outcome": outcome.name.lower()}
+                      for gate, ratio, outcome in self.gates],
+            "aims": [{"metric": aim.metric, "arm": aim.arm, "baseline": aim.baseline,
+                      "quantile": aim.quantile, "value": value, "aim": aim.text(),
+                      "reached": aim.holds(value)} for aim, value in self.aims()],
             "notes": self.measured.notes,
         }
 
@@ -90,31 +156,28 @@ class Verdict:
                       if (values := values_of(self.measured.rounds, arm, metric))]
                 for arm in sorted(first)}
 
-    def target_values(self) -> list[tuple[Target, float]]:
-        return [(target, quantile(values_of(self.measured.rounds, target.arm, target.metric),
-                                  target.quantile)) for target in self.row.targets]
+    def aims(self) -> list[tuple[Aim, float]]:
+        return [(aim, aim.value(self.measured.rounds)) for aim in self.row.aims]
 
 
-def judge(row: Row, measured: Measured) -> Verdict:
-    ratios = []
-    for goal in row.goals:
-        ratio = median_ratio(measured.rounds, goal.metric, goal.ours, goal.beside)
-        ratios.append((goal, ratio, goal.holds(ratio.median)))
-    return Verdict(row, measured, ratios)
+def judge(row: Row, engine: str | None, measured: Measured) -> Verdict:
+    gates = []
+    for gate in row.gates_on(engine):
+        ratio = median_ratio(measured.rounds, gate.metric, gate.arm, gate.baseline)
+        gates.append((gate, ratio, gate.judge(ratio)))
+    return Verdict(row, engine, measured, gates)
 
 
 def describe(verdict: Verdict) -> str:
-    lines = [f"{verdict.row.name}: {verdict.row.title} ({len(verdict.measured.rounds)} rounds)"]
+    lines = [f"{verdict.name}: {verdict.row.title} ({len(verdict.measured.rounds)} rounds)"]
     for arm, metrics in verdict.arms().items():
         for metric, p50, p99 in metrics:
             lines.append(f"  {arm:<34} {metric:<18} p50 {number(p50):>10}  p99 {number(p99):>10}")
-    for goal, ratio, met in verdict.ratios:
-        lines.append(f"  ratio of {goal.metric}, {goal.ours} / {goal.beside}: {ratio.median:.3g} "
-                     f"[{ratio.low:.3g}, {ratio.high:.3g}], goal {goal.text()}: "
-                     f"{'met' if met else 'MISSED'}")
-    for target, value in verdict.target_values():
-        lines.append(f"  aim for {target.arm}, {target.metric} p{target.quantile * 100:g}: "
-                     f"{number(value)}, {target.text()} on 2 cores: "
-                     f"{'reached' if target.holds(value) else 'not reached here'}")
+    for gate, ratio, outcome in verdict.gates:
+        lines.append(f"  gate: {gate.subject()}: {ratio.median:.3g} [{ratio.low:.3g}, {ratio.high:.3g}], "
+                     f"{gate.text()} ({number(gate.today)} when it was set): {outcome.value}")
+    for aim, value in verdict.aims():
+        lines.append(f"  aim: {aim.subject()}: {number(value)}, {aim.text()}: "
+                     f"{'reached' if aim.holds(value) else 'not reached'}")
     lines += [f"  {note}" for note in verdict.measured.notes]
     return "\n".join(lines)

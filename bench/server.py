@@ -155,9 +155,12 @@ def start_echo(build: Path, folder: Path) -> Server:
 
 
 @contextlib.contextmanager
-def subscribers(build: Path, count: int, socket_path: Path, sandbox_id: str) -> Iterator[None]:
-    """So many open streams of events on the server, for as long as the block lasts."""
-    command = [str(build / "bench" / "event_bench"), "hold", str(count), str(socket_path), sandbox_id]
+def subscribers(build: Path, count: int, socket_path: Path, sandbox_id: str,
+                mode: str = "hold", from_sequence: int = 0) -> Iterator[None]:
+    """So many open streams of events on the server, for as long as the block lasts; in mode "stall" they
+    never read."""
+    command = [str(build / "bench" / "event_bench"), mode, str(count), str(socket_path), sandbox_id,
+               str(from_sequence)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             if process.stdout.readline() != b"holding\n":

@@ -3,5 +3,5 @@
 from rows import events, execs, fifty, life, many, memory, ping, proofs, recovery, start, stop, store
 
 ROWS = (ping.ROW, memory.AT_REST, store.ROW, start.ROW, life.ROW, proofs.ROW, stop.ROW, fifty.ROW,
-        execs.EXEC, execs.CROWD, execs.OUTPUT, execs.READERS, execs.EFFORT, events.LATENCY,
-        events.DELIVERIES, events.IDLE, memory.IN_USE, recovery.ROW, many.ASLEEP, many.CROWDED)
+        execs.EXEC, execs.CPU, execs.CROWD, execs.OUTPUT, execs.READERS, execs.EFFORT, events.LATENCY,
+        events.DELIVERIES, events.STALLED, events.IDLE, memory.IN_USE, recovery.ROW, many.ASLEEP, many.CROWDED)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from engine_world import EngineWorld, create_many, delete_many, engine_world
-from row import Goal, Measured, Row, Target
+from row import Aim, Gate, Measured, Row, Run
 from server import cpu_ms, memory_kib, start_echo, temporary_folder
 
 ASLEEP_SANDBOXES = 200
@@ -17,16 +17,16 @@ OURS, ECHO, POLLER = "agboxd, 200 sandboxes", "echo", "asking for each, every 15
 CROWDS = (0, 100, 300)
 
 
-def measure_asleep(build: Path, rounds: int) -> Measured:
+def measure_asleep(run: Run) -> Measured:
     measured = []
-    with engine_world(build) as world, temporary_folder() as folder, \
-            start_echo(build, Path(folder)) as echo:
+    with engine_world(run) as world, temporary_folder() as folder, \
+            start_echo(run.build, Path(folder)) as echo:
         alone = memory_kib(world.daemon.pid)["rss_kib"]
         made = create_many(world.sandboxes, ASLEEP_SANDBOXES)
         names = [created.name for created in made]
         arms = {OURS: lambda: asleep(world), POLLER: lambda: asked(world, names),
                 ECHO: echo.memory_kib}
-        for _ in range(rounds):
+        for _ in range(run.rounds):
             measured.append({arm: arms[arm]() for arm in random.sample(list(arms), len(arms))})
         each = (memory_kib(world.daemon.pid)["rss_kib"] - alone) / ASLEEP_SANDBOXES
         delete_many(world.sandboxes, made)
@@ -47,10 +47,10 @@ def asked(world: EngineWorld, names: list[str]) -> dict[str, float]:
     return {"cpu_ms": world.engine_cpu_ms() - before}
 
 
-def measure_crowded(build: Path, rounds: int) -> Measured:
-    measured = [{} for _ in range(rounds)]
+def measure_crowded(run: Run) -> Measured:
+    measured = [{} for _ in range(run.rounds)]
     made = []
-    with engine_world(build) as world:
+    with engine_world(run) as world:
         for crowd in CROWDS:
             made += create_many(world.sandboxes, crowd - len(made))
             arms = {ours(crowd): world.sandboxes, by_hand(crowd): world.raw}
@@ -75,21 +75,23 @@ def by_hand(crowd: int) -> str:
 
 ASLEEP = Row(
     name="asleep",
-    title="memory and CPU of a daemon with 200 sandboxes that nobody uses, beside a bare gRPC echo and beside "
-          "asking the engine for each of them every 15 s",
-    default_rounds=5,
+    title="memory and CPU of a daemon with 200 idle sandboxes, a bare gRPC echo, and inspecting each of them "
+          "every 15 s",
+    rounds=5, check_rounds=2, setup_s=120, round_s=16,
     measure=measure_asleep,
-    goals=(Goal("rss_kib", OURS, ECHO, at_most=2.0), Goal("cpu_ms", OURS, POLLER, at_most=0.05)),
-    targets=(Target("rss_kib", OURS, 0.5, at_most=16 * 1024), Target("cpu_percent", OURS, 0.5, at_most=0.1)),
+    engines=("28",),
+    gates=(Gate("rss_kib", OURS, ECHO, today=1.8, at_most=2.0),
+           Gate("cpu_ms", OURS, POLLER, today=0.01, at_most=0.05)),
+    aims=(Aim("rss_kib", OURS, at_most=16 * 1024), Aim("cpu_percent", OURS, at_most=0.1)),
 )
 
 CROWDED = Row(
     name="crowded",
-    title="one sandbox more from create to ready when 0, 100 or 300 are there, beside the engine's API among "
-          "the same",
-    default_rounds=10,
+    title="one more sandbox from create to ready when 0, 100 or 300 exist, and the engine's API among the same",
+    rounds=10, check_rounds=5, setup_s=180, round_s=6,
     measure=measure_crowded,
+    engines=("28",),
     # What the engine itself takes longer with every network is in both.
-    goals=(*(Goal("create_ms", ours(crowd), by_hand(crowd), at_most=1.05) for crowd in CROWDS),
-           Goal("create_over_raw", ours(CROWDS[-1]), ours(CROWDS[0]), at_most=1.05)),
+    gates=(*(Gate("create_ms", ours(crowd), by_hand(crowd), today=1, at_most=1.05) for crowd in CROWDS),
+           Gate("create_over_raw", ours(CROWDS[-1]), ours(CROWDS[0]), today=1, at_most=1.05)),
 )

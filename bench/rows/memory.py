@@ -1,55 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resident memory: of a daemon that has just started, after 60 sandboxes have lived in it
-and run 1,000 commands, and with 1,000 subscribers, each beside a bare gRPC echo."""
+"""Resident memory: of a daemon that has just connected to its engine, after 60 sandboxes have lived in it
+and run 1,000 commands, and with 1,000 subscribers, each next to a bare gRPC echo."""
 import random
 import subprocess
 from pathlib import Path
 
-from engine_world import NO_IMAGE, Sandboxes, engine_world, side_by_side
-from row import Goal, Measured, Row, Target
-from server import Server, memory_kib, start_daemon, start_echo, subscribers, temporary_folder
+from engine_world import (
+    NO_IMAGE, PrivateEngine, Sandboxes, connected_daemon, engine_world, private_engine, side_by_side)
+from row import Aim, Gate, Measured, Row, Run
+from server import memory_kib, start_echo, subscribers, temporary_folder
 
 SANDBOXES = 60
 EXECS_EACH = 17  # a little more than 1,000
 AT_ONCE = 4
 SUBSCRIBERS = 1000
+OURS, ECHO, CROWDED_ECHO = "agboxd", "echo", "echo, 1,000 subscribers"
 USED, CROWDED = "agboxd, 60 lives and 1,000 execs", "agboxd, 1,000 subscribers"
-ECHO, CROWDED_ECHO = "echo", "echo, 1,000 subscribers"
 
 
-def measure_at_rest(build: Path, rounds: int) -> Measured:
+def measure_at_rest(run: Run) -> Measured:
     measured = []
-    arms = {"agboxd": start_daemon, ECHO: start_echo}
-    for _ in range(rounds):
-        order = list(arms)
-        random.shuffle(order)
-        with temporary_folder() as folder:
-            measured.append({arm: at_rest(build, arms[arm](build, Path(folder) / arm))
-                             for arm in order})
+    with private_engine(run.engine) as (engine, directories):
+        arms = {OURS: lambda: daemon_at_rest(run.build, engine, directories.new_folder("d")),
+                ECHO: lambda: echo_at_rest(run.build, directories.new_folder("echo"))}
+        for _ in range(run.rounds):
+            measured.append({arm: arms[arm]() for arm in random.sample(list(arms), len(arms))})
     return Measured(measured)
 
 
-def at_rest(build: Path, server: Server) -> dict[str, float]:
-    with server:
-        subprocess.run([str(build / "bench" / "ping_bench"), "1", f"arm={server.socket_path}"],
-                       check=True, stdout=subprocess.DEVNULL, timeout=60)
-        return server.memory_kib()
+def daemon_at_rest(build: Path, engine: PrivateEngine, directory: Path) -> dict[str, float]:
+    with connected_daemon(build, engine, directory) as daemon:
+        ping(build, daemon.socket)
+        return memory_kib(daemon.pid)
 
 
-def measure_in_use(build: Path, rounds: int) -> Measured:
+def echo_at_rest(build: Path, directory: Path) -> dict[str, float]:
+    with start_echo(build, directory) as echo:
+        ping(build, echo.socket_path)
+        return echo.memory_kib()
+
+
+def ping(build: Path, socket_path: Path) -> None:
+    subprocess.run([str(build / "bench" / "ping_bench"), "1", f"arm={socket_path}"], check=True,
+                   stdout=subprocess.DEVNULL, timeout=60)
+
+
+def measure_in_use(run: Run) -> Measured:
     measured = []
-    for _ in range(rounds):
-        with engine_world(build) as world, temporary_folder() as folder, \
-                start_echo(build, Path(folder)) as echo:
+    for _ in range(run.rounds):
+        with engine_world(run) as world, temporary_folder() as folder, \
+                start_echo(run.build, Path(folder)) as echo:
             results = {ECHO: echo.memory_kib()}
             for _ in range(SANDBOXES // AT_ONCE):
                 side_by_side(lambda _: live(world.sandboxes), AT_ONCE)
             results[USED] = memory_kib(world.daemon.pid)
             failed = world.sandboxes.create(NO_IMAGE)
-            with subscribers(build, SUBSCRIBERS, world.daemon.socket, failed.name):
+            with subscribers(run.build, SUBSCRIBERS, world.daemon.socket, failed.name):
                 results[CROWDED] = memory_kib(world.daemon.pid)
             world.sandboxes.delete(failed)
-            with subscribers(build, SUBSCRIBERS, echo.socket_path, "idle"):
+            with subscribers(run.build, SUBSCRIBERS, echo.socket_path, "idle"):
                 results[CROWDED_ECHO] = echo.memory_kib()
             measured.append(results)
     return Measured(measured)
@@ -64,25 +73,26 @@ def live(sandboxes: Sandboxes) -> None:
 
 AT_REST = Row(
     name="memory",
-    title="resident memory at rest, agboxd beside a bare gRPC echo",
-    default_rounds=10,
+    title="resident memory of a daemon that has just connected to its engine, and of a bare gRPC echo",
+    rounds=10, check_rounds=5, setup_s=5, round_s=1.5,
     measure=measure_at_rest,
+    engines=("28",),
     # SQLite, Asio and the engine's client are in the process too. The number that matters is the
-    # absolute one; the ratio notices when something heavy is linked or made at the start.
-    goals=(Goal("rss_kib", "agboxd", ECHO, at_most=1.5),),
-    targets=(Target("rss_kib", "agboxd", 0.5, at_most=12 * 1024),),
+    # absolute one; the ratio detects that something heavy is linked or made at the start.
+    gates=(Gate("rss_kib", OURS, ECHO, today=1.5, at_most=1.65),),
+    aims=(Aim("rss_kib", OURS, at_most=12 * 1024),),
 )
 
 IN_USE = Row(
     name="used",
-    title="resident memory after 60 sandboxes with 1,000 execs, and with 1,000 subscribers, beside a "
-          "bare gRPC echo",
-    default_rounds=1,
+    title="resident memory after 60 sandboxes with 1,000 execs, and with 1,000 subscribers, and of a bare "
+          "gRPC echo",
+    rounds=1, check_rounds=1, setup_s=0, round_s=60,
     measure=measure_in_use,
+    engines=("28",),
     # A stream of ours also has its cursor and its place in the feed: 22 KiB where gRPC alone needs 17.
-    # The execs brought two threads along, for their files and for those who read their output.
-    goals=(Goal("rss_kib", USED, ECHO, at_most=1.9),
-           Goal("rss_kib", CROWDED, CROWDED_ECHO, at_most=1.45)),
-    targets=(Target("rss_kib", USED, 0.5, at_most=14 * 1024),
-             Target("rss_kib", CROWDED, 0.5, at_most=30 * 1024)),
+    # The execs brought two threads along, for their files and for the readers of their output.
+    gates=(Gate("rss_kib", USED, ECHO, today=1.8, at_most=2.0),
+           Gate("rss_kib", CROWDED, CROWDED_ECHO, today=1.35, at_most=1.5)),
+    aims=(Aim("rss_kib", USED, at_most=14 * 1024), Aim("rss_kib", CROWDED, at_most=30 * 1024)),
 )

@@ -4,32 +4,32 @@ import json
 import subprocess
 from pathlib import Path
 
-from row import Goal, Measured, Row, Target
+from row import Aim, Gate, Measured, Row, Run
 from server import start_daemon, start_echo, temporary_folder
 
 
-def measure(build: Path, rounds: int) -> Measured:
+def measure(run: Run) -> Measured:
     with temporary_folder() as name:
         folder = Path(name)
-        with start_echo(build, folder / "echo") as echo, \
-                start_daemon(build, folder / "daemon") as daemon:
+        with start_echo(run.build, folder / "echo") as echo, \
+                start_daemon(run.build, folder / "daemon") as daemon:
             before = {"agboxd": daemon.cpu_ms(), "echo": echo.cpu_ms()}
             output = subprocess.run(
-                [str(build / "bench" / "ping_bench"), str(rounds),
+                [str(run.build / "bench" / "ping_bench"), str(run.rounds),
                  f"agboxd={daemon.socket_path}", f"echo={echo.socket_path}"],
                 check=True, stdout=subprocess.PIPE, text=True, timeout=600).stdout
             spent = {"agboxd": daemon.cpu_ms() - before["agboxd"],
                      "echo": echo.cpu_ms() - before["echo"]}
-    notes = [f"CPU of the server per 1,000 pings: {arm} {ms / rounds * 1000:.0f} ms"
+    notes = [f"CPU of the server per 1,000 pings: {arm} {ms / run.rounds * 1000:.0f} ms"
              for arm, ms in spent.items()]
     return Measured(json.loads(output)["rounds"], notes)
 
 
 ROW = Row(
     name="ping",
-    title="one Ping on a Unix socket, agboxd beside a bare gRPC echo",
-    default_rounds=2000,
+    title="one Ping on a Unix socket, agboxd and a bare gRPC echo",
+    rounds=2000, check_rounds=2000, setup_s=1, round_s=0.001,
     measure=measure,
-    goals=(Goal("ms", "agboxd", "echo", at_most=1.33),),
-    targets=(Target("ms", "agboxd", 0.5, at_most=0.2), Target("ms", "agboxd", 0.99, at_most=0.5)),
+    gates=(Gate("ms", "agboxd", "echo", today=1.12, at_most=1.33),),
+    aims=(Aim("ms", "agboxd", at_most=0.2), Aim("ms", "agboxd", quantile=0.99, at_most=0.5)),
 )

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from engine_world import EngineWorld, engine_world
-from row import Goal, Measured, Row, Target
+from row import Aim, Measured, Row, Run
 
 OURS, RAW = "agboxd", "engine API by hand"
 LINE = "what a proof of the isolation took"
@@ -21,11 +21,11 @@ PARTS = {
 }
 
 
-def measure(build: Path, rounds: int) -> Measured:
+def measure(run: Run) -> Measured:
     measured = []
-    with engine_world(build, log_level="debug") as world:
+    with engine_world(run, log_level="debug") as world:
         arms = {OURS: world.sandboxes, RAW: world.raw}
-        for _ in range(rounds):
+        for _ in range(run.rounds):
             results = {}
             for arm in random.sample(list(arms), len(arms)):
                 lines = len(world.daemon.log_lines())
@@ -47,9 +47,9 @@ def parts_of_proof(world: EngineWorld, lines: int) -> dict[str, float]:
 
 ROW = Row(
     name="proofs",
-    title="what each part of the proof of the isolation costs in a create",
-    default_rounds=30,
+    title="what each part of the verification of the isolation costs in a create",
+    rounds=30, setup_s=8, round_s=2,
     measure=measure,
-    goals=(Goal("create_ms", OURS, RAW, at_most=1.02),),
-    targets=(Target("proof_ms", OURS, 0.5, at_most=5),),
+    engines=("28",),
+    aims=(Aim("proof_ms", OURS, at_most=5),),
 )

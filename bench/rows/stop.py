@@ -5,17 +5,17 @@ import random
 from pathlib import Path
 
 from engine_world import engine_world
-from row import Goal, Measured, Row
+from row import ENGINES, Gate, Measured, Row, Run
 
 OURS, RAW = "agboxd", "engine API by hand"
 
 
-def measure(build: Path, rounds: int) -> Measured:
+def measure(run: Run) -> Measured:
     measured = []
-    with engine_world(build) as world:
+    with engine_world(run) as world:
         arms = {OURS: world.sandboxes, RAW: world.raw}
         boxes = {arm: arms[arm].create() for arm in arms}
-        for _ in range(rounds):
+        for _ in range(run.rounds):
             results = {}
             for arm in random.sample(list(arms), len(arms)):
                 stopped = arms[arm].stop(boxes[arm])
@@ -29,10 +29,12 @@ def measure(build: Path, rounds: int) -> Measured:
 
 ROW = Row(
     name="stop",
-    title="one sandbox stopped and resumed, beside the engine's stop and start",
-    default_rounds=30,
+    title="one sandbox stopped and resumed, and the engine's stop and start",
+    rounds=30, check_rounds=15, setup_s=8, round_s=2,
     measure=measure,
-    # By hand it ends when the engine says "started"; ours then hears from the guest, has the user
+    engines=ENGINES,
+    # By hand it ends when the engine reports "started"; ours then waits for the guest, has the user
     # agbox run a program and runs the entrypoint.
-    goals=(Goal("stop_ms", OURS, RAW, at_most=1.3), Goal("resume_ms", OURS, RAW, at_most=1.2)),
+    gates=(Gate("stop_ms", OURS, RAW, today=1.1, at_most=1.3),
+           Gate("resume_ms", OURS, RAW, today=1.05, at_most=1.2)),
 )

@@ -2,6 +2,7 @@
 """A small client of the Docker Engine API over its Unix socket, for looking at an engine from the
 side of the test. It knows no more than HTTP."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -54,16 +55,17 @@ class EngineApi:
             body = json.dumps(json_body).encode()
             headers["Content-Type"] = "application/json"
         target = path if not query else f"{path}?{urllib.parse.urlencode(query, doseq=True)}"
-        connection = _UnixConnection(self.socket, timeout)
-        try:
+        with self.connection(timeout) as connection:
             connection.request(method, target, body=body, headers=headers)
             response = connection.getresponse()
             answer = Answer(response.status, response.read())
-        finally:
-            connection.close()
         if answer.status >= 400:
             raise EngineRefused(f"{method} {target}", answer)
         return answer
+
+    def connection(self, timeout: float) -> contextlib.AbstractContextManager["UnixConnection"]:
+        """For one call. Each has its own: a test may restart the engine between two calls."""
+        return contextlib.closing(UnixConnection(self.socket, timeout))
 
     def answers(self) -> bool:
         """Whether an engine is behind the socket right now."""
@@ -92,7 +94,7 @@ class EngineApi:
         return {volume["Name"] for volume in found["Volumes"] or []}
 
 
-class _UnixConnection(http.client.HTTPConnection):
+class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: Path, timeout: float):
         super().__init__("localhost", timeout=timeout)
         self._path = path
