@@ -42,11 +42,12 @@ class Gate(Bound):
     A gate fails when the whole 95 % interval is beyond the limit. Noise widens the interval, so it alone
     does not fail a gate; a slowdown moves the whole interval and does. What the interval of one run does
     not show is how much the median differs from run to run: the distance from `today` to the limit is
-    for that."""
+    for that. Without `today` the limit is a guess."""
     metric: str
     arm: str
     baseline: str
-    today: float = field(kw_only=True)  # measured on 2 quiet cores when the gate was set
+    # Measured on 2 quiet cores when the gate was set; None if that is still to be done.
+    today: float | None = field(default=None, kw_only=True)
     engine: str | None = field(default=None, kw_only=True)  # on this engine only
 
     def judge(self, ratio: Ratio) -> Outcome:
@@ -58,6 +59,9 @@ class Gate(Bound):
 
     def subject(self) -> str:
         return f"{self.metric}, {self.arm} / {self.baseline}"
+
+    def origin(self) -> str:
+        return "not measured when it was set" if self.today is None else f"{number(self.today)} when it was set"
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Row:
     title: str
     rounds: int
     check_rounds: int = 0  # for --check, which leaves out rows without gates
-    # On 2 quiet cores, for the estimate.
+    # Rough, for the estimate that is printed first: 2 quiet cores.
     setup_s: float
     round_s: float
     measure: Callable[[Run], Measured]
@@ -175,7 +179,7 @@ def describe(verdict: Verdict) -> str:
             lines.append(f"  {arm:<34} {metric:<18} p50 {number(p50):>10}  p99 {number(p99):>10}")
     for gate, ratio, outcome in verdict.gates:
         lines.append(f"  gate: {gate.subject()}: {ratio.median:.3g} [{ratio.low:.3g}, {ratio.high:.3g}], "
-                     f"{gate.text()} ({number(gate.today)} when it was set): {outcome.value}")
+                     f"{gate.text()} ({gate.origin()}): {outcome.value}")
     for aim, value in verdict.aims():
         lines.append(f"  aim: {aim.subject()}: {number(value)}, {aim.text()}: "
                      f"{'reached' if aim.holds(value) else 'not reached'}")
