@@ -21,16 +21,16 @@ Result<void> pass_on(OutputFollower& output, const Sink& sink) {
   }
 }
 
-// A daemon that is just being restarted is asked again.
+// Retries while the daemon restarts.
 Result<v1::ExecStatus> get_exec(const RawClient& client, const std::string& exec_id,
                                 const FollowOptions& options) {
-  Patience patience(client, "state of exec " + exec_id, options);
+  ReconnectBackoff backoff(client, "state of exec " + exec_id, options);
   v1::GetExecRequest request;
   request.set_exec_id(exec_id);
   while (true) {
-    auto answer = client.get_exec(request);
-    if (answer) return std::move(*answer->mutable_exec());
-    if (auto waited = patience.wait_after(answer.error()); !waited) {
+    auto response = client.get_exec(request);
+    if (response) return std::move(*response->mutable_exec());
+    if (auto waited = backoff.wait_after(response.error()); !waited) {
       return std::unexpected(waited.error());
     }
   }
@@ -46,7 +46,7 @@ bool is_terminal(v1::ExecState state) {
 Result<void> read_output(const RawClient& client, const std::string& exec_id,
                          const OutputSinks& sinks, const FollowOptions& options,
                          OutputExtent extent) {
-  // Where one stream breaks off for good, the other is not waited for.
+  // If one stream fails for good, do not wait for the other.
   std::stop_source both;
   const std::stop_callback on_stop(options.stop, [&both] { both.request_stop(); });
   FollowOptions each = options;
@@ -62,7 +62,7 @@ Result<void> read_output(const RawClient& client, const std::string& exec_id,
   std::thread reads_stderr([&] { of_stderr = read(v1::OUTPUT_STREAM_STDERR, sinks.on_stderr); });
   const Result<void> of_stdout = read(v1::OUTPUT_STREAM_STDOUT, sinks.on_stdout);
   reads_stderr.join();
-  // The one that was only stopped for the other's sake has nothing to tell.
+  // Return the error of the stream that failed, not of the one stopped because of it.
   const bool was_stopped = !of_stdout && of_stdout.error().kind == ErrorKind::Cancelled;
   return of_stdout || (was_stopped && !of_stderr) ? of_stderr : of_stdout;
 }
