@@ -17,8 +17,8 @@ namespace {
 constexpr std::array kCommands = {add_completion, add_doctor, add_events,  add_exec,
                                   add_logs,       add_ping,   add_sandbox, add_version};
 
-// The command that the arguments lead to, as far as they could be understood.
-const CLI::App& addressed(const CLI::App& root) {
+// The innermost command that was parsed.
+const CLI::App& selected(const CLI::App& root) {
   const CLI::App* command = &root;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
   return *command;
@@ -39,7 +39,7 @@ struct Leftover {
   std::vector<std::string> arguments;
 };
 
-// The arguments that no command took, with the command that they were given to.
+// The first arguments that a command did not accept.
 std::optional<Leftover> leftover(const CLI::App& root) {
   for (const CLI::App* command = &root;;) {
     auto arguments = command->remaining();
@@ -50,14 +50,14 @@ std::optional<Leftover> leftover(const CLI::App& root) {
 }
 
 int usage_error(Console& console, const CLI::App& command, const std::string& message) {
-  // Text of ours ends with a newline already; the console adds its own.
+  // The usage text ends with a newline and the console adds another.
   std::string usage = usage_text(command);
   usage.pop_back();
   console.error("Error: " + message + "\n\n" + usage);
   return kUsageError;
 }
 
-// In the words of the contract's clients: too few or too many arguments.
+// Too few or too many arguments. Existing clients rely on the text.
 int refuse_count(Console& console, const CLI::App& command, std::size_t received) {
   const auto arguments = arguments_of(command);
   const auto required = std::ranges::count_if(
@@ -113,23 +113,23 @@ std::span<const CommandLine::AddCommand> all_commands() {
 }
 
 CommandLine::CommandLine(std::span<const AddCommand> commands)
-    : root_("Run coding agents in sandboxes on this machine.", "agbox") {
-  root_.set_help_flag("-h,--help", "Show this help");
-  root_.add_flag("--version", wants_version_, "Show the version of agbox");
+    : root_("Run coding agents in sandboxes on this machine", "agbox") {
+  root_.set_help_flag("-h,--help", "Print help");
+  root_.add_flag("--version", wants_version_, "Print the agbox version");
   for (const AddCommand add : commands) add(*this, root_);
 }
 
 void CommandLine::on(CLI::App& command, Action action) {
-  // CLI11 calls back for every command on the way down; only the last one was asked for.
+  // CLI11 calls back for every command on the path; only the last one was selected.
   command.callback([this, &command, action = std::move(action)] {
     if (command.get_subcommands().empty()) action_ = action;
   });
 }
 
-void CommandLine::needs_subcommand(CLI::App& command) {
+void CommandLine::requires_subcommand(CLI::App& command) {
   on(command, [&command](Console& console) {
     std::string names;
-    for (const CLI::App* child : command.get_subcommands({})) {  // in the order of their making
+    for (const CLI::App* child : command.get_subcommands({})) {  // in the order they were added
       names += (names.empty() ? "" : ", ") + child->get_name();
     }
     console.error(name_without_program(command) + " command requires a subcommand\n" +
@@ -138,26 +138,26 @@ void CommandLine::needs_subcommand(CLI::App& command) {
   });
 }
 
-void CommandLine::takes_words_after_dashes(CLI::App& command, std::vector<std::string>& words) {
-  command.footer("[-- <command> [args...]]");  // what help shows at the end of the usage line
-  words_after_dashes_[&command] = &words;
+void CommandLine::accepts_args_after_dashes(CLI::App& command, std::vector<std::string>& args) {
+  command.footer("[-- <command> [args...]]");  // shown at the end of the usage line
+  args_after_dashes_[&command] = &args;
 }
 
-void CommandLine::needs_words_after_dashes(CLI::App& command, std::vector<std::string>& words) {
-  takes_words_after_dashes(command, words);
+void CommandLine::requires_args_after_dashes(CLI::App& command, std::vector<std::string>& args) {
+  accepts_args_after_dashes(command, args);
   command.footer("-- <command> [args...]");
-  needs_words_.insert(&command);
+  requires_args_.insert(&command);
 }
 
-std::optional<std::string> CommandLine::missing_words(const CLI::App& command) const {
-  if (!needs_words_.contains(&command)) return std::nullopt;
+std::optional<std::string> CommandLine::missing_args(const CLI::App& command) const {
+  if (!requires_args_.contains(&command)) return std::nullopt;
   const std::string name = name_without_program(command);
-  if (words_after_dashes_.at(&command)->empty()) return name + " requires -- <command> [args...]";
+  if (args_after_dashes_.at(&command)->empty()) return name + " requires -- <command> [args...]";
   if (given_arguments(command) == 1 && command.remaining().empty()) return std::nullopt;
   return name + " requires <sandbox_id> -- <command> [args...]";
 }
 
-void CommandLine::take_words_after_dashes(std::vector<std::string>& arguments) {
+void CommandLine::take_args_after_dashes(std::vector<std::string>& arguments) {
   const auto dashes = std::ranges::find(arguments, "--");
   const CLI::App* command = &root_;
   for (auto word = arguments.begin(); word != dashes; ++word) {
@@ -165,9 +165,9 @@ void CommandLine::take_words_after_dashes(std::vector<std::string>& arguments) {
       if (child->get_name() == *word) command = child;
     }
   }
-  const auto taker = words_after_dashes_.find(command);
-  if (dashes == arguments.end() || taker == words_after_dashes_.end()) return;
-  taker->second->assign(dashes + 1, arguments.end());
+  const auto target = args_after_dashes_.find(command);
+  if (dashes == arguments.end() || target == args_after_dashes_.end()) return;
+  target->second->assign(dashes + 1, arguments.end());
   arguments.erase(dashes, arguments.end());
 }
 
@@ -178,19 +178,19 @@ int CommandLine::run(std::vector<std::string> arguments, Console& console) {
 }
 
 int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& console) {
-  take_words_after_dashes(arguments);
-  std::ranges::reverse(arguments);  // as CLI11 wants them
+  take_args_after_dashes(arguments);
+  std::ranges::reverse(arguments);  // as CLI11 expects them
   try {
     root_.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    console.out(help_text(addressed(root_)));
+    console.out(help_text(selected(root_)));
     return kSuccess;
   } catch (const CLI::ParseError& error) {
-    // An unknown word explains more than what is missing because of it.
+    // Report an unknown argument rather than what is missing because of it.
     const auto left = leftover(root_);
-    const CLI::App& command = addressed(root_);
+    const CLI::App& command = selected(root_);
     if (!left || !is_flag(left->arguments.front())) {
-      if (const auto missing = missing_words(command)) return refuse_usage(console, *missing);
+      if (const auto missing = missing_args(command)) return refuse_usage(console, *missing);
     }
     if (left) return refuse_leftover(console, *left);
     if (lacks_argument(command)) return refuse_count(console, command, given_arguments(command));
@@ -200,7 +200,7 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
     console.out(version_line());
     return kSuccess;
   }
-  if (const auto missing = missing_words(addressed(root_))) return refuse_usage(console, *missing);
+  if (const auto missing = missing_args(selected(root_))) return refuse_usage(console, *missing);
   if (action_) return action_(console);
   console.out(version_line() + "Run \"agbox --help\" for usage information.\n");
   return kSuccess;

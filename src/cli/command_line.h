@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of commands: built once per run, then asked to parse, to explain itself (help, usage) or
-// to write its own completion. What a command does is in commands/, one file each.
+// The command tree: parses the command line, runs the selected command, and is the source of help,
+// usage and shell completion. The commands themselves are in commands/, one file each.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,49 +16,49 @@
 
 namespace agbox::cli {
 
-// What scripts rely on. `exec run` also ends with the code of its command, and what a signal ended
-// with 128 and the signal's number.
+// Scripts rely on these. `exec run` also returns the exit code of its command, and an interrupted
+// command returns 128 plus the signal number.
 enum ExitCode : int {
   kSuccess = 0,
   kRuntimeError = 1,
   kUsageError = 2,
-  kCommandLost = 125,  // `exec run`: the command has no exit code to end with
+  kNoExitCode = 125,  // `exec run`: the command has no exit code to pass on
 };
 
 using Action = std::function<int(Console&)>;
 
 class CommandLine {
  public:
-  // Gives `parent` one more subcommand, with its flags and its action.
+  // Adds a subcommand with its flags and its action to `parent`.
   using AddCommand = void (*)(CommandLine& line, CLI::App& parent);
 
   explicit CommandLine(std::span<const AddCommand> commands);
 
   CLI::App& root() { return root_; }
 
-  // For commands: what happens when `command` was asked for.
+  // Sets the action of `command`.
   void on(CLI::App& command, Action action);
-  // For commands that are nothing without one of their subcommands.
-  void needs_subcommand(CLI::App& command);
-  // For commands that pass on what stands behind "--", whatever it looks like.
-  void takes_words_after_dashes(CLI::App& command, std::vector<std::string>& words);
-  // For commands that are nothing without them, nor without their argument.
-  void needs_words_after_dashes(CLI::App& command, std::vector<std::string>& words);
+  // Makes `command` without a subcommand a usage error.
+  void requires_subcommand(CLI::App& command);
+  // Stores everything after "--" in `args`, unparsed.
+  void accepts_args_after_dashes(CLI::App& command, std::vector<std::string>& args);
+  // As above, and makes it a usage error if they or the sandbox ID are missing.
+  void requires_args_after_dashes(CLI::App& command, std::vector<std::string>& args);
 
-  // `arguments` without the program's name. Returns the exit code.
+  // `arguments` does not include the program name. Returns the exit code.
   int run(std::vector<std::string> arguments, Console& console);
 
  private:
   int parse_and_act(std::vector<std::string> arguments, Console& console);
-  void take_words_after_dashes(std::vector<std::string>& arguments);
-  // Nothing where `command` has the words that it cannot do without.
-  std::optional<std::string> missing_words(const CLI::App& command) const;
+  void take_args_after_dashes(std::vector<std::string>& arguments);
+  // The usage error if `command` lacks arguments that it requires.
+  std::optional<std::string> missing_args(const CLI::App& command) const;
 
   CLI::App root_;
   bool wants_version_ = false;
   Action action_;
-  std::map<const CLI::App*, std::vector<std::string>*> words_after_dashes_;
-  std::set<const CLI::App*> needs_words_;
+  std::map<const CLI::App*, std::vector<std::string>*> args_after_dashes_;
+  std::set<const CLI::App*> requires_args_;
 };
 
 // The commands of agbox.

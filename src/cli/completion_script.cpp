@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All three scripts walk the words before the cursor: a word that names a subcommand of where we
-// are leads there, a flag that takes a value skips the next word, "--" ends our part of the line.
+// All three scripts walk the words before the cursor: the name of a subcommand selects it, a flag
+// that takes a value skips the next word, and "--" ends the walk.
 #include "cli/completion_script.h"
 
 #include <functional>
@@ -90,7 +90,7 @@ complete -c @NAME@ -f
 
 using Parts = std::vector<std::pair<std::string_view, std::string>>;
 
-// Every placeholder replaced by its part; a line that held only an empty part goes away.
+// Replaces every placeholder by its value; drops lines that consist of an empty one.
 std::string filled(std::string_view script, const Parts& parts) {
   std::string out(script);
   for (auto [placeholder, part] : parts) {
@@ -138,7 +138,7 @@ std::string joined(const std::vector<std::string>& items, std::string_view separ
   return out;
 }
 
-// 'agbox exec', 'agbox exec run' and so on: where a word leads.
+// The paths of all subcommands: 'agbox exec', 'agbox exec run' and so on.
 std::vector<std::string> deeper_paths(const CLI::App& root) {
   std::vector<std::string> out;
   for_each_command(root, [&](const CLI::App& command) {
@@ -147,7 +147,7 @@ std::vector<std::string> deeper_paths(const CLI::App& root) {
   return out;
 }
 
-// 'agbox exec run --cwd' and so on: what is followed by a value.
+// The flags that take a value: 'agbox exec run --cwd' and so on.
 std::vector<std::string> value_flags(const CLI::App& root) {
   std::vector<std::string> out;
   for_each_command(root, [&](const CLI::App& command) {
@@ -161,7 +161,7 @@ std::vector<std::string> value_flags(const CLI::App& root) {
   return out;
 }
 
-// A branch of the `case` that bash and zsh share; nothing where no pattern leads to it.
+// A branch of a `case` in bash and zsh; empty if there is no pattern.
 std::string branch(const std::vector<std::string>& patterns, std::string_view action) {
   if (patterns.empty()) return "";
   return "      " + joined(patterns, "|") + ") " + std::string(action) + " ;;";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion scripts written from the command tree itself, so that they offer what exists and
-// nothing else. Names of commands and flags are ours (letters, digits, hyphens) and need no
-// quoting.
+// Shell completion scripts, generated from the command tree. Names of commands and flags consist of
+// letters, digits and hyphens and need no quoting.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -16,7 +16,7 @@ namespace agbox::cli {
 
 namespace {
 
-// To the line's beginning, then erase what is on it.
+// Return to the start of the line and erase it.
 constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 std::size_t columns_of(int terminal) {
@@ -25,7 +25,7 @@ std::size_t columns_of(int terminal) {
   return is_known ? size.ws_col : 80;
 }
 
-// 0, or the errno that ended the writing.
+// Returns 0 or an errno.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -33,7 +33,7 @@ int write_all(int fd, std::string_view text) {
       text.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
       pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
-      ::poll(&writable, 1, -1);  // whatever it says, write() then tells
+      ::poll(&writable, 1, -1);  // errors show up in the next write()
     } else if (errno != EINTR) {
       return errno;
     }
@@ -43,18 +43,18 @@ int write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-int Console::pass_to_stdout(std::string_view bytes) const {
+int Console::write_stdout(std::string_view bytes) const {
   return write_all(out_fd_, bytes);
 }
 
-int Console::pass_to_stderr(std::string_view bytes) const {
+int Console::write_stderr(std::string_view bytes) const {
   return write_all(error_fd_, bytes);
 }
 
 void Console::error(std::string_view message) {
   std::string text = printable(message) + "\n";
   if (std::exchange(shows_status_, false)) text.insert(0, kEraseLine);
-  // Where stderr is gone too there is nobody left to tell; the exit code still does.
+  // If stderr cannot be written, only the exit code is left to report the failure.
   static_cast<void>(write_all(error_fd_, text));
 }
 
@@ -65,7 +65,7 @@ bool Console::is_terminal() const {
 void Console::status(std::string_view text) {
   if (!is_terminal()) return;
   const std::string line = printable_line(text);
-  // A line that wraps could not be erased any more.
+  // A wrapped line could not be erased.
   const std::string_view fitting = utf8_prefix(line, columns_of(error_fd_) - 1);
   static_cast<void>(write_all(error_fd_, std::string(kEraseLine).append(fitting)));
   shows_status_ = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where commands write: results to stdout, everything else to stderr. A result that could not be
-// written is an error like any other, so that a script never takes half an answer for a whole one.
+// The output of commands: results go to stdout, everything else to stderr. A result that cannot be
+// written is an error, so that a script never mistakes a partial result for a complete one.
 #pragma once
 
 #include <string>
@@ -14,23 +14,23 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  // Text of a result; written by flush().
+  // Buffers text of a result; flush() writes it.
   void out(std::string_view text) { pending_ += text; }
 
-  // Bytes of a command, as they are and at once; from one thread each. 0, or the errno that ended
-  // the writing.
-  int pass_to_stdout(std::string_view bytes) const;
-  int pass_to_stderr(std::string_view bytes) const;
+  // Write the output of a command, unchanged and unbuffered; each from one thread only. Return 0 or
+  // an errno.
+  int write_stdout(std::string_view bytes) const;
+  int write_stderr(std::string_view bytes) const;
 
-  // One message for a person, with a newline behind it; control characters are made visible.
+  // Prints a message and a newline to stderr; control characters are escaped.
   void error(std::string_view message);
 
-  // Whether a person watches stderr.
+  // Whether stderr is a terminal.
   bool is_terminal() const;
-  // On a terminal only: a line that the next message replaces.
+  // Shows a line that the next message replaces; only on a terminal.
   void status(std::string_view text);
 
-  // False where stdout did not take everything; stderr then says why.
+  // False if stdout could not be written; the reason is then on stderr.
   bool flush();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command that talks to the daemon says and returns where that fails.
+// Helpers of all commands that call the daemon: connecting, reporting errors, exit codes.
 #pragma once
 
 #include <agbox/raw_client.h>
@@ -12,16 +12,16 @@
 
 namespace agbox::cli {
 
-// Nothing where there is no way to the daemon; stderr then says why.
+// nullopt if the socket path cannot be resolved; the reason is then on stderr.
 std::optional<sdk::RawClient> open_client(Console& console);
 
-// "create sandbox: the disk is full"; returns the exit code.
+// Prints "<attempt>: <error>" and returns the exit code.
 int fail_call(Console& console, std::string_view attempt, const sdk::Error& error);
 
-// A command line that was understood but asks for nothing sensible; returns the exit code.
+// Rejects a command line that parsed but is invalid; returns the exit code.
 int refuse_usage(Console& console, const std::string& message);
 
-// For calls that begin something: giving up on the answer would leave open whether it began.
+// For calls that start something: after a timeout, it would be unknown whether it started.
 inline constexpr sdk::CallOptions kNoTimeout{.timeout = std::chrono::milliseconds(0)};
 
 }  // namespace agbox::cli

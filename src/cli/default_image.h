@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sandbox is made of where nobody says otherwise.
+// The image of a sandbox unless the user chooses another.
 #pragma once
 
 namespace agbox::cli {

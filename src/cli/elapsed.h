@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When something was, how long ago, and how long it took, as people read it.
+// Formats points in time, ages and durations for people.
 #pragma once
 
 #include <google/protobuf/timestamp.pb.h>
@@ -14,7 +14,7 @@ namespace agbox::cli {
 // "1.2s"
 std::string seconds_text(std::chrono::nanoseconds time);
 
-// "12s", "3m", "5h" or "40d", rounded down; "0s" for a time that is still to come.
+// "12s", "3m", "5h" or "40d", rounded down; "0s" for a time in the future.
 std::string age_text(const google::protobuf::Timestamp& then, WallTime now);
 
 // "2006-01-02T15:04:05Z"

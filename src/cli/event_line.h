@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One event as one line in columns: sequence, time, type, state, details. The columns have fixed
-// widths, because a line is written before the next event is known.
+// Formats one event as one line: sequence, time, type, state, details. Column widths are fixed,
+// because a line is printed before the next event is known.
 #pragma once
 
 #include <agbox/v1/event.pb.h>

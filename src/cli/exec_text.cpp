@@ -28,9 +28,8 @@ std::string command_text(const v1::ExecStatus& exec) {
 
 std::string truncation_text(const v1::ExecStatus& exec) {
   if (!exec.output_truncated()) return "";
-  return "the output of exec " + exec.exec_id() +
-         " is not whole: beyond artifacts.exec_output_max, or where the disk was full, it was "
-         "dropped";
+  return "warning: output of exec " + exec.exec_id() +
+         " is incomplete: it exceeded artifacts.exec_output_max or the disk was full";
 }
 
 }  // namespace agbox::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exec in words: for the tables and lines of several commands.
+// Formats fields of an exec, for several commands.
 #pragma once
 
 #include <agbox/v1/exec.pb.h>
@@ -8,13 +8,13 @@
 
 namespace agbox::cli {
 
-// "Running"; "State 9" for one of a later daemon.
+// "Running"; "State 9" if this version does not know the state.
 std::string state_text(v1::ExecState state);
 
-// Its words, joined by spaces.
+// The arguments, joined by spaces.
 std::string command_text(const v1::ExecStatus& exec);
 
-// That not all of its output was kept, as one sentence; empty where all was.
+// A warning if part of the output was dropped, else empty.
 std::string truncation_text(const v1::ExecStatus& exec);
 
 }  // namespace agbox::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole file that a person named, as text for a request.
+// Reads a file named on the command line.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace agbox::cli {
 
-// The error is the system's words alone. A file of more than `limit` bytes is refused.
+// The error is the reason alone, without the path. More than `limit` bytes are an error.
 std::expected<std::string, std::string> read_file(const std::filesystem::path& path,
                                                   std::size_t limit);
 

@@ -11,21 +11,22 @@ namespace agbox::cli {
 
 namespace {
 
-struct Word {
+struct VerdictName {
   v1::FindingVerdict verdict;
   std::string_view text;
   std::string_view plural;
 };
-constexpr std::array kWords = {Word{v1::FINDING_VERDICT_BROKEN, "broken", "broken"},
-                               Word{v1::FINDING_VERDICT_WARNING, "warning", "warnings"},
-                               Word{v1::FINDING_VERDICT_UNKNOWN, "unknown", "unknown"},
-                               Word{v1::FINDING_VERDICT_OK, "ok", "ok"}};
-constexpr std::size_t kVerdictColumn = 9;  // the longest word and two spaces
+constexpr std::array kVerdictNames = {
+    VerdictName{v1::FINDING_VERDICT_BROKEN, "broken", "broken"},
+    VerdictName{v1::FINDING_VERDICT_WARNING, "warning", "warnings"},
+    VerdictName{v1::FINDING_VERDICT_UNKNOWN, "unknown", "unknown"},
+    VerdictName{v1::FINDING_VERDICT_OK, "ok", "ok"}};
+constexpr std::size_t kVerdictColumn = 9;  // the longest name and two spaces
 
-// A verdict of a newer daemon than this program is one that it knows nothing of.
-std::string_view word_of(v1::FindingVerdict verdict) {
-  const auto found = std::ranges::find(kWords, verdict, &Word::verdict);
-  return found == kWords.end() ? "unknown" : found->text;
+// A verdict that only a newer daemon knows is "unknown".
+std::string_view name_of(v1::FindingVerdict verdict) {
+  const auto found = std::ranges::find(kVerdictNames, verdict, &VerdictName::verdict);
+  return found == kVerdictNames.end() ? "unknown" : found->text;
 }
 
 std::string padded(std::string_view text, std::size_t width) {
@@ -36,13 +37,13 @@ std::string padded(std::string_view text, std::size_t width) {
 
 std::string count_line(const v1::DiagnoseResponse& response) {
   std::string line;
-  for (const Word& word : kWords) {
+  for (const VerdictName& name : kVerdictNames) {
     const auto count = std::ranges::count_if(response.findings(), [&](const v1::Finding& finding) {
-      return word_of(finding.verdict()) == word.text;
+      return name_of(finding.verdict()) == name.text;
     });
     if (count == 0) continue;
     line += (line.empty() ? "" : ", ") + std::to_string(count) + " " +
-            std::string(count == 1 ? word.text : word.plural);
+            std::string(count == 1 ? name.text : name.plural);
   }
   return line + "\n";
 }
@@ -56,12 +57,11 @@ std::string findings_text(const v1::DiagnoseResponse& response) {
   }
   std::string out;
   for (const v1::Finding& finding : response.findings()) {
-    out += padded(word_of(finding.verdict()), kVerdictColumn) +
+    out += padded(name_of(finding.verdict()), kVerdictColumn) +
            padded(printable_line(finding.check()), check_column) +
            printable_line(finding.sentence()) + "\n";
     if (finding.remedy().empty()) continue;
-    out +=
-        std::string(kVerdictColumn, ' ') + "to mend it: " + printable_line(finding.remedy()) + "\n";
+    out += std::string(kVerdictColumn, ' ') + "fix: " + printable_line(finding.remedy()) + "\n";
   }
   return out + count_line(response);
 }

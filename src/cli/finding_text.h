@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of a diagnosis as text: one line each, below it what mends it, and a count at the
-// end.
+// Formats the findings of a diagnosis: one line each, followed by its fix, and a count at the end.
 #pragma once
 
 #include <agbox/v1/service.pb.h>
@@ -11,7 +10,7 @@ namespace agbox::cli {
 
 std::string findings_text(const v1::DiagnoseResponse& response);
 
-// Whether something is broken; warnings and what could not be looked at are not.
+// Whether a finding is broken; warnings and unknown results do not count.
 bool has_broken(const v1::DiagnoseResponse& response);
 
 }  // namespace agbox::cli

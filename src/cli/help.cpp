@@ -95,7 +95,8 @@ std::string usage_text(const CLI::App& command) {
   std::string out = "Usage:\n  " + usage_line(command) + "\n" + table("Arguments", arguments) +
                     table("Commands", commands) + table("Flags", flags);
   if (!commands.empty()) {
-    out += "\nRun \"" + command_path(command) + " <command> --help\" for more about a command.\n";
+    out += "\nRun \"" + command_path(command) +
+           " <command> --help\" for more information about a command.\n";
   }
   return out;
 }

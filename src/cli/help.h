@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command says about itself, from the command tree.
+// Usage and help texts, generated from the command tree.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,17 +11,17 @@ namespace agbox::cli {
 // "agbox exec run"
 std::string command_path(const CLI::App& command);
 
-// The subcommands that people may know of, by name.
+// The documented subcommands, sorted by name.
 std::vector<const CLI::App*> visible_subcommands(const CLI::App& command);
 
 std::vector<const CLI::Option*> arguments_of(const CLI::App& command);
-// Flags are the options that are not arguments: -h, --help.
+// The options that are not positional arguments.
 std::vector<const CLI::Option*> flags_of(const CLI::App& command);
 bool takes_value(const CLI::Option& flag);
 
 // Usage line, arguments, subcommands and flags.
 std::string usage_text(const CLI::App& command);
-// What it is for, then the usage.
+// The description, followed by the usage.
 std::string help_text(const CLI::App& command);
 
 }  // namespace agbox::cli

@@ -17,24 +17,24 @@ namespace {
 constexpr std::array kSignals = {SIGINT, SIGTERM};
 
 std::atomic<int> pipe_of_handler = -1;
-// Those of kSignals that are not ignored, by their place there.
+// Whether the signal at the same index of kSignals is handled, not ignored.
 std::array<std::atomic<bool>, kSignals.size()> is_handled = {};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free,
               "a signal handler reads them");
 
-void tell_pipe(int fd, int signal) {
+void notify_watcher(int fd, int signal) {
   const char byte = static_cast<char>(signal);
-  // The pipe is empty but for a few bytes: it takes one more.
+  // Cannot block: the pipe never holds more than a few bytes.
   static_cast<void>(!::write(fd, &byte, 1));
 }
 
-// From now on each of them ends the program: the second signal need not be the first one again.
+// Restores the default action of all signals, so that the next one terminates the program.
 void on_signal(int signal) {
   const int saved = errno;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     if (is_handled[i]) ::signal(kSignals[i], SIG_DFL);
   }
-  tell_pipe(pipe_of_handler, signal);
+  notify_watcher(pipe_of_handler, signal);
   errno = saved;
 }
 
@@ -42,7 +42,7 @@ void on_signal(int signal) {
 
 Interrupt::Interrupt() {
   std::array<int, 2> ends{};
-  // Without a pipe a signal simply ends the program, as it does before and after.
+  // Without a pipe, a signal terminates the program as usual.
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
   reader_ = UniqueFd(ends[0]);
   writer_ = UniqueFd(ends[1]);
@@ -51,14 +51,14 @@ Interrupt::Interrupt() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction former{};
     ::sigaction(kSignals[i], nullptr, &former);
-    is_handled[i] = former.sa_handler != SIG_IGN;  // else whoever started us wants it so (nohup)
+    is_handled[i] = former.sa_handler != SIG_IGN;  // the parent ignores it on purpose (nohup)
     if (is_handled[i]) former_.emplace_back(kSignals[i], former);
   }
   for (const auto& [signal, former] : former_) {
     struct sigaction action{};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
-    // Held back while one is being handled, so that the first decides how we end.
+    // Block the others during the handler, so that the first one decides the exit code.
     for (const int other : kSignals) ::sigaddset(&action.sa_mask, other);
     ::sigaction(signal, &action, nullptr);
   }
@@ -67,7 +67,7 @@ Interrupt::Interrupt() {
 Interrupt::~Interrupt() {
   if (!watcher_.joinable()) return;
   for (const auto& [signal, former] : former_) ::sigaction(signal, &former, nullptr);
-  tell_pipe(writer_.get(), 0);
+  notify_watcher(writer_.get(), 0);
   watcher_.join();
   pipe_of_handler = -1;
 }
@@ -75,7 +75,7 @@ Interrupt::~Interrupt() {
 void Interrupt::watch() {
   char signal = 0;
   while (::read(reader_.get(), &signal, 1) == 1 && signal != 0) {
-    // Two that came at once were handled side by side, on two threads: neither has ended us yet.
+    // Two concurrent signals may be handled on two threads, so neither has terminated us yet.
     if (source_.stop_requested()) ::raise(signal);
     signal_ = signal;
     source_.request_stop();

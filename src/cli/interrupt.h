@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// While it lives, Ctrl-C (SIGINT) and SIGTERM ask for a stop instead of ending the program, so that
-// a command can still say what goes on without it. A second one, of either kind, ends the program
-// at once. At most one at a time.
+// While an Interrupt exists, SIGINT (Ctrl-C) and SIGTERM request a stop instead of terminating the
+// program, so that a command can still report what keeps running. A second signal, of either kind,
+// terminates the program. At most one Interrupt may exist at a time.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   std::stop_token token() const { return source_.get_token(); }
-  // What a shell expects of a program that this signal ended. Valid after a stop.
+  // The shell convention, 128 plus the signal number. Valid after a stop.
   int exit_code() const { return 128 + signal_; }
 
  private:
@@ -34,7 +34,7 @@ class Interrupt {
   std::vector<std::pair<int, struct sigaction>> former_;
   std::stop_source source_;
   std::atomic<int> signal_ = 0;
-  // A signal handler may do next to nothing: it writes into the pipe, and this thread reads there.
+  // A signal handler may do very little: it writes to the pipe, and this thread reads from it.
   std::thread watcher_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flag that may be given any number of times, each time as key=value: --label, --env.
+// A repeatable flag with key=value arguments: --label, --env.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ class KeyValueFlag {
   KeyValueFlag(CLI::App& command, const std::string& name, const std::string& description);
 
   bool is_given() const { return option_->count() > 0; }
-  // The error is the usage error's sentence. Of one key the last value counts.
+  // The error is the message of the usage error. The last value of a key wins.
   std::expected<std::map<std::string, std::string>, std::string> values() const;
 
  private:

@@ -51,13 +51,13 @@ std::string number(double value) {
   return {text.data(), end.ptr};
 }
 
-// JSON numbers are doubles to many readers, so 64-bit integers travel as strings.
+// Many readers parse JSON numbers as doubles, so 64-bit integers are strings.
 template <class Integer>
 std::string quoted(Integer value) {
   return '"' + std::to_string(value) + '"';
 }
 
-// One value, in a list (index >= 0) or alone.
+// One value: of a list if index >= 0, else of a singular field.
 class Value {
  public:
   Value(const Message& message, const FieldDescriptor& field, int index)
@@ -138,7 +138,7 @@ std::string list(const Message& message, const FieldDescriptor& field, int depth
   return enclosed('[', items, ']', depth);
 }
 
-// Sorted by key, so that the same message gives the same text.
+// Sorted by key, so that the output is deterministic.
 std::string map(const Message& message, const FieldDescriptor& field, int depth) {
   const Reflection& reflection = *message.GetReflection();
   std::map<std::string, std::string> sorted;
@@ -169,7 +169,7 @@ std::string object(const Message& message, int depth) {
     } else if (field.is_repeated()) {
       value = list(message, field, depth + 1);
     } else if (field.has_presence() && !message.GetReflection()->HasField(message, &field)) {
-      // The members of a oneof and optional scalars are left out; a message is there as null.
+      // Unset oneof members and optional scalars are omitted; an unset message is null.
       if (field.containing_oneof() != nullptr) continue;
       value = "null";
     } else {
@@ -187,7 +187,7 @@ std::string message_json(const Message& message) {
 }
 
 std::string message_json_line(const Message& message) {
-  // Inside of JSON strings a newline is escaped, so every raw one is layout.
+  // Newlines in JSON strings are escaped, so every raw one is formatting.
   std::string out;
   bool is_indentation = false;
   for (const char c : object(message, 0)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of the contract as JSON for people and scripts: the protobuf JSON mapping with the names
-// of the .proto files, every field present, two spaces of indentation and a newline at the end.
+// Formats protobuf messages as JSON: the protobuf JSON mapping with the field names of the .proto
+// files, all fields present, two spaces of indentation and a trailing newline.
 //
-// Our own, because protobuf's printer leaves unset messages out where scripts rely on null.
+// Not protobuf's own printer, because that omits unset messages and scripts rely on null.
 #pragma once
 
 #include <google/protobuf/message.h>

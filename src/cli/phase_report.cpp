@@ -7,7 +7,7 @@ namespace agbox::cli {
 
 namespace {
 
-// The phase that every create begins with: it says nothing that the wait itself does not say.
+// Every create begins with this phase, so reporting it adds nothing.
 constexpr std::string_view kFirstPhase = "materialize";
 
 }  // namespace

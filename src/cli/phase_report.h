@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sandbox is waiting for while it is prepared, such as a pull: on a terminal one line that
-// is rewritten, elsewhere a line per new phase and at most one per second.
+// Reports the progress of a sandbox that is being created, such as an image pull: on a terminal as
+// one line that is rewritten, else as one line per phase and at most one per second.
 #pragma once
 
 #include <agbox/v1/event.pb.h>

@@ -23,7 +23,7 @@ std::string printable(std::string_view text) {
     if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
       append_escaped(out, byte);
     } else if (byte == 0xC2 && next >= 0x80 && next <= 0x9F) {
-      // The second set of control characters, U+0080 to U+009F: U+009B alone begins a sequence.
+      // C1 control characters, U+0080 to U+009F: U+009B alone begins an escape sequence.
       append_escaped(out, next);
       ++i;
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sandbox in words: for the tables and lines of several commands.
+// Formats fields of a sandbox, for several commands.
 #pragma once
 
 #include <agbox/v1/sandbox.pb.h>
@@ -8,7 +8,7 @@
 
 namespace agbox::cli {
 
-// "Ready"; "State 9" for one of a later daemon.
+// "Ready"; "State 9" if this version does not know the state.
 std::string state_text(v1::SandboxState state);
 
 // a=1,b=2, sorted by key

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of text in columns, two spaces apart. The last column is not padded; cells are made fit for
-// a terminal and for one line.
+// Formats rows of text as columns, two spaces apart. The last column is not padded; cells are
+// sanitized for a terminal and joined to one line.
 #pragma once
 
 #include <string>

@@ -14,61 +14,57 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kIntroduction = R"(# Configuration reference
 
-`agboxd` has fixed paths and one optional file, `config.toml`. It takes no path from the command line
-or from a variable of its own. The file is read once, at start: restart the daemon after a change.
-That is harmless, because sandboxes and their commands keep running, and a sandbox keeps what it was
-created with.
+What can I configure? `agboxd` reads one optional file, `config.toml`, at start. To apply a change,
+restart it with `systemctl --user restart agboxd`: sandboxes and their commands keep running, and a
+sandbox keeps the settings that it was created with.
 
-The file is strict. An unknown key, a wrong type or a value out of range ends the daemon with exit
-code 2 and one sentence that names the key, the line and what to write instead. An empty string or an
-empty list stands for the default. Secrets do not belong into this file.
+An unknown key, a wrong type or a value out of range is an error: the daemon exits with code 2 and a
+message that names the key, the line and a valid example. An empty string or list means the default.
+Do not put secrets into this file.
 
-This page is generated from the daemon's own table of keys; do not edit it by hand. See
-[Refreshing this page](#refreshing-this-page).
+This page is generated from the source code; see [Updating this page](#updating-this-page).
 )";
 
 constexpr std::string_view kPathsIntroduction = R"(
 ## Fixed paths
 
-| what | Linux | macOS |
+| File | Linux | macOS |
 |---|---|---|
 )";
 
 constexpr std::string_view kPathsNotes = R"(
-`XDG_RUNTIME_DIR` must be set on Linux. Where `XDG_CONFIG_HOME` is not set, `~/.config` stands for it,
-and `~/.local/share` for `XDG_DATA_HOME`. Where these three variables are set on macOS, they win there
-too. All of them must be absolute. The socket's path may have at most 107 bytes.
+`XDG_RUNTIME_DIR` is required on Linux. `XDG_CONFIG_HOME` defaults to `~/.config`, `XDG_DATA_HOME` to
+`~/.local/share`. If these variables are set on macOS, they take precedence there too. All of them must
+be absolute. The path of the socket can have at most 107 bytes. No flag or key changes these paths.
 
-The folder of socket and lock belongs to the user who runs the daemon and is closed to everybody else
-(mode 0700); the daemon refuses a symbolic link or another user's folder in its place. The lock is
-held as long as the daemon runs, so a second daemon in the same folder ends with exit code 1. The lock
-file itself stays, and names the process that held it last.
+The directory of socket and lock has mode 0700; the daemon rejects a symbolic link or a directory of
+another user. The daemon holds the lock while it runs, so a second daemon exits with code 1. The lock
+file is not removed; it contains the PID of its last holder.
 )";
 
 constexpr std::string_view kKeysIntroduction = R"(
 ## Keys
 
-| key | what to write | default | meaning |
+| Key | Type | Default | Meaning |
 |---|---|---|---|
 )";
 
 constexpr std::string_view kNotation = R"(
-- A **duration** is a string of decimal numbers with units, such as `"90s"`, `"1h30m"` or `"250ms"`;
-  units are `ns`, `us`, `ms`, `s`, `m` and `h`. `"0"` needs no unit. A negative one is refused, and one
-  of more than `876000h`, a hundred years.
-- A **size** is a string of a number and a unit, such as `"512MiB"` or `"1.5g"`. Units are `k`, `m`, `g`,
-  `t` and `p`, also written `kb` or `kib` and so on, in upper or lower case: always powers of 1024, as in
-  the limits of a sandbox. Without a unit it is bytes.
-- A **template** is a relative path with the fields `{sandbox_id}` and `{exec_id}`.
+- **duration**: a string of decimal numbers with units, such as `"90s"`, `"1h30m"` or `"250ms"`. Units
+  are `ns`, `us`, `ms`, `s`, `m` and `h`; `"0"` needs none. From 0 to `876000h`, a hundred years.
+- **size**: a string of a number and a unit, such as `"512MiB"` or `"1.5g"`. Units are `k`, `m`, `g`, `t` and
+  `p`, also written `kb` or `kib` and so on, in upper or lower case: always powers of 1024, as in the
+  limits of a sandbox. Without a unit it is bytes.
+- **template**: a relative path with the fields `{sandbox_id}` and `{exec_id}`.
 
-A file with every key, each with a value other than its default:
+An example with all keys, each with a value other than its default:
 
 ```toml
 )";
 
 constexpr std::string_view kClosing = R"(```
 
-## Refreshing this page
+## Updating this page
 
 ```
 cmake --preset dev && cmake --build --preset dev --target print_configuration_reference
@@ -77,7 +73,7 @@ build/dev/tests/print_configuration_reference > docs/configuration_reference.md
 )";
 
 FixedPaths shown_paths(Platform platform) {
-  // Placeholders that pass for absolute paths; shown() takes the slash away again.
+  // The leading slash makes the placeholders absolute; shown() removes it.
   const Environment environment = platform == Platform::Linux
                                       ? Environment{{"XDG_RUNTIME_DIR", "/$XDG_RUNTIME_DIR"},
                                                     {"XDG_CONFIG_HOME", "/$XDG_CONFIG_HOME"},
@@ -111,8 +107,8 @@ std::string configuration_reference() {
   page += path_row("host lock", &FixedPaths::lock);
   page += path_row("configuration", &FixedPaths::config_file);
   page += path_row("store", &FixedPaths::store);
-  page += path_row("output of execs, unless configured", &FixedPaths::default_exec_output_root);
-  page += path_row("state, unless configured", &FixedPaths::default_state_root);
+  page += path_row("exec output (default)", &FixedPaths::default_exec_output_root);
+  page += path_row("state (default)", &FixedPaths::default_state_root);
   page += kPathsNotes;
   page += kKeysIntroduction;
   for (const ConfigurationKey& key : configuration_keys()) {

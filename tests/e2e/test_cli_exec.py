@@ -206,7 +206,7 @@ def test_a_cut_output_is_said_in_one_sentence(make_daemon, engine) -> None:
     assert daemon.agbox("sandbox", "create", "-q", "--image", IMAGE, "--sandbox-id", BOX).returncode == 0
     cut = daemon.agbox("exec", "run", "--exec-id", "cli-cut", BOX, "--", "head", "-c", str(3 << 20), "/dev/zero", text=False)
     assert (cut.returncode, len(cut.stdout)) == (0, 1 << 20)
-    assert re.fullmatch(rb"the output of exec cli-cut is not whole: [^\n]*\n", cut.stderr)
+    assert re.fullmatch(rb"warning: output of exec cli-cut is incomplete: [^\n]*\n", cut.stderr)
     logs = daemon.agbox("logs", "cli-cut", text=False)
     assert (logs.returncode, len(logs.stdout), logs.stderr) == (0, 1 << 20, cut.stderr)
     assert daemon.agbox("sandbox", "delete", BOX).returncode == 0

@@ -101,16 +101,16 @@ def test_version_without_a_runtime_folder(agbox):
 def test_ping_without_a_daemon_says_how_to_start_it(agbox, runtime):
     result = run(agbox, "ping", runtime=runtime)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == (f"ping: agboxd is not running: there is no socket at "
-                             f"{runtime}/agbox/agboxd.sock; {START_IT}\n")
+    assert result.stderr == (f"ping: agboxd is not running: socket {runtime}/agbox/agboxd.sock does not "
+                             f"exist; {START_IT}\n")
 
 
 def test_ping_on_a_stale_socket(agbox, runtime):
     leave_stale_socket(runtime / "agbox" / "agboxd.sock")
     result = run(agbox, "ping", "--json", runtime=runtime)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == (f"ping: agboxd is not running: nobody listens on the socket that was left "
-                             f"at {runtime}/agbox/agboxd.sock; {START_IT}\n")
+    assert result.stderr == (f"ping: agboxd is not running: no process listens on "
+                             f"{runtime}/agbox/agboxd.sock; {START_IT}\n")
 
 
 def test_ping_of_another_users_daemon(agbox, runtime):
@@ -122,7 +122,7 @@ def test_ping_of_another_users_daemon(agbox, runtime):
     result = run(runtime / "agbox-copy", "ping", runtime=runtime,
                  user=NOBODY, group=NOBODY, extra_groups=[])
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"ping: may not connect to agboxd at {runtime}/agbox/agboxd.sock: "
+    assert result.stderr.startswith(f"ping: cannot connect to agboxd at {runtime}/agbox/agboxd.sock: "
                                     "Permission denied; ")
 
 
@@ -137,7 +137,7 @@ def test_ping_of_what_is_not_a_socket(agbox, runtime):
 def test_ping_with_a_socket_path_that_is_too_long(agbox, runtime):
     result = run(agbox, "ping", runtime=runtime / ("x" * 90))
     assert result.returncode == 1
-    assert "takes at most 107; set XDG_RUNTIME_DIR to a shorter folder" in result.stderr
+    assert "the limit is 107; set XDG_RUNTIME_DIR to a shorter path" in result.stderr
 
 
 def test_ping_without_a_runtime_folder_says_what_to_set(agbox):
@@ -176,7 +176,7 @@ def test_a_silent_peer_is_given_up_after_the_timeout(agbox, runtime):
         listener.listen()
         result = run(agbox, "ping", runtime=runtime)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == f"ping: agboxd at {path} did not answer within 5000 ms\n"
+    assert result.stderr == f"ping: agboxd at {path} did not respond within 5000 ms\n"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["version"], ["completion", "bash"], []])

@@ -112,7 +112,7 @@ def test_a_healthy_machine_has_nothing_broken(make_started, engine, contract, im
         text = daemon.agbox("doctor")
         assert (text.returncode, text.stderr) == (0, "")
         assert "\nok       ip-forward         this host forwards packets" in text.stdout
-        assert "\n         to mend it: set \"live-restore\": true in " in text.stdout
+        assert "\n         fix: set \"live-restore\": true in " in text.stdout
         sandboxes.delete_wait("box-1")
 
 
@@ -357,7 +357,7 @@ def test_an_image_that_is_gone(make_started, engine, contract):
 def test_a_daemon_that_is_not_started(make_daemon, daemon_user, engine):
     daemon = make_daemon(user=daemon_user, engine=engine, config=CONFIG)
     told = Diagnosis(daemon)
-    remedy = told.assert_only("daemon", BROKEN, f"nobody listens at {daemon.socket}")
+    remedy = told.assert_only("daemon", BROKEN, f"no process listens on {daemon.socket}")
     assert remedy == f"systemctl --user start agboxd, or run: {daemon.bin_dir / 'agboxd'}"
     version = engine.api.call("GET", "/version").json()["Version"]
     assert f"Docker/{version} (linux) (API " in told.of("engine")["sentence"]

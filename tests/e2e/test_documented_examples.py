@@ -1,22 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the documents run as they stand, on a private daemon."""
+"""Runs the examples of the documents as they stand, on a private daemon."""
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 from support.contract import REPOSITORY
 from support.images import make_image
 
 CONFIG = '[network]\ndns = ["192.0.2.53"]\n'
-# Documents whose examples need nothing but a daemon; README's are run by scripts/quickstart itself.
+# Documents whose examples need nothing but a daemon.
 DOCUMENTS = ("docs/running_commands.md", "docs/sandbox_container_lifecycle.md")
 
 
+def blocks(document: str, language: str) -> list[str]:
+    text = (REPOSITORY / document).read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
 def examples() -> list[str]:
-    texts = [(REPOSITORY / name).read_text() for name in DOCUMENTS]
-    return [block for text in texts for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)]
+    return [block for document in DOCUMENTS for block in blocks(document, "sh")]
+
+
+@pytest.fixture
+def daemon(make_daemon, engine):
+    make_image(engine.api, "debian:12")  # by name; the examples need only a shell
+    daemon = make_daemon(engine=engine, config=CONFIG).start()
+    daemon.wait_for_message("engine answers")
+    return daemon
+
+
+def agbox(daemon, line: str):
+    program, *arguments = shlex.split(line)
+    assert program == "agbox", f"an example that this test cannot run: {line}"
+    result = daemon.agbox(*arguments, timeout=60)
+    assert result.returncode == 0, f"{line}: {result.stderr}"
+    return result
 
 
 def test_every_document_has_examples() -> None:
@@ -24,13 +43,19 @@ def test_every_document_has_examples() -> None:
 
 
 @pytest.mark.parametrize("example", examples())
-def test_an_example_runs(make_daemon, engine, bin_dir: Path, example: str) -> None:
-    make_image(engine.api, "debian:12")  # by name; the examples need none of its contents
-    daemon = make_daemon(engine=engine, config=CONFIG).start()
-    daemon.wait_for_message("engine answers")
+def test_an_example_runs(daemon, example: str) -> None:
     for line in example.splitlines():
-        program, *arguments = shlex.split(line)
-        assert program == "agbox", f"an example that this test cannot run: {line}"
-        answer = daemon.agbox(*arguments, timeout=60)
-        assert answer.returncode == 0, f"{line}: {answer.stderr}"
-    assert "SANDBOX_DELETED" in answer.stdout, "the history outlives the sandbox"
+        result = agbox(daemon, line)
+    assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
+
+
+def test_the_session_in_the_readme_prints_what_it_shows(daemon) -> None:
+    """Except for the time that a step takes."""
+    (session,) = blocks("README.md", "console")
+    shown = ""
+    for line in session.splitlines():
+        if line.startswith("$ "):
+            result = agbox(daemon, line.removeprefix("$ "))
+            shown += f"{line}\n{result.stdout}{result.stderr}"
+    seconds = re.compile(r"\d+\.\ds")
+    assert seconds.sub("0.0s", shown) == seconds.sub("0.0s", session)

@@ -191,7 +191,7 @@ def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, cont
         answer = ping(sandboxes)
         assert answer.isolation_shortcoming == "" and answer.isolation_repairs == 1
         assert f"table {plain} is missing" in answer.isolation_last_repair
-        assert "put back once: " in daemon.agbox("ping").stdout
+        assert "restored once: " in daemon.agbox("ping").stdout
         for name in ("box-1", "box-2"):
             sandboxes.delete_wait(name)
 

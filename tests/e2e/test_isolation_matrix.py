@@ -4,7 +4,7 @@ them: over TCP, UDP and ICMP and with frames made by hand, tried without a pause
 changes underneath: its firewall, its addresses, its engine and the daemon itself. In the end the
 rules are taken away, and every place is reached: none was closed for another reason.
 
-Each walk through the states writes its rows of docs/isolation_and_security.md to build/reports."""
+Each walk through the states writes its rows of docs/results/isolation.md to build/reports."""
 
 import contextlib
 import json

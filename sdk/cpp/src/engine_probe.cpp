@@ -22,10 +22,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{3};
-constexpr std::size_t kLongestAnswer = 16384;
-// HTTP 1.0: the engine closes the connection behind its answer.
-constexpr std::string_view kQuestion = "HEAD /_ping HTTP/1.0\r\nHost: docker\r\n\r\n";
+constexpr std::chrono::seconds kProbeTimeout{3};
+constexpr std::size_t kMaxResponseSize = 16384;
+// HTTP 1.0, so that the engine closes the connection after its response.
+constexpr std::string_view kPingRequest = "HEAD /_ping HTTP/1.0\r\nHost: docker\r\n\r\n";
 
 bool wait_for(int fd, short events, steady_clock::time_point deadline) {
   while (true) {
@@ -37,45 +37,45 @@ bool wait_for(int fd, short events, steady_clock::time_point deadline) {
   }
 }
 
-// 0, or the errno of what went wrong. A queue of connections that is full counts as a timeout.
+// Returns 0 or an errno. A full accept queue counts as a timeout.
 int connect_to(int fd, const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
   std::memcpy(address.sun_path, path.data(), path.size());
-  // The socket interface takes every kind of address as a sockaddr.
+  // The socket API takes every kind of address as a sockaddr.
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(fd, generic, sizeof(address)) == 0) return 0;
   return errno == EAGAIN ? ETIMEDOUT : errno;
 }
 
-int ask(int fd, std::string& answer) {
-  const auto deadline = steady_clock::now() + kPatience;
-  // So short a question fits into the buffer of a new connection.
-  if (::send(fd, kQuestion.data(), kQuestion.size(), MSG_NOSIGNAL) < 0) return errno;
-  while (answer.size() < kLongestAnswer) {
+int send_ping(int fd, std::string& response) {
+  const auto deadline = steady_clock::now() + kProbeTimeout;
+  // So short a request fits into the buffer of a new connection.
+  if (::send(fd, kPingRequest.data(), kPingRequest.size(), MSG_NOSIGNAL) < 0) return errno;
+  while (response.size() < kMaxResponseSize) {
     if (!wait_for(fd, POLLIN, deadline)) return ETIMEDOUT;
     std::array<char, 4096> part{};
     const ssize_t length = ::recv(fd, part.data(), part.size(), 0);
     if (length == 0) return 0;
     if (length < 0 && errno != EINTR && errno != EAGAIN) return errno;
-    if (length > 0) answer.append(part.data(), static_cast<std::size_t>(length));
+    if (length > 0) response.append(part.data(), static_cast<std::size_t>(length));
   }
   return 0;
 }
 
 }  // namespace
 
-std::string header_of(std::string_view answer, std::string_view name) {
+std::string header_of(std::string_view response, std::string_view name) {
   const auto same = [](char left, char right) {
     return std::tolower(static_cast<unsigned char>(left)) ==
            std::tolower(static_cast<unsigned char>(right));
   };
-  while (!answer.empty()) {
-    const std::size_t end = answer.find("\r\n");
-    const std::string_view line = answer.substr(0, end);
+  while (!response.empty()) {
+    const std::size_t end = response.find("\r\n");
+    const std::string_view line = response.substr(0, end);
     if (line.empty()) return {};  // the headers end here
-    answer.remove_prefix(end == std::string_view::npos ? answer.size() : end + 2);
+    response.remove_prefix(end == std::string_view::npos ? response.size() : end + 2);
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || !std::ranges::equal(line.substr(0, colon), name, same)) {
       continue;
@@ -86,25 +86,25 @@ std::string header_of(std::string_view answer, std::string_view name) {
   return {};
 }
 
-EngineTraces probe_engine(const std::filesystem::path& socket) {
-  EngineTraces traces{.socket = socket};
-  const auto give_up = [&](int error_number) {
-    traces.problem = std::generic_category().message(error_number);
-    traces.is_denied = error_number == EACCES || error_number == EPERM;
-    return traces;
+EngineInspection probe_engine(const std::filesystem::path& socket) {
+  EngineInspection inspection{.socket = socket};
+  const auto failed = [&](int error_number) {
+    inspection.problem = std::generic_category().message(error_number);
+    inspection.is_denied = error_number == EACCES || error_number == EPERM;
+    return inspection;
   };
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return give_up(errno);
-  if (const int problem = connect_to(fd.get(), socket.string())) return give_up(problem);
-  std::string answer;
-  if (const int problem = ask(fd.get(), answer)) return give_up(problem);
-  if (!answer.starts_with("HTTP/1.")) {
-    traces.problem = "what answers there is no container engine";
-    return traces;
+  if (!fd) return failed(errno);
+  if (const int problem = connect_to(fd.get(), socket.string())) return failed(problem);
+  std::string response;
+  if (const int problem = send_ping(fd.get(), response)) return failed(problem);
+  if (!response.starts_with("HTTP/1.")) {
+    inspection.problem = "the response is not that of a container engine";
+    return inspection;
   }
-  traces.server = header_of(answer, "Server");
-  traces.api_version = header_of(answer, "Api-Version");
-  return traces;
+  inspection.server = header_of(response, "Server");
+  inspection.api_version = header_of(response, "Api-Version");
+  return inspection;
 }
 
 }  // namespace agbox::sdk

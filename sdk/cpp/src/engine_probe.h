@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an engine answers on a socket, and how it calls itself: one ping over HTTP, and no more.
+// Checks with one HTTP ping whether an engine is reachable on a socket, and reads its version.
 #pragma once
 
-#include <agbox/daemon_traces.h>
+#include <agbox/daemon_inspection.h>
 
 #include <filesystem>
 #include <string>
@@ -10,11 +10,10 @@
 
 namespace agbox::sdk {
 
-// Gives up after a few seconds.
-EngineTraces probe_engine(const std::filesystem::path& socket);
+// Times out after a few seconds.
+EngineInspection probe_engine(const std::filesystem::path& socket);
 
-// The value of a header of an HTTP answer, whatever the case of its name; empty where it is
-// missing.
-std::string header_of(std::string_view answer, std::string_view name);
+// The value of an HTTP response header; empty if it is missing. Names are case-insensitive.
+std::string header_of(std::string_view response, std::string_view name);
 
 }  // namespace agbox::sdk

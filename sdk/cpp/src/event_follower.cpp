@@ -10,23 +10,23 @@ EventFollower::EventFollower(const RawClient& client, std::string sandbox_id, st
     : client_(client),
       sandbox_id_(std::move(sandbox_id)),
       last_seen_(after),
-      patience_(client, "sandbox event stream", std::move(options)) {}
+      backoff_(client, "sandbox event stream", std::move(options)) {}
 
 Result<v1::SandboxEvent> EventFollower::next() {
   while (true) {
-    if (patience_.is_stopped()) return std::unexpected(patience_.stopped());
+    if (backoff_.is_stopped()) return std::unexpected(backoff_.stopped());
     if (!stream_) subscribe();
     auto event = stream_->next();
     if (event && *event) {
       if ((*event)->sequence() <= last_seen_) continue;
       last_seen_ = (*event)->sequence();
-      patience_.renew();
+      backoff_.reset();
       return std::move(**event);
     }
     on_stop_.reset();
     stream_.reset();
     const std::optional<Error> loss = event ? std::nullopt : std::optional(event.error());
-    if (auto waited = patience_.wait_after(loss); !waited) return std::unexpected(waited.error());
+    if (auto waited = backoff_.wait_after(loss); !waited) return std::unexpected(waited.error());
   }
 }
 
@@ -35,7 +35,7 @@ void EventFollower::subscribe() {
   request.set_sandbox_id(sandbox_id_);
   request.set_from_sequence(last_seen_);
   stream_.emplace(client_.subscribe_sandbox_events(request));
-  on_stop_.emplace(patience_.stop(), [this] { stream_->cancel(); });
+  on_stop_.emplace(backoff_.stop(), [this] { stream_->cancel(); });
 }
 
 }  // namespace agbox::sdk

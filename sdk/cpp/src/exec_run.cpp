@@ -22,29 +22,29 @@ Result<void> pass_on(OutputFollower& output, const Sink& sink) {
   }
 }
 
-// A daemon that is just being restarted is asked again.
+// Retries while the daemon restarts.
 Result<v1::ExecStatus> get_exec(const RawClient& client, const std::string& exec_id,
                                 const FollowOptions& options) {
-  Patience patience(client, "state of exec " + exec_id, options);
+  ReconnectBackoff backoff(client, "state of exec " + exec_id, options);
   v1::GetExecRequest request;
   request.set_exec_id(exec_id);
-  auto answer = patience.answer_of([&] { return client.get_exec(request); });
-  if (!answer) return std::unexpected(answer.error());
-  return std::move(*answer->mutable_exec());
+  auto response = backoff.retry([&] { return client.get_exec(request); });
+  if (!response) return std::unexpected(response.error());
+  return std::move(*response->mutable_exec());
 }
 
-// An exec under a new id, at most one however often the request is repeated: a daemon may accept it
-// and end before its answer is here.
+// Creates an exec with a new ID, at most once however often the request is retried: a daemon may
+// accept it and exit before its response arrives.
 Result<void> create_once(const RawClient& client, const v1::CreateExecRequest& request,
                          const FollowOptions& options) {
-  Patience patience(client, "start of exec " + request.exec_id(), options);
-  bool was_repeated = false;
-  const auto created = patience.answer_of([&] {
-    auto answer = client.create_exec(request);
-    const bool exists = !answer && answer.error().code == StatusCode::AlreadyExists;
-    if (exists && was_repeated) answer = v1::CreateExecResponse();
-    was_repeated = true;
-    return answer;
+  ReconnectBackoff backoff(client, "start of exec " + request.exec_id(), options);
+  bool was_retried = false;
+  const auto created = backoff.retry([&] {
+    auto response = client.create_exec(request);
+    const bool exists = !response && response.error().code == StatusCode::AlreadyExists;
+    if (exists && was_retried) response = v1::CreateExecResponse();
+    was_retried = true;
+    return response;
   });
   if (created) return {};
   Error error = created.error();
@@ -62,7 +62,7 @@ bool is_terminal(v1::ExecState state) {
 Result<void> read_output(const RawClient& client, const std::string& exec_id,
                          const OutputSinks& sinks, const FollowOptions& options,
                          OutputExtent extent) {
-  // Where one stream breaks off for good, the other is not waited for.
+  // If one stream fails for good, do not wait for the other.
   std::stop_source both;
   const std::stop_callback on_stop(options.stop, [&both] { both.request_stop(); });
   FollowOptions each = options;
@@ -78,7 +78,7 @@ Result<void> read_output(const RawClient& client, const std::string& exec_id,
   std::thread reads_stderr([&] { of_stderr = read(v1::OUTPUT_STREAM_STDERR, sinks.on_stderr); });
   const Result<void> of_stdout = read(v1::OUTPUT_STREAM_STDOUT, sinks.on_stdout);
   reads_stderr.join();
-  // The one that was only stopped for the other's sake has nothing to tell.
+  // Return the error of the stream that failed, not of the one stopped because of it.
   const bool was_stopped = !of_stdout && of_stdout.error().kind == ErrorKind::Cancelled;
   return of_stdout || (was_stopped && !of_stderr) ? of_stderr : of_stdout;
 }

@@ -10,27 +10,27 @@ OutputFollower::OutputFollower(const RawClient& client, std::string exec_id,
                                std::uint64_t offset)
     : client_(client),
       offset_(offset),
-      patience_(client, "output stream of exec " + exec_id, std::move(options)) {
+      backoff_(client, "output stream of exec " + exec_id, std::move(options)) {
   request_.set_exec_id(std::move(exec_id));
   request_.set_stream(stream);
-  request_.set_follow(extent == OutputExtent::UntilTheEnd);
+  request_.set_follow(extent == OutputExtent::UntilExit);
 }
 
 Result<std::optional<std::string>> OutputFollower::next() {
   while (true) {
-    if (patience_.is_stopped()) return std::unexpected(patience_.stopped());
+    if (backoff_.is_stopped()) return std::unexpected(backoff_.stopped());
     if (!stream_) open();
     auto chunk = stream_->next();
     if (chunk && !*chunk) return std::nullopt;
     if (chunk) {
       std::string& data = *(*chunk)->mutable_data();
       offset_ += data.size();
-      patience_.renew();
+      backoff_.reset();
       return std::move(data);
     }
     on_stop_.reset();
     stream_.reset();
-    if (auto waited = patience_.wait_after(chunk.error()); !waited) {
+    if (auto waited = backoff_.wait_after(chunk.error()); !waited) {
       return std::unexpected(waited.error());
     }
   }
@@ -39,7 +39,7 @@ Result<std::optional<std::string>> OutputFollower::next() {
 void OutputFollower::open() {
   request_.set_offset(offset_);
   stream_.emplace(client_.read_exec_output(request_));
-  on_stop_.emplace(patience_.stop(), [this] { stream_->cancel(); });
+  on_stop_.emplace(backoff_.stop(), [this] { stream_->cancel(); });
 }
 
 }  // namespace agbox::sdk

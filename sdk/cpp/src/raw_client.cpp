@@ -17,7 +17,7 @@ namespace {
 
 using Stub = v1::SandboxService::Stub;
 
-// gRPC reads a target as a URI, and hands one that it cannot read to DNS.
+// gRPC parses a target as a URI, and resolves one that it cannot parse with DNS.
 std::string target_of(const std::filesystem::path& socket) {
   constexpr std::string_view kPlain = "-._~/";
   constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -40,13 +40,12 @@ grpc::ChannelArguments channel_arguments() {
   // The daemon is on this machine: no proxy, no service configuration from DNS.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  // A call that may have reached the daemon is repeated by the caller or not at all.
+  // A call that may have reached the daemon is retried by the caller or not at all.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // Two clients of one process do not share a connection, nor the memory of a failed one.
+  // Clients of one process share neither a connection nor its backoff.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // A restarted daemon is found again at once; gRPC's own back-off grows to two minutes. The
-  // "minimum" of the three settings stays as it is: in truth it limits how long one attempt may
-  // take.
+  // Reconnect to a restarted daemon at once; gRPC's default backoff grows to two minutes. The third
+  // setting, the "minimum", stays as it is: it actually limits how long one attempt may take.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   return arguments;
@@ -119,9 +118,9 @@ struct MessageStream<Message>::Call {
     if (end) return;
     context.TryCancel();
     Message unread;
-    while (reader->Read(&unread)) {  // gRPC wants a stream read to its end before Finish
+    while (reader->Read(&unread)) {  // gRPC requires reading a stream to its end before Finish
     }
-    // We hung up ourselves: whatever the status is, nobody asked for it.
+    // We cancelled the call, so its status does not matter.
     static_cast<void>(reader->Finish());
   }
 
@@ -180,9 +179,9 @@ Result<RawClient> RawClient::open(const ClientOptions& options) {
     return std::unexpected(
         Error{.kind = ErrorKind::NoSocketPath,
               .code = StatusCode::InvalidArgument,
-              .message = "the socket path must be absolute, but is \"" + socket.string() + "\""});
+              .message = "socket path \"" + socket.string() + "\" is not absolute"});
   }
-  if (socket.string().size() > kLongestSocketPath) {
+  if (socket.string().size() > kMaxSocketPathSize) {
     return std::unexpected(unreachable_error(socket, ""));
   }
   return RawClient(std::make_shared<const Connection>(std::move(socket), options.timeout));
@@ -199,7 +198,7 @@ void RawClient::wait_until_reachable(std::chrono::milliseconds limit,
   set_timeout(context, limit);
   const std::stop_callback on_stop(stop, [&context] { context.TryCancel(); });
   v1::PingResponse response;
-  // Whatever came of it, the caller's next call tells.
+  // The caller's next call reports errors.
   static_cast<void>(connection_->stub().Ping(&context, v1::PingRequest(), &response));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why nobody answers on the daemon's socket, asked of the operating system after gRPC gave up: gRPC
-// itself says little more than "unavailable".
+// Determines why the daemon's socket is unreachable after gRPC failed, because gRPC reports little
+// more than "unavailable".
 #pragma once
 
 #include <agbox/client_error.h>
@@ -11,9 +11,9 @@
 namespace agbox::sdk {
 
 // The longest path that fits into a socket address, without the terminating zero.
-inline constexpr std::size_t kLongestSocketPath = 107;
+inline constexpr std::size_t kMaxSocketPathSize = 107;
 
-// `transport_words` is what gRPC said; it is quoted where the socket itself looks healthy.
-Error unreachable_error(const std::filesystem::path& socket, std::string_view transport_words);
+// `transport_message` is gRPC's error; it is quoted if the socket accepts connections.
+Error unreachable_error(const std::filesystem::path& socket, std::string_view transport_message);
 
 }  // namespace agbox::sdk

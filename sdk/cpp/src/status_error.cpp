@@ -41,8 +41,8 @@ ErrorKind kind_of(std::string_view reason) {
   return ErrorKind::Refused;
 }
 
-// The daemon's ErrorInfo; nothing where the details are absent, garbled, about another status, or
-// from another domain.
+// The daemon's ErrorInfo; nullopt if the details are absent, malformed, for another status, or from
+// another domain.
 std::optional<rpc::ErrorInfo> error_info(const grpc::Status& status) {
   rpc::Status details;
   if (status.error_details().empty() || !details.ParseFromString(status.error_details())) {
@@ -58,8 +58,8 @@ std::optional<rpc::ErrorInfo> error_info(const grpc::Status& status) {
   return std::nullopt;
 }
 
-// The words that every client of this daemon uses, in whatever language it is written.
-std::string message_for(const Error& error, const std::string& words_of_daemon) {
+// The messages that the clients in all languages use.
+std::string message_for(const Error& error, const std::string& daemon_message) {
   const std::string sandbox = error.sandbox_id();
   const std::string exec = error.exec_id();
   switch (error.kind) {
@@ -87,12 +87,12 @@ std::string message_for(const Error& error, const std::string& words_of_daemon) 
     case ErrorKind::Refused:
       break;
   }
-  return words_of_daemon;
+  return daemon_message;
 }
 
 std::string timeout_message(const std::filesystem::path& socket,
                             std::chrono::milliseconds timeout) {
-  return "agboxd at " + socket.string() + " did not answer within " +
+  return "agboxd at " + socket.string() + " did not respond within " +
          std::to_string(timeout.count()) + " ms";
 }
 
@@ -122,7 +122,7 @@ Error error_from_status(const grpc::Status& status, const std::filesystem::path&
     default:
       error.message = status.error_message();
       if (error.message.empty()) {
-        error.message = "agboxd refused the call with code " + std::to_string(status.error_code());
+        error.message = "agboxd rejected the call with code " + std::to_string(status.error_code());
       }
       return error;
   }

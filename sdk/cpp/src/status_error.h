@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where a gRPC status becomes an Error.
+// Converts a gRPC status to an Error.
 #pragma once
 
 #include <agbox/client_error.h>
@@ -10,7 +10,7 @@
 
 namespace agbox::sdk {
 
-// `status` is not OK. `timeout` is the one that the call had; zero is none.
+// `status` must not be OK. `timeout` is that of the call; zero means none.
 Error error_from_status(const grpc::Status& status, const std::filesystem::path& socket,
                         std::chrono::milliseconds timeout);
 

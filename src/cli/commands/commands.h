@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of agbox, one file each: add_<name>() describes the command to the tree, and its
-// action lives beside it. command_line.cpp has the table.
+// The commands of agbox, one file each: add_<name>() adds the command and its action to the tree.
+// command_line.cpp has the table.
 #pragma once
 
 #include "cli/command_line.h"
@@ -16,7 +16,7 @@ void add_ping(CommandLine& line, CLI::App& parent);
 void add_sandbox(CommandLine& line, CLI::App& parent);
 void add_version(CommandLine& line, CLI::App& parent);
 
-// Of agbox sandbox.
+// Subcommands of agbox sandbox.
 void add_sandbox_create(CommandLine& line, CLI::App& parent);
 void add_sandbox_delete(CommandLine& line, CLI::App& parent);
 void add_sandbox_exec(CommandLine& line, CLI::App& parent);
@@ -25,7 +25,7 @@ void add_sandbox_list(CommandLine& line, CLI::App& parent);
 void add_sandbox_resume(CommandLine& line, CLI::App& parent);
 void add_sandbox_stop(CommandLine& line, CLI::App& parent);
 
-// Of agbox exec.
+// Subcommands of agbox exec.
 void add_exec_cancel(CommandLine& line, CLI::App& parent);
 void add_exec_get(CommandLine& line, CLI::App& parent);
 void add_exec_list(CommandLine& line, CLI::App& parent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox completion bash|zsh|fish: a script that lets the shell complete our commands.
+// agbox completion bash|fish|zsh: prints a shell completion script.
 #include "cli/commands/commands.h"
 #include "cli/completion_script.h"
 
@@ -19,12 +19,14 @@ void add_shell(CommandLine& line, CLI::App& parent, const std::string& name,
 }  // namespace
 
 void add_completion(CommandLine& line, CLI::App& parent) {
-  CLI::App& command =
-      *parent.add_subcommand("completion", "Print a script that completes commands in a shell");
-  line.needs_subcommand(command);
-  add_shell(line, command, "bash", "For bash: source <(agbox completion bash)", bash_completion);
-  add_shell(line, command, "fish", "For fish: agbox completion fish | source", fish_completion);
-  add_shell(line, command, "zsh", "For zsh: source <(agbox completion zsh)", zsh_completion);
+  CLI::App& command = *parent.add_subcommand("completion", "Print a shell completion script");
+  line.requires_subcommand(command);
+  add_shell(line, command, "bash", "Completion for bash: source <(agbox completion bash)",
+            bash_completion);
+  add_shell(line, command, "fish", "Completion for fish: agbox completion fish | source",
+            fish_completion);
+  add_shell(line, command, "zsh", "Completion for zsh: source <(agbox completion zsh)",
+            zsh_completion);
 }
 
 }  // namespace agbox::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox doctor: whether this machine has all that sandboxes need, and what mends it where not. The
-// daemon looks; where none answers, this program looks for what it can see itself.
-#include <agbox/daemon_traces.h>
+// agbox doctor: checks that this machine meets the requirements of sandboxes, and prints a fix for
+// what does not. The daemon runs the checks; if it is unreachable, agbox runs those that it can.
+#include <agbox/daemon_inspection.h>
 #include <agbox/raw_client.h>
 
 #include <algorithm>
@@ -24,66 +24,66 @@ struct DoctorFlags {
   bool json = false;
 };
 
-// Engine, firewall and every running sandbox are asked, each with a deadline of its own.
-constexpr sdk::CallOptions kPatience{.timeout = std::chrono::seconds(60)};
+// The daemon checks the engine, the firewall and every sandbox, each with its own deadline.
+constexpr sdk::CallOptions kDiagnoseTimeout{.timeout = std::chrono::seconds(60)};
 
 int show(Console& console, const DoctorFlags& flags, const v1::DiagnoseResponse& response) {
   console.out(flags.json ? message_json(response) : findings_text(response));
   return has_broken(response) ? kRuntimeError : kSuccess;
 }
 
-// How to start it is told as the remedy.
-std::string why_silent(const sdk::Error& error) {
+// Without the advice to start it: the finding has its own remedy.
+std::string unreachable_reason(const sdk::Error& error) {
   if (!error.socket) return error.message;
-  const bool is_absent = error.socket->problem == sdk::SocketProblem::Missing ||
-                         error.socket->problem == sdk::SocketProblem::NobodyListens;
-  if (!is_absent) return error.message;
-  return "agboxd is not running: nobody listens at " + error.socket->path.string();
+  const bool is_not_running = error.socket->problem == sdk::SocketProblem::Missing ||
+                              error.socket->problem == sdk::SocketProblem::NotListening;
+  if (!is_not_running) return error.message;
+  return "agboxd is not running: no process listens on " + error.socket->path.string();
 }
 
-int look_without_daemon(Console& console, const DoctorFlags& flags, const sdk::Error& silence) {
-  const auto traces = sdk::look_for_daemon();
-  if (!traces) return fail_call(console, "doctor", traces.error());
+int diagnose_without_daemon(Console& console, const DoctorFlags& flags, const sdk::Error& error) {
+  const auto inspection = sdk::inspect_daemon();
+  if (!inspection) return fail_call(console, "doctor", inspection.error());
   return show(console, flags,
-              judge_absence({.why = why_silent(silence),
-                             .lock = traces->lock,
-                             .lock_holder = traces->lock_holder,
-                             .program = traces->program,
-                             .may_change_firewall = traces->may_change_firewall,
-                             .store = traces->store,
-                             .store_problem = traces->store_problem,
-                             .config_file = traces->config_file,
-                             .has_config_file = traces->has_config_file,
-                             .engine = {.socket = traces->engine.socket,
-                                        .problem = traces->engine.problem,
-                                        .is_denied = traces->engine.is_denied,
-                                        .server = traces->engine.server,
-                                        .api_version = traces->engine.api_version}}));
+              judge_absence({.why = unreachable_reason(error),
+                             .lock = inspection->lock,
+                             .lock_holder = inspection->lock_holder,
+                             .program = inspection->program,
+                             .may_change_firewall = inspection->may_change_firewall,
+                             .store = inspection->store,
+                             .store_problem = inspection->store_problem,
+                             .config_file = inspection->config_file,
+                             .has_config_file = inspection->has_config_file,
+                             .engine = {.socket = inspection->engine.socket,
+                                        .problem = inspection->engine.problem,
+                                        .is_denied = inspection->engine.is_denied,
+                                        .server = inspection->engine.server,
+                                        .api_version = inspection->engine.api_version}}));
 }
 
-bool is_silence(const sdk::Error& error) {
+bool is_unreachable(const sdk::Error& error) {
   return error.kind == sdk::ErrorKind::Unreachable || error.kind == sdk::ErrorKind::Timeout;
 }
 
 int doctor(Console& console, const DoctorFlags& flags) {
   const auto client = sdk::RawClient::open();
   if (!client) return fail_call(console, "doctor", client.error());
-  const auto answer = client->ping();
-  if (!answer && is_silence(answer.error())) {
-    return look_without_daemon(console, flags, answer.error());
+  const auto response = client->ping();
+  if (!response && is_unreachable(response.error())) {
+    return diagnose_without_daemon(console, flags, response.error());
   }
-  if (!answer) return fail_call(console, "doctor", answer.error());
-  if (std::ranges::find(answer->features(), "diagnose") == answer->features().end()) {
-    console.error("doctor: agboxd " + answer->version() +
-                  " is older than this agbox and cannot diagnose; update it, then: systemctl "
-                  "--user restart agboxd");
+  if (!response) return fail_call(console, "doctor", response.error());
+  if (std::ranges::find(response->features(), "diagnose") == response->features().end()) {
+    console.error("doctor: agboxd " + response->version() +
+                  " is too old to run checks: update it, then run \"systemctl --user restart "
+                  "agboxd\"");
     return kRuntimeError;
   }
   v1::DiagnoseRequest request;
   request.add_images(kDefaultImage);
-  const auto findings = client->diagnose(request, kPatience);
-  if (!findings && is_silence(findings.error())) {
-    return look_without_daemon(console, flags, findings.error());
+  const auto findings = client->diagnose(request, kDiagnoseTimeout);
+  if (!findings && is_unreachable(findings.error())) {
+    return diagnose_without_daemon(console, flags, findings.error());
   }
   if (!findings) return fail_call(console, "doctor", findings.error());
   return show(console, flags, *findings);
@@ -93,9 +93,7 @@ int doctor(Console& console, const DoctorFlags& flags) {
 
 void add_doctor(CommandLine& line, CLI::App& parent) {
   CLI::App& command = *parent.add_subcommand(
-      "doctor",
-      "Look whether this machine has all that sandboxes need; exit code 1 where something is "
-      "broken");
+      "doctor", "Check this machine for problems; exit code 1 if something is broken");
   auto flags = std::make_shared<DoctorFlags>();
   command.add_flag("--json", flags->json, "Print the findings as JSON");
   line.on(command, [flags](Console& console) { return doctor(console, *flags); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox events: the history of one sandbox, and what comes.
+// agbox events: prints the events of one sandbox, and follows new ones.
 #include <agbox/event_follower.h>
 
 #include <charconv>
@@ -23,7 +23,7 @@ struct EventsFlags {
   bool json = false;
 };
 
-// Not CLI11's own conversion, which takes -1 for a very large number and nothing for 0.
+// CLI11's own conversion would accept -1 as a very large number and an empty string as 0.
 std::optional<std::uint64_t> parse_sequence(const std::string& text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -35,21 +35,21 @@ std::optional<std::uint64_t> parse_sequence(const std::string& text) {
 int show_events(Console& console, const EventsFlags& flags) {
   const auto from = parse_sequence(flags.from);
   if (!from) {
-    return refuse_usage(console, "--from: \"" + flags.from + "\" is not the number of an event");
+    return refuse_usage(console, "--from: \"" + flags.from + "\" is not an event sequence number");
   }
   const auto client = open_client(console);
   if (!client) return kRuntimeError;
   v1::GetSandboxRequest request;
   request.set_sandbox_id(flags.sandbox_id);
-  const auto answer = client->get_sandbox(request);
-  if (!answer) return fail_call(console, "get sandbox", answer.error());
-  const std::uint64_t newest = answer->sandbox().last_event_sequence();
-  // Behind its deletion nothing happens to a sandbox any more.
-  const bool follows = flags.follow && answer->sandbox().state() != v1::SANDBOX_STATE_DELETED;
+  const auto response = client->get_sandbox(request);
+  if (!response) return fail_call(console, "get sandbox", response.error());
+  const std::uint64_t newest = response->sandbox().last_event_sequence();
+  // A deleted sandbox has no further events.
+  const bool follows = flags.follow && response->sandbox().state() != v1::SANDBOX_STATE_DELETED;
 
   const Interrupt interrupt;
   sdk::EventFollower events(*client, flags.sandbox_id, *from, {.stop = interrupt.token()});
-  const bool is_beyond = *from > newest;  // for the daemon to refuse
+  const bool is_beyond = *from > newest;  // the daemon rejects it
   for (std::uint64_t shown = *from; follows || is_beyond || shown < newest;) {
     const auto event = events.next();
     if (!event && event.error().kind == sdk::ErrorKind::Cancelled) return interrupt.exit_code();
@@ -65,12 +65,12 @@ int show_events(Console& console, const EventsFlags& flags) {
 }  // namespace
 
 void add_events(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("events", "Show what happened to a sandbox");
+  CLI::App& command = *parent.add_subcommand("events", "Show the events of a sandbox");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<EventsFlags>();
-  command.add_option("sandbox_id", flags->sandbox_id, "Which one")->required();
-  command.add_flag("-f,--follow", flags->follow, "Go on with new events until it is deleted");
-  command.add_option("--from", flags->from, "Only events behind the one with this number")
+  command.add_option("sandbox_id", flags->sandbox_id, "Sandbox ID")->required();
+  command.add_flag("-f,--follow", flags->follow, "Follow new events until the sandbox is deleted");
+  command.add_option("--from", flags->from, "Show only events after this sequence number")
       ->type_name("NUMBER")
       ->take_last();
   command.add_flag("--json", flags->json, "Print one JSON object per line");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox exec cancel: ends a command with everything that it started, and waits until all is gone.
+// agbox exec cancel: kills a command and its child processes, and waits until they are gone.
 #include <agbox/exec_run.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ int cancel_exec(Console& console, const std::string& exec_id) {
   request.set_exec_id(exec_id);
   const auto accepted = client->cancel_exec(request, kNoTimeout);
   if (!accepted) {
-    // It has ended: what was asked for is so.
+    // It has ended already, which is what the caller wants.
     if (accepted.error().kind == sdk::ErrorKind::ExecAlreadyTerminal) return kSuccess;
     return fail_call(console, "cancel exec", accepted.error());
   }
@@ -32,7 +32,7 @@ int cancel_exec(Console& console, const std::string& exec_id) {
   console.error("Waiting for exec " + exec_id + " to be cancelled...");
   const auto ended = sdk::wait_for_exec(*client, exec_id, {.stop = interrupt.token()});
   if (!ended && ended.error().kind == sdk::ErrorKind::Cancelled) {
-    console.error("Stopped waiting; the cancellation goes on without us.");
+    console.error("Stopped waiting; the daemon continues the cancellation.");
     return interrupt.exit_code();
   }
   if (!ended) return fail_call(console, "get exec after cancel", ended.error());
@@ -40,7 +40,7 @@ int cancel_exec(Console& console, const std::string& exec_id) {
     console.error("Exec cancelled in " + seconds_text(clock.boot_now() - began) + ".");
   } else {
     console.error("Exec " + exec_id +
-                  " ended by itself before it was cancelled: " + state_text(ended->state()) + ".");
+                  " ended before it was cancelled: " + state_text(ended->state()) + ".");
   }
   return kSuccess;
 }
@@ -48,11 +48,11 @@ int cancel_exec(Console& console, const std::string& exec_id) {
 }  // namespace
 
 void add_exec_cancel(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand(
-      "cancel", "End a command and all that it started, and wait until it is gone");
+  CLI::App& command =
+      *parent.add_subcommand("cancel", "Cancel an exec and wait until its processes are gone");
   // Shared by the parser, which sets it, and the action, which reads it later.
   auto exec_id = std::make_shared<std::string>();
-  command.add_option("exec_id", *exec_id, "Which one")->required();
+  command.add_option("exec_id", *exec_id, "Exec ID")->required();
   line.on(command, [exec_id](Console& console) { return cancel_exec(console, *exec_id); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox exec get: one exec, a line per fact.
+// agbox exec get: prints one exec, one field per line.
 #include <agbox/exec_run.h>
 
 #include <memory>
@@ -45,19 +45,19 @@ int get_exec(Console& console, const ExecGetFlags& flags) {
   if (!client) return kRuntimeError;
   v1::GetExecRequest request;
   request.set_exec_id(flags.exec_id);
-  const auto answer = client->get_exec(request);
-  if (!answer) return fail_call(console, "get exec", answer.error());
-  console.out(flags.json ? message_json(*answer) : text_of(answer->exec()));
+  const auto response = client->get_exec(request);
+  if (!response) return fail_call(console, "get exec", response.error());
+  console.out(flags.json ? message_json(*response) : text_of(response->exec()));
   return kSuccess;
 }
 
 }  // namespace
 
 void add_exec_get(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("get", "Show one exec, running or ended");
+  CLI::App& command = *parent.add_subcommand("get", "Show an exec");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<ExecGetFlags>();
-  command.add_option("exec_id", flags->exec_id, "Which one")->required();
+  command.add_option("exec_id", flags->exec_id, "Exec ID")->required();
   command.add_flag("--json", flags->json, "Print JSON");
   line.on(command, [flags](Console& console) { return get_exec(console, *flags); });
 }

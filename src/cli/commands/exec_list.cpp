@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox exec list: what runs; with --all also what ran.
+// agbox exec list: lists running execs; with --all also ended ones.
 #include <memory>
 #include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/every_page.h"
 #include "cli/exec_text.h"
+#include "cli/for_each_page.h"
 #include "cli/message_json.h"
 #include "cli/table.h"
 
@@ -41,19 +41,19 @@ sdk::Result<v1::ListExecsResponse> execs_of(const sdk::RawClient& client,
   v1::ListExecsRequest request;
   request.set_sandbox_id(sandbox_id);
   v1::ListExecsResponse all;
-  const auto read = every_page(
+  const auto read = for_each_page(
       request, [&](const v1::ListExecsRequest& page) { return client.list_execs(page); },
       [&all](const v1::ListExecsResponse& page) { all.mutable_execs()->MergeFrom(page.execs()); });
   if (!read) return std::unexpected(read.error());
   return all;
 }
 
-// Also of sandboxes that were deleted, as long as their history is kept.
+// Includes deleted sandboxes whose history is still kept.
 sdk::Result<v1::ListExecsResponse> execs_of_all(const sdk::RawClient& client) {
   std::vector<std::string> ids;
   v1::ListSandboxesRequest request;
   request.set_include_deleted(true);
-  const auto listed = every_page(
+  const auto listed = for_each_page(
       request, [&](const v1::ListSandboxesRequest& page) { return client.list_sandboxes(page); },
       [&ids](const v1::ListSandboxesResponse& page) {
         for (const auto& sandbox : page.sandboxes()) ids.push_back(sandbox.sandbox_id());
@@ -82,7 +82,7 @@ int list_execs(Console& console, const ExecListFlags& flags) {
   v1::ListActiveExecsRequest request;
   if (is_of_one) request.set_sandbox_id(flags.id);
   v1::ListActiveExecsResponse list;
-  const auto read = every_page(
+  const auto read = for_each_page(
       request,
       [&](const v1::ListActiveExecsRequest& page) { return client->list_active_execs(page); },
       [&list](const v1::ListActiveExecsResponse& page) {
@@ -95,12 +95,12 @@ int list_execs(Console& console, const ExecListFlags& flags) {
 }  // namespace
 
 void add_exec_list(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("list", "List the execs that run");
+  CLI::App& command = *parent.add_subcommand("list", "List running execs");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<ExecListFlags>();
-  flags->sandbox_id = command.add_option("sandbox_id", flags->id, "Only those of this sandbox");
-  command.add_flag("-a,--all", flags->all,
-                   "Also those that have ended, in the order of their start");
+  flags->sandbox_id =
+      command.add_option("sandbox_id", flags->id, "List only execs of this sandbox");
+  command.add_flag("-a,--all", flags->all, "Include ended execs, oldest first");
   command.add_flag("--json", flags->json, "Print JSON");
   line.on(command, [flags](Console& console) { return list_execs(console, *flags); });
 }

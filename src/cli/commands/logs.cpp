@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox logs: what an exec wrote, byte by byte, and what it goes on to write.
+// agbox logs: prints the output of an exec unchanged, and follows it.
 #include <agbox/exec_run.h>
 
 #include <functional>
@@ -23,23 +23,23 @@ struct LogsFlags {
   bool follow = false;
 };
 
-// Writes to one descriptor until that fails; then nothing is worth reading any more.
-class Outlet {
+// Writes to one descriptor; a failed write stops the reading.
+class OutputWriter {
  public:
-  using Pass = int (Console::*)(std::string_view) const;
-  Outlet(const Console& console, Pass pass, std::stop_source& stop)
-      : console_(console), pass_(pass), stop_(stop) {}
+  using Write = int (Console::*)(std::string_view) const;
+  OutputWriter(const Console& console, Write write, std::stop_source& stop)
+      : console_(console), write_(write), stop_(stop) {}
 
   void operator()(std::string_view bytes) {
     if (problem_ != 0) return;
-    problem_ = (console_.*pass_)(bytes);
+    problem_ = (console_.*write_)(bytes);
     if (problem_ != 0) stop_.request_stop();
   }
   int problem() const { return problem_; }
 
  private:
   const Console& console_;
-  Pass pass_;
+  Write write_;
   std::stop_source& stop_;
   int problem_ = 0;
 };
@@ -54,15 +54,15 @@ int show_logs(Console& console, const LogsFlags& flags) {
   const Interrupt interrupt;
   std::stop_source stop;
   const std::stop_callback on_signal(interrupt.token(), [&stop] { stop.request_stop(); });
-  Outlet out(console, &Console::pass_to_stdout, stop);
-  Outlet error(console, &Console::pass_to_stderr, stop);
-  // The one stream that was asked for is the result, whichever it is.
+  OutputWriter out(console, &Console::write_stdout, stop);
+  OutputWriter error(console, &Console::write_stderr, stop);
+  // A stream selected with --stream is the result, so it goes to stdout.
   sdk::OutputSinks sinks{.on_stdout = std::ref(out), .on_stderr = std::ref(error)};
   if (has_choice && flags.stream == "stdout") sinks.on_stderr = nullptr;
   if (has_choice && flags.stream == "stderr") sinks = {.on_stderr = std::ref(out)};
   const auto read =
       sdk::read_output(*client, flags.exec_id, sinks, {.stop = stop.get_token()},
-                       flags.follow ? sdk::OutputExtent::UntilTheEnd : sdk::OutputExtent::SoFar);
+                       flags.follow ? sdk::OutputExtent::UntilExit : sdk::OutputExtent::SoFar);
   if (out.problem() != 0) {
     console.error("write to stdout: " + std::generic_category().message(out.problem()));
   }
@@ -71,24 +71,26 @@ int show_logs(Console& console, const LogsFlags& flags) {
   if (!read) return fail_call(console, "read exec output", read.error());
   v1::GetExecRequest request;
   request.set_exec_id(flags.exec_id);
-  const auto answer = client->get_exec(request);
-  if (!answer) return fail_call(console, "get exec", answer.error());
-  if (const std::string lost = truncation_text(answer->exec()); !lost.empty()) console.error(lost);
+  const auto response = client->get_exec(request);
+  if (!response) return fail_call(console, "get exec", response.error());
+  if (const std::string lost = truncation_text(response->exec()); !lost.empty())
+    console.error(lost);
   return kSuccess;
 }
 
 }  // namespace
 
 void add_logs(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("logs", "Show what an exec wrote");
+  CLI::App& command = *parent.add_subcommand("logs", "Show the output of an exec");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<LogsFlags>();
-  command.add_option("exec_id", flags->exec_id, "Which one")->required();
-  command.add_flag("-f,--follow", flags->follow, "Go on with what it writes until it ends");
-  flags->stream_flag =
-      command.add_option("--stream", flags->stream, "Only stdout or stderr, and that on stdout")
-          ->type_name("STREAM")
-          ->take_last();
+  command.add_option("exec_id", flags->exec_id, "Exec ID")->required();
+  command.add_flag("-f,--follow", flags->follow, "Follow the output until the exec ends");
+  flags->stream_flag = command
+                           .add_option("--stream", flags->stream,
+                                       "Print only this stream (stdout or stderr), to stdout")
+                           ->type_name("STREAM")
+                           ->take_last();
   line.on(command, [flags](Console& console) { return show_logs(console, *flags); });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox ping: whether the daemon answers, who it is, and how fast.
+// agbox ping: checks that the daemon is reachable; prints its version, features and round trip
+// time.
 #include <agbox/raw_client.h>
 
 #include <algorithm>
@@ -30,16 +31,15 @@ std::string milliseconds(steady_clock::duration time) {
   return text.data();
 }
 
-// Nothing where the daemon is one that says nothing of it.
-std::optional<std::string> describe_isolation(const v1::PingResponse& answer) {
-  if (!answer.isolation_shortcoming().empty()) return answer.isolation_shortcoming();
-  if (std::ranges::find(answer.features(), "isolation") == answer.features().end()) return {};
-  if (answer.isolation_repairs() == 0) return "in place";
-  const bool is_once = answer.isolation_repairs() == 1;
-  return "in place; what others changed was put back " +
-         (is_once ? "once: "
-                  : std::to_string(answer.isolation_repairs()) + " times, the last time: ") +
-         answer.isolation_last_repair();
+// nullopt if the daemon does not report it.
+std::optional<std::string> describe_isolation(const v1::PingResponse& response) {
+  if (!response.isolation_shortcoming().empty()) return response.isolation_shortcoming();
+  if (std::ranges::find(response.features(), "isolation") == response.features().end()) return {};
+  if (response.isolation_repairs() == 0) return "in place";
+  const bool is_once = response.isolation_repairs() == 1;
+  return "in place; restored " +
+         (is_once ? "once: " : std::to_string(response.isolation_repairs()) + " times, last: ") +
+         response.isolation_last_repair();
 }
 
 int fail_ping(Console& console, const sdk::Error& error) {
@@ -50,23 +50,24 @@ int fail_ping(Console& console, const sdk::Error& error) {
 int ping(Console& console, const PingFlags& flags) {
   const auto client = sdk::RawClient::open();
   if (!client) return fail_ping(console, client.error());
-  // The first call also makes the connection; the second is the round trip alone.
-  auto answer = client->ping();
-  if (!answer) return fail_ping(console, answer.error());
+  // The first call also connects; the second measures the round trip alone.
+  auto response = client->ping();
+  if (!response) return fail_ping(console, response.error());
   const auto sent = steady_clock::now();
-  answer = client->ping();
+  response = client->ping();
   const auto round_trip = steady_clock::now() - sent;
-  if (!answer) return fail_ping(console, answer.error());
+  if (!response) return fail_ping(console, response.error());
 
   if (flags.json) {
-    console.out(message_json(*answer));
+    console.out(message_json(*response));
     return kSuccess;
   }
-  std::string text = "daemon: " + answer->daemon() + "\nversion: " + answer->version() + "\n";
-  if (!answer->instance_id().empty()) text += "instance: " + answer->instance_id() + "\n";
-  if (!answer->engine().empty()) text += "engine: " + answer->engine() + "\n";
-  if (const auto isolation = describe_isolation(*answer)) text += "isolation: " + *isolation + "\n";
-  for (const std::string& feature : answer->features()) text += "feature: " + feature + "\n";
+  std::string text = "daemon: " + response->daemon() + "\nversion: " + response->version() + "\n";
+  if (!response->instance_id().empty()) text += "instance: " + response->instance_id() + "\n";
+  if (!response->engine().empty()) text += "engine: " + response->engine() + "\n";
+  if (const auto isolation = describe_isolation(*response))
+    text += "isolation: " + *isolation + "\n";
+  for (const std::string& feature : response->features()) text += "feature: " + feature + "\n";
   text += "socket: " + client->socket().string() + "\n";
   text += "round trip: " + milliseconds(round_trip) + "\n";
   console.out(printable(text));
@@ -77,10 +78,10 @@ int ping(Console& console, const PingFlags& flags) {
 
 void add_ping(CommandLine& line, CLI::App& parent) {
   CLI::App& command =
-      *parent.add_subcommand("ping", "Ask the daemon whether it is there, and how fast it answers");
+      *parent.add_subcommand("ping", "Check that the daemon is reachable and show its version");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<PingFlags>();
-  command.add_flag("--json", flags->json, "Print the daemon's answer as JSON");
+  command.add_flag("--json", flags->json, "Print the response as JSON");
   line.on(command, [flags](Console& console) { return ping(console, *flags); });
 }
 

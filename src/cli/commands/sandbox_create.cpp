@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox sandbox create: a new sandbox, and the wait until it is ready.
+// agbox sandbox create: creates a sandbox and waits until it is ready.
 #include <agbox/sandbox_wait.h>
 
 #include <memory>
@@ -21,13 +21,13 @@ namespace agbox::cli {
 
 namespace {
 
-// What a daemon takes in one request.
-constexpr std::size_t kLargestYaml = std::size_t{4} << 20;
+// The largest request that the daemon accepts.
+constexpr std::size_t kMaxYamlSize = std::size_t{4} << 20;
 
 struct CreateFlags {
   explicit CreateFlags(CLI::App& command)
-      : labels(command, "--label", "A label of the sandbox; may be repeated"),
-        envs(command, "--env", "A variable of its environment; may be repeated") {}
+      : labels(command, "--label", "Set a label (repeatable)"),
+        envs(command, "--env", "Set an environment variable (repeatable)") {}
 
   KeyValueFlag labels;
   KeyValueFlag envs;
@@ -46,7 +46,7 @@ struct CreateFlags {
   std::vector<std::string> command;
 };
 
-// What was asked for, or why not and with which exit code.
+// Why the command line was rejected, and the exit code.
 struct Refusal {
   ExitCode code;
   std::string message;
@@ -61,8 +61,7 @@ std::unexpected<Refusal> usage(std::string message) {
 Parsed<google::protobuf::Duration> parse_idle_ttl(const std::string& text) {
   const auto ttl = parse_duration(text);
   if (!ttl) {
-    return usage("--idle-ttl: invalid duration \"" + text +
-                 "\": write for example 30m, 1h30m or 0");
+    return usage("--idle-ttl: invalid duration \"" + text + "\": use for example 30m, 1h30m or 0");
   }
   if (ttl->count() < 0) return usage("--idle-ttl must not be negative");
   google::protobuf::Duration out;
@@ -75,7 +74,7 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
   v1::CreateSandboxRequest request;
   request.set_sandbox_id(flags.sandbox_id);
   v1::CreateSpec& spec = *request.mutable_create_spec();
-  // A file may name the image; only what was typed overrides it.
+  // The file may set the image; only an explicit --image overrides it.
   const bool is_from_yaml = flags.yaml_file_flag->count() > 0;
   if (!is_from_yaml || flags.image_flag->count() > 0) spec.set_image(flags.image);
   const auto labels = flags.labels.values();
@@ -94,7 +93,7 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
   spec.set_memory_limit(flags.memory_limit);
   spec.set_bypass_entrypoint(flags.bypass_entrypoint);
   if (is_from_yaml) {
-    auto yaml = read_file(flags.yaml_file, kLargestYaml);
+    auto yaml = read_file(flags.yaml_file, kMaxYamlSize);
     if (!yaml) {
       return std::unexpected(
           Refusal{kRuntimeError, "read yaml file " + flags.yaml_file + ": " + yaml.error()});
@@ -104,12 +103,12 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
   return request;
 }
 
-int explain_no_ready(Console& console, const std::string& id, const Interrupt& interrupt,
+int report_not_ready(Console& console, const std::string& id, const Interrupt& interrupt,
                      const sdk::Error& error) {
   const std::string remove = "agbox sandbox delete " + id;
   switch (error.kind) {
     case sdk::ErrorKind::Cancelled:
-      console.error("Stopped waiting; sandbox " + id + " goes on without us.\n" +
+      console.error("Stopped waiting; the daemon keeps creating sandbox " + id + ".\n" +
                     "  Show sandbox:       agbox sandbox get " + id +
                     "\n  Delete sandbox:     " + remove);
       return interrupt.exit_code();
@@ -147,7 +146,7 @@ int create_sandbox(Console& console, const CreateFlags& flags) {
     waiting.on_event = [&phases](const v1::SandboxEvent& event) { phases.show(event); };
   }
   const auto ready = sdk::wait_for_sandbox(*client, id, sdk::SandboxGoal::Ready, waiting);
-  if (!ready) return explain_no_ready(console, id, interrupt, ready.error());
+  if (!ready) return report_not_ready(console, id, interrupt, ready.error());
   if (flags.quiet) {
     console.out(printable_line(id) + "\n");
     return kSuccess;
@@ -161,8 +160,8 @@ int create_sandbox(Console& console, const CreateFlags& flags) {
 }  // namespace
 
 void add_sandbox_create(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand(
-      "create", "Create a sandbox and wait until it is ready; a command behind -- runs in it");
+  CLI::App& command =
+      *parent.add_subcommand("create", "Create a sandbox, optionally with a command to run in it");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<CreateFlags>(command);
   const auto text = [&command](const std::string& name, std::string& value, const std::string& type,
@@ -170,21 +169,20 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
     return command.add_option(name, value, description)->type_name(type)->take_last();
   };
   flags->image_flag = text("--image", flags->image, "IMAGE",
-                           std::string("What it is made from (default ") + kDefaultImage + ")");
-  text("--sandbox-id", flags->sandbox_id, "ID", "Its id (default: the daemon makes one)");
-  flags->idle_ttl_flag = text("--idle-ttl", flags->idle_ttl, "DURATION",
-                              "Stop it after so long without an exec, for example 30m; 0: never");
-  text("--cpu-limit", flags->cpu_limit, "CPUS", "At most so much CPU time, for example 1.5");
-  text("--memory-limit", flags->memory_limit, "SIZE", "At most so much memory, for example 2g");
-  command.add_flag("--no-entrypoint", flags->bypass_entrypoint,
-                   "Do not run the image's ENTRYPOINT");
+                           std::string("Container image (default ") + kDefaultImage + ")");
+  text("--sandbox-id", flags->sandbox_id, "ID", "Sandbox ID (default: generated)");
+  flags->idle_ttl_flag =
+      text("--idle-ttl", flags->idle_ttl, "DURATION",
+           "Stop the sandbox after this long without an exec, e.g. 30m (0 = never)");
+  text("--cpu-limit", flags->cpu_limit, "CPUS", "CPU limit, e.g. 1.5");
+  text("--memory-limit", flags->memory_limit, "SIZE", "Memory limit, e.g. 2g");
+  command.add_flag("--no-entrypoint", flags->bypass_entrypoint, "Ignore the image's ENTRYPOINT");
   flags->yaml_file_flag = text("--yaml-file", flags->yaml_file, "PATH",
-                               "A file that describes the sandbox; flags override it");
-  CLI::Option* json = command.add_flag("--json", flags->json,
-                                       "Print the daemon's answer as JSON at once, do not wait");
-  command.add_flag("-q,--quiet", flags->quiet, "Say nothing but the id, when it is ready")
-      ->excludes(json);
-  line.takes_words_after_dashes(command, flags->command);
+                               "Read the sandbox configuration from a file; flags override it");
+  CLI::Option* json =
+      command.add_flag("--json", flags->json, "Print the response as JSON and do not wait");
+  command.add_flag("-q,--quiet", flags->quiet, "Print only the sandbox ID")->excludes(json);
+  line.accepts_args_after_dashes(command, flags->command);
   line.on(command, [flags](Console& console) { return create_sandbox(console, *flags); });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox sandbox delete: one sandbox, or all that carry the given labels, and the wait until they
-// are gone.
+// agbox sandbox delete: deletes one sandbox, or all with the given labels, and waits until they are
+// gone.
 #include <agbox/sandbox_wait.h>
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace {
 
 struct DeleteFlags {
   explicit DeleteFlags(CLI::App& command)
-      : labels(command, "--label", "Delete every sandbox with this label; may be repeated"),
-        sandbox_id(command.add_option("sandbox_id", id, "Which one")) {}
+      : labels(command, "--label", "Delete all sandboxes with this label (repeatable)"),
+        sandbox_id(command.add_option("sandbox_id", id, "Sandbox ID")) {}
 
   KeyValueFlag labels;
   std::string id;
@@ -34,12 +34,12 @@ class Deletion {
   int delete_labelled(const std::map<std::string, std::string>& labels);
 
  private:
-  // The daemon goes on with what it accepted, whatever becomes of us.
+  // The daemon completes an accepted deletion even if the wait is interrupted.
   sdk::Result<void> wait(const std::string& id, const Interrupt& interrupt) const {
     return sdk::wait_for_sandbox(client_, id, sdk::SandboxGoal::Deleted,
                                  {.follow = {.stop = interrupt.token()}});
   }
-  void explain(const sdk::Error& error) const {
+  void report(const sdk::Error& error) const {
     if (error.kind == sdk::ErrorKind::SandboxFailed) {
       console_.error(error.message + "\n  Try again:          agbox sandbox delete " +
                      error.sandbox_id());
@@ -48,7 +48,7 @@ class Deletion {
     }
   }
   int stopped(const Interrupt& interrupt) const {
-    console_.error("Stopped waiting; the deletion goes on without us.");
+    console_.error("Stopped waiting; the daemon continues the deletion.");
     return interrupt.exit_code();
   }
   std::string time_taken() const { return seconds_text(clock_.boot_now() - began_); }
@@ -72,7 +72,7 @@ int Deletion::delete_one(const std::string& id) {
     return kSuccess;
   }
   if (deleted.error().kind == sdk::ErrorKind::Cancelled) return stopped(interrupt);
-  explain(deleted.error());
+  report(deleted.error());
   return kRuntimeError;
 }
 
@@ -88,7 +88,7 @@ int Deletion::delete_labelled(const std::map<std::string, std::string>& labels) 
   }
   const Interrupt interrupt;
   console_.error("Waiting for " + std::to_string(count) + " sandbox(es) to be deleted...");
-  // The daemon works on all of them at once, so it does not matter whom we look at first.
+  // The daemon deletes them concurrently, so the order of waiting does not matter.
   int deleted_count = 0;
   for (const std::string& id : accepted->deleted_sandbox_ids()) {
     const auto deleted = wait(id, interrupt);
@@ -97,7 +97,7 @@ int Deletion::delete_labelled(const std::map<std::string, std::string>& labels) 
     } else if (deleted.error().kind == sdk::ErrorKind::Cancelled) {
       return stopped(interrupt);
     } else {
-      explain(deleted.error());
+      report(deleted.error());
     }
   }
   const bool is_whole = deleted_count == count;
@@ -125,8 +125,8 @@ int delete_sandboxes(Console& console, const DeleteFlags& flags) {
 }  // namespace
 
 void add_sandbox_delete(CommandLine& line, CLI::App& parent) {
-  CLI::App& command =
-      *parent.add_subcommand("delete", "Delete sandboxes and wait until they are gone");
+  CLI::App& command = *parent.add_subcommand(
+      "delete", "Delete one sandbox, or all with a label, and wait until they are gone");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<DeleteFlags>(command);
   line.on(command, [flags](Console& console) { return delete_sandboxes(console, *flags); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox sandbox get: one sandbox, a line per fact.
+// agbox sandbox get: prints one sandbox, one field per line.
 #include <memory>
 
 #include "cli/commands/commands.h"
@@ -40,19 +40,19 @@ int get_sandbox(Console& console, const GetFlags& flags) {
   if (!client) return kRuntimeError;
   v1::GetSandboxRequest request;
   request.set_sandbox_id(flags.sandbox_id);
-  const auto answer = client->get_sandbox(request);
-  if (!answer) return fail_call(console, "get sandbox", answer.error());
-  console.out(flags.json ? message_json(*answer) : text_of(answer->sandbox()));
+  const auto response = client->get_sandbox(request);
+  if (!response) return fail_call(console, "get sandbox", response.error());
+  console.out(flags.json ? message_json(*response) : text_of(response->sandbox()));
   return kSuccess;
 }
 
 }  // namespace
 
 void add_sandbox_get(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("get", "Show one sandbox");
+  CLI::App& command = *parent.add_subcommand("get", "Show a sandbox");
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<GetFlags>();
-  command.add_option("sandbox_id", flags->sandbox_id, "Which one")->required();
+  command.add_option("sandbox_id", flags->sandbox_id, "Sandbox ID")->required();
   command.add_flag("--json", flags->json, "Print JSON");
   line.on(command, [flags](Console& console) { return get_sandbox(console, *flags); });
 }

@@ -6,7 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
 #include "cli/elapsed.h"
-#include "cli/every_page.h"
+#include "cli/for_each_page.h"
 #include "cli/key_value_flag.h"
 #include "cli/message_json.h"
 #include "cli/sandbox_text.h"
@@ -18,7 +18,7 @@ namespace {
 
 struct ListFlags {
   explicit ListFlags(CLI::App& command)
-      : labels(command, "--label", "Only sandboxes with this label; may be repeated") {}
+      : labels(command, "--label", "List only sandboxes with this label (repeatable)") {}
 
   KeyValueFlag labels;
   bool include_deleted = false;
@@ -47,7 +47,7 @@ int list_sandboxes(Console& console, const ListFlags& flags) {
   request.set_include_deleted(flags.include_deleted);
   request.mutable_label_selector()->insert(labels->begin(), labels->end());
   v1::ListSandboxesResponse list;
-  const auto read = every_page(
+  const auto read = for_each_page(
       request, [&](const v1::ListSandboxesRequest& page) { return client->list_sandboxes(page); },
       [&list](const v1::ListSandboxesResponse& page) {
         list.mutable_sandboxes()->MergeFrom(page.sandboxes());
@@ -64,7 +64,7 @@ void add_sandbox_list(CommandLine& line, CLI::App& parent) {
   // Shared by the parser, which sets them, and the action, which reads them later.
   auto flags = std::make_shared<ListFlags>(command);
   command.add_flag("--include-deleted", flags->include_deleted,
-                   "Also those that were deleted, while their history is kept");
+                   "Include deleted sandboxes whose history is still kept");
   command.add_flag("--json", flags->json, "Print JSON");
   line.on(command, [flags](Console& console) { return list_sandboxes(console, *flags); });
 }

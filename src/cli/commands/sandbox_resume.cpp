@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox sandbox resume: brings a stopped sandbox back to ready.
+// agbox sandbox resume: starts a stopped sandbox and waits until it is ready.
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/sandbox_move.h"
+#include "cli/sandbox_state_command.h"
 
 namespace agbox::cli {
 
 namespace {
 
-constexpr SandboxMove kResume{
+constexpr SandboxStateCommand kResume{
     .verb = "resume",
-    .description = "Start a stopped sandbox again and wait until it is ready",
+    .description = "Start a stopped sandbox and wait until it is ready",
     .done = "resumed",
     .goal = sdk::SandboxGoal::Resumed,
-    .ask = [](const sdk::RawClient& client, const std::string& sandbox_id) {
+    .send = [](const sdk::RawClient& client, const std::string& sandbox_id) {
       v1::ResumeSandboxRequest request;
       request.set_sandbox_id(sandbox_id);
       return client.resume_sandbox(request, kNoTimeout);
@@ -22,7 +22,7 @@ constexpr SandboxMove kResume{
 }  // namespace
 
 void add_sandbox_resume(CommandLine& line, CLI::App& parent) {
-  add_sandbox_move(line, parent, kResume);
+  add_sandbox_state_command(line, parent, kResume);
 }
 
 }  // namespace agbox::cli

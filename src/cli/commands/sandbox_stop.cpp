@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox sandbox stop: ends what runs in a sandbox and keeps the sandbox.
+// agbox sandbox stop: stops the containers of a sandbox and keeps their files.
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/sandbox_move.h"
+#include "cli/sandbox_state_command.h"
 
 namespace agbox::cli {
 
 namespace {
 
-constexpr SandboxMove kStop{
+constexpr SandboxStateCommand kStop{
     .verb = "stop",
-    .description = "Stop a sandbox and keep what is in it, and wait until it is stopped",
+    .description = "Stop a sandbox, keep its files, and wait until it is stopped",
     .done = "stopped",
     .goal = sdk::SandboxGoal::Stopped,
-    .ask = [](const sdk::RawClient& client, const std::string& sandbox_id) {
+    .send = [](const sdk::RawClient& client, const std::string& sandbox_id) {
       v1::StopSandboxRequest request;
       request.set_sandbox_id(sandbox_id);
       return client.stop_sandbox(request, kNoTimeout);
@@ -22,7 +22,7 @@ constexpr SandboxMove kStop{
 }  // namespace
 
 void add_sandbox_stop(CommandLine& line, CLI::App& parent) {
-  add_sandbox_move(line, parent, kStop);
+  add_sandbox_state_command(line, parent, kStop);
 }
 
 }  // namespace agbox::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox version: both programs' versions. A daemon that does not answer is an answer too.
+// agbox version: prints the versions of agbox and agboxd. An unreachable daemon is not an error.
 #include <agbox/raw_client.h>
 
 #include <memory>
@@ -20,9 +20,9 @@ struct VersionFlags {
 std::optional<std::string> daemon_version() {
   const auto client = sdk::RawClient::open();
   if (!client) return std::nullopt;
-  const auto answer = client->ping();
-  if (!answer) return std::nullopt;
-  return answer->version();
+  const auto response = client->ping();
+  if (!response) return std::nullopt;
+  return response->version();
 }
 
 int show_versions(Console& console, const VersionFlags& flags) {

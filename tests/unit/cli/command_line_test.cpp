@@ -29,7 +29,7 @@ struct CopyFlags {
 // …; agbox fail
 void add_file(CommandLine& line, CLI::App& parent) {
   CLI::App& file = *parent.add_subcommand("file", "Work with files");
-  line.needs_subcommand(file);
+  line.requires_subcommand(file);
 
   CLI::App& copy = *file.add_subcommand("copy", "Copy a user's file");
   auto flags = std::make_shared<CopyFlags>();
@@ -44,7 +44,7 @@ void add_file(CommandLine& line, CLI::App& parent) {
 
   CLI::App& perform = *file.add_subcommand("do", "Do something with a file");
   auto words = std::make_shared<std::vector<std::string>>();
-  line.takes_words_after_dashes(perform, *words);
+  line.accepts_args_after_dashes(perform, *words);
   line.on(perform, [words](Console& console) {
     for (const std::string& word : *words) console.out("[" + word + "]");
     return static_cast<int>(kSuccess);
@@ -135,7 +135,7 @@ TEST(CommandLine, AUsageErrorShowsTheUsageOfItsCommand) {
   EXPECT_EQ(outcome.error,
             "Error: unknown flag: --nope\n\n"
             "Usage:\n  agbox file list [flags]\n\n"
-            "Flags:\n  -h, --help   Show this help\n");
+            "Flags:\n  -h, --help   Print help\n");
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(run({"file", "list", "-q"}).error,
               HasSubstr("Error: unknown shorthand flag: 'q' in -q\n\nUsage:\n  agbox file list"));
@@ -169,7 +169,7 @@ TEST(CommandLine, HelpGoesToStdout) {
             "Usage:\n  agbox file copy <source> [<target>] [flags]\n\n"
             "Arguments:\n  <source>   What to copy\n  <target>   Where to\n\n"
             "Flags:\n"
-            "  -h, --help        Show this help\n"
+            "  -h, --help        Print help\n"
             "  -m, --mode TEXT   Its mode\n"
             "      --quiet       Say nothing\n");
   EXPECT_THAT(run({"-h"}).out, HasSubstr("Commands:\n  fail   Fail\n  file   Work with files\n"));

@@ -39,8 +39,8 @@ TEST_F(Commands, PingTellsTheStateOfTheIsolation) {
   daemon.ping_response.set_isolation_repairs(2);
   daemon.ping_response.set_isolation_last_repair("table inet x is missing");
   EXPECT_EQ(run({"ping"}), 0);
-  EXPECT_THAT(out_, HasSubstr("\nisolation: in place; what others changed was put back 2 times, "
-                              "the last time: table inet x is missing\n"));
+  EXPECT_THAT(
+      out_, HasSubstr("\nisolation: in place; restored 2 times, last: table inet x is missing\n"));
   daemon.ping_response.set_isolation_shortcoming("the kernel knows no nftables");
   EXPECT_EQ(run({"ping"}), 0);
   EXPECT_THAT(out_, HasSubstr("\nisolation: the kernel knows no nftables\n"));
@@ -62,8 +62,10 @@ TEST_F(Commands, PingAsJsonIsTheDaemonsAnswer) {
 TEST_F(Commands, PingWithoutADaemonSaysHowToStartIt) {
   EXPECT_EQ(run({"ping"}), 1);
   EXPECT_EQ(out_, "");
-  EXPECT_EQ(error_, "ping: agboxd is not running: there is no socket at " + socket().string() +
-                        "; start it with \"systemctl --user start agboxd\" or run \"agboxd\"\n");
+  EXPECT_EQ(
+      error_,
+      "ping: agboxd is not running: socket " + socket().string() +
+          " does not exist; start it with \"systemctl --user start agboxd\" or run \"agboxd\"\n");
 }
 
 TEST_F(Commands, PingShowsTheDaemonsRefusalBare) {

@@ -49,7 +49,7 @@ TEST_F(Doctor, PrintsALineForEachFindingAndWhatMendsIt) {
   EXPECT_EQ(out_,
             "ok       engine        Docker answers\n"
             "warning  live-restore  it is off\n"
-            "         to mend it: turn it on\n"
+            "         fix: turn it on\n"
             "unknown  disk          nobody knows\n"
             "1 warning, 1 unknown, 1 ok\n");
   EXPECT_EQ(error_, "");
@@ -61,7 +61,7 @@ TEST_F(Doctor, EndsWithOneWhereSomethingIsBroken) {
   test::ScriptedDaemon daemon(socket(), can_diagnose);
   tell(daemon, v1::FINDING_VERDICT_BROKEN, "ip-forward", "it is 0", "sudo sysctl");
   EXPECT_EQ(run({"doctor"}), 1);
-  EXPECT_THAT(out_, HasSubstr("broken   ip-forward  it is 0\n         to mend it: sudo sysctl\n"));
+  EXPECT_THAT(out_, HasSubstr("broken   ip-forward  it is 0\n         fix: sudo sysctl\n"));
   EXPECT_EQ(error_, "");
 }
 
@@ -79,14 +79,14 @@ TEST_F(Doctor, CannotDriveTheTerminalOrForgeALine) {
   test::ScriptedDaemon daemon(socket(), can_diagnose);
   tell(daemon, v1::FINDING_VERDICT_OK, "engine", "x\x1b[2J\nok  forged", "y\nz");
   EXPECT_EQ(run({"doctor"}), 0);
-  EXPECT_EQ(out_, "ok       engine  x\\x1b[2J ok forged\n         to mend it: y z\n1 ok\n");
+  EXPECT_EQ(out_, "ok       engine  x\\x1b[2J ok forged\n         fix: y z\n1 ok\n");
 }
 
 TEST_F(Doctor, WithoutADaemonLooksItselfAndSaysHowToStartIt) {
   EXPECT_EQ(run({"doctor"}), 1);
   EXPECT_THAT(out_,
-              StartsWith("broken   daemon         agboxd is not running: nobody listens at " +
-                         socket().string() + "\n         to mend it: systemctl --user start"));
+              StartsWith("broken   daemon         agboxd is not running: no process listens on " +
+                         socket().string() + "\n         fix: systemctl --user start"));
   EXPECT_THAT(out_, AllOf(HasSubstr("lock           nobody holds "), HasSubstr("\nok       store"),
                           HasSubstr("\nbroken   engine         no engine answers at ")));
   EXPECT_EQ(error_, "");

@@ -55,7 +55,7 @@ TEST_F(Events, FromANumber) {
   EXPECT_EQ(out_, "");
   for (const std::string wrong : {"-1", "2x", "", "18446744073709551616"}) {
     EXPECT_EQ(run({"events", "box-1", "--from", wrong}), 2);
-    EXPECT_EQ(error_, "--from: \"" + wrong + "\" is not the number of an event\n");
+    EXPECT_EQ(error_, "--from: \"" + wrong + "\" is not an event sequence number\n");
   }
 }
 

@@ -73,7 +73,7 @@ TEST_F(ExecRunCommand, OutputThatIsNotWholeIsSaidInOneSentence) {
   daemon_.exec.set_output_truncated(true);
   daemon_.exec_stderr = "";
   EXPECT_EQ(run({"exec", "run", "box-1", "--", "yes"}), 0);
-  EXPECT_THAT(error_, StartsWith("the output of exec exec-1 is not whole: "));
+  EXPECT_THAT(error_, StartsWith("warning: output of exec exec-1 is incomplete: "));
   EXPECT_EQ(std::ranges::count(error_, '\n'), 1);
 }
 
@@ -149,7 +149,7 @@ TEST_F(ExecRunCommand, ACancellationThatNobodyTakesIsSaid) {
   EXPECT_EQ(run({"exec", "run", "box-1", "--", "sleep", "99"}), 1);
   // Between these two the command's own words may come.
   EXPECT_THAT(error_, HasSubstr("cancel exec: no\n"));
-  EXPECT_THAT(error_, HasSubstr("Exec exec-1 goes on without us.\n"));
+  EXPECT_THAT(error_, HasSubstr("Exec exec-1 keeps running.\n"));
 }
 
 TEST_F(ExecRunCommand, AClosedStdoutCancelsTheExec) {

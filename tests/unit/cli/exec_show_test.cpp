@@ -142,8 +142,7 @@ TEST_F(ExecShow, CancelOfWhatHasEndedIsDone) {
 TEST_F(ExecShow, CancelSaysWhenItEndedByItself) {
   daemon_.exec.set_state(v1::EXEC_STATE_FINISHED);
   EXPECT_EQ(run({"exec", "cancel", "exec-1"}), 0);
-  EXPECT_THAT(error_,
-              HasSubstr("Exec exec-1 ended by itself before it was cancelled: Finished.\n"));
+  EXPECT_THAT(error_, HasSubstr("Exec exec-1 ended before it was cancelled: Finished.\n"));
 }
 
 TEST_F(ExecShow, LogsShowsBothStreamsWhereTheyBelong) {
@@ -166,7 +165,7 @@ TEST_F(ExecShow, LogsOfOneStreamIsTheResult) {
 TEST_F(ExecShow, LogsSaysThatOutputIsNotWhole) {
   daemon_.exec.set_output_truncated(true);
   EXPECT_EQ(run({"logs", "--stream", "stdout", "exec-1"}), 0);
-  EXPECT_THAT(error_, StartsWith("the output of exec exec-1 is not whole: "));
+  EXPECT_THAT(error_, StartsWith("warning: output of exec exec-1 is incomplete: "));
 }
 
 TEST_F(ExecShow, FollowedLogsEndWithCtrlCAndCancelNothing) {

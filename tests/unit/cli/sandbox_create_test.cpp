@@ -126,9 +126,8 @@ TEST_F(SandboxCreate, UsageErrorsNeedNoDaemon) {
       {{"--label", "{}"}, "--label must be in key=value form\n"},
       {{"--env", "A"}, "--env must be in key=value form\n"},
       {{"--idle-ttl", "soon"},
-       "--idle-ttl: invalid duration \"soon\": write for example 30m, 1h30m or 0\n"},
-      {{"--idle-ttl", ""},
-       "--idle-ttl: invalid duration \"\": write for example 30m, 1h30m or 0\n"},
+       "--idle-ttl: invalid duration \"soon\": use for example 30m, 1h30m or 0\n"},
+      {{"--idle-ttl", ""}, "--idle-ttl: invalid duration \"\": use for example 30m, 1h30m or 0\n"},
       {{"--idle-ttl", "-5s"}, "--idle-ttl must not be negative\n"},
   };
   for (auto [arguments, message] : rows) {
@@ -189,7 +188,7 @@ TEST_F(SandboxCreate, CtrlCEndsTheWaitAndNotTheSandbox) {
     EXPECT_EQ(run({"sandbox", "create"}), 128 + signal);
     EXPECT_EQ(error_,
               "Waiting for sandbox box-1 to be ready...\n"
-              "Stopped waiting; sandbox box-1 goes on without us.\n"
+              "Stopped waiting; the daemon keeps creating sandbox box-1.\n"
               "  Show sandbox:       agbox sandbox get box-1\n"
               "  Delete sandbox:     agbox sandbox delete box-1\n");
     EXPECT_EQ(out_, "");

@@ -98,7 +98,7 @@ TEST_F(SandboxDelete, CtrlCEndsTheWaitAndNotTheDeletion) {
   daemon.events.clear();
   const auto person = interrupt_at(daemon, "SubscribeSandboxEvents");
   EXPECT_EQ(run({"sandbox", "delete", "box-1"}), 130);
-  EXPECT_THAT(error_, HasSubstr("\nStopped waiting; the deletion goes on without us.\n"));
+  EXPECT_THAT(error_, HasSubstr("\nStopped waiting; the daemon continues the deletion.\n"));
 }
 
 }  // namespace

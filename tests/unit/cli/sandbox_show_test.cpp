@@ -154,7 +154,7 @@ TEST_F(SandboxShow, APageThatNamesItselfIsRefused) {
   daemon.pages.resize(2);
   daemon.pages[1].set_next_page_token("1");
   EXPECT_EQ(run({"sandbox", "list"}), 1);
-  EXPECT_THAT(error_, StartsWith("list sandboxes: agboxd repeats the page \"1\""));
+  EXPECT_THAT(error_, StartsWith("list sandboxes: agboxd returned page \"1\" twice"));
 }
 
 TEST_F(SandboxShow, SandboxAloneNamesItsCommands) {

@@ -18,7 +18,7 @@ TEST(ConfigurationReference, InTheTreeIsUpToDate) {
   std::stringstream page;
   page << std::ifstream(AGBOX_SOURCE_DIR "/docs/configuration_reference.md").rdbuf();
   EXPECT_TRUE(page.str() == configuration_reference())
-      << "docs/configuration_reference.md differs from the daemon's table of keys; refresh it:\n"
+      << "docs/configuration_reference.md differs from the daemon's table of keys; update it:\n"
          "  build/dev/tests/print_configuration_reference > docs/configuration_reference.md";
 }
 

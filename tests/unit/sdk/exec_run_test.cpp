@@ -128,8 +128,8 @@ TEST_F(ExecRun, ADaemonThatStaysAwayIsGivenUp) {
                                 {.attempts = 2, .first_pause = std::chrono::milliseconds(1)});
   ASSERT_FALSE(read.has_value());
   EXPECT_THAT(read.error().message,
-              StartsWith("output stream of exec exec-1 closed unexpectedly and did not come back "
-                         "in 2 attempts: "));
+              StartsWith("output stream of exec exec-1 closed unexpectedly: could not reconnect in "
+                         "2 attempts: "));
   EXPECT_EQ(out_, daemon_.exec_stdout) << "no byte twice";
 }
 

@@ -154,7 +154,7 @@ TEST_F(RawClientTest, DetailsOfAnotherDomainOrTypeOrStatusAreNotOurs) {
 
 TEST_F(RawClientTest, ARefusalWithoutWordsStillSaysSomething) {
   EXPECT_EQ(error_for(grpc::Status(grpc::UNIMPLEMENTED, "")).message,
-            "agboxd refused the call with code 12");
+            "agboxd rejected the call with code 12");
 }
 
 TEST_F(RawClientTest, ProxyVariablesAreIgnored) {
@@ -174,7 +174,7 @@ TEST_F(RawClientTest, ASilentDaemonIsATimeout) {
   EXPECT_EQ(by_client.error().kind, ErrorKind::Timeout);
   EXPECT_EQ(by_client.error().code, StatusCode::DeadlineExceeded);
   EXPECT_EQ(by_client.error().message,
-            "agboxd at " + socket().string() + " did not answer within 50 ms");
+            "agboxd at " + socket().string() + " did not respond within 50 ms");
 
   const auto by_call = client(1h).ping({}, {.timeout = 30ms});
   ASSERT_FALSE(by_call.has_value());

@@ -218,7 +218,7 @@ TEST_F(SandboxWait, ADaemonThatDoesNotComeBackIsGivenUpWithItsReason) {
   ASSERT_FALSE(outcome.has_value());
   EXPECT_EQ(outcome.error().kind, ErrorKind::Unreachable);
   EXPECT_THAT(outcome.error().message,
-              StartsWith("sandbox event stream closed unexpectedly and did not come back in 3 "
+              StartsWith("sandbox event stream closed unexpectedly: could not reconnect in 3 "
                          "attempts: agboxd is not running"));
 }
 
@@ -228,7 +228,7 @@ TEST_F(SandboxWait, AStreamThatEndsAgainAndAgainIsGivenUp) {
   const auto outcome = wait(SandboxGoal::Ready, {.follow = {.attempts = 2}});
   ASSERT_FALSE(outcome.has_value());
   EXPECT_EQ(outcome.error().message,
-            "sandbox event stream closed unexpectedly and did not come back in 2 attempts");
+            "sandbox event stream closed unexpectedly: could not reconnect in 2 attempts");
   const auto calls = daemon.calls();
   const auto is_stream = [](const std::string& call) { return call.starts_with("Subscribe"); };
   EXPECT_EQ(std::ranges::count_if(calls, is_stream), 3);  // the stream, and two attempts more

@@ -55,8 +55,8 @@ TEST_F(Unreachable, AStaleSocketIsToldFromAMissingOne) {
   leave_stale_socket(socket());
   const Error error = ping_error();
   EXPECT_EQ(error.kind, ErrorKind::Unreachable);
-  EXPECT_EQ(error.socket, (UnreachableSocket{socket(), SocketProblem::NobodyListens, true}));
-  EXPECT_THAT(error.message, HasSubstr("nobody listens on the socket that was left"));
+  EXPECT_EQ(error.socket, (UnreachableSocket{socket(), SocketProblem::NotListening, true}));
+  EXPECT_THAT(error.message, HasSubstr("no process listens on"));
 }
 
 TEST_F(Unreachable, AFileInPlaceOfTheSocketIsNamed) {

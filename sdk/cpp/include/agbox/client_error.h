@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can go wrong between a program and the daemon, as a value: what a program may act on (kind,
-// code, reason, metadata) and one sentence for a person (message).
+// The error of a client call: kind, code, reason and metadata for programs, message for people.
 #pragma once
 
 #include <expected>
@@ -12,23 +11,23 @@
 namespace agbox::sdk {
 
 enum class ErrorKind {
-  NoSocketPath,  // the environment does not say where the daemon's socket is
-  Unreachable,   // nobody answered on the socket; Error::socket says why
+  NoSocketPath,  // the environment does not determine the path of the daemon's socket
+  Unreachable,   // no connection to the daemon; Error::socket has the reason
   Timeout,
   Cancelled,
   SandboxNotFound,
-  SandboxConflict,  // an id that was used before, or a conflicting operation
+  SandboxConflict,  // the ID is taken, or another operation is in progress
   SandboxNotReady,
   SandboxInvalidState,
   SandboxSequenceExpired,
-  SandboxFailed,  // a wait ended: the sandbox went where the goal does not follow any more
+  SandboxFailed,  // a wait ended because the sandbox can no longer reach the awaited state
   ExecNotFound,
   ExecAlreadyTerminal,
   ExecNotRunning,
-  Refused,  // any other answer of the daemon; code and reason say which
+  Refused,  // any other error of the daemon; see code and reason
 };
 
-// The numbers of gRPC, here so that users of the SDK need no gRPC header.
+// The gRPC status codes, so that users of the SDK need no gRPC header.
 enum class StatusCode {
   Ok = 0,
   Cancelled = 1,
@@ -50,12 +49,12 @@ enum class StatusCode {
 };
 
 enum class SocketProblem {
-  Missing,           // no daemon runs
-  NobodyListens,     // the socket file of a daemon that ended without removing it
-  PermissionDenied,  // the socket, or a folder on the way to it, belongs to somebody else
+  Missing,           // no socket file: the daemon is not running
+  NotListening,      // a socket file without a listening process
+  PermissionDenied,  // no access to the socket or one of its parent directories
   NotASocket,
   PathTooLong,
-  ConnectionLost,  // somebody listens there, but hung up
+  ConnectionLost,  // connected, but the daemon closed the connection
   Other,
 };
 
@@ -70,13 +69,13 @@ struct UnreachableSocket {
 struct [[nodiscard]] Error {
   ErrorKind kind = ErrorKind::Refused;
   StatusCode code = StatusCode::Unknown;
-  // The daemon's own name of the failure, for example SANDBOX_NOT_FOUND; empty where it gave none.
+  // The ErrorInfo reason, for example SANDBOX_NOT_FOUND; empty if the daemon sent none.
   std::string reason = {};
   std::string message = {};
   std::map<std::string, std::string> metadata = {};
-  std::optional<UnreachableSocket> socket = {};  // where kind is Unreachable
+  std::optional<UnreachableSocket> socket = {};  // if kind is Unreachable
 
-  // From the metadata; empty where the failure is about no sandbox or no exec.
+  // From the metadata; empty if the error is not about a sandbox or an exec.
   std::string sandbox_id() const { return metadata_value("sandbox_id"); }
   std::string exec_id() const { return metadata_value("exec_id"); }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of one sandbox in order and each once, also across restarts of the daemon: where the
-// stream ends or breaks, it subscribes again behind the last event that it has seen.
+// Reads the events of one sandbox in order and exactly once, across restarts of the daemon: when
+// the stream ends or breaks, it resubscribes after the last event that it has seen.
 //
 //   EventFollower events(client, id, handle.last_event_sequence());
 //   while (auto event = events.next()) show(*event);
 #pragma once
 
-#include <agbox/patience.h>
 #include <agbox/raw_client.h>
+#include <agbox/reconnect_backoff.h>
 
 #include <cstdint>
 #include <functional>
@@ -19,12 +19,12 @@ namespace agbox::sdk {
 
 class EventFollower {
  public:
-  // Events behind `after`, a sequence of that sandbox; 0 is all of them. The client must outlive
-  // the follower.
+  // Reads the events after the sequence number `after`; 0 means all. The client must outlive the
+  // follower.
   EventFollower(const RawClient& client, std::string sandbox_id, std::uint64_t after,
                 FollowOptions options = {});
 
-  // Blocks until there is an event. ErrorKind::SandboxNotFound also says that the history was
+  // Blocks until the next event. ErrorKind::SandboxNotFound may also mean that the history was
   // removed, some time after the sandbox was deleted.
   Result<v1::SandboxEvent> next();
 
@@ -34,9 +34,9 @@ class EventFollower {
   const RawClient& client_;
   std::string sandbox_id_;
   std::uint64_t last_seen_;
-  Patience patience_;
+  ReconnectBackoff backoff_;
   std::optional<EventStream> stream_;
-  // Declared behind the stream that it cancels: it goes first.
+  // Declared after the stream that it cancels, so that it is destroyed first.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a command in a sandbox: begins it, hands over what it writes while it writes it, and tells
-// how it ended. A restart of the daemon is waited out; the command does not notice it.
+// Runs a command in a sandbox: starts it, streams its output and returns how it ended. Survives a
+// restart of the daemon, and so does the command.
 //
 //   std::string out;
 //   auto exec = run(client, "box-1", {"make", "test"},
@@ -18,8 +18,8 @@
 
 namespace agbox::sdk {
 
-// Where the bytes of the two streams go, in order. The two are called on two threads, so that one
-// that blocks does not hold up the other; without a sink a stream is not read.
+// Receive the output, in order. They are called on two threads, so that one that blocks does not
+// delay the other. A stream without a sink is not read.
 struct OutputSinks {
   std::function<void(std::string_view)> on_stdout = {};
   std::function<void(std::string_view)> on_stderr = {};
@@ -29,25 +29,24 @@ struct RunOptions {
   // Empty: /workspace.
   std::string cwd = {};
   std::map<std::string, std::string> env_overrides = {};
-  // Empty: a new one is made, and if the daemon's answer is lost the request is repeated under it;
-  // an error then has it as exec_id(). A given one is sent once, because an exec that has it may be
-  // an older one.
+  // Empty: generated, and if the daemon's response is lost the request is retried with it; an error
+  // then has it as exec_id(). A given ID is sent once, because an older exec may have it.
   std::string exec_id = {};
   OutputSinks sinks = {};
   FollowOptions follow = {};
 };
 
-// A stop ends the waiting, not the command.
+// A stop request ends the wait, not the command.
 Result<v1::ExecStatus> run(const RawClient& client, const std::string& sandbox_id,
                            const std::vector<std::string>& command, const RunOptions& options = {});
 
-// What an exec wrote: all of it until its end, or what is there.
+// Reads the output of an exec: until it ends, or what exists so far.
 Result<void> read_output(const RawClient& client, const std::string& exec_id,
                          const OutputSinks& sinks, const FollowOptions& options = {},
-                         OutputExtent extent = OutputExtent::UntilTheEnd);
+                         OutputExtent extent = OutputExtent::UntilExit);
 
-// Waits until an exec has ended: its state as the baseline, then every event behind it, so that
-// nothing is missed and nothing is polled.
+// Waits until an exec has ended: reads its state and then follows the events after it, without
+// polling.
 Result<v1::ExecStatus> wait_for_exec(const RawClient& client, const std::string& exec_id,
                                      const FollowOptions& options = {});
 

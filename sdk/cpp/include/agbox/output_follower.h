@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one exec writes to one of its streams, every byte in order and once, also across restarts of
-// the daemon: where the reading breaks off, it goes on behind the last byte that it has seen.
+// Reads one output stream of an exec in order and exactly once, across restarts of the daemon: when
+// the connection breaks, it continues after the last byte that it has seen.
 //
 //   OutputFollower output(client, exec_id, v1::OUTPUT_STREAM_STDOUT);
 //   while (auto chunk = output.next()) {
@@ -9,8 +9,8 @@
 //   }
 #pragma once
 
-#include <agbox/patience.h>
 #include <agbox/raw_client.h>
+#include <agbox/reconnect_backoff.h>
 
 #include <cstdint>
 #include <functional>
@@ -20,20 +20,20 @@
 
 namespace agbox::sdk {
 
-// Until the exec has ended, or only what is there already.
-enum class OutputExtent { UntilTheEnd, SoFar };
+// Read until the exec has ended, or only what exists so far.
+enum class OutputExtent { UntilExit, SoFar };
 
 class OutputFollower {
  public:
   // The client must outlive the follower.
   OutputFollower(const RawClient& client, std::string exec_id, v1::OutputStream stream,
-                 FollowOptions options = {}, OutputExtent extent = OutputExtent::UntilTheEnd,
+                 FollowOptions options = {}, OutputExtent extent = OutputExtent::UntilExit,
                  std::uint64_t offset = 0);
 
-  // Blocks until there is something. Nothing: that was all.
+  // Blocks until the next chunk; nullopt at the end.
   Result<std::optional<std::string>> next();
 
-  // Of the byte that next() begins with.
+  // The offset of the next byte that next() returns.
   std::uint64_t offset() const { return offset_; }
 
  private:
@@ -42,9 +42,9 @@ class OutputFollower {
   const RawClient& client_;
   v1::ReadExecOutputRequest request_;
   std::uint64_t offset_;
-  Patience patience_;
+  ReconnectBackoff backoff_;
   std::optional<ExecOutputStream> stream_;
-  // Declared behind the stream that it cancels: it goes first.
+  // Declared after the stream that it cancels, so that it is destroyed first.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

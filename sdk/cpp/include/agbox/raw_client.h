@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thin client: one method per call of the contract, the contract's own messages in and out,
-// failures as typed values, events as they come. It does not wait for states and repeats nothing.
+// The low-level client: one method per RPC, protobuf messages in and out, typed errors, streams of
+// events and output. It does not wait for states and does not retry.
 //
 //   auto client = agbox::sdk::RawClient::open();
 //   if (!client) return report(client.error());
-//   auto answer = client->ping();
+//   auto response = client->ping();
 #pragma once
 
 #include <agbox/client_error.h>
@@ -21,22 +21,21 @@ namespace agbox::sdk {
 struct ClientOptions {
   // Empty: default_socket_path().
   std::filesystem::path socket = {};
-  // How long a call may take, unless the call says otherwise; zero is without limit. Streams
-  // have no limit of their own.
+  // Default timeout of unary calls; zero means none. Streams have no timeout by default.
   std::chrono::milliseconds timeout{5000};
 };
 
 struct CallOptions {
-  // Absent: the client's timeout for a call, none for a stream. Zero: none.
+  // If absent, the default of ClientOptions. Zero means none.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 
-// Where the daemon of this user listens.
+// The socket path of this user's daemon.
 Result<std::filesystem::path> default_socket_path();
 
 class Connection;
 
-// What the daemon sends, pulled message by message. Leaving it ends the call.
+// A server stream, read message by message. Destroying it cancels the call.
 template <class Message>
 class MessageStream {
  public:
@@ -44,8 +43,8 @@ class MessageStream {
   MessageStream& operator=(MessageStream&&) noexcept;
   ~MessageStream();
 
-  // Blocks until there is a message. No message: the daemon ended the stream in order. After an end
-  // or an error every further call says the same.
+  // Blocks until the next message; nullopt if the daemon ended the stream. After an end or an
+  // error, every further call returns the same.
   Result<std::optional<Message>> next();
 
   // May be called from any thread: next() then ends with ErrorKind::Cancelled.
@@ -62,20 +61,20 @@ extern template class MessageStream<v1::ReadExecOutputResponse>;
 
 // The events of one sandbox.
 using EventStream = MessageStream<v1::SandboxEvent>;
-// What one exec wrote to its stdout or its stderr.
+// The stdout or stderr of one exec.
 using ExecOutputStream = MessageStream<v1::ReadExecOutputResponse>;
 
-// Any number of threads may call at once.
+// Thread-safe.
 class RawClient {
  public:
-  // Does not connect yet: the first call does, and later ones connect again after the daemon was
+  // Does not connect yet: the first call does, and later calls reconnect after the daemon was
   // restarted.
   static Result<RawClient> open(const ClientOptions& options = {});
 
   const std::filesystem::path& socket() const;
 
-  // Comes back as soon as the daemon answers, at a stop, or after `limit`. For whoever lost it:
-  // gRPC connects again with vigour only while a call waits for it, else it looks every five
+  // Returns as soon as the daemon is reachable, on a stop request, or after `limit`. Use it after
+  // losing the connection: gRPC reconnects quickly only while a call waits for it, else every five
   // seconds.
   void wait_until_reachable(std::chrono::milliseconds limit,
                             const std::stop_token& stop = {}) const;
@@ -110,7 +109,7 @@ class RawClient {
   Result<v1::DiagnoseResponse> diagnose(const v1::DiagnoseRequest& request = {},
                                         const CallOptions& options = {}) const;
 
-  // A refusal (an unknown sandbox, say) is the stream's first next().
+  // Errors such as an unknown sandbox are returned by the stream's first next().
   EventStream subscribe_sandbox_events(const v1::SubscribeSandboxEventsRequest& request,
                                        const CallOptions& options = {}) const;
   ExecOutputStream read_exec_output(const v1::ReadExecOutputRequest& request,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits until a sandbox is ready, stopped or deleted: its state as the baseline, then every event
-// behind it, so that nothing is missed and nothing is polled. A restart of the daemon is waited
-// out.
+// Waits until a sandbox is ready, stopped or deleted: reads its state and then follows the events
+// after it, without polling and across restarts of the daemon.
 #pragma once
 
 #include <agbox/event_follower.h>
@@ -11,18 +10,17 @@
 
 namespace agbox::sdk {
 
-// What a caller of create, resume, stop or delete waits for. Resumed is ready too, in other words
-// where it is not reached.
+// The awaited state. Resumed equals Ready, with other error messages.
 enum class SandboxGoal { Ready, Resumed, Stopped, Deleted };
 
 struct WaitOptions {
   FollowOptions follow = {};
-  // Sees each event on the way, on the waiting thread.
+  // Called for each event, on the waiting thread.
   std::function<void(const v1::SandboxEvent&)> on_event = {};
 };
 
-// An error of kind SandboxFailed: the sandbox went where the goal does not follow any more. A
-// sandbox that is gone altogether counts as deleted.
+// Fails with SandboxFailed if the sandbox can no longer reach the goal. A sandbox that does not
+// exist counts as deleted.
 Result<void> wait_for_sandbox(const RawClient& client, const std::string& sandbox_id,
                               SandboxGoal goal, const WaitOptions& options = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <agbox/daemon_traces.h>
+#include <agbox/daemon_inspection.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDaemonName = "agboxd";
 
-// A daemon writes its process id into the file that it locks.
+// The daemon writes its PID into its lock file.
 std::optional<int> holder_of(const fs::path& lock) {
   const auto text = read_text_file(lock);
   const auto locks = read_text_file("/proc/locks");
@@ -41,13 +41,15 @@ std::optional<int> holder_of(const fs::path& lock) {
   return process;
 }
 
-// Why nobody of this user could make or change the file; empty where one could.
-std::string problem_with_writing(const fs::path& file) {
+// Why this user cannot create or write the file; empty if it can.
+std::string write_problem(const fs::path& file) {
   std::error_code ignored;
-  fs::path place = file;
-  while (!fs::exists(place, ignored) && place.has_relative_path()) place = place.parent_path();
-  if (::access(place.c_str(), W_OK) == 0) return {};
-  return place.string() + ": " + std::generic_category().message(errno);
+  fs::path existing = file;
+  while (!fs::exists(existing, ignored) && existing.has_relative_path()) {
+    existing = existing.parent_path();
+  }
+  if (::access(existing.c_str(), W_OK) == 0) return {};
+  return existing.string() + ": " + std::generic_category().message(errno);
 }
 
 bool is_program(const fs::path& path) {
@@ -63,10 +65,10 @@ fs::path find_daemon_program(const Environment& environment) {
   }
   const auto path = environment.find("PATH");
   if (path == environment.end()) return {};
-  std::istringstream folders(path->second);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (!folder.empty() && is_program(fs::path(folder) / kDaemonName)) {
-      return fs::path(folder) / kDaemonName;
+  std::istringstream directories(path->second);
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    if (!directory.empty() && is_program(fs::path(directory) / kDaemonName)) {
+      return fs::path(directory) / kDaemonName;
     }
   }
   return {};
@@ -83,7 +85,7 @@ bool has_file_capability(const fs::path& program) {
   return is_effective && (data.data[0].permitted & kNetAdmin) != 0;
 }
 
-// Of this process, which root gives on to what it starts.
+// Of this process; root passes it on to the programs that it starts.
 bool has_root_capability() {
   if (::geteuid() != 0) return false;
   std::istringstream lines(read_text_file("/proc/self/status").value_or(""));
@@ -102,11 +104,11 @@ bool may_change_firewall(const fs::path& program) {
 }
 #else
 bool may_change_firewall(const fs::path&) {
-  return true;  // there are no capabilities, and no rules
+  return true;  // no capabilities, and no firewall rules
 }
 #endif
 
-EngineTraces look_for_engine(const Environment& environment) {
+EngineInspection inspect_engine(const Environment& environment) {
   const auto socket = resolve_engine_socket(environment);
   if (!socket) return {.problem = socket.error().message()};
   return probe_engine(*socket);
@@ -114,7 +116,7 @@ EngineTraces look_for_engine(const Environment& environment) {
 
 }  // namespace
 
-Result<DaemonTraces> look_for_daemon() {
+Result<DaemonInspection> inspect_daemon() {
   const Environment environment = current_environment();
   const auto paths = resolve_fixed_paths(current_platform(), environment);
   if (!paths) {
@@ -124,15 +126,15 @@ Result<DaemonTraces> look_for_daemon() {
   }
   std::error_code ignored;
   const fs::path program = find_daemon_program(environment);
-  return DaemonTraces{.lock = paths->lock,
-                      .lock_holder = holder_of(paths->lock),
-                      .store = paths->store,
-                      .config_file = paths->config_file,
-                      .has_config_file = fs::exists(paths->config_file, ignored),
-                      .store_problem = problem_with_writing(paths->store),
-                      .program = program,
-                      .may_change_firewall = !program.empty() && may_change_firewall(program),
-                      .engine = look_for_engine(environment)};
+  return DaemonInspection{.lock = paths->lock,
+                          .lock_holder = holder_of(paths->lock),
+                          .store = paths->store,
+                          .config_file = paths->config_file,
+                          .has_config_file = fs::exists(paths->config_file, ignored),
+                          .store_problem = write_problem(paths->store),
+                          .program = program,
+                          .may_change_firewall = !program.empty() && may_change_firewall(program),
+                          .engine = inspect_engine(environment)};
 }
 
 }  // namespace agbox::sdk

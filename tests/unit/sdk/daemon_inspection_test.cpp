@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client sees without a daemon.
-#include <agbox/daemon_traces.h>
+#include <agbox/daemon_inspection.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,16 +23,16 @@ namespace {
 
 using testing::HasSubstr;
 
-class DaemonTracesTest : public testing::Test {
+class DaemonInspectionTest : public testing::Test {
  protected:
-  DaemonTracesTest() {
+  DaemonInspectionTest() {
     for (const char* name : {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"}) {
       ::setenv(name, folder_.path().c_str(), 1);
     }
     ::setenv("DOCKER_HOST", ("unix://" + engine_socket().string()).c_str(), 1);
     std::filesystem::create_directory(folder_.path() / "agbox");
   }
-  ~DaemonTracesTest() override {
+  ~DaemonInspectionTest() override {
     for (const char* name :
          {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DOCKER_HOST"}) {
       ::unsetenv(name);
@@ -55,7 +55,7 @@ class DaemonTracesTest : public testing::Test {
     return fd;
   }
   // An engine that says this to whoever asks first.
-  EngineTraces probe_of_one_that_says(const std::string& answer) const {
+  EngineInspection probe_of_one_that_says(const std::string& answer) const {
     const UniqueFd listener = listen();
     const std::jthread engine([&] {  // the client blocks meanwhile
       const UniqueFd client(::accept(listener.get(), nullptr, nullptr));
@@ -71,58 +71,58 @@ class DaemonTracesTest : public testing::Test {
   test::ShortFolder folder_;
 };
 
-TEST_F(DaemonTracesTest, NameTheFilesOfADaemonThatNeverRan) {
-  const auto traces = look_for_daemon();
-  ASSERT_TRUE(traces.has_value());
-  EXPECT_EQ(traces->lock, lock());
-  EXPECT_EQ(traces->lock_holder, std::nullopt);
-  EXPECT_EQ(traces->store, folder_.path() / "agents-sandbox/ids.db");
-  EXPECT_EQ(traces->store_problem, "");
-  EXPECT_FALSE(traces->has_config_file);
-  EXPECT_EQ(traces->engine.socket, engine_socket());
-  EXPECT_EQ(traces->engine.problem, "No such file or directory");
-  EXPECT_FALSE(traces->engine.is_denied);
+TEST_F(DaemonInspectionTest, NameTheFilesOfADaemonThatNeverRan) {
+  const auto inspection = inspect_daemon();
+  ASSERT_TRUE(inspection.has_value());
+  EXPECT_EQ(inspection->lock, lock());
+  EXPECT_EQ(inspection->lock_holder, std::nullopt);
+  EXPECT_EQ(inspection->store, folder_.path() / "agents-sandbox/ids.db");
+  EXPECT_EQ(inspection->store_problem, "");
+  EXPECT_FALSE(inspection->has_config_file);
+  EXPECT_EQ(inspection->engine.socket, engine_socket());
+  EXPECT_EQ(inspection->engine.problem, "No such file or directory");
+  EXPECT_FALSE(inspection->engine.is_denied);
 }
 
-TEST_F(DaemonTracesTest, NameTheProcessThatHoldsTheLockWhileItDoes) {
+TEST_F(DaemonInspectionTest, NameTheProcessThatHoldsTheLockWhileItDoes) {
   {
     const UniqueFd held(::open(lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
     std::ofstream(lock()) << ::getpid() << "\n";
-    EXPECT_EQ(look_for_daemon()->lock_holder, ::getpid());
+    EXPECT_EQ(inspect_daemon()->lock_holder, ::getpid());
   }
-  EXPECT_EQ(look_for_daemon()->lock_holder, std::nullopt) << "only its id is left";
+  EXPECT_EQ(inspect_daemon()->lock_holder, std::nullopt) << "only its id is left";
 }
 
-TEST_F(DaemonTracesTest, NeedAnEnvironmentThatSaysWhereFilesAre) {
+TEST_F(DaemonInspectionTest, NeedAnEnvironmentThatSaysWhereFilesAre) {
   ::unsetenv("XDG_RUNTIME_DIR");
-  const auto traces = look_for_daemon();
-  ASSERT_FALSE(traces.has_value());
-  EXPECT_THAT(traces.error().message, HasSubstr("XDG_RUNTIME_DIR is required"));
+  const auto inspection = inspect_daemon();
+  ASSERT_FALSE(inspection.has_value());
+  EXPECT_THAT(inspection.error().message, HasSubstr("XDG_RUNTIME_DIR is required"));
 }
 
-TEST_F(DaemonTracesTest, SayWhatDockerHostMayNotBe) {
+TEST_F(DaemonInspectionTest, SayWhatDockerHostMayNotBe) {
   ::setenv("DOCKER_HOST", "tcp://192.0.2.1:2375", 1);
-  const auto traces = look_for_daemon();
-  ASSERT_TRUE(traces.has_value());
-  EXPECT_TRUE(traces->engine.socket.empty());
-  EXPECT_THAT(traces->engine.problem, HasSubstr("DOCKER_HOST is tcp://192.0.2.1:2375"));
+  const auto inspection = inspect_daemon();
+  ASSERT_TRUE(inspection.has_value());
+  EXPECT_TRUE(inspection->engine.socket.empty());
+  EXPECT_THAT(inspection->engine.problem, HasSubstr("DOCKER_HOST is tcp://192.0.2.1:2375"));
 }
 
-TEST_F(DaemonTracesTest, HaveTheEnginesOwnWords) {
-  const EngineTraces traces = probe_of_one_that_says(
+TEST_F(DaemonInspectionTest, HaveTheEnginesOwnWords) {
+  const EngineInspection inspection = probe_of_one_that_says(
       "HTTP/1.0 200 OK\r\nApi-Version: 1.51\r\nserver:Docker/28.5.2 (linux)\r\n\r\n");
-  EXPECT_EQ(traces.problem, "");
-  EXPECT_EQ(traces.server, "Docker/28.5.2 (linux)");
-  EXPECT_EQ(traces.api_version, "1.51");
+  EXPECT_EQ(inspection.problem, "");
+  EXPECT_EQ(inspection.server, "Docker/28.5.2 (linux)");
+  EXPECT_EQ(inspection.api_version, "1.51");
 }
 
-TEST_F(DaemonTracesTest, TellAnEngineFromSomethingElse) {
+TEST_F(DaemonInspectionTest, TellAnEngineFromSomethingElse) {
   EXPECT_EQ(probe_of_one_that_says("220 mail ready\r\n").problem,
-            "what answers there is no container engine");
+            "the response is not that of a container engine");
 }
 
-TEST_F(DaemonTracesTest, TellAStaleSocketFromAMissingOne) {
+TEST_F(DaemonInspectionTest, TellAStaleSocketFromAMissingOne) {
   listen().reset();
   EXPECT_EQ(probe_engine(engine_socket()).problem, "Connection refused");
 }

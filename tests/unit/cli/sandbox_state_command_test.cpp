@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
-class SandboxMoves : public Commands {
+class SandboxStateCommands : public Commands {
  protected:
   static void stopping(test::ScriptedDaemon& daemon) {
     moves(daemon, v1::SANDBOX_STATE_READY, v1::SANDBOX_STOPPED, v1::SANDBOX_STATE_STOPPED);
@@ -22,7 +22,7 @@ class SandboxMoves : public Commands {
   }
 };
 
-TEST_F(SandboxMoves, StopWaitsUntilItIsStopped) {
+TEST_F(SandboxStateCommands, StopWaitsUntilItIsStopped) {
   test::ScriptedDaemon daemon(socket(), stopping);
   EXPECT_EQ(run({"sandbox", "stop", "box-1"}), 0);
   EXPECT_EQ(out_, "");
@@ -33,7 +33,7 @@ TEST_F(SandboxMoves, StopWaitsUntilItIsStopped) {
                           "SubscribeSandboxEvents sandbox_id: \"box-1\" from_sequence: 4"));
 }
 
-TEST_F(SandboxMoves, ResumeWaitsUntilItIsReady) {
+TEST_F(SandboxStateCommands, ResumeWaitsUntilItIsReady) {
   test::ScriptedDaemon daemon(socket(), resuming);
   EXPECT_EQ(run({"sandbox", "resume", "box-1"}), 0);
   EXPECT_EQ(out_, "");
@@ -42,7 +42,7 @@ TEST_F(SandboxMoves, ResumeWaitsUntilItIsReady) {
   EXPECT_EQ(daemon.calls().front(), "ResumeSandbox sandbox_id: \"box-1\"");
 }
 
-TEST_F(SandboxMoves, JsonIsTheSandboxOnceItIsThere) {
+TEST_F(SandboxStateCommands, JsonIsTheSandboxOnceItIsThere) {
   test::ScriptedDaemon daemon(socket(), stopping);
   daemon.sandbox = box_in(v1::SANDBOX_STATE_STOPPED);
   EXPECT_EQ(run({"sandbox", "stop", "box-1", "--json"}), 0);
@@ -51,7 +51,7 @@ TEST_F(SandboxMoves, JsonIsTheSandboxOnceItIsThere) {
   EXPECT_THAT(error_, HasSubstr("Sandbox stopped in "));
 }
 
-TEST_F(SandboxMoves, AFailureIsToldWithWhatCanBeDone) {
+TEST_F(SandboxStateCommands, AFailureIsToldWithWhatCanBeDone) {
   test::ScriptedDaemon daemon(socket(), resuming);
   auto failed = moved(v1::SANDBOX_FAILED, v1::SANDBOX_STATE_FAILED);
   failed.mutable_sandbox_phase()->set_error_message("its network is gone");
@@ -65,7 +65,7 @@ TEST_F(SandboxMoves, AFailureIsToldWithWhatCanBeDone) {
             "  Delete sandbox:     agbox sandbox delete box-1\n");
 }
 
-TEST_F(SandboxMoves, ADeleteMeanwhileEndsTheWait) {
+TEST_F(SandboxStateCommands, ADeleteMeanwhileEndsTheWait) {
   test::ScriptedDaemon daemon(socket(), stopping);
   daemon.events = {moved(v1::SANDBOX_DELETE_REQUESTED, v1::SANDBOX_STATE_DELETING)};
   EXPECT_EQ(run({"sandbox", "stop", "box-1"}), 1);
@@ -75,7 +75,7 @@ TEST_F(SandboxMoves, ADeleteMeanwhileEndsTheWait) {
   EXPECT_THAT(error_, HasSubstr("\nsandbox box-1 was deleted while waiting for resume\n"));
 }
 
-TEST_F(SandboxMoves, ARefusalIsNamed) {
+TEST_F(SandboxStateCommands, ARefusalIsNamed) {
   test::ScriptedDaemon daemon(socket());
   daemon.status = test::ErrorInfoBytes{.code = grpc::FAILED_PRECONDITION,
                                        .message = "sandbox box-1 is not stopped",
@@ -89,7 +89,7 @@ TEST_F(SandboxMoves, ARefusalIsNamed) {
   EXPECT_EQ(error_, "stop sandbox: Sandbox nope not found.\n");
 }
 
-TEST_F(SandboxMoves, ExactlyOneSandbox) {
+TEST_F(SandboxStateCommands, ExactlyOneSandbox) {
   EXPECT_EQ(run({"sandbox", "stop"}), 2);
   EXPECT_THAT(error_, StartsWith("Error: accepts 1 arg(s), received 0\n\nUsage:\n"
                                  "  agbox sandbox stop <sandbox_id> [flags]\n"));
@@ -97,12 +97,12 @@ TEST_F(SandboxMoves, ExactlyOneSandbox) {
   EXPECT_THAT(error_, StartsWith("Error: accepts 1 arg(s), received 2\n"));
 }
 
-TEST_F(SandboxMoves, CtrlCEndsTheWaitAndNotTheStop) {
+TEST_F(SandboxStateCommands, CtrlCEndsTheWaitAndNotTheStop) {
   test::ScriptedDaemon daemon(socket(), stopping);
   daemon.events.clear();
   const auto person = interrupt_at(daemon, "SubscribeSandboxEvents");
   EXPECT_EQ(run({"sandbox", "stop", "box-1"}), 130);
-  EXPECT_THAT(error_, HasSubstr("\nStopped waiting; the stop goes on without us.\n"));
+  EXPECT_THAT(error_, HasSubstr("\nStopped waiting; the daemon continues the stop.\n"));
 }
 
 }  // namespace
