@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "async/semaphore.h"
 #include "async/task_group.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,7 +22,6 @@
 #include "control/janitor.h"
 #include "control/sandbox_isolation.h"
 #include "control/services.h"
-#include "control/start_gate.h"
 #include "control/subnet_pool.h"
 #include "docker/engine_client.h"
 #include "docker/image_pulls.h"
@@ -95,8 +95,8 @@ class ControlPlane {
   guestlink::GuestLinks guests_;
   SandboxIsolation isolation_;
   SubnetPool subnets_;
-  StartGate starts_;
-  StartGate looks_;
+  Semaphore starts_;
+  Semaphore looks_;
   RunningExecs execs_;
   SpareFiles spare_files_;
   TaskGroup operations_;

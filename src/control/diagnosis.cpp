@@ -117,7 +117,7 @@ Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseReques
 }
 
 asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::string> images) {
-  AGBOX_CO_TRY(turn, co_await turn_.enter());
+  AGBOX_CO_TRY(turn, co_await turn_.acquire());
   DiagnosisFacts facts;
   facts.has_net_admin = has_net_admin_capability();
   facts.engine = co_await look_at_engine();

@@ -15,7 +15,6 @@
 #include "control/directory.h"
 #include "control/janitor.h"
 #include "control/services.h"
-#include "control/start_gate.h"
 #include "model/diagnosis.h"
 
 namespace agbox {
@@ -37,7 +36,7 @@ class Diagnosis {
         directory_(directory),
         janitor_(janitor),
         options_(std::move(options)),
-        turn_(services.loop.io(), 1) {}
+        turn_(services.loop.io().get_executor(), 1) {}
   Diagnosis(const Diagnosis&) = delete;
 
   // One at a time: whoever asks meanwhile waits. CANCELLED where the caller is.
@@ -63,7 +62,7 @@ class Diagnosis {
   Directory& directory_;
   Janitor& janitor_;
   DiagnosisOptions options_;
-  StartGate turn_;
+  Semaphore turn_;
 };
 
 }  // namespace agbox

@@ -109,7 +109,7 @@ asio::awaitable<OperationResult<>> ensure_primary(Services& services, SandboxFac
 // What loads the engine, a few sandboxes at a time.
 asio::awaitable<OperationResult<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
                                                        const ImageSeen& image) {
-  AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.enter()));
+  AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.acquire()));
   // The engine asks for a container's network when it starts it, not when it makes it.
   using asio::experimental::awaitable_operators::operator&&;
   auto [network, primary] =

@@ -4,8 +4,8 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
 
-#include "async/await.h"
 #include "async/cancellation.h"
 #include "base/check.h"
 
@@ -13,19 +13,13 @@ namespace agbox {
 
 namespace asio = boost::asio;
 
-namespace {
-
-constexpr auto kNever = asio::steady_timer::time_point::max();
-
-}  // namespace
-
 // Shared by those who wait for it and by its own coroutine.
 struct ImagePulls::Pull {
   Pull(std::string its_key, const asio::any_io_executor& executor)
-      : key(std::move(its_key)), done(executor, kNever), next_report(executor) {}
+      : key(std::move(its_key)), done(executor), next_report(executor) {}
 
   std::string key;
-  asio::steady_timer done;  // cancelled when there is an outcome
+  Event done;  // there is an outcome
   asio::steady_timer next_report;
   asio::cancellation_signal give_up;
   std::optional<EngineResult<>> outcome;
@@ -45,7 +39,9 @@ ImagePulls::ImagePulls(EngineClient& client, const RegistryAuth& auth, Logger lo
       auth_(auth),
       log_(std::move(log)),
       options_(options),
-      all_ended_(client.executor(), kNever) {}
+      all_ended_(client.executor()) {
+  all_ended_.set();
+}
 
 ImagePulls::~ImagePulls() {
   AGBOX_CHECK(running_ == 0, "await ImagePulls::stop() before destruction");
@@ -77,12 +73,10 @@ EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listen
       pull->listeners.end(), listener ? listener : [](const PullProgress&) {});
   ++pull->waiting;
 
-  while (!pull->outcome && !co_await is_cancelled()) {
-    co_await pull->done.async_wait(kAwait);
-  }
+  const bool has_ended = co_await pull->done.wait();
   pull->listeners.erase(place);
   --pull->waiting;
-  if (pull->outcome) co_return *pull->outcome;
+  if (has_ended) co_return *pull->outcome;
   if (pull->waiting == 0) {
     // Whoever asks for the image from now on must not join a pull that is being given up.
     pulls_.erase(pull->key);
@@ -98,6 +92,7 @@ std::shared_ptr<ImagePulls::Pull> ImagePulls::begin(const ImageReference& refere
                                      client_.executor());
   pulls_[pull->key] = pull;
   ++running_;
+  all_ended_.reset();
   const auto finished = [this, pull](const std::exception_ptr& failure, EngineResult<> outcome) {
     AGBOX_CHECK(!failure, "an exception left a pull");
     ended(pull, std::move(outcome));
@@ -145,8 +140,8 @@ void ImagePulls::ended(const std::shared_ptr<Pull>& pull, EngineResult<> outcome
     pulls_.erase(found);
   }
   pull->outcome = std::move(outcome);
-  pull->done.cancel();
-  if (--running_ == 0) all_ended_.cancel();
+  pull->done.set();
+  if (--running_ == 0) all_ended_.set();
 }
 
 asio::awaitable<void> ImagePulls::stop() {
@@ -154,7 +149,7 @@ asio::awaitable<void> ImagePulls::stop() {
   for (const auto& [key, pull] : std::map(pulls_)) {
     pull->give_up.emit(asio::cancellation_type::terminal);
   }
-  while (running_ > 0) co_await all_ended_.async_wait(kAwait);
+  co_await all_ended_.wait_uncancelled();
 }
 
 }  // namespace agbox

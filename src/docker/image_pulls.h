@@ -4,7 +4,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <list>
@@ -13,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "async/event.h"
 #include "base/log.h"
 #include "docker/engine_client.h"
 #include "docker/registry_auth.h"
@@ -57,7 +57,7 @@ class ImagePulls {
   std::map<std::string, std::shared_ptr<Pull>> pulls_;
   std::size_t running_ = 0;
   bool has_stopped_ = false;
-  boost::asio::steady_timer all_ended_;
+  Event all_ended_;
 };
 
 }  // namespace agbox

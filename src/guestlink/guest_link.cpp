@@ -28,7 +28,7 @@ GuestLink::GuestLink(const asio::any_io_executor& executor, LinkFolder folder, L
       events_(std::move(events)),
       tasks_(tasks),
       log_(std::move(log)),
-      waiters_(executor_),
+      changed_(executor_),
       acceptor_(executor_),
       refusals_(limits.between_log_lines),
       losses_(limits.between_log_lines) {}
@@ -48,7 +48,7 @@ GuestResult<> GuestLink::expect(Expectation expectation) {
   process_ = expectation.process;
   expectation_ = std::move(expectation);
   last_problem_ = "it has not connected yet";
-  waiters_.notify();
+  changed_.notify();
   return listen();
 }
 
@@ -215,7 +215,7 @@ asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, G
   hello_ = hello;
   log_.debug("the guest is connected", {{"pid", hello.process.pid}, {"build_id", hello.build_id}});
   if (events_.connected) events_.connected(hello);
-  waiters_.notify();
+  changed_.notify();
   co_return true;
 }
 
@@ -234,7 +234,7 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
         connection.violation("an answer to a ping that was not sent");
         return false;
       }
-      waiters_.notify();
+      changed_.notify();
       return true;
     case v1::ToDaemon::kConnectionTried:
       return on_connection_tried(connection, message.connection_tried());
@@ -253,7 +253,7 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
         }
       }
       outcome_ = std::move(outcome);
-      waiters_.notify();
+      changed_.notify();
       return true;
     }
     case v1::ToDaemon::kExecEnded:
@@ -286,7 +286,7 @@ void GuestLink::on_lost(const Connection& connection) {
   tasks_.spawn("guest link listen again",
                listen_again(shared_from_this(), pause_after(connection), epoch_));
   if (events_.lost) events_.lost(connection.problem());
-  waiters_.notify();
+  changed_.notify();
 }
 
 std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) const {
@@ -324,7 +324,7 @@ std::unexpected<GuestError> GuestLink::absent() const {
 
 void GuestLink::doubt() {
   is_doubted_ = true;
-  waiters_.notify();
+  changed_.notify();
 }
 
 std::unexpected<GuestError> GuestLink::doubted() {
@@ -338,7 +338,7 @@ asio::awaitable<GuestResult<T>> GuestLink::wait_for(const std::optional<T>& told
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
   const auto is_over = [&] { return told || epoch != epoch_ || is_doubted_; };
-  const bool is_in_time = co_await waiters_.wait(is_over, deadline);
+  const bool is_in_time = co_await changed_.wait(is_over, deadline);
   if (!is_in_time && co_await is_cancelled()) co_return given_up();
   if (!is_in_time || epoch != epoch_) co_return absent();
   if (!told) co_return doubted();
@@ -391,7 +391,7 @@ void GuestLink::close() {
   stop_listening();
   if (auto former = std::exchange(guest_, nullptr)) former->close("the link is closed");
   hello_.reset();
-  waiters_.notify();
+  changed_.notify();
 }
 
 }  // namespace agbox::guestlink
