@@ -3,6 +3,7 @@
 // directory of sandboxes that works with them.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -52,8 +53,10 @@ struct ControlOptions {
 class ControlPlane {
  public:
   // Loads what is stored and goes on with it. The engine need not be there yet; the isolation,
-  // which outlives the plane, is started and ended by it.
-  static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop, Store& store,
+  // which outlives the plane, is started and ended by it. What may hang in a disk or in the kernel
+  // is done on `blocking`.
+  static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop,
+                                                     asio::any_io_executor blocking, Store& store,
                                                      const Clock& clock, HostIsolation& isolation,
                                                      ControlOptions options, Logger log);
 
@@ -74,8 +77,8 @@ class ControlPlane {
   void shut_down(std::function<void()> done);
 
  private:
-  ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, HostIsolation& isolation,
-               ControlOptions options, Logger log);
+  ControlPlane(ControlLoop& loop, const asio::any_io_executor& blocking, Store& store,
+               const Clock& clock, HostIsolation& isolation, ControlOptions options, Logger log);
   void engine_seen(const EngineIdentity& engine);
   void engine_lost(const EngineError& error);
   void engine_watched();

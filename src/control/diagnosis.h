@@ -56,7 +56,7 @@ class Diagnosis {
   LockFacts look_at_lock() const;
   GuestProgramFacts look_for_guest_program() const;
   // Each filesystem once; the engine's too, where we know its folder.
-  std::vector<DiskFacts> look_at_disks(const Result<EngineFacts>& engine) const;
+  boost::asio::awaitable<std::vector<DiskFacts>> look_at_disks(const Result<EngineFacts>& engine);
 
   Services& services_;
   Directory& directory_;

@@ -51,7 +51,7 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   // Of one whose record could not be read nobody knows where it was.
   const std::filesystem::path folder = (*actor)->exec_log_folder();
   if (!folder.is_absolute()) co_return purge(sandbox_id);
-  const auto removed = co_await remove_exec_log_folder(folder);
+  const auto removed = co_await remove_exec_log_folder(services_.blocking, folder);
   if (removed) co_return purge(sandbox_id);
   services_.log.warn("output of a purged sandbox cannot be removed",
                      {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "async/cancellation.h"
+#include "async/run_blocking.h"
 #include "base/check.h"
 #include "control/commit.h"
 #include "control/container_loss.h"
+#include "control/disk_room.h"
 #include "control/look.h"
 #include "control/materialize.h"
 #include "control/resume.h"
@@ -222,6 +224,11 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
     case OperationKind::Restart:
       outcome.result = co_await look(kind, outcome);
       break;
+  }
+  if (!outcome.result && is_definite(outcome.result.error()) && services_.engine_now) {
+    outcome.disk_remark = co_await run_blocking(
+        services_.blocking,
+        [root = services_.engine_now->root_folder] { return full_disk_remark(root); });
   }
   ended(kind, std::move(outcome));
 }

@@ -26,6 +26,8 @@ namespace agbox {
 
 struct Services {
   ControlLoop& loop;
+  // Where run_blocking() works: what may hang in a disk or in the kernel.
+  asio::any_io_executor blocking;
   const Clock& clock;
   Logger log;
   Store& store;
