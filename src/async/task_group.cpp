@@ -45,6 +45,7 @@ TaskGroup::~TaskGroup() {
 
 std::shared_ptr<asio::cancellation_signal> TaskGroup::spawn(std::string name,
                                                             asio::awaitable<void> task) {
+  AGBOX_ON_ITS_THREAD(thread_);
   auto signal = std::make_shared<asio::cancellation_signal>();
   const auto entry = running_.insert(running_.end(), signal);
   idle_.reset();
@@ -59,11 +60,13 @@ std::shared_ptr<asio::cancellation_signal> TaskGroup::spawn(std::string name,
 }
 
 void TaskGroup::cancel() {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto asked = running_;  // a task may end, and leave the list, while it is being asked
   for (const auto& signal : asked) signal->emit(asio::cancellation_type::terminal);
 }
 
 asio::awaitable<void> TaskGroup::join() {
+  AGBOX_ON_ITS_THREAD(thread_);
   co_await idle_.wait_uncancelled();
 }
 

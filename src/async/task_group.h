@@ -11,6 +11,7 @@
 #include <string>
 
 #include "async/event.h"
+#include "base/thread_checker.h"
 
 namespace agbox {
 
@@ -33,6 +34,7 @@ class TaskGroup {
   asio::awaitable<void> join();
 
  private:
+  ThreadChecker thread_;
   asio::any_io_executor executor_;
   Event idle_;
   std::list<std::shared_ptr<asio::cancellation_signal>> running_;

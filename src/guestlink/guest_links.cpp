@@ -22,6 +22,7 @@ GuestLinks::GuestLinks(asio::any_io_executor executor, asio::any_io_executor blo
 
 GuestResult<LinkPlace> GuestLinks::make(const std::string& sandbox_id,
                                         const std::filesystem::path& made_below) {
+  AGBOX_ON_ITS_THREAD(thread_);
   if (being_removed_.contains(LinkFolder::path_of(root(made_below), sandbox_id))) {
     return guest_fail(GuestErrorKind::Unavailable,
                       "what another sandbox left in the guest's folder is being removed");
@@ -36,6 +37,7 @@ GuestResult<LinkPlace> GuestLinks::make(const std::string& sandbox_id,
 
 GuestResult<> GuestLinks::adopt(const std::string& sandbox_id, FolderIdentity stored,
                                 const std::filesystem::path& made_below) {
+  AGBOX_ON_ITS_THREAD(thread_);
   AGBOX_TRY(folder, LinkFolder::adopt(root(made_below), sandbox_id, stored));
   add(sandbox_id, std::move(folder));
   return {};
@@ -65,6 +67,7 @@ void GuestLinks::add(const std::string& sandbox_id, LinkFolder folder) {
 }
 
 GuestResult<std::shared_ptr<GuestLink>> GuestLinks::find(const std::string& sandbox_id) const {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto link = links_.find(sandbox_id);
   if (link != links_.end()) return link->second;
   return guest_fail(GuestErrorKind::Silent, "sandbox " + sandbox_id + " has no link to a guest");
@@ -130,6 +133,7 @@ Result<> GuestLinks::forget_exec(const std::string& sandbox_id, const std::strin
 }
 
 bool GuestLinks::is_connected(const std::string& sandbox_id) const {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto link = links_.find(sandbox_id);
   return link != links_.end() && link->second->is_connected();
 }
@@ -140,6 +144,7 @@ Result<> GuestLinks::takes_execs(const std::string& sandbox_id) const {
 }
 
 void GuestLinks::rest(const std::string& sandbox_id) {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto link = links_.find(sandbox_id);
   if (link == links_.end()) return;
   link->second->close();

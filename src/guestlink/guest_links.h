@@ -21,6 +21,7 @@
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/thread_checker.h"
 #include "guestlink/guest_error.h"
 #include "guestlink/guest_link.h"
 #include "guestlink/guest_report.h"
@@ -104,6 +105,7 @@ class GuestLinks {
   void add(const std::string& sandbox_id, LinkFolder folder);
   GuestResult<std::shared_ptr<GuestLink>> find(const std::string& sandbox_id) const;
 
+  ThreadChecker thread_;
   boost::asio::any_io_executor executor_;
   boost::asio::any_io_executor blocking_;
   std::filesystem::path root_;
