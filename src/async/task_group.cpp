@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "async/task_group.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
@@ -36,7 +35,9 @@ std::string what(const std::exception_ptr& failure) {
 }  // namespace
 
 TaskGroup::TaskGroup(asio::any_io_executor executor)
-    : executor_(std::move(executor)), idle_(executor_, asio::steady_timer::time_point::max()) {}
+    : executor_(std::move(executor)), idle_(executor_) {
+  idle_.set();
+}
 
 TaskGroup::~TaskGroup() {
   AGBOX_CHECK(running_.empty(), "join() before destruction");
@@ -44,12 +45,14 @@ TaskGroup::~TaskGroup() {
 
 std::shared_ptr<asio::cancellation_signal> TaskGroup::spawn(std::string name,
                                                             asio::awaitable<void> task) {
+  AGBOX_ON_ITS_THREAD(thread_);
   auto signal = std::make_shared<asio::cancellation_signal>();
   const auto entry = running_.insert(running_.end(), signal);
+  idle_.reset();
   auto ended = [this, entry, signal, name = std::move(name)](const std::exception_ptr& failure) {
     if (failure) die(name + ": an exception left the task: " + what(failure));
     running_.erase(entry);
-    if (running_.empty()) idle_.cancel();
+    if (running_.empty()) idle_.set();
   };
   asio::co_spawn(executor_, run(std::move(task)),
                  asio::bind_cancellation_slot(signal->slot(), std::move(ended)));
@@ -57,14 +60,14 @@ std::shared_ptr<asio::cancellation_signal> TaskGroup::spawn(std::string name,
 }
 
 void TaskGroup::cancel() {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto asked = running_;  // a task may end, and leave the list, while it is being asked
   for (const auto& signal : asked) signal->emit(asio::cancellation_type::terminal);
 }
 
 asio::awaitable<void> TaskGroup::join() {
-  while (!running_.empty()) {
-    co_await idle_.async_wait(asio::as_tuple(asio::use_awaitable));
-  }
+  AGBOX_ON_ITS_THREAD(thread_);
+  co_await idle_.wait_uncancelled();
 }
 
 }  // namespace agbox

@@ -6,10 +6,12 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <list>
 #include <memory>
 #include <string>
+
+#include "async/event.h"
+#include "base/thread_checker.h"
 
 namespace agbox {
 
@@ -32,8 +34,9 @@ class TaskGroup {
   asio::awaitable<void> join();
 
  private:
+  ThreadChecker thread_;
   asio::any_io_executor executor_;
-  asio::steady_timer idle_;
+  Event idle_;
   std::list<std::shared_ptr<asio::cancellation_signal>> running_;
 };
 

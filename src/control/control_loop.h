@@ -6,8 +6,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <thread>
 #include <utility>
+
+#include "base/thread_checker.h"
 
 namespace agbox {
 
@@ -30,12 +31,12 @@ class ControlLoop {
   void run();
   void stop() { io_.stop(); }
 
-  bool is_control_thread() const { return std::this_thread::get_id() == control_thread_; }
+  bool is_control_thread() const { return thread_.is_current(); }
 
  private:
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
-  std::thread::id control_thread_ = std::this_thread::get_id();
+  ThreadChecker thread_;
 };
 
 }  // namespace agbox

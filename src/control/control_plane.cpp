@@ -26,8 +26,9 @@ std::unexpected<Error> ending() {
 
 }  // namespace
 
-Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Store& store,
-                                                          const Clock& clock,
+Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop,
+                                                          asio::any_io_executor blocking,
+                                                          Store& store, const Clock& clock,
                                                           HostIsolation& isolation,
                                                           ControlOptions options, Logger log) {
   AGBOX_TRY(guest, guestlink::install_guest_program(options.guest_program, options.state_root));
@@ -38,16 +39,17 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Sto
   const auto link_root = options.state_root / "links" / store.instance_id();
   options.created_with.set_link_root(link_root.string());
   AGBOX_TRY(loaded, store.load());
-  std::unique_ptr<ControlPlane> plane(
-      new ControlPlane(loop, store, clock, isolation, std::move(options), std::move(log)));
+  std::unique_ptr<ControlPlane> plane(new ControlPlane(loop, blocking, store, clock, isolation,
+                                                       std::move(options), std::move(log)));
   plane->directory_.restore(std::move(loaded));
   plane->isolation_.start();
   plane->isolation_.prove_live_sandboxes();  // of an earlier daemon, also while no engine answers
   return plane;
 }
 
-ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
-                           HostIsolation& isolation, ControlOptions options, Logger log)
+ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& blocking, Store& store,
+                           const Clock& clock, HostIsolation& isolation, ControlOptions options,
+                           Logger log)
     : log_(std::move(log)),
       engine_(loop.io().get_executor(),
               {.socket_path = options.engine_socket,
@@ -55,8 +57,8 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                .on_engine_seen = [this](const EngineIdentity& engine) { engine_seen(engine); }}),
       registry_auth_(options.environment),
       pulls_(engine_, registry_auth_, log_),
-      guests_(loop.io().get_executor(), options.created_with.link_root(), guest_events(), log_,
-              options.guest_limits),
+      guests_(loop.io().get_executor(), blocking, options.created_with.link_root(), guest_events(),
+              log_, options.guest_limits),
       isolation_(loop.io(), isolation,
                  {.instance_id = store.instance_id(),
                   .created_with = options.created_with,
@@ -70,8 +72,8 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
                   .on_unproven = [this](const std::string& id) { directory_.doubt_container(id); }},
                  log_),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
-      starts_(loop.io(), kStartsAtOnce),
-      looks_(loop.io(), kLooksAtOnce),
+      starts_(loop.io().get_executor(), kStartsAtOnce),
+      looks_(loop.io().get_executor(), kLooksAtOnce),
       spare_files_(options.created_with.exec_output_root(), store.instance_id()),
       operations_(loop.io().get_executor()),
       calls_(loop.io().get_executor()),
@@ -80,6 +82,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock,
       restarts_(loop, clock,
                 [this](const std::string& sandbox_id) { directory_.restart_is_due(sandbox_id); }),
       services_{.loop = loop,
+                .blocking = blocking,
                 .clock = clock,
                 .log = log_,
                 .store = store,

@@ -3,6 +3,7 @@
 // directory of sandboxes that works with them.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "async/semaphore.h"
 #include "async/task_group.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,7 +23,6 @@
 #include "control/janitor.h"
 #include "control/sandbox_isolation.h"
 #include "control/services.h"
-#include "control/start_gate.h"
 #include "control/subnet_pool.h"
 #include "docker/engine_client.h"
 #include "docker/image_pulls.h"
@@ -52,8 +53,10 @@ struct ControlOptions {
 class ControlPlane {
  public:
   // Loads what is stored and goes on with it. The engine need not be there yet; the isolation,
-  // which outlives the plane, is started and ended by it.
-  static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop, Store& store,
+  // which outlives the plane, is started and ended by it. What may hang in a disk or in the kernel
+  // is done on `blocking`.
+  static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop,
+                                                     asio::any_io_executor blocking, Store& store,
                                                      const Clock& clock, HostIsolation& isolation,
                                                      ControlOptions options, Logger log);
 
@@ -74,8 +77,8 @@ class ControlPlane {
   void shut_down(std::function<void()> done);
 
  private:
-  ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, HostIsolation& isolation,
-               ControlOptions options, Logger log);
+  ControlPlane(ControlLoop& loop, const asio::any_io_executor& blocking, Store& store,
+               const Clock& clock, HostIsolation& isolation, ControlOptions options, Logger log);
   void engine_seen(const EngineIdentity& engine);
   void engine_lost(const EngineError& error);
   void engine_watched();
@@ -95,8 +98,8 @@ class ControlPlane {
   guestlink::GuestLinks guests_;
   SandboxIsolation isolation_;
   SubnetPool subnets_;
-  StartGate starts_;
-  StartGate looks_;
+  Semaphore starts_;
+  Semaphore looks_;
   RunningExecs execs_;
   SpareFiles spare_files_;
   TaskGroup operations_;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "async/cancellation.h"
+#include "async/run_blocking.h"
 #include "base/file_lock.h"
 #include "base/text_file.h"
 #include "control/disk_room.h"
@@ -96,6 +97,22 @@ std::optional<dev_t> device_of(const fs::path& path) {
   return found.st_dev;
 }
 
+std::vector<DiskFacts> look_at_disks_of(const std::vector<StoredThing>& things) {
+  std::vector<DiskFacts> disks;
+  std::vector<std::optional<dev_t>> devices;
+  for (const StoredThing& thing : things) {
+    const auto device = device_of(thing.path);
+    const auto same = std::ranges::find(devices, device);
+    if (device && same != devices.end()) {
+      disks[static_cast<std::size_t>(same - devices.begin())].what += ", " + thing.what;
+      continue;
+    }
+    devices.push_back(device);
+    disks.push_back(look_at_disk(thing));
+  }
+  return disks;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseRequest& request) {
@@ -118,7 +135,7 @@ Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseReques
 }
 
 asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::string> images) {
-  AGBOX_CO_TRY(turn, co_await turn_.enter());
+  AGBOX_CO_TRY(turn, co_await turn_.acquire());
   DiagnosisFacts facts;
   facts.has_net_admin = has_net_admin_capability();
   facts.engine = co_await look_at_engine();
@@ -130,7 +147,7 @@ asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::st
   facts.store = look_at_store();
   facts.lock = look_at_lock();
   facts.guest_program = look_for_guest_program();
-  facts.disks = look_at_disks(facts.engine);
+  facts.disks = co_await look_at_disks(facts.engine);
   if (facts.engine) {
     facts.pool = look_at_pool(co_await list_subnets());
     facts.images = co_await look_for_images(std::move(images));
@@ -278,7 +295,8 @@ GuestProgramFacts Diagnosis::look_for_guest_program() const {
   return {.path = path, .is_there = fs::is_regular_file(path, problem)};
 }
 
-std::vector<DiskFacts> Diagnosis::look_at_disks(const Result<EngineFacts>& engine) const {
+asio::awaitable<std::vector<DiskFacts>> Diagnosis::look_at_disks(
+    const Result<EngineFacts>& engine) {
   std::vector<StoredThing> things = {
       {.what = "output of commands",
        .path = services_.created_with.exec_output_root(),
@@ -288,19 +306,8 @@ std::vector<DiskFacts> Diagnosis::look_at_disks(const Result<EngineFacts>& engin
   if (engine && !engine->storage.root_folder.empty()) {
     things.push_back({.what = "containers and images", .path = engine->storage.root_folder});
   }
-  std::vector<DiskFacts> disks;
-  std::vector<std::optional<dev_t>> devices;
-  for (const StoredThing& thing : things) {
-    const auto device = device_of(thing.path);
-    const auto same = std::ranges::find(devices, device);
-    if (device && same != devices.end()) {
-      disks[static_cast<std::size_t>(same - devices.begin())].what += ", " + thing.what;
-      continue;
-    }
-    devices.push_back(device);
-    disks.push_back(look_at_disk(thing));
-  }
-  return disks;
+  co_return co_await run_blocking(services_.blocking,
+                                  [&things] { return look_at_disks_of(things); });
 }
 
 }  // namespace agbox

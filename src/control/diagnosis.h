@@ -15,7 +15,6 @@
 #include "control/directory.h"
 #include "control/janitor.h"
 #include "control/services.h"
-#include "control/start_gate.h"
 #include "model/diagnosis.h"
 
 namespace agbox {
@@ -37,7 +36,7 @@ class Diagnosis {
         directory_(directory),
         janitor_(janitor),
         options_(std::move(options)),
-        turn_(services.loop.io(), 1) {}
+        turn_(services.loop.io().get_executor(), 1) {}
   Diagnosis(const Diagnosis&) = delete;
 
   // One at a time: whoever asks meanwhile waits. CANCELLED where the caller is.
@@ -57,13 +56,13 @@ class Diagnosis {
   LockFacts look_at_lock() const;
   GuestProgramFacts look_for_guest_program() const;
   // Each filesystem once; the engine's too, where we know its folder.
-  std::vector<DiskFacts> look_at_disks(const Result<EngineFacts>& engine) const;
+  boost::asio::awaitable<std::vector<DiskFacts>> look_at_disks(const Result<EngineFacts>& engine);
 
   Services& services_;
   Directory& directory_;
   Janitor& janitor_;
   DiagnosisOptions options_;
-  StartGate turn_;
+  Semaphore turn_;
 };
 
 }  // namespace agbox

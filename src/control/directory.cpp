@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "base/uuid.h"
 #include "control/exec_logs.h"
 #include "control/page_token.h"
@@ -40,6 +41,7 @@ bool is_ready(const SandboxActor& actor) {
 }  // namespace
 
 void Directory::time_is_up(const std::string& sandbox_id) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto actor = find(sandbox_id);
   if (!actor || services_.is_shutting_down) return;  // the next start sees that it is due
   if (!(*actor)->is_deleted()) return (*actor)->time_is_up();
@@ -54,7 +56,7 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   // Of one whose record could not be read nobody knows where it was.
   const std::filesystem::path folder = (*actor)->exec_log_folder();
   if (!folder.is_absolute()) co_return purge(sandbox_id);
-  const auto removed = co_await remove_exec_log_folder(folder);
+  const auto removed = co_await remove_exec_log_folder(services_.blocking, folder);
   if (removed) co_return purge(sandbox_id);
   if (removed.error().reason() == reason::kCancelled) co_return;
   services_.log.warn(
@@ -76,6 +78,7 @@ void Directory::purge(const std::string& sandbox_id) {
 }
 
 void Directory::restore(LoadedSandboxes loaded) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   for (SandboxRecord& record : loaded.sandboxes) {
     auto spec = read_stored_spec(record.spec);
     if (spec) {
@@ -112,6 +115,7 @@ void Directory::add_broken(const BrokenSandbox& broken) {
 }
 
 SandboxClaim Directory::claim_of(const std::string& sandbox_id) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (unreadable_.contains(sandbox_id)) return {.kind = SandboxClaim::Kind::Everything};
   const auto found = actors_.find(sandbox_id);
   return found == actors_.end() ? SandboxClaim{} : found->second->claim();
@@ -162,6 +166,7 @@ std::size_t Directory::undeleted() const {
 }
 
 void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::SandboxHandle> reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (sandbox_id.empty()) {
     sandbox_id = random_uuid();
   } else if (const auto checked = check_id("sandbox_id", sandbox_id); !checked) {
@@ -251,6 +256,7 @@ void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
 }
 
 Result<SandboxActor*> Directory::find(const std::string& sandbox_id) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto found = actors_.find(sandbox_id);
   if (found != actors_.end()) return found->second.get();
   if (const auto broken = unreadable_.find(sandbox_id); broken != unreadable_.end()) {
@@ -270,6 +276,7 @@ Result<v1::SandboxHandle> Directory::get(const std::string& sandbox_id) const {
 }
 
 Result<v1::ListSandboxesResponse> Directory::list(const v1::ListSandboxesRequest& request) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto after = PageToken::parse(request.page_token());
   if (!after) return std::unexpected(after.error());
   std::vector<const v1::SandboxHandle*> matching;
@@ -332,6 +339,7 @@ void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
 
 void Directory::remove_matching(const LabelSelector& selector,
                                 Reply<std::vector<std::string>> reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (selector.empty()) {
     return reply(fail(reason::kInvalidArgument, "label_selector must not be empty"));
   }
@@ -359,6 +367,7 @@ void Directory::remove_matching(const LabelSelector& selector,
 
 Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
     const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_news) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   AGBOX_TRY(actor, find(request.sandbox_id()));
   const auto& feed = actor->feed();
   if (request.from_sequence() > feed->newest()) {
@@ -375,6 +384,7 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
 }
 
 void Directory::engine_was_asked() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (std::exchange(services_.was_engine_asked, true)) return;
   for (const auto& call : std::exchange(early_calls_, {})) call();
 }
@@ -384,6 +394,7 @@ void Directory::restart_is_due(const std::string& sandbox_id) {
 }
 
 void Directory::engine_is_back() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   for (const auto& [id, actor] : actors_) actor->engine_is_back();
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/check.h"
 #include "base/uuid.h"
 #include "control/directory.h"
 #include "control/exec_status.h"
@@ -52,6 +53,7 @@ std::shared_ptr<const ExecRecord> Directory::running_exec(const std::string& exe
 
 void Directory::create_exec(const std::string& sandbox_id, Result<ExecRequest> spec,
                             Reply<v1::CreateExecResponse> reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto actor = find(sandbox_id);
   if (!actor) return reply(std::unexpected(actor.error()));
   if (const auto ready = (*actor)->check_takes_execs(); !ready) {
@@ -69,6 +71,7 @@ void Directory::create_exec(const std::string& sandbox_id, Result<ExecRequest> s
 }
 
 void Directory::cancel_exec(const std::string& exec_id, Reply<void> reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (running_exec(exec_id)) {
     return services_.execs.owner(exec_id)->cancel(exec_id, std::move(reply));
   }
@@ -79,6 +82,7 @@ void Directory::cancel_exec(const std::string& exec_id, Reply<void> reply) {
 }
 
 void Directory::get_exec(const std::string& exec_id, const Reply<v1::ExecStatus>& reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (const auto running = running_exec(exec_id)) {
     return reply(to_exec_status(*running, services_.execs.owner(exec_id)->newest_sequence()));
   }
@@ -93,6 +97,7 @@ void Directory::get_exec(const std::string& exec_id, const Reply<v1::ExecStatus>
 
 v1::ListActiveExecsResponse Directory::list_active_execs(
     const v1::ListActiveExecsRequest& request) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   struct Active {
     std::shared_ptr<const ExecRecord> exec;
     std::uint64_t newest_sequence;
@@ -124,6 +129,7 @@ v1::ListActiveExecsResponse Directory::list_active_execs(
 
 void Directory::list_execs(const v1::ListExecsRequest& request,
                            const Reply<v1::ListExecsResponse>& reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto actor = find(request.sandbox_id());
   if (!actor) return reply(std::unexpected(actor.error()));
   const auto after = parse_place(request.page_token());
@@ -160,6 +166,7 @@ void Directory::list_execs(const v1::ListExecsRequest& request,
 
 void Directory::find_exec_output(const std::string& exec_id, OnExecEnd on_end,
                                  const Reply<ExecOutputSource>& reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto source_of = [this](const ExecRecord& exec) {
     const auto sandbox = find(exec.sandbox_id);
     return ExecOutputSource{.root = exec.record.output_root(),

@@ -17,6 +17,7 @@ constexpr std::size_t kHistoryPageBytes = std::size_t{64} << 10;
 }  // namespace
 
 void EventFeed::publish(std::vector<StoredEvent> events) {
+  AGBOX_ON_ITS_THREAD(thread_);
   for (StoredEvent& stored : events) {
     AGBOX_CHECK(stored.event.sequence() == newest_ + 1, "events are published in order");
     newest_ = stored.event.sequence();
@@ -29,11 +30,13 @@ void EventFeed::publish(std::vector<StoredEvent> events) {
 }
 
 void EventFeed::end() {
+  AGBOX_ON_ITS_THREAD(thread_);
   has_ended_ = true;
   wake_all();
 }
 
 std::shared_ptr<const StoredEvent> EventFeed::recent(std::uint64_t sequence) const {
+  AGBOX_ON_ITS_THREAD(thread_);
   if (recent_.empty() || sequence > newest_) return nullptr;
   const std::uint64_t oldest = recent_.front()->event.sequence();
   if (sequence < oldest) return nullptr;
@@ -81,6 +84,7 @@ EventSubscription::~EventSubscription() {
 }
 
 EventSubscription::Next EventSubscription::next() {
+  AGBOX_ON_ITS_THREAD(feed_->thread_);
   if (owes_snapshot_) {
     auto event = event_after(replay_until_ - 1);
     if (event) {

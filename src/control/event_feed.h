@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/thread_checker.h"
 #include "store/records.h"
 
 namespace agbox {
@@ -45,6 +46,7 @@ class EventFeed {
   void wake_all();
   void forget_those_who_left();
 
+  ThreadChecker thread_;
   std::string sandbox_id_;
   std::uint64_t newest_;
   bool has_ended_ = false;

@@ -9,9 +9,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/post.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <climits>
 #include <system_error>
@@ -19,7 +16,9 @@
 #include <vector>
 
 #include "async/cancellation.h"
+#include "async/run_blocking.h"
 #include "base/failpoint.h"
+#include "model/ids.h"
 #include "model/reasons.h"
 
 namespace agbox {
@@ -166,6 +165,19 @@ std::error_code find_few(const std::filesystem::path& folder,
   return problem;
 }
 
+// Whether the folder itself is gone with them.
+Result<bool> remove_few(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> few;
+  std::error_code problem = find_few(folder, few);
+  for (const fs::path& path : few) {
+    if (!problem) fs::remove(path, problem);
+  }
+  if (few.empty() && !problem) fs::remove(folder, problem);
+  if (!problem) return few.empty();
+  return fail(reason::kHostNotReady, "remove " + folder.string() + ": " + problem.message());
+}
+
 // The path relative to the root, without the suffix.
 std::string below(const std::string& root, const std::string& path, std::string_view suffix) {
   if (!path.starts_with(root + "/") || !path.ends_with(suffix)) return {};
@@ -280,23 +292,28 @@ void remove_exec_logs(const ExecLogs& logs) {
   ::unlink(logs.stderr_path.c_str());
 }
 
-boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path folder) {
-  namespace fs = std::filesystem;
-  while (true) {
-    if (co_await is_cancelled()) co_return fail(reason::kCancelled, "given up");
-    std::vector<fs::path> few;
-    std::error_code problem = find_few(folder, few);
-    for (const fs::path& path : few) {
-      if (!problem) fs::remove(path, problem);
+Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::path& root) {
+  std::vector<std::string> sandbox_ids;
+  std::error_code problem;  // a root that cannot be read has nothing that could be removed
+  for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    std::string name = entry->path().filename();
+    if (entry->is_directory(problem) && check_id("sandbox_id", name)) {
+      sandbox_ids.push_back(std::move(name));
     }
-    if (few.empty() && !problem) fs::remove(folder, problem);
-    if (problem) {
-      co_return fail(reason::kHostNotReady, "remove " + folder.string() + ": " + problem.message());
-    }
-    if (few.empty()) co_return Result<>{};
-    co_await boost::asio::post(co_await boost::asio::this_coro::executor,
-                               boost::asio::use_awaitable);
   }
+  return sandbox_ids;
+}
+
+boost::asio::awaitable<Result<>> remove_exec_log_folder(boost::asio::any_io_executor blocking,
+                                                        std::filesystem::path folder) {
+  // A few at a time: the daemon's own end does not wait for the rest.
+  while (!co_await is_cancelled()) {
+    AGBOX_CO_TRY(is_gone,
+                 co_await run_blocking(blocking, [&folder] { return remove_few(folder); }));
+    if (is_gone) co_return Result<>{};
+  }
+  co_return fail(reason::kCancelled, "given up");
 }
 
 Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput earlier) {

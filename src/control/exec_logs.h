@@ -4,10 +4,12 @@
 // and through no symbolic link.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "agbox/store/v1/record.pb.h"
 #include "base/result.h"
@@ -52,7 +54,10 @@ Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput e
 // Removes all that execs of one sandbox wrote, a few files at a time, however deep they lie: there
 // may be very many. The second time is not an error. CANCELLED where the caller was cancelled
 // meanwhile.
-boost::asio::awaitable<Result<>> remove_exec_log_folder(std::filesystem::path folder);
+boost::asio::awaitable<Result<>> remove_exec_log_folder(boost::asio::any_io_executor blocking,
+                                                        std::filesystem::path folder);
+// The sandboxes whose folders are below the root, by their names; none where it cannot be read.
+Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::path& root);
 
 // RESOURCE_EXHAUSTED where less is left than has to stay free.
 Result<> check_room(const std::string& root, const DiskRoom& room);

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "async/await_callback.h"
+#include "async/run_blocking.h"
 #include "control/exec_logs.h"
 #include "control/network_removal.h"
 #include "control/step.h"
 #include "isolation/host_link.h"
-#include "model/ids.h"
 #include "model/object_names.h"
 
 namespace agbox {
@@ -36,7 +36,7 @@ asio::awaitable<OperationResult<>> Janitor::sweep_once() {
   AGBOX_CO_TRY_VOID(co_await sweep_containers(options));
   AGBOX_CO_TRY_VOID(co_await sweep_networks(options));
   AGBOX_CO_TRY_VOID(co_await sweep_bridges(options));
-  AGBOX_CO_TRY_VOID(sweep_guest_folders());
+  AGBOX_CO_TRY_VOID(co_await sweep_guest_directories());
   co_return co_await sweep_exec_logs();
 }
 
@@ -102,8 +102,8 @@ asio::awaitable<OperationResult<>> Janitor::sweep_networks(CallOptions options) 
               {{"sandbox_id", sandbox_id}, {"network", network.name}, {"reason", judged.reason}});
     // One that has members is refused: it is in use, and stays.
     const ObjectOwner owner{.instance = ours.instance, .sandbox_id = sandbox_id};
-    AGBOX_CO_TRY_VOID(allow(co_await step(
-        "janitor.remove_network", remove_networks(services_.engine, owner, options, log_))));
+    AGBOX_CO_TRY_VOID(allow(
+        co_await step("janitor.remove_network", remove_networks(services_, owner, options, log_))));
   }
   co_return OperationResult<>{};
 }
@@ -112,54 +112,55 @@ asio::awaitable<OperationResult<>> Janitor::sweep_networks(CallOptions options) 
 // it makes the bridge anew at each of its starts.
 asio::awaitable<OperationResult<>> Janitor::sweep_bridges(CallOptions options) {
   const std::string& instance = services_.store.instance_id();
-  AGBOX_CO_TRY(bridges, find_links(bridge_prefix(instance)));
+  AGBOX_CO_TRY(bridges,
+               co_await step("janitor.links",
+                             run_blocking(services_.blocking, [prefix = bridge_prefix(instance)] {
+                               return find_links(prefix);
+                             })));
   for (const std::string& sandbox_id : claims_.sandbox_ids()) {
     if (claims_.of(sandbox_id).kind == SandboxClaim::Kind::Deleted) continue;
     std::erase(bridges, bridge_name(instance, sandbox_id));
   }
-  co_return co_await step(
-      "janitor.bridges",
-      remove_forgotten_bridges(services_.engine, std::move(bridges), std::move(options), log_));
+  co_return co_await step("janitor.bridges", remove_forgotten_bridges(services_, std::move(bridges),
+                                                                      std::move(options), log_));
 }
 
-Result<> Janitor::sweep_guest_folders() {
-  std::set<std::string> claimed;
-  for (const std::string& sandbox_id : claims_.sandbox_ids()) {
-    // The folder of one that is deleted went before it was told so.
-    if (claims_.of(sandbox_id).kind != SandboxClaim::Kind::Deleted) claimed.insert(sandbox_id);
-  }
-  for (const UnknownPrimary& primary : unknown_primaries_) claimed.insert(primary.sandbox_id);
-  AGBOX_TRY(removed, services_.guests.remove_unclaimed(claimed));
+asio::awaitable<OperationResult<>> Janitor::sweep_guest_directories() {
+  auto claimed = [this] {
+    std::set<std::string> sandbox_ids;
+    for (const std::string& sandbox_id : claims_.sandbox_ids()) {
+      // That of one that is deleted went before the end was reported.
+      const bool is_deleted = claims_.of(sandbox_id).kind == SandboxClaim::Kind::Deleted;
+      if (!is_deleted) sandbox_ids.insert(sandbox_id);
+    }
+    for (const UnknownPrimary& primary : unknown_primaries_) sandbox_ids.insert(primary.sandbox_id);
+    return sandbox_ids;
+  };
+  AGBOX_CO_TRY(removed, co_await step("janitor.guest_directories",
+                                      services_.guests.remove_unclaimed(std::move(claimed))));
   for (const std::filesystem::path& folder : removed) {
     log_.warn("orphaned guest folder is removed",
               {{"folder", folder.string()}, {"reason", "no sandbox of this store has it"}});
   }
-  return {};
+  co_return OperationResult<>{};
 }
 
 // The root may be a folder of the user's own, with anything in it. A folder is ours if its name is
 // the id of a sandbox that this store once had; it is left over if that is purged.
 asio::awaitable<OperationResult<>> Janitor::sweep_exec_logs() {
   const std::filesystem::path root = services_.created_with.exec_output_root();
-  const std::vector<std::string> kept = claims_.sandbox_ids();
-  const std::set<std::string> claimed(kept.begin(), kept.end());
-  std::vector<std::string> unclaimed;
-  std::error_code problem;
-  for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    const std::string name = entry->path().filename();
-    if (entry->is_directory(problem) && !claimed.contains(name) && check_id("sandbox_id", name)) {
-      unclaimed.push_back(name);
-    }
-  }
+  AGBOX_CO_TRY(unclaimed, co_await step("janitor.outputs", run_blocking(services_.blocking, [root] {
+                                          return find_exec_log_folders(root);
+                                        })));
+  for (const std::string& sandbox_id : claims_.sandbox_ids()) std::erase(unclaimed, sandbox_id);
   if (unclaimed.empty()) co_return OperationResult<>{};
   AGBOX_CO_TRY(purged, co_await step("janitor.purged", read_purged(services_.store, unclaimed)));
   for (const std::string& sandbox_id : purged) {
     const std::filesystem::path folder = root / sandbox_id;
     log_.warn("orphaned output folder is removed",
               {{"folder", folder.string()}, {"reason", "its sandbox is purged"}});
-    AGBOX_CO_TRY_VOID(
-        allow(co_await step("janitor.remove_output", remove_exec_log_folder(folder))));
+    AGBOX_CO_TRY_VOID(allow(co_await step("janitor.remove_output",
+                                          remove_exec_log_folder(services_.blocking, folder))));
   }
   co_return OperationResult<>{};
 }

@@ -71,7 +71,7 @@ class Janitor {
   std::optional<Judged> judge(const std::string& container_id, const EngineLabels& labels) const;
   boost::asio::awaitable<OperationResult<>> sweep_networks(CallOptions options);
   boost::asio::awaitable<OperationResult<>> sweep_bridges(CallOptions options);
-  Result<> sweep_guest_folders();
+  boost::asio::awaitable<OperationResult<>> sweep_guest_directories();
   boost::asio::awaitable<OperationResult<>> sweep_exec_logs();
   // Whether the sweep can go on after this removal: one that was refused harms no other.
   OperationResult<> allow(const OperationResult<>& removed) const;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/check.h"
 #include "control/janitor.h"
 
 namespace agbox {
@@ -22,18 +23,21 @@ Janitor::Janitor(Services& services, Claims claims)
       rest_(services.loop.io().get_executor(), kFirstRest, kLongestRest) {}
 
 void Janitor::container_made(const std::string& container_id, const EngineLabels& labels) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto judged = judge(container_id, labels);
   if (judged && judged->judgement.fate != Fate::Keep) sweep();
 }
 
 // One of a sandbox that nobody knows is another instance's: they share the names.
 void Janitor::network_made(const std::string& sandbox_id) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const SandboxClaim claim = claims_.of(sandbox_id);
   if (claim.kind == SandboxClaim::Kind::Unknown) return;
   if (judge_network(claim, is_unknown_primarys(sandbox_id)).fate == Fate::Remove) sweep();
 }
 
 void Janitor::sweep() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (is_sweeping_) {
     sweeps_again_ = true;
     rest_.hurry();

@@ -11,7 +11,7 @@ namespace agbox {
 asio::awaitable<OperationResult<SandboxLook>> look_at_sandbox(Services& services,
                                                               const SandboxFacts& facts) {
   // After a restart of the daemon or of the engine all sandboxes ask at once.
-  AGBOX_CO_TRY(turn, co_await step("look.turn", services.looks.enter()));
+  AGBOX_CO_TRY(turn, co_await step("look.turn", services.looks.acquire()));
   AGBOX_CO_TRY(container,
                co_await step("look.inspect", services.engine.find_container(facts.primary_id(),
                                                                             on_its_engine(facts))));

@@ -5,6 +5,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <utility>
 
+#include "async/run_blocking.h"
 #include "control/container_settings.h"
 #include "control/exec_logs.h"
 #include "control/start_primary.h"
@@ -89,7 +90,11 @@ asio::awaitable<OperationResult<>> ensure_primary(Services& services, SandboxFac
   const auto& dns = facts.created_with.dns();
   AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));
   AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id, facts.link_root()));
-  AGBOX_CO_TRY(exec_logs, make_exec_log_folder(facts.created_with, facts.sandbox_id));
+  auto make_folder = [created_with = facts.created_with, sandbox_id = facts.sandbox_id] {
+    return make_exec_log_folder(created_with, sandbox_id);
+  };
+  AGBOX_CO_TRY(exec_logs, co_await step("create.output_directory",
+                                        run_blocking(services.blocking, std::move(make_folder))));
   const HostFolders folders{.guest_program = facts.created_with.guest_program(),
                             .link_folder = place.folder,
                             .exec_logs = exec_logs};
@@ -109,7 +114,7 @@ asio::awaitable<OperationResult<>> ensure_primary(Services& services, SandboxFac
 // What loads the engine, a few sandboxes at a time.
 asio::awaitable<OperationResult<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
                                                        const ImageSeen& image) {
-  AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.enter()));
+  AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.acquire()));
   // The engine asks for a container's network when it starts it, not when it makes it.
   using asio::experimental::awaitable_operators::operator&&;
   auto [network, primary] =

@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "base/log.h"
+#include "control/services.h"
 #include "docker/engine_client.h"
 
 namespace agbox {
 
-EngineAwaitable<> remove_networks(EngineClient& engine, ObjectOwner owner, CallOptions options,
+EngineAwaitable<> remove_networks(Services& services, ObjectOwner owner, CallOptions options,
                                   Logger log);
 
 // Those of the bridges that no network of the engine has. One that cannot be removed is logged: it
 // does no harm that would be worth a sandbox which cannot be deleted.
-EngineAwaitable<> remove_forgotten_bridges(EngineClient& engine, std::vector<std::string> bridges,
+EngineAwaitable<> remove_forgotten_bridges(Services& services, std::vector<std::string> bridges,
                                            CallOptions options, Logger log);
 
 }  // namespace agbox

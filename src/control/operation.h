@@ -100,6 +100,7 @@ struct OperationOutcome {
   OperationResult<> result;
   SandboxFacts facts;                 // as the operation left them, however it ended
   bool has_cleaned_up = true;         // of a failed create: nothing of it is left in the engine
+  std::string disk_remark{};          // of one that was refused: whether the engine's disk is full
   std::optional<SandboxLook> look{};  // what was seen, where that is for the sandbox to judge
 };
 

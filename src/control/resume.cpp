@@ -40,7 +40,7 @@ asio::awaitable<OperationResult<ContainerSeen>> require_container(Services& serv
 // What loads the engine, a few sandboxes at a time.
 asio::awaitable<OperationResult<>> bring_up(Services& services, SandboxFacts& facts,
                                             const ContainerSeen& container) {
-  AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.enter()));
+  AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.acquire()));
   // Started by an attempt that was interrupted, or by somebody else. The guest in there may have
   // been told a secret that we do not know, so it begins again.
   if (container.is_up()) {

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "async/cancellation.h"
+#include "async/run_blocking.h"
 #include "base/check.h"
 #include "control/commit.h"
 #include "control/container_loss.h"
+#include "control/disk_room.h"
 #include "control/look.h"
 #include "control/materialize.h"
 #include "control/resume.h"
@@ -60,6 +62,7 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
 }
 
 void SandboxActor::accept(Reply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   log_.info("sandbox create accepted", {{"operation", "create"}});
   // It begins as soon as it is accepted, so both are one change.
   has_prepared_ = true;
@@ -68,6 +71,7 @@ void SandboxActor::accept(Reply reply) {
 }
 
 void SandboxActor::begin() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.isolation.keep_resolvers(id(), facts_.created_with);
   work();
 }
@@ -223,6 +227,11 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
       outcome.result = co_await look(kind, outcome);
       break;
   }
+  if (!outcome.result && is_definite(outcome.result.error()) && services_.engine_now) {
+    outcome.disk_remark = co_await run_blocking(
+        services_.blocking,
+        [root = services_.engine_now->root_folder] { return full_disk_remark(root); });
+  }
   ended(kind, std::move(outcome));
 }
 
@@ -257,6 +266,7 @@ asio::awaitable<OperationResult<>> SandboxActor::look(OperationKind kind,
 }
 
 void SandboxActor::engine_is_back() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   retry_pause_.reset();
   doubt_guest();  // its events of the time between are lost
   if (life_.state == Lifecycle::Stopped) look_again();
@@ -273,11 +283,13 @@ bool SandboxActor::has_guest() const {
 }
 
 Result<> SandboxActor::check_takes_execs() const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   AGBOX_TRY(nothing, decide(id(), life_, command::StartExec{}));
   return {};
 }
 
 void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (!has_guest() || is_down_) return;  // that of a start under way is the start's affair
   must_look_ = false;
   work();  // nobody need look any more

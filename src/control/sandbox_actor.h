@@ -124,11 +124,11 @@ class SandboxActor {
   asio::awaitable<OperationResult<>> look(OperationKind kind, OperationOutcome& outcome);
   void ended(OperationKind kind, OperationOutcome outcome);
   void uncount_create();
-  void not_done(OperationKind kind, const OperationFailure& failure, bool has_cleaned_up);
+  void not_done(OperationKind kind, const OperationOutcome& outcome);
   // Whether the operation ends with this failure, or is tried again.
   bool is_final(OperationKind kind, const OperationFailure& failure) const;
   void succeeded(OperationKind kind);
-  void failed(OperationKind kind, const OperationFailure& failure, bool has_cleaned_up);
+  void failed(OperationKind kind, const OperationOutcome& outcome);
   void retry_later();
   asio::awaitable<void> work_after(asio::awaitable<bool> pause);
   void became_live();

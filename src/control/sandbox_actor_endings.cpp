@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "control/disk_room.h"
 #include "control/sandbox_actor.h"
 #include "control/stored_life.h"
 
@@ -25,7 +24,7 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   if (services_.is_shutting_down) return uncount_create();
   if (wanted_operation() != kind) return work();
   if (end_of(outcome.result) != OperationEnd::Done) {
-    return not_done(kind, outcome.result.error(), outcome.has_cleaned_up);
+    return not_done(kind, outcome);
   }
   if (outcome.look) return looked(*outcome.look);
   const bool is_teardown = kind == OperationKind::Delete || kind == OperationKind::CleanUp;
@@ -33,9 +32,9 @@ void SandboxActor::ended(OperationKind kind, OperationOutcome outcome) {
   succeeded(kind);
 }
 
-void SandboxActor::not_done(OperationKind kind, const OperationFailure& failure,
-                            bool has_cleaned_up) {
-  if (is_final(kind, failure)) return failed(kind, failure, has_cleaned_up);
+void SandboxActor::not_done(OperationKind kind, const OperationOutcome& outcome) {
+  const OperationFailure& failure = outcome.result.error();
+  if (is_final(kind, failure)) return failed(kind, outcome);
   log_.warn("operation is tried again", {{"error", failure.message()}});
   if (failure.end() == OperationEnd::Lost) {
     ++lost_starts_;
@@ -109,8 +108,8 @@ void SandboxActor::deleted() {
   set_deadline();
 }
 
-void SandboxActor::failed(OperationKind kind, const OperationFailure& failure,
-                          bool has_cleaned_up) {
+void SandboxActor::failed(OperationKind kind, const OperationOutcome& outcome) {
+  const OperationFailure& failure = outcome.result.error();
   if (kind == OperationKind::CleanUp) {
     log_.warn("clean-up of a failed create is tried again", {{"error", failure.message()}});
     return retry_later();
@@ -125,13 +124,13 @@ void SandboxActor::failed(OperationKind kind, const OperationFailure& failure,
   }
   if (kind == OperationKind::Restart) return restart_failed(failure);
   log_.warn("sandbox failed", {{"error", failure.message()}});
-  if (kind == OperationKind::Resume && !has_cleaned_up) {
+  if (kind == OperationKind::Resume && !outcome.has_cleaned_up) {
     log_.warn("the container of a failed resume may run until the sandbox is deleted");
   }
-  cleans_up_ = kind == OperationKind::Create && (!has_cleaned_up || was_made_since_teardown_);
-  std::string why = failure.message();
-  if (services_.engine_now) why += full_disk_remark(services_.engine_now->root_folder);
-  decide_and_record(command::Refuse{{.code = failure_code(life_.state), .message = std::move(why)}},
+  cleans_up_ =
+      kind == OperationKind::Create && (!outcome.has_cleaned_up || was_made_since_teardown_);
+  decide_and_record(command::Refuse{{.code = failure_code(life_.state),
+                                     .message = failure.message() + outcome.disk_remark}},
                     {.execs = execs_.end_unsent(cancelled_outcome()), .mutations = stored(facts_)});
   work();
   // Whatever became of its container under the operation, execs may have gone with it.

@@ -30,6 +30,7 @@ Result<> SandboxActor::check_engine() const {
 }
 
 void SandboxActor::stop(Reply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto decision = decide(id(), life_, command::Stop{kStopRequested});
   if (!decision) return reply(std::unexpected(decision.error()));
   if (decision->empty()) return record({}, {}, Urgency::GoesOn, std::move(reply));
@@ -47,6 +48,7 @@ void SandboxActor::begin_stop(const std::vector<LifecycleEvent>& events, Reply r
 }
 
 void SandboxActor::resume(Reply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto decision = decide(id(), life_, command::Resume{});
   if (!decision) return reply(std::unexpected(decision.error()));
   if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
@@ -61,6 +63,7 @@ void SandboxActor::resume(Reply reply) {
 }
 
 void SandboxActor::remove(const std::string& reason, Reply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto decision = decide(id(), life_, command::Delete{reason});
   AGBOX_CHECK(decision.has_value(), "delete is legal in every state");
   if (!decision->empty()) {
@@ -84,6 +87,7 @@ void SandboxActor::set_deadline() {
 }
 
 void SandboxActor::time_is_up() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (life_.state == Lifecycle::Stopped || life_.state == Lifecycle::Failed) {
     return remove(kCleanupTtl, {});
   }

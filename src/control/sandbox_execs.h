@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "agbox/v1/service.pb.h"
+#include "async/condition.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "control/event_feed.h"
@@ -32,7 +33,6 @@
 #include "control/sandbox_journal.h"
 #include "control/services.h"
 #include "guestlink/guest_report.h"
-#include "guestlink/waiters.h"
 #include "model/exec_request.h"
 
 namespace agbox {
@@ -140,7 +140,7 @@ class SandboxExecs {
   std::optional<ExecOutcome> no_more_;
   // The container is down or being started: a guest that is there already was not told to go yet.
   bool is_held_ = false;
-  guestlink::Waiters ends_;
+  Condition ends_;
 };
 
 }  // namespace agbox

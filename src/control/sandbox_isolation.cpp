@@ -5,7 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include "async/await.h"
 #include "async/cancellation.h"
 #include "model/object_names.h"
 
@@ -17,8 +16,6 @@ using namespace std::chrono_literals;
 // A try takes milliseconds, and people who have mended what was in the way want to go on.
 constexpr auto kFirstLoadPause = 200ms;
 constexpr auto kLongestLoadPause = 5000ms;
-constexpr auto kNever = asio::steady_timer::time_point::max();
-constexpr auto kNow = asio::steady_timer::time_point::min();
 
 constexpr const char* kCannotIsolate =
     "sandboxes cannot be isolated, so none is created or started";
@@ -34,8 +31,8 @@ SandboxIsolation::SandboxIsolation(asio::io_context& io, HostIsolation& host, Op
     : host_(host),
       options_(std::move(options)),
       log_(std::move(log)),
-      until_outcome_(io, kNever),
-      until_in_place_(io, kNever),
+      has_outcome_(io.get_executor()),
+      is_in_place_(io.get_executor()),
       retry_pause_(io.get_executor(), kFirstLoadPause, kLongestLoadPause),
       tasks_(io.get_executor()) {}
 
@@ -59,10 +56,10 @@ void SandboxIsolation::tell_whether_in_place(Result<> outcome) {
   }
   const bool was_refused = outcome_ && !*outcome_;
   outcome_ = std::move(outcome);
-  until_outcome_.expires_at(kNow);  // wakes all who wait
+  has_outcome_.set();
   if (!*outcome_) return;
   if (was_refused) log_.info("sandboxes can be isolated now");
-  until_in_place_.expires_at(kNow);
+  is_in_place_.set();
   resolvers_changed();
   prove_those_due();
 }
@@ -77,14 +74,12 @@ asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
 }
 
 asio::awaitable<Result<>> SandboxIsolation::in_place() {
-  if (!outcome_ && !co_await is_cancelled()) co_await until_outcome_.async_wait(kAwait);
-  if (!outcome_) co_return gave_up();
+  if (!co_await has_outcome_.wait()) co_return gave_up();
   co_return check();
 }
 
 asio::awaitable<Result<>> SandboxIsolation::at_last_in_place() {
-  if (!co_await is_cancelled()) co_await until_in_place_.async_wait(kAwait);
-  if (co_await is_cancelled()) co_return gave_up();
+  if (!co_await is_in_place_.wait()) co_return gave_up();
   co_return Result<>{};
 }
 

@@ -6,7 +6,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "async/event.h"
 #include "async/retry_pause.h"
 #include "async/task_group.h"
 #include "base/log.h"
@@ -99,8 +99,8 @@ class SandboxIsolation {
   Options options_;
   Logger log_;
   std::optional<Result<>> outcome_;  // of the latest try to put it in place
-  asio::steady_timer until_outcome_;
-  asio::steady_timer until_in_place_;
+  Event has_outcome_;
+  Event is_in_place_;
   RetryPause retry_pause_;
   std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
   std::map<Ipv4Address, std::size_t> asked_by_;                // how many sandboxes

@@ -20,6 +20,7 @@
 namespace agbox {
 
 void SandboxActor::recover() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (facts_.subnet) services_.subnets.take(*facts_.subnet);
   if (!is_deleted()) services_.isolation.keep_resolvers(id(), facts_.created_with);
   const RestartPlan plan = restart_plan(stored_now(), std::nullopt);
@@ -60,6 +61,7 @@ void SandboxActor::go_on() {
 }
 
 void SandboxActor::recover_unreadable(const std::string& why) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   is_unreadable_ = true;
   if (facts_.subnet) services_.subnets.take(*facts_.subnet);
   if (!is_deleted()) services_.isolation.keep_resolvers(id(), facts_.created_with);
@@ -111,6 +113,7 @@ void SandboxActor::halted() {
 }
 
 SandboxClaim SandboxActor::claim() const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (life_.state == Lifecycle::Deleted && !running_) {
     return {.kind = SandboxClaim::Kind::Deleted};
   }
@@ -155,6 +158,7 @@ RestartPlan SandboxActor::plan_for(const SandboxLook& look) const {
 // A guest that is connected does not answer for its container: the engine may have taken the
 // network from it.
 void SandboxActor::doubt_container() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.guests.doubt(id());  // a start under way looks for itself
   look_if_it_should_run();
 }
@@ -243,6 +247,7 @@ void SandboxActor::restart_after(std::chrono::milliseconds wait) {
 }
 
 void SandboxActor::restart_is_due() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   must_restart_ = is_down_;
   work();
 }

@@ -41,10 +41,11 @@ asio::awaitable<OperationResult<>> teardown(Services& services, SandboxFacts& fa
                                           remove_detached_networks(services, owner, options));
   if (!removed) co_return removed;
   // One that was refused then, because a member could not be detached, has none any more.
-  AGBOX_CO_TRY_VOID(co_await step("delete.networks",
-                                  remove_networks(services.engine, owner, options, services.log)));
+  AGBOX_CO_TRY_VOID(
+      co_await step("delete.networks", remove_networks(services, owner, options, services.log)));
   // Last of all: the folder must outlive the container that has it mounted.
-  AGBOX_CO_TRY_VOID(services.guests.forget(facts.sandbox_id, facts.link_root()));
+  AGBOX_CO_TRY_VOID(co_await step("delete.guest_directory",
+                                  services.guests.forget(facts.sandbox_id, facts.link_root())));
   facts.containers.clear();
   if (facts.subnet) services.subnets.give_back(*facts.subnet);
   facts.subnet.reset();

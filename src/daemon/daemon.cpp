@@ -24,6 +24,9 @@ constexpr std::chrono::milliseconds kGrace{500};
 constexpr std::chrono::seconds kShutdownLimit{4};
 static_assert(kShutdownLimit < std::chrono::seconds(5), "the end itself takes a moment too");
 
+// One for a disk that hangs, and some for those who have to do with others.
+constexpr std::size_t kBlockingThreads = 3;
+
 }  // namespace
 
 Daemon::Daemon(FixedPaths paths, Configuration configuration, Environment environment, Logger log)
@@ -33,7 +36,8 @@ Daemon::Daemon(FixedPaths paths, Configuration configuration, Environment enviro
       log_(std::move(log)),
       service_manager_(environment_, log_),
       exit_signals_(loop_.io().get_executor(), kShutdownLimit),
-      hang_ups_(loop_.io(), SIGHUP) {
+      hang_ups_(loop_.io(), SIGHUP),
+      blocking_threads_(kBlockingThreads) {
   std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is an error of one write
 }
 
@@ -82,8 +86,8 @@ Result<> Daemon::start_control() {
       loop_.io().get_executor(), firewall_thread_.executor(),
       FirewallOptions{.instance_id = store_->instance_id(), .address_pool = options.address_pool},
       log_);
-  AGBOX_TRY(plane,
-            ControlPlane::start(loop_, *store_, clock_, *isolation_, std::move(options), log_));
+  AGBOX_TRY(plane, ControlPlane::start(loop_, blocking_threads_.get_executor(), *store_, clock_,
+                                       *isolation_, std::move(options), log_));
   plane_ = std::move(plane);
   return {};
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -57,6 +58,7 @@ class Daemon {
   std::optional<HostLock> lock_;
   std::unique_ptr<Store> store_;
   WorkerThread firewall_thread_;
+  asio::thread_pool blocking_threads_;
   std::unique_ptr<FirewallIsolation> isolation_;
   std::unique_ptr<ControlPlane> plane_;
   std::unique_ptr<RpcServer> server_;

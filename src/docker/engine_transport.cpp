@@ -78,7 +78,7 @@ asio::awaitable<EngineResult<std::string>> EngineStream::read_some() {
 }
 
 EngineTransport::EngineTransport(asio::any_io_executor executor, EngineOptions options)
-    : executor_(std::move(executor)), options_(std::move(options)) {}
+    : executor_(std::move(executor)), options_(std::move(options)), session_begun_(executor_) {}
 
 asio::awaitable<EngineResult<EngineTransport::Acquaintance>> EngineTransport::get_acquainted(
     EngineDeadline deadline) {
@@ -140,11 +140,9 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
       co_return ConnectionLease(session, std::move(*connection));
     }
     if (is_beginning_) {
-      asio::steady_timer turn(executor_, *introduction);
-      waiting_for_session_.push_back(&turn);
-      const auto [ended] = co_await turn.async_wait(kAwait);
-      std::erase(waiting_for_session_, &turn);
-      if (!ended) {
+      const bool is_over =
+          co_await session_begun_.wait([this] { return !is_beginning_; }, *introduction);
+      if (!is_over && !co_await is_cancelled()) {
         co_return engine_fail(EngineErrorKind::Unavailable, "the engine does not answer");
       }
       continue;
@@ -152,7 +150,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
     is_beginning_ = true;
     const EngineResult<> begun = co_await begin_session(introduction);
     is_beginning_ = false;
-    for (asio::steady_timer* turn : waiting_for_session_) turn->cancel();
+    session_begun_.notify();
     if (!begun) co_return std::unexpected(begun.error());
   }
 }

@@ -13,12 +13,12 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "async/condition.h"
 #include "docker/engine_call.h"
 #include "docker/engine_error.h"
 #include "docker/engine_identity.h"
@@ -136,7 +136,7 @@ class EngineTransport {
   EngineOptions options_;
   std::shared_ptr<EngineSession> session_;
   bool is_beginning_ = false;
-  std::vector<boost::asio::steady_timer*> waiting_for_session_;
+  Condition session_begun_;  // or could not be
 };
 
 }  // namespace agbox

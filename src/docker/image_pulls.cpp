@@ -5,26 +5,19 @@
 #include <boost/asio/steady_timer.hpp>
 #include <optional>
 
-#include "async/await.h"
 #include "async/cancellation.h"
 
 namespace agbox {
 
 namespace asio = boost::asio;
 
-namespace {
-
-constexpr auto kNever = asio::steady_timer::time_point::max();
-
-}  // namespace
-
 // Shared by those who wait for it and by its own coroutine.
 struct ImagePulls::Pull {
   Pull(std::string its_key, const asio::any_io_executor& executor)
-      : key(std::move(its_key)), done(executor, kNever), next_report(executor) {}
+      : key(std::move(its_key)), done(executor), next_report(executor) {}
 
   std::string key;
-  asio::steady_timer done;  // cancelled when there is an outcome
+  Event done;  // there is an outcome
   asio::steady_timer next_report;
   std::shared_ptr<asio::cancellation_signal> give_up;  // the task's own
   std::optional<EngineResult<>> outcome;
@@ -72,12 +65,10 @@ EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listen
       pull->listeners.end(), listener ? listener : [](const PullProgress&) {});
   ++pull->waiting;
 
-  while (!pull->outcome && !co_await is_cancelled()) {
-    co_await pull->done.async_wait(kAwait);
-  }
+  const bool has_ended = co_await pull->done.wait();
   pull->listeners.erase(place);
   --pull->waiting;
-  if (pull->outcome) co_return *pull->outcome;
+  if (has_ended) co_return *pull->outcome;
   if (pull->waiting == 0) {
     // Whoever asks for the image from now on must not join a pull that is being given up.
     pulls_.erase(pull->key);
@@ -103,7 +94,7 @@ asio::awaitable<void> ImagePulls::run(std::shared_ptr<Pull> pull, ImageReference
     pulls_.erase(found);
   }
   pull->outcome = std::move(outcome);
-  pull->done.cancel();
+  pull->done.set();
 }
 
 asio::awaitable<EngineResult<>> ImagePulls::pull_image(Pull& pull, ImageReference reference,

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "async/event.h"
 #include "async/task_group.h"
 #include "base/log.h"
 #include "docker/engine_client.h"

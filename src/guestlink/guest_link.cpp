@@ -27,7 +27,7 @@ GuestLink::GuestLink(const asio::any_io_executor& executor, LinkFolder folder, L
       events_(std::move(events)),
       tasks_(tasks),
       log_(std::move(log)),
-      waiters_(executor_),
+      changed_(executor_),
       acceptor_(executor_),
       refusals_(limits.between_log_lines),
       losses_(limits.between_log_lines) {}
@@ -48,7 +48,7 @@ GuestResult<> GuestLink::expect(Expectation expectation) {
   process_ = expectation.process;
   expectation_ = std::move(expectation);
   last_problem_ = "it has not connected yet";
-  waiters_.notify();
+  changed_.notify();
   return listen();
 }
 
@@ -94,7 +94,7 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
       }
     }
     const auto next = std::chrono::steady_clock::now() + limits_.between_connections;
-    co_await waiters_.wait(is_over, next);
+    co_await changed_.wait(is_over, next);
   }
 }
 
@@ -223,7 +223,7 @@ asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, G
   last_problem_ = "it is connected, but silent";
   log_.debug("the guest is connected", {{"pid", hello.process.pid}, {"build_id", hello.build_id}});
   if (events_.connected) events_.connected(hello);
-  waiters_.notify();
+  changed_.notify();
   co_return true;
 }
 
@@ -242,7 +242,7 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
         connection.violation("an answer to a ping that was not sent");
         return false;
       }
-      waiters_.notify();
+      changed_.notify();
       return true;
     case v1::ToDaemon::kConnectionTried:
       return on_connection_tried(connection, message.connection_tried());
@@ -281,7 +281,7 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
 
 void GuestLink::entrypoint_ended(EntrypointOutcome outcome) {
   outcome_ = std::move(outcome);
-  waiters_.notify();
+  changed_.notify();
 }
 
 void GuestLink::on_lost(const Connection& connection) {
@@ -299,7 +299,7 @@ void GuestLink::on_lost(const Connection& connection) {
   tasks_.spawn("guest link listen again",
                listen_again(shared_from_this(), pause_after(connection), epoch_));
   if (events_.lost) events_.lost(connection.problem());
-  waiters_.notify();
+  changed_.notify();
 }
 
 std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) const {
@@ -313,7 +313,7 @@ std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) c
 asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::milliseconds pause,
                                               unsigned epoch) {
   const auto is_over = [&] { return epoch != epoch_; };
-  while (!co_await waiters_.wait(is_over, std::chrono::steady_clock::now() + pause)) {
+  while (!co_await changed_.wait(is_over, std::chrono::steady_clock::now() + pause)) {
     const auto listening = listen();
     if (listening) co_return;
     log_.error("cannot listen for the guest", {{"problem", listening.error().message()}});
@@ -333,7 +333,7 @@ std::unexpected<GuestError> GuestLink::absent() const {
 
 void GuestLink::doubt() {
   is_doubted_ = true;
-  waiters_.notify();
+  changed_.notify();
 }
 
 std::unexpected<GuestError> GuestLink::doubted() {
@@ -347,7 +347,7 @@ asio::awaitable<GuestResult<T>> GuestLink::wait_for(const std::optional<T>& told
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
   const auto is_over = [&] { return told || epoch != epoch_ || is_doubted_; };
-  const bool is_in_time = co_await waiters_.wait(is_over, deadline);
+  const bool is_in_time = co_await changed_.wait(is_over, deadline);
   if (!is_in_time && co_await is_cancelled()) co_return given_up();
   if (!is_in_time || epoch != epoch_) co_return absent();
   if (!told) co_return doubted();
@@ -401,7 +401,7 @@ void GuestLink::close() {
   stop_listening();
   if (auto former = std::exchange(guest_, nullptr)) former->close("the link is closed");
   hello_.reset();
-  waiters_.notify();
+  changed_.notify();
 }
 
 }  // namespace agbox::guestlink

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "async/condition.h"
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -32,7 +33,6 @@
 #include "guestlink/link_folder.h"
 #include "guestlink/orders.h"
 #include "guestlink/rare_line.h"
-#include "guestlink/waiters.h"
 #include "model/network_probe.h"
 
 namespace agbox::guestlink {
@@ -139,7 +139,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   LinkEvents events_;
   TaskGroup& tasks_;
   Logger log_;
-  Waiters waiters_;
+  Condition changed_;
 
   bool closed_ = false;
   unsigned epoch_ = 0;  // raised by expect() and close(): what began before it has no say any more

@@ -29,7 +29,7 @@ asio::awaitable<GuestResult<>> GuestLink::ping(std::chrono::milliseconds limit) 
   message.mutable_ping()->set_id(id);
   const auto over = [&] { return guest_ != guest || !pings_.contains(id); };
   const bool answered = guest->send(message) &&
-                        co_await waiters_.wait(over, std::chrono::steady_clock::now() + limit) &&
+                        co_await changed_.wait(over, std::chrono::steady_clock::now() + limit) &&
                         guest_ == guest;
   if (answered) co_return GuestResult<>{};
   if (co_await is_cancelled()) co_return given_up();
@@ -48,7 +48,7 @@ asio::awaitable<GuestResult<ProbeReport>> GuestLink::probe(ProbeTarget target) {
   const auto over = [&] { return report->has_value() || guest_ != guest; };
   const auto deadline = std::chrono::steady_clock::now() + target.limit + kProbeSlack;
   const bool sent = guest->send(probe_for(id, target));
-  const bool ended = sent && co_await waiters_.wait(over, deadline);
+  const bool ended = sent && co_await changed_.wait(over, deadline);
   if (*report) co_return std::move(**report);
   if (!ended && co_await is_cancelled()) co_return given_up();
   if (!sent || guest_ != guest) co_return absent();
@@ -67,7 +67,7 @@ bool GuestLink::on_connection_tried(Connection& connection, const v1::Connection
   }
   if (const auto waiting = probe->second.lock()) *waiting = std::move(report);
   probes_.erase(probe);
-  waiters_.notify();
+  changed_.notify();
   return true;
 }
 

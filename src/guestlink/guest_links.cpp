@@ -1,22 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guestlink/guest_links.h"
 
+#include <utility>
+
+#include "async/run_blocking.h"
+
 namespace agbox::guestlink {
 
 namespace asio = boost::asio;
 
-GuestLinks::GuestLinks(asio::any_io_executor executor, std::filesystem::path root,
-                       GuestLinksEvents events, Logger log, LinkLimits limits)
+GuestLinks::GuestLinks(asio::any_io_executor executor, asio::any_io_executor blocking,
+                       std::filesystem::path root, GuestLinksEvents events, Logger log,
+                       LinkLimits limits)
     : executor_(std::move(executor)),
+      blocking_(std::move(blocking)),
       root_(std::move(root)),
       events_(std::move(events)),
       log_(std::move(log)),
       limits_(limits),
       tasks_(executor_) {}
 
-Result<LinkPlace> GuestLinks::make(const std::string& sandbox_id,
-                                   const std::filesystem::path& made_below) {
-  AGBOX_TRY(folder, LinkFolder::make(root(made_below), sandbox_id));
+GuestResult<LinkPlace> GuestLinks::make(const std::string& sandbox_id,
+                                        const std::filesystem::path& made_below) {
+  AGBOX_ON_ITS_THREAD(thread_);
+  if (being_removed_.contains(LinkFolder::path_of(root(made_below), sandbox_id))) {
+    return guest_fail(GuestErrorKind::Unavailable,
+                      "what another sandbox left in the guest's folder is being removed");
+  }
+  auto made = LinkFolder::make(root(made_below), sandbox_id);
+  if (!made) return guest_fail(GuestErrorKind::Refused, made.error().message());
+  LinkFolder folder = std::move(*made);
   LinkPlace place{folder.path(), folder.identity()};
   add(sandbox_id, std::move(folder));
   return place;
@@ -24,6 +37,7 @@ Result<LinkPlace> GuestLinks::make(const std::string& sandbox_id,
 
 GuestResult<> GuestLinks::adopt(const std::string& sandbox_id, FolderIdentity stored,
                                 const std::filesystem::path& made_below) {
+  AGBOX_ON_ITS_THREAD(thread_);
   AGBOX_TRY(folder, LinkFolder::adopt(root(made_below), sandbox_id, stored));
   add(sandbox_id, std::move(folder));
   return {};
@@ -53,6 +67,7 @@ void GuestLinks::add(const std::string& sandbox_id, LinkFolder folder) {
 }
 
 GuestResult<std::shared_ptr<GuestLink>> GuestLinks::find(const std::string& sandbox_id) const {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto link = links_.find(sandbox_id);
   if (link != links_.end()) return link->second;
   return guest_fail(GuestErrorKind::Silent, "sandbox " + sandbox_id + " has no link to a guest");
@@ -118,6 +133,7 @@ Result<> GuestLinks::forget_exec(const std::string& sandbox_id, const std::strin
 }
 
 bool GuestLinks::is_connected(const std::string& sandbox_id) const {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto link = links_.find(sandbox_id);
   return link != links_.end() && link->second->is_connected();
 }
@@ -128,16 +144,38 @@ Result<> GuestLinks::takes_execs(const std::string& sandbox_id) const {
 }
 
 void GuestLinks::rest(const std::string& sandbox_id) {
+  AGBOX_ON_ITS_THREAD(thread_);
   const auto link = links_.find(sandbox_id);
   if (link == links_.end()) return;
   link->second->close();
   links_.erase(link);
 }
 
-Result<> GuestLinks::forget(const std::string& sandbox_id,
-                            const std::filesystem::path& made_below) {
+asio::awaitable<Result<>> GuestLinks::forget(std::string sandbox_id,
+                                             std::filesystem::path made_below) {
   rest(sandbox_id);
-  return LinkFolder::remove(root(made_below), sandbox_id);
+  co_return co_await run_blocking(blocking_,
+                                  [path = LinkFolder::path_of(root(made_below), sandbox_id)] {
+                                    return LinkFolder::remove(path);
+                                  });
+}
+
+asio::awaitable<Result<std::vector<std::filesystem::path>>> GuestLinks::remove_unclaimed(
+    std::function<std::set<std::string>()> claimed_sandbox_ids) {
+  AGBOX_CO_TRY(found,
+               co_await run_blocking(blocking_, [root = root_] { return LinkFolder::list(root); }));
+  std::set<std::filesystem::path> unclaimed(found.begin(), found.end());
+  for (const std::string& sandbox_id : claimed_sandbox_ids()) {
+    unclaimed.erase(LinkFolder::path_of(root_, sandbox_id));
+  }
+  being_removed_ = unclaimed;
+  auto removed = co_await run_blocking(blocking_, [&unclaimed]() -> Result<> {
+    for (const std::filesystem::path& path : unclaimed) AGBOX_TRY_VOID(LinkFolder::remove(path));
+    return {};
+  });
+  being_removed_.clear();
+  if (!removed) co_return std::unexpected(std::move(removed.error()));
+  co_return std::vector<std::filesystem::path>(unclaimed.begin(), unclaimed.end());
 }
 
 asio::awaitable<void> GuestLinks::shutdown() {

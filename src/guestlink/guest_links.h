@@ -14,11 +14,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/thread_checker.h"
 #include "guestlink/guest_error.h"
 #include "guestlink/guest_link.h"
 #include "guestlink/guest_report.h"
@@ -44,13 +47,16 @@ class GuestLinks {
  public:
   using Deadline = GuestLink::Deadline;
 
-  // `root` holds the folders of this instance's sandboxes and of no others.
-  GuestLinks(boost::asio::any_io_executor executor, std::filesystem::path root,
-             GuestLinksEvents events, Logger log, LinkLimits limits = {});
+  // `root` holds the folders of this instance's sandboxes and of no others. What takes long with
+  // them is done on `blocking`.
+  GuestLinks(boost::asio::any_io_executor executor, boost::asio::any_io_executor blocking,
+             std::filesystem::path root, GuestLinksEvents events, Logger log,
+             LinkLimits limits = {});
 
-  // `made_below` is the root that the sandbox was made with; today's where it is empty.
-  Result<LinkPlace> make(const std::string& sandbox_id,
-                         const std::filesystem::path& made_below = {});
+  // `made_below` is the root that the sandbox was made with; today's where it is empty. Unavailable
+  // while what has its name is being removed.
+  GuestResult<LinkPlace> make(const std::string& sandbox_id,
+                              const std::filesystem::path& made_below = {});
   GuestResult<> adopt(const std::string& sandbox_id, FolderIdentity stored,
                       const std::filesystem::path& made_below = {});
 
@@ -82,12 +88,12 @@ class GuestLinks {
   // While the container does not run: the link ends, its folder stays for adopt().
   void rest(const std::string& sandbox_id);
   // Last of all: the folder must outlive the container.
-  Result<> forget(const std::string& sandbox_id, const std::filesystem::path& made_below = {});
-  // Removes the folders below today's root of all sandboxes but these, and gives their paths.
-  Result<std::vector<std::filesystem::path>> remove_unclaimed(
-      const std::set<std::string>& sandbox_ids) const {
-    return LinkFolder::remove_unclaimed(root_, sandbox_ids);
-  }
+  boost::asio::awaitable<Result<>> forget(std::string sandbox_id,
+                                          std::filesystem::path made_below = {});
+  // Removes the folders below today's root of all sandboxes but the claimed ones, and returns their
+  // paths. The claims are asked for once the folders are listed, so that none is too old.
+  boost::asio::awaitable<Result<std::vector<std::filesystem::path>>> remove_unclaimed(
+      std::function<std::set<std::string>()> claimed_sandbox_ids);
 
   // Ends every conversation; guests stay and come back to the next daemon. Before destruction.
   boost::asio::awaitable<void> shutdown();
@@ -99,12 +105,15 @@ class GuestLinks {
   void add(const std::string& sandbox_id, LinkFolder folder);
   GuestResult<std::shared_ptr<GuestLink>> find(const std::string& sandbox_id) const;
 
+  ThreadChecker thread_;
   boost::asio::any_io_executor executor_;
+  boost::asio::any_io_executor blocking_;
   std::filesystem::path root_;
   GuestLinksEvents events_;
   Logger log_;
   LinkLimits limits_;
   std::map<std::string, std::shared_ptr<GuestLink>> links_;  // shared with their coroutines
+  std::set<std::filesystem::path> being_removed_;            // by remove_unclaimed()
   TaskGroup tasks_;
 };
 

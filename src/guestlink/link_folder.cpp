@@ -98,38 +98,27 @@ GuestResult<LinkFolder> LinkFolder::adopt(const std::filesystem::path& root,
                     whose + " cannot be used now (" + folder.error().message() + ")");
 }
 
-Result<> LinkFolder::remove(const std::filesystem::path& root, std::string_view sandbox_id) {
-  const auto path = path_of(root, sandbox_id);
+Result<std::vector<std::filesystem::path>> LinkFolder::list(const std::filesystem::path& root) {
+  std::vector<std::filesystem::path> found;
+  std::error_code problem;
+  for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    const bool is_directory =
+        entry->symlink_status(problem).type() == std::filesystem::file_type::directory;
+    if (is_directory && is_hash(entry->path().filename().string())) found.push_back(entry->path());
+  }
+  if (problem && problem != std::errc::no_such_file_or_directory) {
+    return fail(reason::kHostNotReady, "reading " + root.string() + ": " + problem.message());
+  }
+  return found;
+}
+
+Result<> LinkFolder::remove(const std::filesystem::path& path) {
   std::error_code problem;
   std::filesystem::remove_all(path, problem);
   if (!problem) return {};
   return fail(reason::kHostNotReady,
               "removing the guest's folder " + path.string() + ": " + problem.message());
-}
-
-Result<std::vector<std::filesystem::path>> LinkFolder::remove_unclaimed(
-    const std::filesystem::path& root, const std::set<std::string>& sandbox_ids) {
-  std::set<std::string> claimed;
-  for (const std::string& sandbox_id : sandbox_ids) claimed.insert(hash_of(sandbox_id));
-  std::vector<std::filesystem::path> unclaimed;
-  std::error_code problem;
-  for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    const std::string name = entry->path().filename();
-    const bool is_folder =
-        entry->symlink_status(problem).type() == std::filesystem::file_type::directory;
-    if (is_folder && is_hash(name) && !claimed.contains(name)) unclaimed.push_back(entry->path());
-  }
-  if (problem && problem != std::errc::no_such_file_or_directory) {
-    return fail(reason::kHostNotReady, "reading " + root.string() + ": " + problem.message());
-  }
-  for (const std::filesystem::path& path : unclaimed) {
-    std::filesystem::remove_all(path, problem);
-    if (!problem) continue;
-    return fail(reason::kHostNotReady,
-                "removing the guest's folder " + path.string() + ": " + problem.message());
-  }
-  return unclaimed;
 }
 
 GuestResult<UniqueFd> LinkFolder::listen() const {

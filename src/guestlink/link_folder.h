@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,11 +35,10 @@ class LinkFolder {
   // is another one. Unavailable where that cannot be told now, or no more is known.
   static GuestResult<LinkFolder> adopt(const std::filesystem::path& root,
                                        std::string_view sandbox_id, FolderIdentity expected);
+  // Those below the root, by name. What is not named like one is left out.
+  static Result<std::vector<std::filesystem::path>> list(const std::filesystem::path& root);
   // Nothing to do where it is not there.
-  static Result<> remove(const std::filesystem::path& root, std::string_view sandbox_id);
-  // Removes those of all other sandboxes, and gives their paths. What is not named like one stays.
-  static Result<std::vector<std::filesystem::path>> remove_unclaimed(
-      const std::filesystem::path& root, const std::set<std::string>& sandbox_ids);
+  static Result<> remove(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   FolderIdentity identity() const { return identity_; }

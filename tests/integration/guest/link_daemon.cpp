@@ -152,7 +152,7 @@ class LinkDaemon {
   LinkDaemon(asio::io_context& io, const std::string& state_root)
       : input_(io, ::dup(STDIN_FILENO)),
         state_root_(state_root),
-        links_(io.get_executor(), state_root,
+        links_(io.get_executor(), io.get_executor(), state_root,
                {.connected =
                     [](const std::string& sandbox, const GuestHello& hello) {
                       json::object line = describe(hello);
@@ -230,20 +230,17 @@ class LinkDaemon {
     }
     if (verb == "ping") {
       const auto before = std::chrono::steady_clock::now();
-      AGBOX_CO_TRY(answered, co_await void_result(links_.ping(sandbox, limit)));
+      AGBOX_CO_TRY_VOID(co_await links_.ping(sandbox, limit));
       const std::chrono::duration<double, std::milli> took =
           std::chrono::steady_clock::now() - before;
       co_return json::object{{"ms", took.count()}};
     }
+    if (verb == "forget") {
+      AGBOX_CO_TRY_VOID(co_await links_.forget(sandbox));
+      co_return json::object{};
+    }
     AGBOX_CO_TRY(done, command(verb, sandbox, request));
     co_return done;
-  }
-
-  // AGBOX_CO_TRY binds a value, which a ping has not.
-  static asio::awaitable<Result<bool>> void_result(asio::awaitable<GuestResult<>> call) {
-    auto result = co_await std::move(call);
-    if (!result) co_return std::unexpected(result.error());
-    co_return true;
   }
 
   Result<json::object> command(const std::string& verb, const std::string& sandbox,
@@ -270,8 +267,6 @@ class LinkDaemon {
                                         milliseconds(number_of(request, "grace_ms", 2000))));
     } else if (verb == "forget_exec") {
       AGBOX_TRY_VOID(links_.forget_exec(sandbox, text_of(request, "exec")));
-    } else if (verb == "forget") {
-      AGBOX_TRY_VOID(links_.forget(sandbox));
     } else {
       return fail(reason::kInvalidArgument, "unknown request '" + verb + "'");
     }

@@ -84,8 +84,9 @@ void ControlTest::start() {
   options.created_with.add_dns(resolver_);
   options.created_with.set_host_uid(1234);
   options.created_with.set_host_gid(5678);
-  auto plane =
-      ControlPlane::start(loop_, *store_, clock_, isolation_, std::move(options), Logger());
+  // On the loop itself: whoever runs that until it is idle knows that nothing is under way.
+  auto plane = ControlPlane::start(loop_, loop_.io().get_executor(), *store_, clock_, isolation_,
+                                   std::move(options), Logger());
   ASSERT_TRUE(plane.has_value()) << plane.error().message();
   plane_ = std::move(*plane);
 }

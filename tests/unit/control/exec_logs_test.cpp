@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <fstream>
 #include <optional>
@@ -35,14 +36,16 @@ class RemoveExecLogFolderTest : public testing::Test {
   // The most files that went in one turn of the loop.
   std::ptrdiff_t remove() {
     boost::asio::io_context io;
+    boost::asio::io_context blocking;
+    const auto keep_running = boost::asio::make_work_guard(blocking);
     std::optional<Result<>> result;
-    boost::asio::co_spawn(io, remove_exec_log_folder(folder()),
+    boost::asio::co_spawn(io, remove_exec_log_folder(blocking.get_executor(), folder()),
                           [&](const std::exception_ptr& failure, Result<> removed) {
                             if (failure) std::rethrow_exception(failure);
                             result = std::move(removed);
                           });
     std::ptrdiff_t most = 0;
-    for (std::ptrdiff_t before = files(); io.run_one() > 0;) {
+    for (std::ptrdiff_t before = files(); io.poll_one() + blocking.poll_one() > 0;) {
       const std::ptrdiff_t after = files();
       most = std::max(most, before - after);
       before = after;

@@ -395,10 +395,11 @@ TEST_F(ExecsTest, WhateverAHandlerDoesToTheLinkIsSafe) {
       .lost = [this](const std::string& id, const std::string&) { ++lost_[id]; },
       .exec_ended =
           [this](const std::string& id, const ExecEnd&) {
-            EXPECT_TRUE(links_->forget(id));
+            links_->rest(id);
             ended_.emplace_back();
           }};
-  links_.emplace(io_.get_executor(), state_root_ / "links", events, Logger(), limits);
+  links_.emplace(io_.get_executor(), io_.get_executor(), state_root_ / "links", events, Logger(),
+                 limits);
   run([&]() -> awaitable<void> {
     co_await settle_in({"exec-1", "exec-2"});
     co_await guest_.send_bytes(guestwire::frame(ScriptedGuest::exec_ended("exec-1")) +

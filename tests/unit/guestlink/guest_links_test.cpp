@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <fstream>
+#include <set>
 
 #include "unit/guestlink/links_fixture.h"
 
@@ -66,7 +68,7 @@ TEST_F(GuestLinksTest, AWholeLife) {
     EXPECT_TRUE((co_await guest_.receive())->has_stop());
   }());
   EXPECT_EQ(connected_["s1"], 1);
-  EXPECT_TRUE(links_->forget("s1"));
+  forget("s1");
   EXPECT_FALSE(fs::exists(folder));
 }
 
@@ -190,6 +192,34 @@ TEST_F(GuestLinksTest, AnotherFolderIsNotAdopted) {
   EXPECT_EQ(links_->adopt("never made", place.identity).error().kind(), GuestErrorKind::Refused);
 }
 
+TEST_F(GuestLinksTest, WhatIsBeingRemovedIsNotMadeAgainMeanwhile) {
+  asio::io_context blocking;
+  const auto keep_running = asio::make_work_guard(blocking);
+  stop_daemon();
+  links_.emplace(io_.get_executor(), blocking.get_executor(), state_root_ / "links",
+                 GuestLinksEvents{}, Logger(), limits_);
+  const fs::path left_over = links_->make("gone-1").value().folder;
+  links_->rest("gone-1");
+  std::optional<Result<std::vector<fs::path>>> removed;
+  asio::co_spawn(io_, links_->remove_unclaimed([] { return std::set<std::string>{}; }),
+                 [&](const std::exception_ptr&, Result<std::vector<fs::path>> result) {
+                   removed = std::move(result);
+                 });
+  io_.restart();
+  io_.poll();
+  blocking.poll();  // they are listed
+  io_.poll();       // and none is claimed
+  EXPECT_EQ(links_->make("gone-1").error().kind(), GuestErrorKind::Unavailable);
+  EXPECT_TRUE(links_->make("other-1"));
+  blocking.poll();
+  io_.poll();
+  ASSERT_TRUE(removed && removed->has_value());
+  EXPECT_EQ(**removed, std::vector{left_over});
+  EXPECT_TRUE(links_->make("gone-1"));
+  EXPECT_TRUE(fs::exists(left_over));
+  stop_daemon();
+}
+
 TEST_F(GuestLinksTest, AFolderThatCannotBeReachedMayComeBack) {
   const LinkPlace place = links_->make("s1").value();
   fs::rename(state_root_ / "links", state_root_ / "aside");
@@ -216,7 +246,8 @@ TEST_F(GuestLinksTest, AnotherUserIsRefused) {
   stop_daemon();
   LinkLimits limits;
   limits.guest_uid = ::geteuid() + 1;
-  links_.emplace(io_.get_executor(), state_root_ / "links", GuestLinksEvents{}, Logger(), limits);
+  links_.emplace(io_.get_executor(), io_.get_executor(), state_root_ / "links", GuestLinksEvents{},
+                 Logger(), limits);
   const fs::path folder = make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
   run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
@@ -515,7 +546,7 @@ TEST_F(GuestLinksTest, WhoeverWaitsForAForgottenSandboxIsTold) {
     tasks.spawn("hello", wait_for_hello());
     tasks.spawn("entrypoint", wait_for_entrypoint());
     co_await asio::post(io_, asio::use_awaitable);
-    EXPECT_TRUE(links_->forget("s1"));
+    EXPECT_TRUE(co_await links_->forget("s1"));
     co_await tasks.join();
     EXPECT_EQ(told, 2);
   }());
@@ -525,8 +556,8 @@ TEST_F(GuestLinksTest, WhoeverWaitsForAForgottenSandboxIsTold) {
 TEST_F(GuestLinksTest, AForgottenLinkThatJustBeganToListenDoesNoHarm) {
   make("s1");
   ASSERT_TRUE(links_->expect("s1", someone()));
-  ASSERT_TRUE(links_->forget("s1"));
-  ASSERT_TRUE(links_->forget("s1"));
+  forget("s1");
+  forget("s1");
 }
 
 TEST_F(GuestLinksTest, ALinkThatRestsKeepsItsFolderForTheNextStart) {

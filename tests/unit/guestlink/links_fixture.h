@@ -55,7 +55,8 @@ class GuestLinksTest : public testing::Test {
         .exec_ended = [this](const std::string&, const ExecEnd& end) { ended_.push_back(end); },
         .exec_truncated = [this](const std::string&,
                                  const std::string& id) { truncated_.push_back(id); }};
-    links_.emplace(io_.get_executor(), state_root_ / "links", events, Logger(), limits_);
+    links_.emplace(io_.get_executor(), io_.get_executor(), state_root_ / "links", events, Logger(),
+                   limits_);
   }
   void stop_daemon() {
     if (!links_) return;
@@ -74,6 +75,10 @@ class GuestLinksTest : public testing::Test {
     io_.restart();
     while (!told && std::chrono::steady_clock::now() < end) io_.run_one_for(100ms);
     ASSERT_TRUE(told) << "the story hangs";
+  }
+
+  void forget(const std::string& sandbox_id) {
+    run([&]() -> awaitable<void> { EXPECT_TRUE(co_await links_->forget(sandbox_id)); }());
   }
 
   // The guest of s1, which is expected.

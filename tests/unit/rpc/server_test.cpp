@@ -71,7 +71,8 @@ class ServerTest : public testing::Test {
                            .address_pool = parse_ipv4_network("10.201.0.0/16").value(),
                            .created_with = {}};
     FakeIsolation isolation(loop.io());
-    auto plane = ControlPlane::start(loop, **store, clock, isolation, std::move(options), Logger());
+    auto plane = ControlPlane::start(loop, loop.io().get_executor(), **store, clock, isolation,
+                                     std::move(options), Logger());
     plane_ = plane->get();
     auto server =
         RpcServer::start(loop, **plane, {.version = "1.2.3", .instance_id = "the-id"}, Logger());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/start_gate.h"
+#include "async/semaphore.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 namespace agbox {
 namespace {
 
-TEST(StartGate, LetsAFewThroughAndTheOthersInTheOrderOfAsking) {
+TEST(Semaphore, LetsAFewThroughAndTheOthersInTheOrderOfAsking) {
   TestLoop loop;
-  StartGate gate(loop.io(), 2);
-  std::vector<TestTask<Result<StartGate::Pass>>> tasks;
-  for (int i = 0; i < 4; ++i) tasks.push_back(loop.spawn(gate.enter()));
+  Semaphore gate(loop.executor(), 2);
+  std::vector<TestTask<Result<Semaphore::Permit>>> tasks;
+  for (int i = 0; i < 4; ++i) tasks.push_back(loop.spawn(gate.acquire()));
   loop.run_until_idle();
   EXPECT_TRUE(tasks[0].is_done());
   EXPECT_TRUE(tasks[1].is_done());
@@ -21,7 +21,7 @@ TEST(StartGate, LetsAFewThroughAndTheOthersInTheOrderOfAsking) {
     const auto left = std::move(tasks[0].result());
   }
   // Whoever asks now comes after those who wait.
-  auto late = loop.spawn(gate.enter());
+  auto late = loop.spawn(gate.acquire());
   loop.run_until_idle();
   EXPECT_TRUE(tasks[2].is_done());
   EXPECT_FALSE(tasks[3].is_done());
@@ -38,12 +38,12 @@ TEST(StartGate, LetsAFewThroughAndTheOthersInTheOrderOfAsking) {
   EXPECT_TRUE(late.is_done());
 }
 
-TEST(StartGate, WhoeverGivesUpWaitingTakesNoPlace) {
+TEST(Semaphore, WhoeverGivesUpWaitingTakesNoPermit) {
   TestLoop loop;
-  StartGate gate(loop.io(), 1);
-  auto first = loop.spawn(gate.enter());
-  auto impatient = loop.spawn(gate.enter());
-  auto patient = loop.spawn(gate.enter());
+  Semaphore gate(loop.executor(), 1);
+  auto first = loop.spawn(gate.acquire());
+  auto impatient = loop.spawn(gate.acquire());
+  auto patient = loop.spawn(gate.acquire());
   loop.run_until_idle();
   impatient.cancel();
   loop.run_until_idle();
@@ -56,11 +56,11 @@ TEST(StartGate, WhoeverGivesUpWaitingTakesNoPlace) {
   EXPECT_TRUE(patient.is_done());
 }
 
-TEST(StartGate, APlaceGivenToSomeoneWhoGivesUpInThatMomentIsNotLost) {
+TEST(Semaphore, APermitGivenToSomeoneWhoGivesUpInThatMomentIsNotLost) {
   TestLoop loop;
-  StartGate gate(loop.io(), 1);
-  auto first = loop.spawn(gate.enter());
-  auto second = loop.spawn(gate.enter());
+  Semaphore gate(loop.executor(), 1);
+  auto first = loop.spawn(gate.acquire());
+  auto second = loop.spawn(gate.acquire());
   loop.run_until_idle();
   second.cancel();
   {
@@ -71,7 +71,7 @@ TEST(StartGate, APlaceGivenToSomeoneWhoGivesUpInThatMomentIsNotLost) {
   if (second.result()) {
     const auto left = std::move(second.result());
   }
-  auto third = loop.spawn(gate.enter());
+  auto third = loop.spawn(gate.acquire());
   loop.run_until_idle();
   EXPECT_TRUE(third.is_done());
 }

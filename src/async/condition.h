@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines of one thread that wait until something has changed, each with a deadline of its own.
+// Coroutines of one thread that wait until something is as they want it, each for a thing of its
+// own and with a deadline of its own.
 #pragma once
 
-#include <algorithm>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "async/await.h"
 #include "async/cancellation.h"
 
-namespace agbox::guestlink {
+namespace agbox {
 
-class Waiters {
+class Condition {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  explicit Waiters(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  explicit Condition(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  Condition(const Condition&) = delete;
 
   // Wakes everybody; each looks for itself whether its wait is over.
   void notify() {
@@ -43,4 +46,4 @@ class Waiters {
   std::vector<boost::asio::steady_timer*> waiting_;
 };
 
-}  // namespace agbox::guestlink
+}  // namespace agbox
