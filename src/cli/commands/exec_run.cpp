@@ -72,8 +72,7 @@ class Run {
 };
 
 void Run::signalled() {
-  if (console_.is_terminal())
-    console_.error("\nCancelling; press Ctrl-C again to exit without waiting.");
+  if (console_.is_terminal()) console_.error("\nCancelling; Ctrl-C again exits without waiting.");
   cancel();
 }
 

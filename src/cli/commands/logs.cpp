@@ -73,8 +73,8 @@ int show_logs(Console& console, const LogsFlags& flags) {
   request.set_exec_id(flags.exec_id);
   const auto response = client->get_exec(request);
   if (!response) return fail_call(console, "get exec", response.error());
-  if (const std::string lost = truncation_text(response->exec()); !lost.empty())
-    console.error(lost);
+  const std::string warning = truncation_text(response->exec());
+  if (!warning.empty()) console.error(warning);
   return kSuccess;
 }
 

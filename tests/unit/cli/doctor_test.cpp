@@ -105,7 +105,7 @@ TEST_F(Doctor, TellsADaemonThatIsTooOldForIt) {
   test::ScriptedDaemon daemon(socket());
   daemon.ping_response.set_version("0.0.1");
   EXPECT_EQ(run({"doctor"}), 1);
-  EXPECT_THAT(error_, StartsWith("doctor: agboxd 0.0.1 is older than this agbox"));
+  EXPECT_THAT(error_, StartsWith("doctor: agboxd 0.0.1 is too old to run checks: "));
   EXPECT_THAT(daemon.calls(), Not(Contains(StartsWith("Diagnose"))));
 }
 
