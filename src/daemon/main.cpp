@@ -42,11 +42,13 @@ void allow_many_connections() {
   ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails, the old limit holds
 }
 
-// Protobuf's own messages, which it would print to stderr between our lines.
+// Protobuf's own messages, which it would print to stderr between our lines. Broken data from
+// outside causes them, and a process in a sandbox can send it as often as it likes; the reader of
+// the data reports it, at a limited rate.
 void log_protobuf_message(google::protobuf::LogLevel level, const char*, int,
                           const std::string& message) {
   const Logger log = Logger().with({"daemon", "agboxd"}).with({"library", "protobuf"});
-  level >= google::protobuf::LOGLEVEL_ERROR ? log.warn(message) : log.debug(message);
+  level == google::protobuf::LOGLEVEL_FATAL ? log.error(message) : log.debug(message);
 }
 
 int serve() {

@@ -129,6 +129,9 @@ def test_garbage_on_the_guests_socket_keeps_nobody_out(
         refusals = [line for line in daemon.log() if line["msg"].startswith("refused a connection")]
         assert refusals and all(line["sandbox_id"] == "hostile" for line in refusals)
         assert len(refusals) < 20, "a few lines, however many connections"
+        complaints = [line for line in daemon.log() if line.get("library") == "protobuf"]
+        assert complaints, "some of it was parsed"
+        assert all(line["level"] == "DEBUG" for line in complaints), "nobody has to see them all"
         for box in ("neighbour", "hostile"):
             sandboxes.delete_wait(box)
     assert left_over(engine) == []

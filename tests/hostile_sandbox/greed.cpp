@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kHeldOpen = 64;
 constexpr useconds_t kPause = 1000;
+// A frame of 5 bytes: ToDaemon.prepared.failure, of one byte.
+constexpr auto kTextThatIsNotUtf8 = std::to_array<char>({5, 0, 0, 0, 0x1A, 3, 0x0A, 1, '\xFF'});
 
 UniqueFd open_connection(const std::string& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -47,6 +49,8 @@ unsigned long send_garbage(const std::string& socket, unsigned connections) {
     }
     ++made;
     if (::getrandom(garbage.data(), garbage.size(), 0) < 0) garbage.fill('x');
+    // Random bytes are hardly ever a frame; every second one is.
+    if (made % 2 == 0) std::ranges::copy(kTextThatIsNotUtf8, garbage.begin());
     // Whoever closes at once is not written to; that is an answer too.
     (void)::send(one.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
     held.push_back(std::move(one));
