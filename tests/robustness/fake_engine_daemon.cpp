@@ -4,6 +4,7 @@
 // tests kill it.
 #include <signal.h>
 #include <sys/stat.h>
+#include <boost/asio/thread_pool.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,7 @@ Result<> serve() {
   const Logger log = Logger().with({"daemon", "agboxd"});
   const SystemClock clock;
   ControlLoop loop;
+  boost::asio::thread_pool blocking(1);
 
   AGBOX_TRY(folder, RuntimeFolder::open(paths.runtime_folder, log));
   AGBOX_TRY(lock, HostLock::acquire(folder, paths.lock.filename().c_str()));
@@ -45,7 +47,8 @@ Result<> serve() {
   // Guests of fakes come back often: daemons are killed faster than people would start them.
   options.guest_limits.penalty = std::chrono::milliseconds(10);
   FakeIsolation isolation(loop.io());
-  AGBOX_TRY(plane, ControlPlane::start(loop, *store, clock, isolation, std::move(options), log));
+  AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, isolation,
+                                       std::move(options), log));
   AGBOX_TRY(listener, UnixListener::open(loop, folder.fd(), paths.socket, log));
   AGBOX_TRY(server, RpcServer::start(loop, *plane,
                                      {.version = "0", .instance_id = store->instance_id()}, log));
