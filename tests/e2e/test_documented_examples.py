@@ -23,9 +23,10 @@ def examples() -> list[str]:
 
 
 @pytest.fixture
-def daemon(make_daemon, engine):
+def daemon(make_daemon, engine, test_user):
+    """Of an ordinary user, as readers have it: root's daemon has sandboxes whose user is root."""
     make_image(engine.api, "debian:12")  # by name; the examples need only a shell
-    daemon = make_daemon(engine=engine, config=CONFIG).start()
+    daemon = make_daemon(user=test_user, engine=engine, config=CONFIG).start()
     daemon.wait_for_message("engine answers")
     return daemon
 
