@@ -178,8 +178,8 @@ TEST_F(ImagePullsTest, StopGivesUpEveryPullAndWaits) {
 }
 
 TEST_F(ImagePullsTest, CredentialsGoWithThePull) {
-  char folder[] = "/tmp/agbox-auth-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
+  std::string folder = (std::filesystem::temp_directory_path() / "agbox-auth-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::ofstream(std::string(folder) + "/config.json")
       << R"({"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"}}})";
   docker_.engine().registry[std::string(kReference)].required_auth = registry_auth_header(
@@ -193,8 +193,8 @@ TEST_F(ImagePullsTest, CredentialsGoWithThePull) {
 }
 
 TEST_F(ImagePullsTest, CredentialsThatCannotBeReadAreNamedWhenThePullIsRefused) {
-  char folder[] = "/tmp/agbox-auth-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
+  std::string folder = (std::filesystem::temp_directory_path() / "agbox-auth-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::ofstream(std::string(folder) + "/config.json") << "{ broken";
   const RegistryAuth auth({{"DOCKER_CONFIG", folder}});
   ImagePulls pulls(client_, auth, Logger());

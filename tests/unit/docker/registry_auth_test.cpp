@@ -88,8 +88,8 @@ TEST(ReadHelperAnswer, KnowsPasswordsTokensAndNothing) {
 class HelperTest : public testing::Test {
  protected:
   HelperTest() {
-    char folder[] = "/tmp/agbox-helper-XXXXXX";
-    if (::mkdtemp(folder) == nullptr) throw std::runtime_error("mkdtemp");
+    std::string folder = (std::filesystem::temp_directory_path() / "agbox-helper-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("mkdtemp");
     folder_ = folder;
     environment_ = {{"PATH", "relative:" + folder_.string() + ":/usr/bin:/bin"},
                     {"DOCKER_CONFIG", folder_.string()}};
