@@ -12,7 +12,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -135,21 +134,10 @@ class Process:
     def run(self) -> None:
         by_case = {test.case: test for test in self.tests if test.case}
         started = self._began = time.monotonic()
-        # Temporary files of its own, for what looks for leaks in the common place meanwhile. A session of its own,
-        # so that a test that hangs is ended with all that it started.
-        with tempfile.TemporaryDirectory(prefix="unit-", ignore_cleanup_errors=True) as place:
-            environment = dict(word.split("=", 1) for word in self.tests[0].environment)
-            process = subprocess.Popen(self._command(), cwd=self.tests[0].directory, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-                                       env=os.environ | {"TMPDIR": place} | environment)
-            self._follow(process, by_case)
-            self.code = process.wait()
-        self.seconds = time.monotonic() - started
-        if self._current:
-            self._output.append(f"the process ended with {self.code} in this test\n")
-            self._end("failed", time.monotonic() - self._began)
-
-    def _follow(self, process: subprocess.Popen, by_case: dict[str, UnitTest]) -> None:
+        # A session of its own, so that a test that hangs is ended with all that it started.
+        process = subprocess.Popen(self._command(), cwd=self.tests[0].directory, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                                   env=os.environ | dict(word.split("=", 1) for word in self.tests[0].environment))
         for line in self._lines(process):
             self.text += line
             if (begin := BEGIN.match(line)) and begin[1] in by_case:
@@ -158,6 +146,11 @@ class Process:
             if self._current and (end := END.match(line)) and end[2] == self._current.case:
                 result = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[end[1]]
                 self._end(result, int(end[3]) / 1000)
+        self.code = process.wait()
+        self.seconds = time.monotonic() - started
+        if self._current:
+            self._output.append(f"the process ended with {self.code} in this test\n")
+            self._end("failed", time.monotonic() - self._began)
 
     def not_run(self) -> list[UnitTest]:
         seen = {outcome.test.name for outcome in self.outcomes}

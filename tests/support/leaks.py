@@ -29,6 +29,15 @@ _STAYS_TABLES = {"inet netavark"} | {
 }
 _STAYS_MOUNTS = {"/run/docker/netns/default", "/run/netns"}  # the second is of `ip netns`
 
+# Unit tests run next to these, and take their own directories away.
+_OF_UNIT_TESTS = tuple(
+    f"agbox-{kind}-"
+    for kind in (
+        *("auth", "fake", "guest-link-fuzz", "helper", "links", "preparation", "program", "sdk"),
+        *("store", "supplemental", "test"),
+    )
+)
+
 # The kernel takes links, namespaces and killed processes away on its own time.
 _GRACE = 3.0
 
@@ -147,6 +156,7 @@ class LeakCheck:
                 name
                 for name in _entries(parent)
                 if Path(name).name.startswith((PREFIX, "agbox", "agents-sandbox"))
+                and not Path(name).name.startswith(_OF_UNIT_TESTS)
             )
         for home in {Path.home(), Path("/root")}:
             for place in (".config", ".local/share", ".local/state"):
