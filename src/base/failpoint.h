@@ -12,7 +12,8 @@
 //   kill   the process gets SIGKILL, as by a power cut
 //   stop   the process stops (SIGSTOP) until it gets SIGCONT
 //   error  AGBOX_FAILPOINT_FAILS() is true there
-//   hold   a step of an operation waits there until the operation is cancelled (control/step.h)
+//   hold   a step of an operation waits there until the operation is cancelled
+//   (control/sandbox/operations/step.h)
 //   @N     from the N-th passage on (1 where it is not given); before that nothing happens
 //
 // Unarmed, a failpoint is one relaxed load.

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "cli/printable.h"
+#include "cli/format/printable.h"
 
 namespace agbox::cli {
 

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "cli/daemon_client.h"
-#include "cli/elapsed.h"
+#include "cli/format/elapsed.h"
+#include "cli/format/message_json.h"
 #include "cli/interrupt.h"
-#include "cli/message_json.h"
 
 namespace agbox::cli {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/file_watch.h"
-#include "control/host_resolvers.h"
-#include "docker/event_watch.h"
+#include "control/upkeep/host_resolvers.h"
+#include "engine/docker/api/event_watch.h"
+#include "execlog/file_watch.h"
 #include "guestlink/guest_program.h"
 #include "model/object_names.h"
 #include "model/reasons.h"

@@ -7,12 +7,12 @@
 
 #include "base/check.h"
 #include "base/uuid.h"
-#include "control/exec_logs.h"
 #include "control/page_token.h"
+#include "execlog/exec_logs.h"
 #include "model/ids.h"
-#include "model/maxima.h"
+#include "model/network/resolv_conf.h"
 #include "model/reasons.h"
-#include "model/resolv_conf.h"
+#include "model/spec/maxima.h"
 
 namespace agbox {
 namespace {

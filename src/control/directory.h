@@ -13,12 +13,12 @@
 #include "agbox/v1/service.pb.h"
 #include "base/result.h"
 #include "control/event_feed.h"
-#include "control/exec_output_source.h"
-#include "control/sandbox_actor.h"
+#include "control/sandbox/sandbox_actor.h"
 #include "control/services.h"
-#include "model/exec_request.h"
-#include "model/orphans.h"
-#include "model/sandbox_spec.h"
+#include "execlog/exec_output_source.h"
+#include "model/exec/exec_request.h"
+#include "model/sandbox/orphans.h"
+#include "model/spec/sandbox_spec.h"
 
 namespace agbox {
 

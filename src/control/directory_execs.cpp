@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/uuid.h"
 #include "control/directory.h"
-#include "control/exec_status.h"
+#include "control/exec/exec_status.h"
 #include "control/page_token.h"
 #include "model/reasons.h"
 

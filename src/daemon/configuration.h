@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
-#include "model/ipv4.h"
+#include "model/network/ipv4.h"
 #include "paths/fixed_paths.h"
 
 namespace agbox {

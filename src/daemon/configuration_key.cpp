@@ -4,10 +4,10 @@
 
 #include "daemon/configuration.h"
 #include "model/duration.h"
-#include "model/limits.h"
-#include "model/resolv_conf.h"
-#include "model/sandbox_subnet.h"
-#include "model/time_to_live.h"
+#include "model/network/resolv_conf.h"
+#include "model/network/sandbox_subnet.h"
+#include "model/sandbox/time_to_live.h"
+#include "model/spec/limits.h"
 
 namespace agbox {
 namespace {

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include "control/host_resolvers.h"
+#include "control/upkeep/host_resolvers.h"
 #include "guestlink/guest_program.h"
-#include "isolation/routing.h"
+#include "isolation/netlink/routing.h"
+#include "model/network/sandbox_subnet.h"
 #include "model/object_names.h"
-#include "model/sandbox_subnet.h"
 #include "paths/engine_endpoint.h"
 
 namespace agbox {

@@ -33,7 +33,7 @@
 #include "guestlink/link_folder.h"
 #include "guestlink/orders.h"
 #include "guestlink/rare_line.h"
-#include "model/network_probe.h"
+#include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
 

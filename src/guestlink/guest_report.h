@@ -12,7 +12,7 @@
 
 #include "agbox/guest/v1/link.pb.h"
 #include "guestlink/peer.h"
-#include "model/network_probe.h"
+#include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
 

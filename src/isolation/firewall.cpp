@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/failpoint.h"
-#include "isolation/dropping_chains.h"
 #include "isolation/firewall_faults.h"
-#include "isolation/table_difference.h"
+#include "isolation/nft/dropping_chains.h"
+#include "isolation/nft/table_difference.h"
 #include "model/object_names.h"
 #include "model/reasons.h"
 

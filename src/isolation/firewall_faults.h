@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "isolation/nft_table.h"
+#include "isolation/nft/nft_table.h"
 
 namespace agbox::firewall_faults {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "isolation/host_link.h"
+#include "isolation/netlink/host_link.h"
 #include "model/object_names.h"
 #include "model/reasons.h"
 

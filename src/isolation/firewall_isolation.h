@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "isolation/firewall_monitor.h"
 #include "isolation/host_isolation.h"
-#include "isolation/ruleset.h"
+#include "isolation/nft/ruleset.h"
 
 namespace agbox {
 

@@ -10,8 +10,8 @@
 
 #include "async/await.h"
 #include "isolation/firewall_faults.h"
-#include "isolation/netfilter.h"
-#include "isolation/netlink_attributes.h"
+#include "isolation/netlink/netlink_attributes.h"
+#include "isolation/nft/netfilter.h"
 #include "isolation/sandbox_proof.h"
 #include "model/object_names.h"
 #include "model/reasons.h"

@@ -23,9 +23,9 @@
 #include "base/result.h"
 #include "isolation/firewall.h"
 #include "isolation/host_isolation.h"
-#include "isolation/netlink_subscription.h"
+#include "isolation/netlink/netlink_subscription.h"
+#include "isolation/netlink/routing.h"
 #include "isolation/probe_listener.h"
-#include "isolation/routing.h"
 
 namespace agbox {
 

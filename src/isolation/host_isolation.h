@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/diagnosis.h"
-#include "model/ipv4.h"
-#include "model/network_probe.h"
+#include "model/doctor/diagnosis.h"
+#include "model/network/ipv4.h"
+#include "model/network/network_probe.h"
 
 namespace agbox {
 

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "model/ipv4.h"
+#include "model/network/ipv4.h"
 
 namespace agbox {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "isolation/routing.h"
-#include "model/ipv4.h"
-#include "model/network_probe.h"
+#include "isolation/netlink/routing.h"
+#include "model/network/ipv4.h"
+#include "model/network/network_probe.h"
 
 namespace agbox {
 

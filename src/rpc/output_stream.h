@@ -14,9 +14,9 @@
 #include "agbox/v1/service.grpc.pb.h"
 #include "base/result.h"
 #include "control/control_loop.h"
-#include "control/exec_output.h"
-#include "control/exec_output_source.h"
-#include "control/output_loop.h"
+#include "execlog/exec_output.h"
+#include "execlog/exec_output_source.h"
+#include "execlog/output_loop.h"
 
 namespace agbox {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "model/exec_request.h"
-#include "model/sandbox_spec.h"
+#include "model/exec/exec_request.h"
+#include "model/spec/sandbox_spec.h"
 #include "rpc/event_stream.h"
 #include "rpc/output_stream.h"
 #include "rpc/status.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "control/control_loop.h"
 #include "control/control_plane.h"
-#include "control/output_loop.h"
+#include "execlog/output_loop.h"
 
 namespace agbox {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine client relies on, shown on FakeDocker and on real engines alike: every call with
 // its success, and with "not found" and "conflict" where the engine has them. A test is named
-// <call>_<outcome>; scripts/check-engine-contract compares these names with src/docker.
+// <call>_<outcome>; scripts/check-engine-contract compares these names with src/engine/docker.
 //
 // FakeDocker always takes part. A real engine does where the environment names it:
 //   AGBOX_ENGINE_SOCKET      its Unix socket
@@ -17,9 +17,9 @@
 #include <memory>
 
 #include "base/uuid.h"
-#include "docker/engine_client.h"
-#include "docker/event_watch.h"
-#include "docker/line_splitter.h"
+#include "engine/docker/api/engine_client.h"
+#include "engine/docker/api/event_watch.h"
+#include "engine/docker/api/line_splitter.h"
 #include "support/fake_docker/fake_docker.h"
 #include "support/test_loop.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
-#include "docker/http_connection.h"
+#include "engine/docker/api/http_connection.h"
 
 using namespace agbox;
 

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "docker/container_output.h"
-#include "docker/engine_error.h"
-#include "docker/engine_identity.h"
-#include "docker/image_reference.h"
-#include "docker/line_splitter.h"
-#include "docker/observations.h"
-#include "docker/pull_progress.h"
-#include "docker/registry_auth.h"
+#include "engine/docker/api/container_output.h"
+#include "engine/docker/api/engine_error.h"
+#include "engine/docker/api/engine_identity.h"
+#include "engine/docker/api/line_splitter.h"
+#include "engine/docker/api/observations.h"
+#include "engine/docker/images/image_reference.h"
+#include "engine/docker/images/pull_progress.h"
+#include "engine/docker/images/registry_auth.h"
 
 using namespace agbox;
 

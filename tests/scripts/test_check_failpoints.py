@@ -46,12 +46,15 @@ def check(root: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 
 def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) -> Path:
-    folder = root / "src" / "control"
+    folder = root / "src/control/sandbox/operations"
     folder.mkdir(parents=True)
+    upkeep = root / "src/control/upkeep"
+    upkeep.mkdir()
     (folder / "materialize.cpp").write_text(materialize)
     (folder / "teardown.cpp").write_text(teardown)
-    for name in ("start_primary", "stop", "resume", "look", "janitor"):
+    for name in ("start_primary", "stop", "resume", "look"):
         (folder / f"{name}.cpp").write_text(OTHERS.format(name=name))
+    (upkeep / "janitor.cpp").write_text(OTHERS.format(name="janitor"))
     return root
 
 
@@ -75,19 +78,19 @@ def test_an_await_without_a_step_is_named_with_its_line(tmp_path, awaited):
     bare = MATERIALIZE.replace("co_await ensure(services)", f"co_await {awaited}")
     result = check(plant(tmp_path, bare))
     assert result.returncode == 1
-    assert "src/control/materialize.cpp:11: co_await " + awaited in result.stdout
+    assert "src/control/sandbox/operations/materialize.cpp:11: co_await " + awaited in result.stdout
 
 
 def test_a_name_is_used_once(tmp_path):
     result = check(plant(tmp_path, teardown=TEARDOWN.replace("delete.thing", "create.thing")))
     assert result.returncode == 1
-    assert "src/control/teardown.cpp:3: the name create.thing is used twice" in result.stdout
+    assert "src/control/sandbox/operations/teardown.cpp:3: the name create.thing is used twice" in result.stdout
 
 
 def test_a_file_without_steps_is_a_fault(tmp_path):
     result = check(plant(tmp_path, teardown="// nothing\n"))
     assert result.returncode == 1
-    assert "src/control/teardown.cpp: no step was found" in result.stdout
+    assert "src/control/sandbox/operations/teardown.cpp: no step was found" in result.stdout
 
 
 def test_the_tree_passes():

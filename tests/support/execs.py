@@ -12,7 +12,7 @@ STDOUT = 1
 STARTED = 9  # the event
 ENDS = (10, 11, 12)
 
-# In the order of their passage; the names are those of control/exec_logs.cpp and sandbox_execs.cpp.
+# In the order of their passage; the names are those of execlog/exec_logs.cpp and sandbox_execs.cpp.
 EXEC_FAILPOINTS = [
     "exec.files.before",
     "exec.files.after",

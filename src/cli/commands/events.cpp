@@ -8,9 +8,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/event_line.h"
+#include "cli/format/event_line.h"
+#include "cli/format/message_json.h"
 #include "cli/interrupt.h"
-#include "cli/message_json.h"
 
 namespace agbox::cli {
 

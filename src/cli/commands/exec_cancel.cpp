@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/elapsed.h"
-#include "cli/exec_text.h"
+#include "cli/format/elapsed.h"
+#include "cli/format/exec_text.h"
 #include "cli/interrupt.h"
 
 namespace agbox::cli {

@@ -6,10 +6,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/elapsed.h"
-#include "cli/exec_text.h"
-#include "cli/message_json.h"
-#include "cli/printable.h"
+#include "cli/format/elapsed.h"
+#include "cli/format/exec_text.h"
+#include "cli/format/message_json.h"
+#include "cli/format/printable.h"
 
 namespace agbox::cli {
 

@@ -5,10 +5,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/exec_text.h"
 #include "cli/for_each_page.h"
-#include "cli/message_json.h"
-#include "cli/table.h"
+#include "cli/format/exec_text.h"
+#include "cli/format/message_json.h"
+#include "cli/format/table.h"
 
 namespace agbox::cli {
 

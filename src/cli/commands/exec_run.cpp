@@ -13,10 +13,10 @@
 #include "base/uuid.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/exec_text.h"
+#include "cli/format/exec_text.h"
+#include "cli/format/message_json.h"
 #include "cli/interrupt.h"
 #include "cli/key_value_flag.h"
-#include "cli/message_json.h"
 
 namespace agbox::cli {
 

@@ -9,7 +9,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/exec_text.h"
+#include "cli/format/exec_text.h"
 #include "cli/interrupt.h"
 
 namespace agbox::cli {

@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "cli/commands/commands.h"
-#include "cli/message_json.h"
-#include "cli/printable.h"
+#include "cli/format/message_json.h"
+#include "cli/format/printable.h"
 
 namespace agbox::cli {
 

@@ -8,13 +8,13 @@
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
 #include "cli/default_image.h"
-#include "cli/elapsed.h"
-#include "cli/file_text.h"
+#include "cli/format/elapsed.h"
+#include "cli/format/file_text.h"
+#include "cli/format/message_json.h"
+#include "cli/format/phase_report.h"
+#include "cli/format/printable.h"
 #include "cli/interrupt.h"
 #include "cli/key_value_flag.h"
-#include "cli/message_json.h"
-#include "cli/phase_report.h"
-#include "cli/printable.h"
 #include "model/duration.h"
 
 namespace agbox::cli {

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/elapsed.h"
+#include "cli/format/elapsed.h"
 #include "cli/interrupt.h"
 #include "cli/key_value_flag.h"
 

@@ -4,10 +4,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/elapsed.h"
-#include "cli/message_json.h"
-#include "cli/printable.h"
-#include "cli/sandbox_text.h"
+#include "cli/format/elapsed.h"
+#include "cli/format/message_json.h"
+#include "cli/format/printable.h"
+#include "cli/format/sandbox_text.h"
 
 namespace agbox::cli {
 

@@ -5,12 +5,12 @@
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/elapsed.h"
 #include "cli/for_each_page.h"
+#include "cli/format/elapsed.h"
+#include "cli/format/message_json.h"
+#include "cli/format/sandbox_text.h"
+#include "cli/format/table.h"
 #include "cli/key_value_flag.h"
-#include "cli/message_json.h"
-#include "cli/sandbox_text.h"
-#include "cli/table.h"
 
 namespace agbox::cli {
 

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "cli/commands/commands.h"
-#include "cli/printable.h"
+#include "cli/format/printable.h"
 
 namespace agbox::cli {
 

@@ -19,7 +19,7 @@
 #include "guestlink/guest_error.h"
 #include "guestlink/guest_report.h"
 #include "model/ids.h"
-#include "model/network_probe.h"
+#include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "docker/image_reference.h"
+#include "engine/docker/images/image_reference.h"
 #include "support/fake_docker/fake_engine.h"
 
 namespace agbox::fake {

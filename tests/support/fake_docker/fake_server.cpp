@@ -11,8 +11,8 @@
 #include <filesystem>
 
 #include "base/check.h"
-#include "docker/engine_identity.h"
-#include "docker/image_reference.h"
+#include "engine/docker/api/engine_identity.h"
+#include "engine/docker/images/image_reference.h"
 
 namespace agbox::fake {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "cli/printable.h"
+#include "cli/format/printable.h"
 #include "unit/cli/captured_console.h"
 
 namespace agbox::cli {

@@ -2,7 +2,7 @@
 // agbox doctor: what is printed, and how it ends.
 #include <gmock/gmock.h>
 
-#include "cli/finding_text.h"
+#include "cli/doctor/finding_text.h"
 #include "unit/cli/commands_fixture.h"
 
 namespace agbox::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/elapsed.h"
+#include "cli/format/elapsed.h"
 
 #include <gtest/gtest.h>
 

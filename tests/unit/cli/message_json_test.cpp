@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/message_json.h"
+#include "cli/format/message_json.h"
 
 #include <agbox/v1/service.pb.h>
 #include <gmock/gmock.h>

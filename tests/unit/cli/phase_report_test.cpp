@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/phase_report.h"
+#include "cli/format/phase_report.h"
 
 #include <gtest/gtest.h>
 

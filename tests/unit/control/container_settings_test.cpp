@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/container_settings.h"
+#include "control/sandbox/operations/container_settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

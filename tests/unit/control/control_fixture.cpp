@@ -267,7 +267,7 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
   std::vector<std::string> names;
   for (const char* file :
        {"materialize.cpp", "start_primary.cpp", "stop.cpp", "resume.cpp", "teardown.cpp"}) {
-    std::ifstream in(fs::path(AGBOX_CONTROL_SOURCES) / file);
+    std::ifstream in(fs::path(AGBOX_OPERATIONS) / file);
     const std::string source{std::istreambuf_iterator<char>(in), {}};
     for (std::sregex_iterator found(source.begin(), source.end(), pattern), end; found != end;
          ++found) {
@@ -277,7 +277,7 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
       names.push_back(step + ".after");
     }
   }
-  EXPECT_FALSE(names.empty()) << "no step is found in " << AGBOX_CONTROL_SOURCES;
+  EXPECT_FALSE(names.empty()) << "no step is found in " << AGBOX_OPERATIONS;
   return names;
 }
 

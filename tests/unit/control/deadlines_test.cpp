@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a sandbox that is left alone: idle, stopped or failed, deleted. Time is moved by
 // hand.
-#include "control/deadlines.h"
+#include "control/upkeep/deadlines.h"
 
 #include <filesystem>
 #include <fstream>

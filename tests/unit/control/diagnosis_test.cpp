@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // That a diagnosis looks anew at everything, on the whole control plane; how facts are judged is
 // model/diagnosis_test.cpp's.
-#include "control/diagnosis.h"
+#include "control/upkeep/diagnosis.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -3,8 +3,8 @@
 #include "control/directory.h"
 
 #include "base/failpoint.h"
-#include "model/maxima.h"
 #include "model/reasons.h"
+#include "model/spec/maxima.h"
 #include "unit/control/control_fixture.h"
 #include "unit/store/full_disk.h"
 

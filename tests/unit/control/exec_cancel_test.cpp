@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // L3: a cancel is a wish that is stored, passed on, and over only when nothing runs any more.
 #include "base/failpoint.h"
-#include "model/exec_request.h"
+#include "model/exec/exec_request.h"
 #include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 

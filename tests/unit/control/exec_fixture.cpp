@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/exec_request.h"
+#include "model/exec/exec_request.h"
 
 namespace agbox {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest is gone, and with it perhaps the container: what becomes of the execs and the sandbox.
-#include "control/container_loss.h"
-#include "control/exec_outcome.h"
+#include "control/exec/exec_outcome.h"
+#include "control/sandbox/container_loss.h"
 #include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 

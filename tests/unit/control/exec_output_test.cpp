@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real files, a real inotify instance, and writers that do what a command or an enemy does.
-#include "control/exec_output.h"
+#include "execlog/exec_output.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "control/log_file.h"
+#include "execlog/log_file.h"
 #include "model/reasons.h"
 #include "unit/file_lease.h"
 #include "unit/temp_folder.h"

@@ -6,10 +6,10 @@
 #include <fstream>
 
 #include "base/failpoint.h"
-#include "control/exec_logs.h"
-#include "model/exec_request.h"
-#include "model/maxima.h"
+#include "execlog/exec_logs.h"
+#include "model/exec/exec_request.h"
 #include "model/reasons.h"
+#include "model/spec/maxima.h"
 #include "unit/control/exec_fixture.h"
 #include "unit/file_lease.h"
 

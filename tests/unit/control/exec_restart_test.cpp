@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // L9: execs go on while the daemon is away, and each runs exactly once, wherever it was killed.
 #include "base/failpoint.h"
-#include "model/exec_request.h"
+#include "model/exec/exec_request.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which resolvers sandboxes are given while those of the host change, and that the firewall lets
 // every sandbox reach its own.
-#include "control/host_resolvers.h"
+#include "control/upkeep/host_resolvers.h"
 
 #include <fstream>
 

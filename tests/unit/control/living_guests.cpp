@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/check.h"
-#include "control/container_settings.h"
+#include "control/sandbox/operations/container_settings.h"
 
 namespace agbox {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When sandboxes wait for the host's isolation, when they prove it, and what becomes of it in the
 // end.
-#include "control/sandbox_isolation.h"
+#include "control/sandbox/sandbox_isolation.h"
 
 #include "base/failpoint.h"
 #include "model/object_names.h"

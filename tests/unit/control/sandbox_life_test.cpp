@@ -3,7 +3,7 @@
 #include <boost/json.hpp>
 #include <fstream>
 
-#include "control/container_settings.h"
+#include "control/sandbox/operations/container_settings.h"
 #include "model/object_names.h"
 #include "unit/control/control_fixture.h"
 

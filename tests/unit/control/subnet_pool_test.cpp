@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/subnet_pool.h"
+#include "control/sandbox/operations/subnet_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/dropping_chains.h"
+#include "isolation/nft/dropping_chains.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "isolation/netfilter.h"
+#include "isolation/nft/netfilter.h"
 
 namespace agbox {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/netlink_socket.h"
+#include "isolation/netlink/netlink_socket.h"
 
 #include <gtest/gtest.h>
 #include <linux/rtnetlink.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/packet_filter.h"
+#include "isolation/nft/packet_filter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

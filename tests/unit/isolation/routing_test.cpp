@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/routing.h"
+#include "isolation/netlink/routing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/ruleset.h"
+#include "isolation/nft/ruleset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "isolation/netfilter.h"
-#include "isolation/nft_steps.h"
+#include "isolation/nft/netfilter.h"
+#include "isolation/nft/nft_steps.h"
 #include "model/object_names.h"
 
 namespace agbox {

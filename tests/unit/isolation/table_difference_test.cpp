@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/table_difference.h"
+#include "isolation/nft/table_difference.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 
-#include "isolation/netfilter.h"
-#include "isolation/ruleset.h"
+#include "isolation/nft/netfilter.h"
+#include "isolation/nft/ruleset.h"
 
 namespace agbox {
 namespace {

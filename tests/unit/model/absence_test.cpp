@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/absence.h"
+#include "model/sandbox/absence.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

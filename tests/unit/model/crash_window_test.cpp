@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/crash_window.h"
+#include "model/sandbox/crash_window.h"
 
 #include <gtest/gtest.h>
 

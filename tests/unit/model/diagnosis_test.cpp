@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A healthy machine, and every way in which it can be something else.
-#include "model/diagnosis.h"
+#include "model/doctor/diagnosis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

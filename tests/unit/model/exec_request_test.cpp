@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/exec_request.h"
+#include "model/exec/exec_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "model/maxima.h"
+#include "model/spec/maxima.h"
 
 namespace agbox {
 namespace {

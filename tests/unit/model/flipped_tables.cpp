@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/lifecycle.h"
-#include "model/restart_plan.h"
+#include "model/sandbox/lifecycle.h"
+#include "model/sandbox/restart_plan.h"
 
 namespace agbox {
 namespace {

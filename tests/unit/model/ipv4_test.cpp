@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/ipv4.h"
+#include "model/network/ipv4.h"
 
 #include <gtest/gtest.h>
 

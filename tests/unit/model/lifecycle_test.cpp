@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/lifecycle.h"
+#include "model/sandbox/lifecycle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

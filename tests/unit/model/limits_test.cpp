@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/limits.h"
+#include "model/spec/limits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/mount_point.h"
+#include "model/spec/mount_point.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

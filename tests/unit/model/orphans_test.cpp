@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/orphans.h"
+#include "model/sandbox/orphans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/resolv_conf.h"
+#include "model/network/resolv_conf.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/restart_plan.h"
+#include "model/sandbox/restart_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

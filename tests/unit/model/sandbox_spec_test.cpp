@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/sandbox_spec.h"
+#include "model/spec/sandbox_spec.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "model/maxima.h"
+#include "model/spec/maxima.h"
 
 namespace agbox {
 namespace {

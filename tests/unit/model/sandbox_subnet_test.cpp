@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/sandbox_subnet.h"
+#include "model/network/sandbox_subnet.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/time_to_live.h"
+#include "model/sandbox/time_to_live.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/format/message_json.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/duration.pb.h>
+#include <google/protobuf/timestamp.pb.h>
+#include <google/protobuf/util/time_util.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+
+namespace agbox::cli {
+
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using google::protobuf::util::TimeUtil;
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      const std::uint32_t byte =
+          i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0;
+      group = (group << 8) | byte;
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      const bool is_padding = i + k > bytes.size();
+      out += is_padding ? '=' : kAlphabet[(group >> (18 - 6 * k)) & 0x3F];
+    }
+  }
+  return out;
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end.ptr};
+}
+
+// Many readers parse JSON numbers as doubles, so 64-bit integers are strings.
+template <class Integer>
+std::string quoted(Integer value) {
+  return '"' + std::to_string(value) + '"';
+}
+
+// One value: of a list if index >= 0, else of a singular field.
+class Value {
+ public:
+  Value(const Message& message, const FieldDescriptor& field, int index)
+      : message_(message), field_(field), index_(index), reflection_(*message.GetReflection()) {}
+
+  std::string json(int depth) const;
+
+ private:
+  template <class Alone, class Listed>
+  auto get(Alone alone, Listed listed) const {
+    return index_ < 0 ? (reflection_.*alone)(message_, &field_)
+                      : (reflection_.*listed)(message_, &field_, index_);
+  }
+  const Message& nested() const {
+    return index_ < 0 ? reflection_.GetMessage(message_, &field_)
+                      : reflection_.GetRepeatedMessage(message_, &field_, index_);
+  }
+  std::string enum_name() const {
+    const int value = get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue);
+    const auto* known = field_.enum_type()->FindValueByNumber(value);
+    return known == nullptr ? std::to_string(value) : json_quote(known->name());
+  }
+  std::string text() const { return get(&Reflection::GetString, &Reflection::GetRepeatedString); }
+
+  const Message& message_;
+  const FieldDescriptor& field_;
+  int index_;
+  const Reflection& reflection_;
+};
+
+std::string object(const Message& message, int depth);
+
+std::string Value::json(int depth) const {
+  switch (field_.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return get(&Reflection::GetBool, &Reflection::GetRepeatedBool) ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_INT32:
+      return std::to_string(get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return std::to_string(get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return quoted(get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return quoted(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return number(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return number(get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat));
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return enum_name();
+    case FieldDescriptor::CPPTYPE_STRING:
+      return field_.type() == FieldDescriptor::TYPE_BYTES ? '"' + base64(text()) + '"'
+                                                          : json_quote(text());
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return object(nested(), depth);
+  }
+  return "null";
+}
+
+std::string new_line(int depth) {
+  return "\n" + std::string(static_cast<std::size_t>(depth) * 2, ' ');
+}
+
+std::string enclosed(char open, const std::vector<std::string>& items, char close, int depth) {
+  if (items.empty()) return {open, close};
+  std::string out(1, open);
+  for (const std::string& item : items) {
+    if (&item != &items.front()) out += ',';
+    out += new_line(depth + 1) + item;
+  }
+  return out + new_line(depth) + close;
+}
+
+std::string list(const Message& message, const FieldDescriptor& field, int depth) {
+  std::vector<std::string> items;
+  const int size = message.GetReflection()->FieldSize(message, &field);
+  for (int i = 0; i < size; ++i) items.push_back(Value(message, field, i).json(depth + 1));
+  return enclosed('[', items, ']', depth);
+}
+
+// Sorted by key, so that the output is deterministic.
+std::string map(const Message& message, const FieldDescriptor& field, int depth) {
+  const Reflection& reflection = *message.GetReflection();
+  std::map<std::string, std::string> sorted;
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+    const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
+    std::string key = Value(entry, *field.message_type()->map_key(), -1).json(depth + 1);
+    if (!key.starts_with('"')) key = '"' + key + '"';
+    sorted[key] = Value(entry, *field.message_type()->map_value(), -1).json(depth + 1);
+  }
+  std::vector<std::string> items;
+  for (const auto& [key, value] : sorted) items.push_back(key + ": " + value);
+  return enclosed('{', items, '}', depth);
+}
+
+std::string object(const Message& message, int depth) {
+  if (const auto* time = dynamic_cast<const google::protobuf::Timestamp*>(&message)) {
+    return json_quote(TimeUtil::ToString(*time));
+  }
+  if (const auto* duration = dynamic_cast<const google::protobuf::Duration*>(&message)) {
+    return json_quote(TimeUtil::ToString(*duration));
+  }
+  std::vector<std::string> items;
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    std::string value;
+    if (field.is_map()) {
+      value = map(message, field, depth + 1);
+    } else if (field.is_repeated()) {
+      value = list(message, field, depth + 1);
+    } else if (field.has_presence() && !message.GetReflection()->HasField(message, &field)) {
+      // Unset oneof members and optional scalars are omitted; an unset message is null.
+      if (field.containing_oneof() != nullptr) continue;
+      value = "null";
+    } else {
+      value = Value(message, field, -1).json(depth + 1);
+    }
+    items.push_back(json_quote(field.name()) + ": " + value);
+  }
+  return enclosed('{', items, '}', depth);
+}
+
+}  // namespace
+
+std::string message_json(const Message& message) {
+  return object(message, 0) + "\n";
+}
+
+std::string message_json_line(const Message& message) {
+  // Newlines in JSON strings are escaped, so every raw one is formatting.
+  std::string out;
+  bool is_indentation = false;
+  for (const char c : object(message, 0)) {
+    if (c == '\n') {
+      if (out.ends_with(',')) out += ' ';
+      is_indentation = true;
+    } else if (c != ' ' || !is_indentation) {
+      out += c;
+      is_indentation = false;
+    }
+  }
+  return out + "\n";
+}
+
+}  // namespace agbox::cli

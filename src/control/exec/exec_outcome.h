@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of an exec, in the words that clients know. Pure: from what the guest told, from what
+// became of the container, or from what was asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "agbox/v1/event.pb.h"
+#include "agbox/v1/exec.pb.h"
+#include "control/sandbox/container_loss.h"
+#include "guestlink/guest_report.h"
+
+namespace agbox {
+
+struct ExecOutcome {
+  v1::ExecState state = v1::EXEC_STATE_FAILED;
+  std::int32_t exit_code = 0;
+  std::string error_code;
+  std::string error_message;
+
+  bool operator==(const ExecOutcome&) const = default;
+};
+
+// The guest's word counts for its own execs, except that nothing is cancelled that nobody asked to
+// cancel.
+ExecOutcome outcome_of(const guestlink::ExecEnd& end, bool was_cancel_requested);
+ExecOutcome outcome_of(const ContainerLoss& loss);
+ExecOutcome cancelled_outcome();
+// It could not even be given to the guest.
+ExecOutcome unstarted_outcome(std::string why);
+
+v1::SandboxEvent started_event(const std::string& exec_id);
+v1::SandboxEvent ended_event(const std::string& exec_id, const ExecOutcome& outcome);
+
+}  // namespace agbox

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/exec/sandbox_execs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "async/cancellation.h"
+#include "base/check.h"
+#include "base/failpoint.h"
+#include "control/exec/running_execs.h"
+#include "model/reasons.h"
+#include "model/spec/maxima.h"
+
+namespace agbox {
+namespace {
+
+std::unexpected<Error> too_many(const std::string& what, std::size_t most,
+                                const std::string& remedy) {
+  return fail(reason::kResourceExhausted,
+              what + ": at most " + std::to_string(most) + " are possible; " + remedy);
+}
+
+const google::protobuf::Timestamp& time_of(const Mutation& event) {
+  return std::get<change::AppendEvent>(event).event.occurred_at();
+}
+
+void log_end(const Logger& log, const ExecOutcome& outcome) {
+  switch (outcome.state) {
+    case v1::EXEC_STATE_FINISHED:
+      return log.info("exec finished", {{"exit_code", outcome.exit_code}});
+    case v1::EXEC_STATE_CANCELLED:
+      return log.info("exec cancelled");
+    default:
+      return log.warn("exec failed",
+                      {{"exit_code", outcome.exit_code}, {"error", outcome.error_message}});
+  }
+}
+
+}  // namespace
+
+SandboxExecs::SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
+                           Logger log, std::function<void()> on_change)
+    : services_(services),
+      journal_(journal),
+      facts_(facts),
+      log_(std::move(log)),
+      on_change_(std::move(on_change)),
+      ends_(services.loop.io().get_executor()) {}
+
+SandboxExecs::~SandboxExecs() {
+  for (const auto& [exec_id, exec] : execs_) services_.execs.leave(exec_id);
+}
+
+void SandboxExecs::restore(std::vector<ExecRecord> running) {
+  for (ExecRecord& stored : running) {
+    const std::string exec_id = stored.request.exec_id();
+    const std::size_t bytes = stored.request.ByteSizeLong();
+    RunningExec exec{.shown = {}, .record = stored.record, .bytes = bytes, .may_run = true};
+    exec.shown = std::make_shared<const ExecRecord>(std::move(stored));
+    execs_.emplace(exec_id, std::move(exec));
+    services_.execs.enter(exec_id, this, bytes);
+    bytes_ += bytes;
+  }
+}
+
+SandboxExecs::RunningExec* SandboxExecs::find(std::string_view exec_id) {
+  const auto found = execs_.find(exec_id);
+  return found == execs_.end() ? nullptr : &found->second;
+}
+
+void SandboxExecs::leave(const std::string& exec_id) {
+  const auto found = execs_.find(exec_id);
+  bytes_ -= found->second.bytes;
+  execs_.erase(found);
+  services_.execs.leave(exec_id);
+  ends_.notify();
+  on_change_();
+}
+
+std::shared_ptr<const ExecRecord> SandboxExecs::shown(std::string_view exec_id) const {
+  const auto found = execs_.find(exec_id);
+  return found == execs_.end() ? nullptr : found->second.shown;
+}
+
+std::vector<std::shared_ptr<const ExecRecord>> SandboxExecs::all_shown() const {
+  std::vector<std::shared_ptr<const ExecRecord>> all;
+  for (const auto& [exec_id, exec] : execs_) {
+    if (exec.shown) all.push_back(exec.shown);
+  }
+  return all;
+}
+
+EventSubscription::Snapshot SandboxExecs::snapshot() const {
+  EventSubscription::Snapshot events;
+  for (const auto& exec : all_shown()) {
+    v1::SandboxEvent event = started_event(exec->request.exec_id());
+    event.set_event_id(journal_.sandbox_id() + "-snapshot-" + exec->request.exec_id());
+    event.set_sequence(newest_sequence());
+    event.set_sandbox_id(journal_.sandbox_id());
+    event.set_sandbox_state(journal_.handle().state());
+    *event.mutable_occurred_at() = to_timestamp(journal_.now());
+    std::string bytes = event.SerializeAsString();
+    events.push_back(std::make_shared<const StoredEvent>(
+        StoredEvent{.event = std::move(event), .bytes = std::move(bytes)}));
+  }
+  return events;
+}
+
+std::shared_ptr<const OnExecEnd> SandboxExecs::watch(std::string_view exec_id, OnExecEnd on_end) {
+  RunningExec* exec = find(exec_id);
+  AGBOX_CHECK(exec != nullptr, "only a running exec can be watched");
+  std::erase_if(exec->watchers, [](const auto& watcher) { return watcher.expired(); });
+  auto watcher = std::make_shared<const OnExecEnd>(std::move(on_end));
+  exec->watchers.push_back(watcher);
+  return watcher;
+}
+
+void SandboxExecs::after_all_so_far(std::function<void()> then) {
+  journal_.append({}, Urgency::GoesOn, {}, [then = std::move(then)](const Result<>&) { then(); });
+}
+
+// --- create ---
+
+Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
+  const char* const wait = "wait until some of them end, or cancel some";
+  if (execs_.size() >= maxima::kExecsPerSandbox) {
+    return too_many("running execs of sandbox " + journal_.sandbox_id(), maxima::kExecsPerSandbox,
+                    wait);
+  }
+  if (services_.execs.count() >= maxima::kExecs) {
+    return too_many("running execs of all sandboxes", maxima::kExecs, wait);
+  }
+  if (bytes_ + spec.bytes > maxima::kExecBytesPerSandbox) {
+    return too_many("bytes of the requests of running execs of sandbox " + journal_.sandbox_id(),
+                    maxima::kExecBytesPerSandbox, wait);
+  }
+  if (services_.execs.bytes() + spec.bytes > maxima::kAllExecBytes) {
+    return too_many("bytes of the requests of running execs of all sandboxes",
+                    maxima::kAllExecBytes, wait);
+  }
+  // A guest that is away, or not told to go yet, gets it later; one that does not read may never.
+  if (is_held_ || !services_.guests.is_connected(journal_.sandbox_id())) return {};
+  return services_.guests.takes_execs(journal_.sandbox_id());
+}
+
+void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
+  const std::string exec_id = spec.request.exec_id();
+  for (const std::string& variable : environment({})) spec.bytes += variable.size();
+  if (spec.bytes > maxima::kExecBytes) {
+    return reply(
+        too_many("bytes of an exec's command and environment, HOME and USER of the "
+                 "sandbox included",
+                 maxima::kExecBytes, "use shorter ones"));
+  }
+  if (auto checked = check_maxima(spec); !checked) return reply(std::unexpected(checked.error()));
+  auto made =
+      make_exec_logs(facts_.created_with, journal_.sandbox_id(), exec_id, services_.spare_files);
+  if (!made) return reply(std::unexpected(made.error()));
+  auto logs = std::make_shared<ExecLogs>(std::move(*made));
+
+  auto started = std::make_shared<ExecRecord>(ExecRecord{.sandbox_id = journal_.sandbox_id(),
+                                                         .state = v1::EXEC_STATE_RUNNING,
+                                                         .request = std::move(spec.request),
+                                                         .record = {}});
+  store::v1::Exec& record = started->record;
+  record.set_output_root(logs->root);
+  record.set_stdout_log_path(logs->stdout_path);
+  record.set_stderr_log_path(logs->stderr_path);
+  Mutation event = journal_.entry(started_event(exec_id));
+  *record.mutable_started_at() = time_of(event);
+
+  execs_.emplace(exec_id, RunningExec{.shown = {}, .record = record, .bytes = spec.bytes});
+  services_.execs.enter(exec_id, this, spec.bytes);
+  bytes_ += spec.bytes;
+  on_change_();
+  auto show = [this, exec_id, started] {
+    find(exec_id)->shown = started;
+    log_.with({"exec_id", exec_id}).info("exec started");
+  };
+  auto answer = [this, exec_id, logs, reply = std::move(reply)](const Result<>& stored) {
+    if (!stored) {
+      remove_exec_logs(*logs);
+      leave(exec_id);
+      return reply(std::unexpected(stored.error()));
+    }
+    AGBOX_FAILPOINT("exec.commit.after");
+    v1::CreateExecResponse response;
+    response.set_exec_id(exec_id);
+    response.set_stdout_log_path(logs->stdout_path);
+    response.set_stderr_log_path(logs->stderr_path);
+    // It is on disk, so it may run; while the answer is on its way the command starts already.
+    accepted(exec_id, logs);
+    reply(std::move(response));
+    AGBOX_FAILPOINT("exec.reply.after");
+  };
+  AGBOX_FAILPOINT("exec.commit.before");
+  journal_.append({change::CreateExec{started->request, record}, std::move(event)},
+                  Urgency::NewWork, std::move(show), std::move(answer));
+}
+
+// It runs as soon as the guest has it; until then a restart of the daemon begins here again.
+void SandboxExecs::accepted(const std::string& exec_id, std::shared_ptr<ExecLogs> logs) {
+  if (no_more_) return end(exec_id, *no_more_);
+  if (!logs->are_new) {
+    // The id was never used, so what lies there is left from a create that came to nothing.
+    auto taken_over = reopen_exec_logs(find(exec_id)->record, EarlierOutput::Discard);
+    if (!taken_over) return end(exec_id, unstarted_outcome(taken_over.error().message()));
+    *logs = std::move(*taken_over);
+  }
+  send(exec_id, std::move(*logs));
+}
+
+// --- cancel ---
+
+void SandboxExecs::cancel(const std::string& exec_id, Reply reply) {
+  RunningExec* exec = find(exec_id);
+  AGBOX_CHECK(exec != nullptr && exec->shown, "only an exec that is shown can be cancelled");
+  if (exec->is_ending || exec->record.cancel_requested()) {
+    return after_all_so_far([this, exec_id, reply = std::move(reply)] {
+      // Nobody can end it twice; whoever asks while it ends is told when that is on disk.
+      if (find(exec_id) != nullptr) return reply(Result<>{});
+      reply(fail(reason::kExecAlreadyTerminal, "exec " + exec_id + " is already terminal",
+                 {{"exec_id", exec_id}}));
+    });
+  }
+  exec->record.set_cancel_requested(true);
+  AGBOX_FAILPOINT("exec.cancel_commit.before");
+  store_record(exec_id, *exec, [this, exec_id, reply = std::move(reply)](const Result<>& stored) {
+    if (!stored) return reply(std::unexpected(stored.error()));
+    AGBOX_FAILPOINT("exec.cancel_commit.after");
+    reply(Result<>{});
+    const RunningExec* cancelled = find(exec_id);
+    if (cancelled != nullptr && !cancelled->is_ending) send_cancel(exec_id);
+  });
+}
+
+SandboxExecs::Part SandboxExecs::cancel_all() {
+  no_more_ = cancelled_outcome();
+  Part part;
+  std::vector<std::pair<std::string, store::v1::Exec>> asked;
+  for (auto& [exec_id, exec] : execs_) {
+    // One whose acceptance is under way is ended by accepted(): the store may still refuse it.
+    if (!exec.shown || exec.is_ending) continue;
+    exec.record.set_cancel_requested(true);
+    part.mutations.emplace_back(change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record});
+    asked.emplace_back(exec_id, exec.record);
+  }
+  part.show = [this, asked = std::move(asked)] {
+    for (const auto& [exec_id, record] : asked) {
+      show_record(exec_id, record);
+      if (!find(exec_id)->is_ending) send_cancel(exec_id);
+    }
+  };
+  return part;
+}
+
+asio::awaitable<Result<>> SandboxExecs::wait_for_ends(std::chrono::steady_clock::time_point limit) {
+  const bool have_ended = co_await ends_.wait([this] { return execs_.empty(); }, limit);
+  if (!have_ended && co_await is_cancelled()) co_return fail(reason::kCancelled, "given up");
+  co_return Result<>{};
+}
+
+void SandboxExecs::show_record(const std::string& exec_id, const store::v1::Exec& record) {
+  RunningExec* running = find(exec_id);
+  auto changed = std::make_shared<ExecRecord>(*running->shown);
+  changed->record = record;
+  running->shown = std::move(changed);
+}
+
+void SandboxExecs::store_record(const std::string& exec_id, const RunningExec& exec, Reply reply) {
+  auto show = [this, exec_id, record = exec.record] { show_record(exec_id, record); };
+  journal_.append({change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record}},
+                  Urgency::GoesOn, std::move(show), std::move(reply));
+}
+
+// --- ends ---
+
+void SandboxExecs::add_end(const std::string& exec_id, RunningExec& exec,
+                           const ExecOutcome& outcome, std::vector<Mutation>& mutations) {
+  exec.is_ending = true;
+  Mutation event = journal_.entry(ended_event(exec_id, outcome));
+  exec.record.set_exit_code(outcome.exit_code);
+  exec.record.set_error_code(outcome.error_code);
+  exec.record.set_error_message(outcome.error_message);
+  *exec.record.mutable_ended_at() = time_of(event);
+  mutations.emplace_back(change::UpdateExec{exec_id, outcome.state, exec.record});
+  mutations.push_back(std::move(event));
+}
+
+void SandboxExecs::show_end(const std::string& exec_id, const ExecOutcome& outcome) {
+  log_end(log_.with({"exec_id", exec_id}), outcome);
+  const auto watchers = std::move(find(exec_id)->watchers);
+  leave(exec_id);
+  for (const auto& watcher : watchers) {
+    if (const auto on_end = watcher.lock()) (*on_end)();
+  }
+}
+
+void SandboxExecs::end(const std::string& exec_id, const ExecOutcome& outcome) {
+  std::vector<Mutation> mutations;
+  add_end(exec_id, *find(exec_id), outcome, mutations);
+  auto show = [this, exec_id, outcome] { show_end(exec_id, outcome); };
+  AGBOX_FAILPOINT("exec.end_commit.before");
+  journal_.append(std::move(mutations), Urgency::GoesOn, std::move(show),
+                  [this, exec_id](const Result<>& stored) {
+                    AGBOX_CHECK(stored.has_value(), "the end of an exec is never refused");
+                    AGBOX_FAILPOINT("exec.end_commit.after");
+                    forget(exec_id);
+                  });
+}
+
+SandboxExecs::Part SandboxExecs::end_those(
+    const ExecOutcome& outcome, const std::function<bool(const RunningExec& exec)>& is_meant) {
+  Part all;
+  std::vector<std::string> ended;
+  for (auto& [exec_id, exec] : execs_) {
+    // One whose acceptance is under way is ended by accepted(): the store may still refuse it.
+    if (!exec.shown || exec.is_ending || !is_meant(exec)) continue;
+    add_end(exec_id, exec, outcome, all.mutations);
+    ended.push_back(exec_id);
+  }
+  all.show = [this, ended, outcome] {
+    for (const std::string& exec_id : ended) show_end(exec_id, outcome);
+  };
+  return all;
+}
+
+SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
+  no_more_ = outcome;
+  return end_those(outcome, [](const RunningExec&) { return true; });
+}
+
+SandboxExecs::Part SandboxExecs::end_for_restart(const ExecOutcome& outcome) {
+  is_held_ = true;
+  return end_those(outcome, [](const RunningExec& exec) { return exec.may_run; });
+}
+
+SandboxExecs::Part SandboxExecs::end_unsent(const ExecOutcome& outcome) {
+  return end_those(outcome, [](const RunningExec& exec) { return !exec.may_run; });
+}
+
+}  // namespace agbox

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a sandbox's execs that is between them and the guest: what it is told, what it tells,
+// and how both come together again after a lost connection.
+#include <chrono>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "control/exec/sandbox_execs.h"
+#include "control/sandbox/operations/container_settings.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kCancelGrace = 2s;
+
+}  // namespace
+
+// --- towards the guest ---
+
+// The container has the sandbox's variables already, but for the guest's own HOME and USER on top
+// of them.
+std::vector<std::string> SandboxExecs::environment(const v1::CreateExecRequest& request) const {
+  std::vector<std::string> lines;
+  const auto& envs = facts_.spec.create_spec.envs();
+  for (const char* name : {"HOME", "USER"}) {
+    const auto found = envs.find(name);
+    if (found != envs.end()) lines.push_back(found->first + "=" + found->second);
+  }
+  const std::map<std::string_view, std::string_view> overrides(request.env_overrides().begin(),
+                                                               request.env_overrides().end());
+  for (const auto& [name, value] : overrides) {
+    lines.push_back(std::string(name) + "=" + std::string(value));
+  }
+  return lines;
+}
+
+void SandboxExecs::send(const std::string& exec_id, ExecLogs logs) {
+  const std::string& sandbox_id = journal_.sandbox_id();
+  if (journal_.status().state == v1::SANDBOX_STATE_FAILED) {
+    return end(exec_id, unstarted_outcome("the sandbox failed before the command could start"));
+  }
+  // It is being stopped or deleted, and even a delete that fails gives it to no guest any more.
+  if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
+  if (is_held_ || !services_.guests.is_connected(sandbox_id)) return;  // until it comes back
+  if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
+  const v1::CreateExecRequest& request = find(exec_id)->shown->request;
+  guestlink::ExecOrder order{
+      .exec_id = exec_id,
+      .command = {request.command().begin(), request.command().end()},
+      .working_directory = request.cwd().empty() ? std::string(kWorkspace) : request.cwd(),
+      .environment = environment(request),
+      .output_limit_bytes = facts_.created_with.exec_output_max_bytes(),
+      .free_space_reserve_bytes = logs.free_space_reserve,
+      .out = std::move(logs.out),
+      .err = std::move(logs.err)};
+  const auto sent = services_.guests.start_exec(sandbox_id, std::move(order));
+  find(exec_id)->may_run = find(exec_id)->may_run || sent.has_value();
+  if (!sent) {
+    log_.warn("exec waits for the guest to come back",
+              {{"exec_id", exec_id}, {"error", sent.error().message()}});
+  }
+  AGBOX_FAILPOINT("exec.send.after");
+}
+
+void SandboxExecs::send_again(const std::string& exec_id) {
+  auto logs = reopen_exec_logs(find(exec_id)->record, EarlierOutput::Keep);
+  if (!logs) return end(exec_id, unstarted_outcome(logs.error().message()));
+  send(exec_id, std::move(*logs));
+}
+
+void SandboxExecs::send_cancel(const std::string& exec_id) {
+  if (is_held_) return end(exec_id, cancelled_outcome());  // nothing of it ever ran, or will
+  if (!services_.guests.is_connected(journal_.sandbox_id())) return;
+  if (AGBOX_FAILPOINT_FAILS("exec.cancel_send.before")) return;
+  const auto sent = services_.guests.cancel_exec(journal_.sandbox_id(), exec_id, kCancelGrace);
+  if (!sent) {
+    log_.warn("cancel waits for the guest to come back",
+              {{"exec_id", exec_id}, {"error", sent.error().message()}});
+  }
+  AGBOX_FAILPOINT("exec.cancel_send.after");
+}
+
+// Where it fails the guest tells the end again when it comes, and is told to forget it then.
+void SandboxExecs::forget(const std::string& exec_id) {
+  if (AGBOX_FAILPOINT_FAILS("exec.forget.before")) return;
+  if (!services_.guests.is_connected(journal_.sandbox_id())) return;
+  const auto told = services_.guests.forget_exec(journal_.sandbox_id(), exec_id);
+  if (!told) {
+    log_.debug("exec is forgotten later",
+               {{"exec_id", exec_id}, {"error", told.error().message()}});
+  }
+  AGBOX_FAILPOINT("exec.forget.after");
+}
+
+// --- from the guest ---
+
+// The two lists are brought together: what only we know is given to the guest, what only it knows
+// has ended and is on disk.
+void SandboxExecs::guest_connected(const guestlink::GuestHello& hello) {
+  const std::set<std::string_view> known(hello.execs.begin(), hello.execs.end());
+  for (const std::string& exec_id : hello.execs) {
+    const RunningExec* exec = find(exec_id);
+    if (exec == nullptr || !exec->shown) forget(exec_id);
+  }
+  std::vector<std::string> ours;
+  for (const auto& [exec_id, exec] : execs_) {
+    if (exec.shown && !exec.is_ending) ours.push_back(exec_id);
+  }
+  for (const std::string& exec_id : ours) {
+    const bool is_cancelled = find(exec_id)->shown->record.cancel_requested();
+    if (known.contains(exec_id)) {
+      if (is_cancelled) send_cancel(exec_id);
+    } else if (is_cancelled) {
+      end(exec_id, cancelled_outcome());  // nothing of it ever ran, or will
+    } else {
+      send_again(exec_id);
+    }
+  }
+}
+
+void SandboxExecs::guest_ended(const guestlink::ExecEnd& ended) {
+  RunningExec* exec = find(ended.exec_id);
+  if (exec == nullptr || !exec->shown) return forget(ended.exec_id);
+  if (exec->is_ending) return;
+  if (AGBOX_FAILPOINT_FAILS("exec.end.before")) return;
+  store::v1::Exec& record = exec->record;
+  record.set_output_truncated(record.output_truncated() || ended.output_truncated);
+  record.mutable_usage()->set_user_cpu_microseconds(ended.user_cpu_microseconds);
+  record.mutable_usage()->set_system_cpu_microseconds(ended.system_cpu_microseconds);
+  record.mutable_usage()->set_peak_memory_bytes(ended.peak_memory_bytes);
+  end(ended.exec_id, outcome_of(ended, record.cancel_requested()));
+}
+
+void SandboxExecs::guest_truncated(const std::string& exec_id) {
+  RunningExec* exec = find(exec_id);
+  if (exec == nullptr || !exec->shown || exec->is_ending || exec->record.output_truncated()) return;
+  exec->record.set_output_truncated(true);
+  log_.warn("output of an exec is dropped from here on", {{"exec_id", exec_id}});
+  store_record(exec_id, *exec, {});
+}
+
+}  // namespace agbox

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the engine what became of a sandbox's primary container and of its network.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+
+#include "control/sandbox/container_loss.h"
+#include "control/sandbox/operations/operation.h"
+#include "control/services.h"
+#include "model/sandbox/restart_plan.h"
+
+namespace agbox {
+
+// An error says nothing about the sandbox.
+boost::asio::awaitable<OperationResult<SandboxLook>> look_at_sandbox(Services& services,
+                                                                     const SandboxFacts& facts);
+
+// Stops a container that is not what it should be. One that is gone, or not ours, is left alone.
+boost::asio::awaitable<OperationResult<>> stop_unusable(Services& services,
+                                                        const SandboxFacts& facts);
+
+}  // namespace agbox

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sandbox/operations/operation.h"
+
+#include "model/reasons.h"
+
+namespace agbox {
+namespace {
+
+OperationEnd end_after(const Error& error) {
+  if (error.reason() == reason::kEngineUnavailable) return OperationEnd::Retry;
+  // The next start of the daemon goes on with what this one could not record any more.
+  if (error.reason() == reason::kShuttingDown) return OperationEnd::Retry;
+  if (error.reason() == reason::kCancelled) return OperationEnd::Cancelled;
+  return OperationEnd::Refused;
+}
+
+OperationEnd end_after(guestlink::GuestErrorKind kind) {
+  switch (kind) {
+    case guestlink::GuestErrorKind::Unavailable:
+      return OperationEnd::Retry;
+    case guestlink::GuestErrorKind::Cancelled:
+      return OperationEnd::Cancelled;
+    case guestlink::GuestErrorKind::Doubted:
+      return OperationEnd::Lost;
+    case guestlink::GuestErrorKind::Silent:
+    case guestlink::GuestErrorKind::Refused:
+      break;
+  }
+  return OperationEnd::Refused;
+}
+
+}  // namespace
+
+OperationFailure::OperationFailure(const Error& error)
+    : OperationFailure(end_after(error), error.message()) {}
+
+OperationFailure::OperationFailure(const guestlink::GuestError& error)
+    : OperationFailure(end_after(error.kind()), error.message()) {}
+
+}  // namespace agbox

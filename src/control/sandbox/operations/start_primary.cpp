@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sandbox/operations/start_primary.h"
+
+#include <chrono>
+#include <utility>
+
+#include "control/sandbox/container_loss.h"
+#include "control/sandbox/operations/container_settings.h"
+#include "control/sandbox/operations/step.h"
+#include "control/sandbox/operations/unbroken_call.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHelloLimit = 30s;
+constexpr auto kEntrypointLimit = 60s;
+// The guest ends a slow entrypoint itself and reports it; this is for a guest that does not.
+constexpr auto kEntrypointSlack = 5s;
+
+guestlink::Expectation expectation(const SandboxFacts& facts, const store::v1::Container& primary) {
+  guestlink::Expectation expected;
+  expected.uid = facts.created_with.host_uid();
+  expected.gid = facts.created_with.host_gid();
+  expected.image_user = primary.image().user();
+  for (const std::string& volume : primary.image().volumes()) {
+    expected.mounts.push_back({.target = volume, .anonymous_volume = true});
+  }
+  return expected;
+}
+
+// After silence of the guest, or a doubt whether it is still there: its container is looked at.
+// Nothing where it may be waited for on, else why not.
+asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFacts& facts,
+                                           OperationFailure silence) {
+  const bool is_doubt = silence.end() == OperationEnd::Lost;
+  if (!is_doubt && silence.end() != OperationEnd::Refused) co_return std::unexpected(silence);
+  AGBOX_CO_TRY(container,
+               co_await step("silence.look", services.engine.find_container(facts.primary_id(),
+                                                                            on_its_engine(facts))));
+  const auto loss =
+      judge_primary(facts.containers.at(""), container, owner_of(services, facts)).loss;
+  if (loss) {
+    co_return std::unexpected(OperationFailure(
+        OperationEnd::Lost, "the container was lost while it started: " + loss->how));
+  }
+  if (!is_doubt) co_return std::unexpected(silence);
+  co_return OperationResult<>{};
+}
+
+}  // namespace
+
+CallOptions on_its_engine(const SandboxFacts& facts) {
+  return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
+}
+
+ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
+  return {.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
+}
+
+asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFacts& facts) {
+  store::v1::Container& primary = facts.containers[""];
+  AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, primary)));
+  auto call = services.engine.start_container(primary.container_id(), on_its_engine(facts));
+  AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(services.calls, std::move(call))));
+  AGBOX_CO_TRY(
+      seen, co_await step("start.look", services.engine.inspect_container(primary.container_id(),
+                                                                          on_its_engine(facts))));
+  primary.set_engine_started_at(start_mark(seen));
+  const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
+  while (true) {
+    const auto hello = co_await step("start.hello", services.guests.hello(facts.sandbox_id, limit));
+    if (hello && hello->failure.empty()) co_return OperationResult<>{};
+    if (hello) {
+      co_return refuse("the sandbox could not be prepared: " + hello->failure);
+    }
+    AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, hello.error()));
+  }
+}
+
+asio::awaitable<OperationResult<>> prove_isolation(Services& services, const SandboxFacts& facts,
+                                                   const std::string& bridge) {
+  auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, bridge));
+  // The guest takes part in it, and may be gone with its container: then that is why.
+  if (!proven) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, proven.error()));
+  co_return proven;
+}
+
+asio::awaitable<OperationResult<>> let_go(Services& services, SandboxFacts& facts) {
+  store::v1::Container& primary = facts.containers[""];
+  primary.set_secret(facts.next_secret);
+  primary.set_start_count(primary.start_count() + 1);
+  const v1::CreateSpec& spec = facts.spec.create_spec;
+  guestlink::GoOrder order{.secret = primary.secret(),
+                           .entrypoint = {},
+                           .command = {spec.command().begin(), spec.command().end()},
+                           .working_directory = std::string(kWorkspace),
+                           .entrypoint_limit = kEntrypointLimit};
+  if (!spec.bypass_entrypoint()) {
+    const auto& entrypoint = primary.image().entrypoint();
+    order.entrypoint = {entrypoint.begin(), entrypoint.end()};
+  }
+  if (const auto told = services.guests.go(facts.sandbox_id, order); !told) {
+    co_return co_await wait_on(services, facts, told.error());
+  }
+  const auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
+  while (true) {
+    const auto outcome =
+        co_await step("start.entrypoint", services.guests.entrypoint(facts.sandbox_id, limit));
+    if (outcome && !outcome->failure) co_return OperationResult<>{};
+    if (outcome) co_return refuse(outcome->failure->sentence());
+    AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, outcome.error()));
+  }
+}
+
+}  // namespace agbox

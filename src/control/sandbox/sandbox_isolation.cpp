@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sandbox/sandbox_isolation.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "async/cancellation.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A try takes milliseconds, and people who have mended what was in the way want to go on.
+constexpr auto kFirstLoadPause = 200ms;
+constexpr auto kLongestLoadPause = 5000ms;
+
+constexpr const char* kCannotIsolate =
+    "sandboxes cannot be isolated, so none is created or started";
+
+std::unexpected<Error> gave_up() {
+  return fail(reason::kCancelled, "gave up waiting for the isolation");
+}
+
+}  // namespace
+
+SandboxIsolation::SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options,
+                                   Logger log)
+    : host_(host),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      has_outcome_(io.get_executor()),
+      is_in_place_(io.get_executor()),
+      retry_pause_(io.get_executor(), kFirstLoadPause, kLongestLoadPause),
+      tasks_(io.get_executor()) {}
+
+// --- its life ---
+
+void SandboxIsolation::start() {
+  tasks_.spawn("isolation", put_in_place());
+}
+
+asio::awaitable<void> SandboxIsolation::put_in_place() {
+  do {
+    told_resolvers_ = wanted_resolvers();
+    tell_whether_in_place(
+        co_await host_.start(told_resolvers_, [this] { prove_live_sandboxes(); }));
+  } while (!*outcome_ && co_await retry_pause_.wait());
+}
+
+void SandboxIsolation::tell_whether_in_place(Result<> outcome) {
+  if (!outcome && outcome != outcome_) {
+    log_.error(kCannotIsolate, {{"error", outcome.error().message()}});
+  }
+  const bool was_refused = outcome_ && !*outcome_;
+  outcome_ = std::move(outcome);
+  has_outcome_.set();
+  if (!*outcome_) return;
+  if (was_refused) log_.info("sandboxes can be isolated now");
+  is_in_place_.set();
+  resolvers_changed();
+  prove_those_due();
+}
+
+asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
+  tasks_.cancel();
+  co_await tasks_.join();
+  const auto stopped = co_await host_.stop(remove_rules);
+  if (!stopped) {
+    log_.warn("the isolation does not end as it should", {{"error", stopped.error().message()}});
+  }
+}
+
+asio::awaitable<Result<>> SandboxIsolation::in_place() {
+  if (!co_await has_outcome_.wait()) co_return gave_up();
+  co_return check();
+}
+
+asio::awaitable<Result<>> SandboxIsolation::at_last_in_place() {
+  if (!co_await is_in_place_.wait()) co_return gave_up();
+  co_return Result<>{};
+}
+
+Result<> SandboxIsolation::check() const {
+  if (!outcome_ || *outcome_) return {};
+  const Error& error = outcome_->error();
+  return fail(error.reason(), std::string(kCannotIsolate) + ": " + error.message() +
+                                  "; agboxd tries again by itself");
+}
+
+IsolationHealth SandboxIsolation::health() const {
+  IsolationHealth health = host_.health();
+  if (const auto failed = check(); !failed) health.shortcoming = failed.error().message();
+  for (const auto& [bridge, unproven] : unproven_) {
+    if (health.shortcoming.empty() && options_.is_live(unproven.sandbox_id)) {
+      health.shortcoming = "sandbox " + unproven.sandbox_id + ": " + unproven.why;
+    }
+  }
+  return health;
+}
+
+asio::awaitable<Result<FirewallFacts>> SandboxIsolation::look() {
+  AGBOX_CO_TRY_VOID(co_await in_place());
+  co_return co_await host_.look();
+}
+
+// --- resolvers ---
+
+void SandboxIsolation::new_resolvers(const store::v1::CreatedWith& created_with) {
+  options_.created_with = created_with;
+  resolvers_changed();
+}
+
+void SandboxIsolation::keep_resolvers(const std::string& sandbox_id,
+                                      const store::v1::CreatedWith& created_with) {
+  release_resolvers(sandbox_id);
+  std::vector<Ipv4Address>& kept = resolvers_[sandbox_id];
+  kept = resolvers_of(created_with);
+  for (const Ipv4Address& resolver : kept) ++asked_by_[resolver];
+  resolvers_changed();
+}
+
+std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
+    const store::v1::CreatedWith& created_with) const {
+  std::vector<Ipv4Address> resolvers;
+  for (const std::string& text : created_with.dns()) {
+    if (const auto address = parse_ipv4_address(text)) {
+      resolvers.push_back(*address);
+    } else {
+      log_.warn("a stored resolver cannot be read, and no sandbox reaches it",
+                {{"error", address.error().message()}});
+    }
+  }
+  return resolvers;
+}
+
+void SandboxIsolation::forget(const std::string& sandbox_id) {
+  unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
+  guest_awaited_.erase(sandbox_id);
+  starting_.erase(sandbox_id);
+  release_resolvers(sandbox_id);
+  resolvers_changed();
+}
+
+void SandboxIsolation::release_resolvers(const std::string& sandbox_id) {
+  const auto kept = resolvers_.extract(sandbox_id);
+  if (kept.empty()) return;
+  for (const Ipv4Address& resolver : kept.mapped()) {
+    if (--asked_by_[resolver] == 0) asked_by_.erase(resolver);
+  }
+}
+
+std::vector<Ipv4Address> SandboxIsolation::wanted_resolvers() const {
+  std::vector<Ipv4Address> wanted = resolvers_of(options_.created_with);
+  for (const auto& [resolver, sandboxes] : asked_by_) wanted.push_back(resolver);
+  std::ranges::sort(wanted);
+  const auto repeated = std::ranges::unique(wanted);
+  wanted.erase(repeated.begin(), repeated.end());
+  return wanted;
+}
+
+void SandboxIsolation::resolvers_changed() {
+  const bool is_in_place = outcome_ && *outcome_;
+  if (!is_in_place || is_telling_ || wanted_resolvers() == told_resolvers_) return;
+  is_telling_ = true;
+  tasks_.spawn("resolvers", tell_resolvers());
+}
+
+asio::awaitable<void> SandboxIsolation::tell_resolvers() {
+  for (auto wanted = wanted_resolvers(); wanted != told_resolvers_; wanted = wanted_resolvers()) {
+    told_resolvers_ = wanted;
+    // Where it fails, the host's isolation says so itself, and tries again.
+    static_cast<void>(co_await host_.set_resolvers(std::move(wanted)));
+    if (co_await is_cancelled()) break;
+  }
+  is_telling_ = false;
+}
+
+// --- proofs ---
+
+asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::string bridge_name) {
+  auto attempt = co_await try_to_prove(sandbox_id, std::move(bridge_name));
+  if (attempt.outcome) starting_[sandbox_id] = false;
+  co_return std::move(attempt.outcome);
+}
+
+asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::string sandbox_id,
+                                                                          std::string bridge_name) {
+  std::optional<Error> silence;
+  const auto probe = [&](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
+    auto report = co_await options_.probe(sandbox_id, target);
+    silence = report ? std::nullopt : std::optional(report.error());
+    co_return report;
+  };
+  Attempt attempt{.outcome = co_await host_.prove(bridge_name, probe)};
+  attempt.is_unknown = !attempt.outcome && silence == attempt.outcome.error();
+  if (attempt.outcome) unproven_.erase(bridge_name);
+  co_return attempt;
+}
+
+void SandboxIsolation::prove_live_sandboxes() {
+  for (std::string& sandbox_id : options_.live_sandboxes()) due_.insert(std::move(sandbox_id));
+  for (auto& [sandbox_id, has_changed] : starting_) has_changed = true;
+  prove_those_due();
+}
+
+void SandboxIsolation::sandbox_is_live(const std::string& sandbox_id) {
+  const auto started = starting_.extract(sandbox_id);
+  if (started.empty() || !started.mapped()) return;
+  due_.insert(sandbox_id);
+  prove_those_due();
+}
+
+void SandboxIsolation::guest_connected(const std::string& sandbox_id) {
+  // One that comes while it is being asked was asked in vain.
+  if (guest_awaited_.erase(sandbox_id) > 0 || sandbox_id == being_proven_) due_.insert(sandbox_id);
+  if (due_.contains(sandbox_id)) prove_those_due();
+}
+
+void SandboxIsolation::prove_those_due() {
+  if (std::exchange(is_proving_, true)) return;
+  tasks_.spawn("prove the isolation again", prove_one_by_one());
+}
+
+asio::awaitable<void> SandboxIsolation::prove_one_by_one() {
+  if (co_await in_place()) {
+    while (const auto sandbox_id = next_due()) {
+      if (co_await is_cancelled()) co_return;
+      being_proven_ = *sandbox_id;
+      co_await prove_again(*sandbox_id);
+      being_proven_.clear();
+    }
+  }
+  is_proving_ = false;
+}
+
+std::optional<std::string> SandboxIsolation::next_due() {
+  std::erase_if(due_, std::not_fn(options_.is_live));
+  const auto next = std::ranges::find_if(due_, options_.has_guest);
+  if (next == due_.end()) return std::nullopt;
+  return std::move(due_.extract(next).value());
+}
+
+asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
+  const std::string bridge = bridge_name(options_.instance_id, sandbox_id);
+  const auto attempt = co_await try_to_prove(sandbox_id, bridge);
+  if (attempt.outcome || !options_.is_live(sandbox_id)) co_return;
+  const std::string why = attempt.outcome.error().message();
+  if (attempt.is_unknown) {
+    log_.debug("the isolation of a sandbox is proven again when its guest is back",
+               {{"sandbox_id", sandbox_id}, {"error", why}});
+    guest_awaited_.insert(sandbox_id);
+    co_return;
+  }
+  log_.error("the isolation of a sandbox does not hold any more",
+             {{"sandbox_id", sandbox_id}, {"error", why}});
+  unproven_[bridge] = {.sandbox_id = sandbox_id, .why = why};
+  options_.on_unproven(sandbox_id);
+}
+
+}  // namespace agbox

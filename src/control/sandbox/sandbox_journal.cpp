@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sandbox/sandbox_journal.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace agbox {
+namespace {
+
+v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec& spec,
+                             WallTime created_at) {
+  v1::SandboxHandle handle;
+  handle.set_sandbox_id(sandbox_id);
+  handle.set_image(spec.image());
+  *handle.mutable_labels() = spec.labels();
+  *handle.mutable_companion_containers() = spec.companion_containers();
+  *handle.mutable_created_at() = to_timestamp(created_at);
+  return handle;
+}
+
+// Of a record that an older daemon wrote the date is all that is known.
+Moment quiet_since(const SandboxRecord& record) {
+  if (record.quiet_since) return *record.quiet_since;
+  const WallTime changed_at = record.status.changed_at;
+  return {.wall = std::max(changed_at, record.last_exec_ended_at.value_or(changed_at))};
+}
+
+bool is_end_of_exec(const v1::SandboxEvent& event) {
+  return event.has_exec() && event.exec().exec_state() != v1::EXEC_STATE_RUNNING;
+}
+
+}  // namespace
+
+google::protobuf::Timestamp to_timestamp(WallTime time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(time.time_since_epoch().count());
+}
+
+SandboxJournal::SandboxJournal(Services& services, const std::string& sandbox_id,
+                               const v1::CreateSpec& spec)
+    : services_(services),
+      created_at_(services.clock.wall_now()),
+      status_{.state = v1::SANDBOX_STATE_UNSPECIFIED,
+              .changed_at = created_at_,
+              .error_code = {},
+              .error_message = {}},
+      handle_(new_handle(sandbox_id, spec, created_at_)),
+      feed_(std::make_shared<EventFeed>(sandbox_id, 0)) {}
+
+SandboxJournal::SandboxJournal(Services& services, const SandboxRecord& record)
+    : services_(services),
+      created_at_(record.created_at),
+      status_(record.status),
+      newest_event_at_(record.newest_event_at),
+      quiet_since_(agbox::quiet_since(record)),
+      handle_(new_handle(record.sandbox_id, record.spec, created_at_)),
+      feed_(std::make_shared<EventFeed>(record.sandbox_id, record.newest_sequence)) {
+  show(status_, record.newest_sequence);
+}
+
+WallTime SandboxJournal::now() {
+  newest_event_at_ = std::max(newest_event_at_, services_.clock.wall_now());
+  return newest_event_at_;
+}
+
+Mutation SandboxJournal::entry(v1::SandboxEvent event) {
+  const WallTime time = now();
+  event.set_sandbox_id(sandbox_id());
+  *event.mutable_occurred_at() = to_timestamp(time);
+  const bool changes_state = event.sandbox_state() != v1::SANDBOX_STATE_UNSPECIFIED &&
+                             event.sandbox_state() != status_.state;
+  if (changes_state || is_end_of_exec(event)) {
+    quiet_since_ = services_.clock.now();
+    is_quiet_since_stored_ = false;
+  }
+  if (event.sandbox_state() == v1::SANDBOX_STATE_UNSPECIFIED) {
+    event.set_sandbox_state(status_.state);
+  } else if (changes_state) {
+    status_ = {.state = event.sandbox_state(),
+               .changed_at = time,
+               .error_code = event.sandbox_phase().error_code(),
+               .error_message = event.sandbox_phase().error_message()};
+  }
+  return change::AppendEvent{std::move(event)};
+}
+
+void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Show show,
+                            Reply reply) {
+  if (!std::exchange(is_quiet_since_stored_, true)) {
+    mutations.emplace_back(change::SetQuietSince{sandbox_id(), quiet_since_});
+  }
+  auto committed = [this, urgency, status = status_, show = std::move(show),
+                    reply = std::move(reply)](Result<Committed> result) {
+    if (result) {
+      const bool has_events = !result->events.empty();
+      if (has_events) this->show(status, result->events.back().event.sequence());
+      if (show) show();
+      if (has_events) feed_->publish(std::move(result->events));
+    } else if (urgency == Urgency::GoesOn) {
+      // What clients see stays behind what was decided, until the next start decides it again.
+      services_.log.error("the store refused a change of a sandbox",
+                          {{"sandbox_id", sandbox_id()}, {"error", result.error().message()}});
+    }
+    if (!reply) return;
+    reply(result ? Result<>{} : std::unexpected(result.error()));
+  };
+  services_.store.append({.mutations = std::move(mutations), .urgency = urgency},
+                         std::move(committed));
+}
+
+void SandboxJournal::show(const SandboxStatus& status, std::uint64_t newest_sequence) {
+  handle_.set_state(status.state);
+  handle_.set_error_code(status.error_code);
+  handle_.set_error_message(status.error_message);
+  *handle_.mutable_state_changed_at() = to_timestamp(status.changed_at);
+  handle_.set_last_event_sequence(newest_sequence);
+}
+
+}  // namespace agbox

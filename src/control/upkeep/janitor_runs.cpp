@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the janitor looks, and when it looks again.
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "control/upkeep/janitor.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kFirstRest = 1000ms;
+constexpr auto kLongestRest = std::chrono::milliseconds(1min);
+
+}  // namespace
+
+Janitor::Janitor(Services& services, Claims claims)
+    : services_(services),
+      claims_(std::move(claims)),
+      log_(services.log),
+      rest_(services.loop.io().get_executor(), kFirstRest, kLongestRest) {}
+
+void Janitor::container_made(const std::string& container_id, const EngineLabels& labels) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  const auto judged = judge(container_id, labels);
+  if (judged && judged->judgement.fate != Fate::Keep) sweep();
+}
+
+// One of a sandbox that nobody knows is another instance's: they share the names.
+void Janitor::network_made(const std::string& sandbox_id) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  const SandboxClaim claim = claims_.of(sandbox_id);
+  if (claim.kind == SandboxClaim::Kind::Unknown) return;
+  if (judge_network(claim, is_unknown_primarys(sandbox_id)).fate == Fate::Remove) sweep();
+}
+
+void Janitor::sweep() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  if (is_sweeping_) {
+    sweeps_again_ = true;
+    rest_.hurry();
+    return;
+  }
+  is_sweeping_ = true;
+  services_.tasks.spawn("janitor", run());
+}
+
+asio::awaitable<void> Janitor::run() {
+  rest_.reset();
+  do {
+    sweeps_again_ = false;
+    // An engine that went away comes back with an event stream, and with that comes the next sweep.
+    if (!services_.engine_now) break;
+    const auto swept = co_await sweep_once();
+    ++sweeps_;
+    if (swept) {
+      log_.debug("orphans were looked for");
+    } else if (swept.error().end() != OperationEnd::Cancelled) {
+      log_.warn("orphans could not all be looked for; tried again",
+                {{"error", swept.error().message()}});
+      // The engine's events may go on although a call of ours was lost.
+      const bool is_asked_for_more = std::exchange(sweeps_again_, true);
+      if (!is_asked_for_more) co_await rest_.wait();
+    }
+  } while (sweeps_again_ && !services_.is_shutting_down);
+  is_sweeping_ = false;
+}
+
+}  // namespace agbox

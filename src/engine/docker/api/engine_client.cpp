@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/api/engine_client.h"
+
+#include <boost/json.hpp>
+
+#include "engine/docker/api/line_splitter.h"
+#include "engine/docker/api/url_query.h"
+
+namespace agbox {
+namespace {
+
+namespace json = boost::json;
+
+std::string_view condition_of(WaitFor what) {
+  switch (what) {
+    case WaitFor::NotRunning:
+      return "not-running";
+    case WaitFor::NextExit:
+      return "next-exit";
+    case WaitFor::Removed:
+      return "removed";
+  }
+  return "not-running";
+}
+
+// Names the attempt in an answer that came but could not be read.
+template <class T>
+EngineResult<T> named(EngineResult<T> value, EngineCall call, std::string_view object) {
+  if (value) return value;
+  return std::unexpected(value.error().within(describe(call, object)));
+}
+
+std::string filters_of(const EventFilter& filter) {
+  json::object filters;
+  const auto put = [&filters](const char* key, const std::vector<std::string>& values) {
+    if (!values.empty()) filters[key] = json::array(values.begin(), values.end());
+  };
+  std::vector<std::string> labels;
+  for (const auto& [key, value] : filter.labels) {
+    labels.push_back(value.empty() ? key : key + "=" + value);
+  }
+  put("type", filter.types);
+  put("event", filter.actions);
+  put("label", labels);
+  return json::serialize(filters);
+}
+
+}  // namespace
+
+EngineAwaitable<> EngineClient::ping(CallOptions options) {
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::Ping}, std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<EngineIdentity> EngineClient::engine(CallOptions options) {
+  return transport_.engine(std::move(options));
+}
+
+EngineAwaitable<EngineIdentity> EngineClient::identify(CallOptions options) {
+  return transport_.identify(std::move(options));
+}
+
+EngineAwaitable<ImageSeen> EngineClient::inspect_image(std::string image, CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ImageInspect;
+  AGBOX_CO_TRY(body,
+               co_await transport_.call({.call = kCall, .object = image}, std::move(options)));
+  co_return named(read_image(body), kCall, image);
+}
+
+EngineAwaitable<> EngineClient::pull_image(ImageReference image, PullOptions pull,
+                                           CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ImagePull;
+  const std::string name = image.canonical();
+  UrlQuery query;
+  query.add("fromImage", image.name()).add("tag", image.digest.empty() ? image.tag : image.digest);
+  // The head of the answer comes with the first sign of progress.
+  const bool has_own_deadline = options.deadline.has_value();
+  if (!has_own_deadline) options.deadline = pull.longest_silence;
+  AGBOX_CO_TRY(stream, co_await transport_.open({.call = kCall,
+                                                 .object = name,
+                                                 .query = query.text(),
+                                                 .registry_auth = pull.registry_auth},
+                                                std::move(options)));
+  LineSplitter lines;
+  PullTracker tracker;
+  while (true) {
+    if (!has_own_deadline) {
+      stream.set_deadline(std::chrono::steady_clock::now() + pull.longest_silence);
+    }
+    AGBOX_CO_TRY(piece, co_await stream.read_some());
+    AGBOX_CO_TRY(whole, named(lines.feed(piece.empty() ? "\n" : piece), kCall, name));
+    for (const std::string& line : whole) {
+      if (EngineResult<> taken = tracker.take(line); !taken) {
+        co_return std::unexpected(taken.error().within(describe(kCall, name)));
+      }
+      if (pull.on_progress) pull.on_progress(tracker.progress());
+    }
+    if (piece.empty()) co_return EngineResult<>{};
+  }
+}
+
+EngineAwaitable<std::string> EngineClient::create_network(NetworkSpec spec, CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::NetworkCreate;
+  AGBOX_CO_TRY(engine, co_await transport_.engine(options));
+  AGBOX_CO_TRY(body, co_await transport_.call(
+                         {.call = kCall, .object = spec.name, .body = to_json(spec, engine.api)},
+                         std::move(options)));
+  co_return named(read_created_id(body), kCall, spec.name);
+}
+
+EngineAwaitable<NetworkSeen> EngineClient::inspect_network(std::string id, CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::NetworkInspect;
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall, .object = id}, std::move(options)));
+  co_return named(read_network(body), kCall, id);
+}
+
+EngineAwaitable<std::vector<NetworkSeen>> EngineClient::list_networks(EngineLabels labels,
+                                                                      CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::NetworkList;
+  UrlQuery query;
+  if (!labels.empty()) query.add("filters", label_filter(labels));
+  AGBOX_CO_TRY(
+      body, co_await transport_.call({.call = kCall, .query = query.text()}, std::move(options)));
+  co_return named(read_network_list(body), kCall, {});
+}
+
+EngineAwaitable<> EngineClient::disconnect_network(std::string id, std::string container_id,
+                                                   CallOptions options) {
+  std::string member = json::serialize(json::object{{"Container", container_id}});
+  AGBOX_CO_TRY(body,
+               co_await transport_.call(
+                   {.call = EngineCall::NetworkDisconnect, .object = id, .body = std::move(member)},
+                   std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<> EngineClient::remove_network(std::string id, CallOptions options) {
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::NetworkRemove, .object = id},
+                                              std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<std::string> EngineClient::create_container(ContainerSpec spec,
+                                                            CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ContainerCreate;
+  AGBOX_CO_TRY(engine, co_await transport_.engine(options));
+  UrlQuery query;
+  if (!spec.name.empty()) query.add("name", spec.name);
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall,
+                                               .object = spec.name,
+                                               .query = query.text(),
+                                               .body = to_json(spec, engine.api)},
+                                              std::move(options)));
+  co_return named(read_created_id(body), kCall, spec.name);
+}
+
+EngineAwaitable<ContainerSeen> EngineClient::inspect_container(std::string id,
+                                                               CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ContainerInspect;
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall, .object = id}, std::move(options)));
+  co_return named(read_container(body), kCall, id);
+}
+
+EngineAwaitable<std::vector<ContainerListed>> EngineClient::list_containers(EngineLabels labels,
+                                                                            CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ContainerList;
+  UrlQuery query;
+  query.add("all", "1");
+  if (!labels.empty()) query.add("filters", label_filter(labels));
+  AGBOX_CO_TRY(
+      body, co_await transport_.call({.call = kCall, .query = query.text()}, std::move(options)));
+  co_return named(read_container_list(body), kCall, {});
+}
+
+EngineAwaitable<> EngineClient::start_container(std::string id, CallOptions options) {
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::ContainerStart, .object = id},
+                                              std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<> EngineClient::stop_container(std::string id, std::chrono::seconds grace,
+                                               CallOptions options) {
+  if (!options.deadline) {
+    options.deadline = grace + *route_of(EngineCall::ContainerStop).deadline;
+  }
+  UrlQuery query;
+  query.add("t", std::to_string(grace.count()));
+  AGBOX_CO_TRY(body, co_await transport_.call(
+                         {.call = EngineCall::ContainerStop, .object = id, .query = query.text()},
+                         std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<> EngineClient::kill_container(std::string id, std::string signal,
+                                               CallOptions options) {
+  UrlQuery query;
+  query.add("signal", signal);
+  AGBOX_CO_TRY(body, co_await transport_.call(
+                         {.call = EngineCall::ContainerKill, .object = id, .query = query.text()},
+                         std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<std::int64_t> EngineClient::wait_container(std::string id, WaitFor what,
+                                                           CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ContainerWait;
+  UrlQuery query;
+  query.add("condition", condition_of(what));
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall, .object = id, .query = query.text()},
+                                              std::move(options)));
+  co_return named(read_wait(body), kCall, id);
+}
+
+EngineAwaitable<> EngineClient::remove_container(std::string id, RemoveOptions remove,
+                                                 CallOptions options) {
+  UrlQuery query;
+  query.add_flag("force", remove.force).add_flag("v", remove.with_volumes);
+  AGBOX_CO_TRY(body, co_await transport_.call(
+                         {.call = EngineCall::ContainerRemove, .object = id, .query = query.text()},
+                         std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<ContainerOutput> EngineClient::read_logs(std::string id, LogOptions log,
+                                                         CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ContainerLogs;
+  UrlQuery query;
+  query.add("stdout", "1").add("stderr", "1").add("tail", std::to_string(log.last_lines));
+  AGBOX_CO_TRY(stream,
+               co_await transport_.open({.call = kCall, .object = id, .query = query.text()},
+                                        std::move(options)));
+  OutputDemultiplexer output(log.kept_per_stream);
+  while (true) {
+    AGBOX_CO_TRY(piece, co_await stream.read_some());
+    if (piece.empty()) co_return named(output.finish(), kCall, id);
+    if (EngineResult<> fed = output.feed(piece); !fed) {
+      co_return std::unexpected(fed.error().within(describe(kCall, id)));
+    }
+  }
+}
+
+EngineAwaitable<> EngineClient::put_archive(std::string id, std::string folder, BodySource tar,
+                                            CallOptions options) {
+  UrlQuery query;
+  query.add("path", folder).add("noOverwriteDirNonDir", "true");
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::ArchivePut,
+                                               .object = id,
+                                               .query = query.text(),
+                                               .content_type = "application/x-tar",
+                                               .body_source = std::move(tar)},
+                                              std::move(options)));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<std::string> EngineClient::create_exec(std::string container_id, ExecSpec spec,
+                                                       CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ExecCreate;
+  AGBOX_CO_TRY(
+      body, co_await transport_.call({.call = kCall, .object = container_id, .body = to_json(spec)},
+                                     std::move(options)));
+  co_return named(read_created_id(body), kCall, container_id);
+}
+
+EngineAwaitable<ContainerOutput> EngineClient::start_exec(std::string exec_id,
+                                                          std::size_t kept_per_stream,
+                                                          CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ExecStart;
+  AGBOX_CO_TRY(stream,
+               co_await transport_.open(
+                   {.call = kCall, .object = exec_id, .body = R"({"Detach":false,"Tty":false})"},
+                   std::move(options)));
+  OutputDemultiplexer output(kept_per_stream);
+  while (true) {
+    AGBOX_CO_TRY(piece, co_await stream.read_some());
+    if (piece.empty()) co_return named(output.finish(), kCall, exec_id);
+    if (EngineResult<> fed = output.feed(piece); !fed) {
+      co_return std::unexpected(fed.error().within(describe(kCall, exec_id)));
+    }
+  }
+}
+
+EngineAwaitable<ExecSeen> EngineClient::inspect_exec(std::string exec_id, CallOptions options) {
+  constexpr EngineCall kCall = EngineCall::ExecInspect;
+  AGBOX_CO_TRY(body,
+               co_await transport_.call({.call = kCall, .object = exec_id}, std::move(options)));
+  co_return named(read_exec(body), kCall, exec_id);
+}
+
+EngineAwaitable<EngineStream> EngineClient::open_events(EventFilter filter, CallOptions options) {
+  UrlQuery query;
+  query.add("filters", filters_of(filter));
+  // The head of the answer comes at once; only then may the stream be silent for long.
+  if (!options.deadline) options.deadline = route_of(EngineCall::Ping).deadline;
+  AGBOX_CO_TRY(stream, co_await transport_.open({.call = EngineCall::Events, .query = query.text()},
+                                                std::move(options)));
+  stream.set_deadline(std::nullopt);
+  co_return std::move(stream);
+}
+
+}  // namespace agbox

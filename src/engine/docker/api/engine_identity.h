@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which engine is behind the socket, what it can do, and whether it can hold our promises. Pure:
+// the engine's answers go in, a judgement comes out.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/docker/api/engine_error.h"
+
+namespace agbox {
+
+struct ApiVersion {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const ApiVersion&) const = default;
+  std::string text() const { return std::to_string(major) + "." + std::to_string(minor); }
+};
+
+std::optional<ApiVersion> parse_api_version(std::string_view text);
+
+// What we speak. The oldest is Docker 20.10.
+inline constexpr ApiVersion kOldestApi{1, 41};
+inline constexpr ApiVersion kNewestApi{1, 56};
+
+enum class EngineKind { Docker, Podman };
+
+// What GET /version says.
+struct EngineVersion {
+  EngineKind kind = EngineKind::Docker;
+  std::string version;
+  ApiVersion newest_api;
+  ApiVersion oldest_api;
+};
+EngineResult<EngineVersion> read_engine_version(std::string_view body);
+
+// The newest version that both sides speak.
+Result<ApiVersion> negotiate(const EngineVersion& version);
+
+struct EngineIdentity {
+  std::string id;  // stays the same over restarts of the engine
+  EngineKind kind = EngineKind::Docker;
+  std::string version;
+  ApiVersion api;  // the negotiated one
+  std::string host_name;
+  std::string os_type;
+  std::string architecture;
+  std::string kernel_version;
+  std::string storage_driver;
+  std::string backing_filesystem;  // of the driver; empty where the engine does not say
+  std::string root_folder;
+  std::string cgroup_driver;
+  std::string cgroup_version;
+  std::string firewall_backend;  // empty before Docker 29
+  std::string default_runtime;
+  std::int64_t cpus = 0;
+  std::int64_t memory_bytes = 0;
+  bool has_live_restore = false;
+  bool has_seccomp = false;
+  bool is_rootless = false;
+  bool remaps_users = false;
+  bool has_selinux = false;
+  std::vector<std::string> security_options;
+  std::vector<std::string> warnings;
+
+  bool operator==(const EngineIdentity&) const = default;
+};
+EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
+                                                  const EngineVersion& version, ApiVersion api);
+
+// For people: "Docker 28.5.2 (API 1.51)".
+std::string title_of(const EngineIdentity& engine);
+
+// Refuses an engine that cannot hold our promises, with the sentence that says what is needed.
+Result<> judge(const EngineIdentity& engine);
+
+}  // namespace agbox

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/api/engine_transport.h"
+
+#include <algorithm>
+
+#include "async/await.h"
+#include "async/cancellation.h"
+#include "engine/docker/api/url_query.h"
+
+namespace agbox {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t kLargestRefusal = 256UL * 1024;
+
+EngineDeadline deadline_of(EngineCall call, const CallOptions& options) {
+  const auto& limit = options.deadline ? options.deadline : route_of(call).deadline;
+  if (!limit) return std::nullopt;
+  return std::chrono::steady_clock::now() + *limit;
+}
+
+std::string target_of(const EngineRequest& request, ApiVersion api) {
+  std::string path(route_of(request.call).path);
+  if (const std::size_t place = path.find("{}"); place != std::string::npos) {
+    // References of images hold slashes, colons and an at sign; elsewhere there are none.
+    path.replace(place, 2, percent_encode(request.object, "/:@"));
+  }
+  std::string target = "/v" + api.text() + path;
+  if (!request.query.empty()) target += "?" + request.query;
+  return target;
+}
+
+HttpRequest http_request(const EngineRequest& request, ApiVersion api) {
+  return {.method = std::string(route_of(request.call).method),
+          .target = target_of(request, api),
+          .body = request.body,
+          .content_type = request.content_type,
+          .registry_auth = request.registry_auth,
+          .body_source = request.body_source};
+}
+
+bool is_good(int http_status) {
+  return (http_status >= 200 && http_status < 300) || http_status == 304;
+}
+
+asio::awaitable<EngineResult<std::string>> ask(HttpConnection& connection, EngineCall call,
+                                               const std::string& target) {
+  const HttpRequest request{.method = std::string(route_of(call).method), .target = target};
+  AGBOX_CO_TRY(status, co_await connection.send(request));
+  AGBOX_CO_TRY(body, co_await connection.read_all(std::size_t{4} << 20));
+  if (status != 200) co_return std::unexpected(refusal(call, {}, status, body));
+  co_return body;
+}
+
+}  // namespace
+
+ConnectionLease::~ConnectionLease() {
+  if (!connection_) return;
+  // While others of the session are open, the engine behind the socket is the one we know.
+  if (--session_->open_connections == 0) session_->end();
+}
+
+void ConnectionLease::give_back(std::size_t idle_limit) {
+  if (session_->has_ended || !connection_->is_reusable()) return;
+  // One idle connection is kept whatever the limit says: it is what keeps the session.
+  if (session_->idle.size() >= std::max<std::size_t>(idle_limit, 1)) return;
+  connection_->set_deadline(std::nullopt);
+  session_->idle.push_back(std::move(connection_));
+}
+
+asio::awaitable<EngineResult<std::string>> EngineStream::read_some() {
+  EngineResult<std::string> piece = co_await lease_->read_some();
+  if (piece) co_return piece;
+  if (piece.error().is_open()) lease_.session().end();
+  co_return std::unexpected(piece.error().within(describe(call_, object_)));
+}
+
+EngineTransport::EngineTransport(asio::any_io_executor executor, EngineOptions options)
+    : executor_(std::move(executor)), options_(std::move(options)), session_begun_(executor_) {}
+
+asio::awaitable<EngineResult<EngineTransport::Acquaintance>> EngineTransport::get_acquainted(
+    EngineDeadline deadline) {
+  AGBOX_CO_TRY(connection, co_await HttpConnection::connect(options_.socket_path, deadline));
+  AGBOX_CO_TRY(version_body, co_await ask(*connection, EngineCall::Version,
+                                          std::string(route_of(EngineCall::Version).path)));
+  AGBOX_CO_TRY(version, read_engine_version(version_body));
+  const Result<ApiVersion> api = negotiate(version);
+  if (!api) co_return engine_fail(EngineErrorKind::Unfit, api.error().message());
+  const std::string target = "/v" + api->text() + std::string(route_of(EngineCall::Info).path);
+  AGBOX_CO_TRY(info_body, co_await ask(*connection, EngineCall::Info, target));
+  AGBOX_CO_TRY(engine, read_engine_identity(info_body, version, *api));
+  co_return Acquaintance{std::move(engine), std::move(connection)};
+}
+
+asio::awaitable<EngineResult<>> EngineTransport::begin_session(EngineDeadline deadline) {
+  AGBOX_CO_TRY(found, co_await get_acquainted(deadline));
+  if (const Result<> verdict = options_.judge(found.engine); !verdict) {
+    co_return engine_fail(EngineErrorKind::Unfit, verdict.error().message());
+  }
+  session_ = std::make_shared<EngineSession>();
+  session_->engine = std::move(found.engine);
+  if (found.connection->is_reusable()) {
+    found.connection->set_deadline(std::nullopt);
+    session_->idle.push_back(std::move(found.connection));
+    session_->open_connections = 1;
+  }
+  if (options_.on_engine_seen) options_.on_engine_seen(session_->engine);
+  co_return EngineResult<>{};
+}
+
+asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const EngineRequest& request,
+                                                                      const CallOptions& options) {
+  const EngineDeadline deadline = deadline_of(request.call, options);
+  // A call without an end still does not wait for ever to get to know the engine.
+  const EngineDeadline introduction =
+      deadline ? deadline : deadline_of(EngineCall::Info, CallOptions{});
+  while (true) {
+    if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+    while (session_ && !session_->has_ended && !session_->idle.empty()) {
+      if (!session_->idle.back()->is_quiet()) {  // the engine is gone, perhaps another is there
+        session_->end();
+        break;
+      }
+      std::unique_ptr<HttpConnection> connection = std::move(session_->idle.back());
+      session_->idle.pop_back();
+      connection->set_deadline(deadline);
+      co_return ConnectionLease(session_, std::move(connection));
+    }
+    if (session_ && !session_->has_ended) {
+      const std::shared_ptr<EngineSession> session = session_;
+      auto connection = co_await HttpConnection::connect(options_.socket_path, deadline);
+      if (!connection) {
+        if (connection.error().is_open()) session->end();
+        co_return std::unexpected(std::move(connection.error()));
+      }
+      if (session->has_ended) continue;  // perhaps it leads to another engine already
+      ++session->open_connections;
+      co_return ConnectionLease(session, std::move(*connection));
+    }
+    if (is_beginning_) {
+      const bool is_over =
+          co_await session_begun_.wait([this] { return !is_beginning_; }, *introduction);
+      if (!is_over && !co_await is_cancelled()) {
+        co_return engine_fail(EngineErrorKind::Unavailable, "the engine does not answer");
+      }
+      continue;
+    }
+    is_beginning_ = true;
+    const EngineResult<> begun = co_await begin_session(introduction);
+    is_beginning_ = false;
+    session_begun_.notify();
+    if (!begun) co_return std::unexpected(begun.error());
+  }
+}
+
+asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::send(const EngineRequest& request,
+                                                                     const CallOptions& options) {
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+  AGBOX_CO_TRY(used, co_await lease(request, options));
+  const EngineIdentity& engine = used.session().engine;
+  if (!options.expected_engine.empty() && options.expected_engine != engine.id) {
+    EngineError error(EngineErrorKind::Unavailable,
+                      "another engine (" + engine.id + ") is behind " + options_.socket_path +
+                          " now; bring the engine " + options.expected_engine + " back");
+    used.give_back(options_.idle_connections);
+    co_return std::unexpected(std::move(error));
+  }
+  EngineResult<int> status = co_await used->send(http_request(request, engine.api));
+  if (!status) {
+    if (status.error().is_open()) used.session().end();
+    co_return std::unexpected(std::move(status.error()));
+  }
+  if (is_good(*status)) co_return std::move(used);
+
+  EngineResult<std::string> body = co_await used->read_all(kLargestRefusal);
+  if (!body) {
+    if (body.error().is_open()) used.session().end();
+    co_return std::unexpected(std::move(body.error()));
+  }
+  EngineError error = refusal(request.call, request.object, *status, *body);
+  if (is_version_mismatch(error)) {
+    used.session().end();
+    co_return engine_fail(EngineErrorKind::Unavailable, error.message());
+  }
+  used.give_back(options_.idle_connections);
+  co_return std::unexpected(std::move(error));
+}
+
+asio::awaitable<EngineResult<std::string>> EngineTransport::call(EngineRequest request,
+                                                                 CallOptions options) {
+  EngineResult<ConnectionLease> used = co_await send(request, options);
+  if (!used && used.error().http_status() != 0) {
+    co_return std::unexpected(std::move(used.error()));  // names the attempt already
+  }
+  if (!used) {
+    co_return std::unexpected(used.error().within(describe(request.call, request.object)));
+  }
+  EngineResult<std::string> body = co_await (*used)->read_all(options_.largest_answer);
+  if (!body) {
+    if (body.error().is_open()) used->session().end();
+    co_return std::unexpected(body.error().within(describe(request.call, request.object)));
+  }
+  used->give_back(options_.idle_connections);
+  co_return body;
+}
+
+asio::awaitable<EngineResult<EngineStream>> EngineTransport::open(EngineRequest request,
+                                                                  CallOptions options) {
+  EngineResult<ConnectionLease> used = co_await send(request, options);
+  if (used) co_return EngineStream(std::move(*used), request.call, request.object);
+  if (used.error().http_status() != 0) co_return std::unexpected(std::move(used.error()));
+  co_return std::unexpected(used.error().within(describe(request.call, request.object)));
+}
+
+asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::engine(CallOptions options) {
+  const EngineRequest request{.call = EngineCall::Info};
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+  AGBOX_CO_TRY(used, co_await lease(request, options));
+  EngineIdentity engine = used.session().engine;
+  used.give_back(options_.idle_connections);
+  co_return engine;
+}
+
+asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::identify(CallOptions options) {
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+  AGBOX_CO_TRY(found, co_await get_acquainted(deadline_of(EngineCall::Info, options)));
+  co_return std::move(found.engine);
+}
+
+}  // namespace agbox

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/api/http_connection.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+
+#include "async/await.h"
+#include "async/cancellation.h"
+
+namespace agbox {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::uint32_t kLongestHead = 64 * 1024;
+constexpr std::size_t kPiece = 16 * 1024;
+
+bool is_broken_off(error_code problem) {
+  return problem == asio::error::eof || problem == asio::error::connection_reset ||
+         problem == asio::error::broken_pipe || problem == http::error::end_of_stream ||
+         problem == http::error::partial_message;
+}
+
+std::unexpected<EngineError> cancelled() {
+  return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+}
+
+std::string why_not_connected(const std::string& socket_path, error_code problem) {
+  const std::string what = "cannot reach the container engine at " + socket_path + ": ";
+  if (problem == asio::error::access_denied) {
+    return what + problem.message() + "; this user needs the right to use it (group docker)";
+  }
+  return what + problem.message() + "; is it running?";
+}
+
+}  // namespace
+
+struct HttpConnection::Wire : std::enable_shared_from_this<Wire> {
+  explicit Wire(const asio::any_io_executor& executor) : socket(executor), timer(executor) {}
+
+  asio::local::stream_protocol::socket socket;
+  asio::steady_timer timer;
+  bool has_expired = false;
+  std::chrono::steady_clock::duration allowed{};
+  boost::beast::flat_buffer buffer;
+  std::optional<http::response_parser<http::buffer_body>> answer;
+  std::array<char, kPiece> piece{};
+
+  EngineError translate(error_code problem) const {
+    if (has_expired) {
+      const auto seconds = std::chrono::duration<double>(allowed).count();
+      std::string text = std::to_string(seconds);
+      text.resize(text.find('.') + 2);
+      return {EngineErrorKind::Unavailable, "the engine gave no answer within " + text + " s"};
+    }
+    if (problem == asio::error::operation_aborted) {
+      return cancelled().error();
+    }
+    if (is_broken_off(problem)) {
+      return {EngineErrorKind::Unavailable, "the engine closed the connection"};
+    }
+    if (problem.category() == http::make_error_code(http::error::bad_version).category()) {
+      return {EngineErrorKind::Garbled, "the engine's answer is not HTTP: " + problem.message()};
+    }
+    return {EngineErrorKind::Unavailable,
+            "the connection to the engine failed: " + problem.message()};
+  }
+};
+
+HttpConnection::HttpConnection(std::shared_ptr<Wire> wire) : wire_(std::move(wire)) {}
+HttpConnection::~HttpConnection() = default;
+
+asio::awaitable<EngineResult<std::unique_ptr<HttpConnection>>> HttpConnection::connect(
+    std::string socket_path, EngineDeadline deadline) {
+  if (socket_path.size() >= sizeof(sockaddr_un::sun_path)) {
+    co_return engine_fail(EngineErrorKind::Unavailable,
+                          "the engine's socket path " + socket_path + " has more than " +
+                              std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
+  }
+  auto wire = std::make_shared<Wire>(co_await asio::this_coro::executor);
+  std::unique_ptr<HttpConnection> connection(new HttpConnection(wire));
+  connection->set_deadline(deadline);
+  if (co_await is_cancelled()) co_return cancelled();
+  const auto [problem] = co_await wire->socket.async_connect(
+      asio::local::stream_protocol::endpoint(socket_path), kAwait);
+  if (problem && (wire->has_expired || problem == asio::error::operation_aborted)) {
+    co_return std::unexpected(wire->translate(problem));
+  }
+  if (problem) {
+    co_return engine_fail(EngineErrorKind::Unavailable, why_not_connected(socket_path, problem));
+  }
+  co_return connection;
+}
+
+void HttpConnection::set_deadline(EngineDeadline deadline) {
+  if (!deadline) {
+    wire_->timer.expires_at(std::chrono::steady_clock::time_point::max());
+    return;
+  }
+  wire_->allowed = *deadline - std::chrono::steady_clock::now();
+  wire_->timer.expires_at(*deadline);
+  wire_->timer.async_wait([weak = wire_->weak_from_this()](error_code problem) {
+    const std::shared_ptr<Wire> wire = weak.lock();
+    if (problem || !wire) return;
+    // It may have been moved on while this handler was queued already.
+    if (wire->timer.expiry() > std::chrono::steady_clock::now()) return;
+    wire->has_expired = true;
+    error_code ignored;  // closing a socket of our own; there is nobody to tell
+    wire->socket.close(ignored);
+  });
+}
+
+asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& request) {
+  http::request<http::string_body> message;
+  message.version(11);
+  message.method_string(request.method);
+  message.target(request.target);
+  message.set(http::field::host, "docker");
+  message.set(http::field::user_agent, "agents-sandbox");
+  if (!request.registry_auth.empty()) message.set("X-Registry-Auth", request.registry_auth);
+
+  if (co_await is_cancelled()) co_return cancelled();
+  error_code problem;
+  if (request.body_source) {
+    message.set(http::field::content_type, request.content_type);
+    message.chunked(true);
+    http::request_serializer<http::string_body> serializer(message);
+    std::tie(problem, std::ignore) =
+        co_await http::async_write_header(wire_->socket, serializer, kAwait);
+    if (!problem) {
+      EngineResult<> sent = co_await send_body(request.body_source);
+      // An engine that has refused already does not read on, but its answer is there to be read.
+      if (!sent && sent.error().kind() != EngineErrorKind::Unavailable) {
+        co_return std::unexpected(std::move(sent.error()));
+      }
+      if (wire_->has_expired) co_return std::unexpected(std::move(sent.error()));
+    }
+  } else {
+    if (!request.body.empty()) {
+      message.set(http::field::content_type, request.content_type);
+      message.body() = request.body;
+    }
+    message.prepare_payload();
+    std::tie(problem, std::ignore) = co_await http::async_write(wire_->socket, message, kAwait);
+  }
+  if (problem) co_return std::unexpected(wire_->translate(problem));
+
+  if (co_await is_cancelled()) co_return cancelled();
+  wire_->answer.emplace();
+  wire_->answer->header_limit(kLongestHead);
+  wire_->answer->body_limit(boost::none);  // read_all() has its own
+  std::tie(problem, std::ignore) =
+      co_await http::async_read_header(wire_->socket, wire_->buffer, *wire_->answer, kAwait);
+  if (problem) co_return std::unexpected(wire_->translate(problem));
+  co_return wire_->answer->get().result_int();
+}
+
+asio::awaitable<EngineResult<>> HttpConnection::send_body(const BodySource& source) {
+  while (true) {
+    Result<std::string> piece = co_await source();
+    if (co_await is_cancelled()) co_return cancelled();
+    if (!piece) co_return engine_fail(EngineErrorKind::Refused, piece.error().message());
+    error_code problem;
+    if (piece->empty()) {
+      std::tie(problem, std::ignore) =
+          co_await asio::async_write(wire_->socket, http::make_chunk_last(), kAwait);
+    } else {
+      std::tie(problem, std::ignore) =
+          co_await asio::async_write(wire_->socket, http::make_chunk(asio::buffer(*piece)), kAwait);
+    }
+    if (problem) co_return std::unexpected(wire_->translate(problem));
+    if (piece->empty()) co_return EngineResult<>{};
+  }
+}
+
+asio::awaitable<EngineResult<std::string>> HttpConnection::read_some() {
+  auto& answer = *wire_->answer;
+  while (!answer.is_done()) {
+    if (co_await is_cancelled()) co_return cancelled();
+    auto& body = answer.get().body();
+    body.data = wire_->piece.data();
+    body.size = wire_->piece.size();
+    auto [problem, consumed] =
+        co_await http::async_read_some(wire_->socket, wire_->buffer, answer, kAwait);
+    if (problem && problem != http::error::need_buffer) {
+      co_return std::unexpected(wire_->translate(problem));
+    }
+    const std::size_t length = wire_->piece.size() - body.size;
+    if (length > 0) co_return std::string(wire_->piece.data(), length);
+  }
+  co_return std::string();
+}
+
+asio::awaitable<EngineResult<std::string>> HttpConnection::read_all(std::size_t limit) {
+  std::string all;
+  while (true) {
+    EngineResult<std::string> piece = co_await read_some();
+    if (!piece) co_return std::unexpected(std::move(piece.error()));
+    if (piece->empty()) co_return all;
+    if (all.size() + piece->size() > limit) {
+      co_return engine_fail(EngineErrorKind::Garbled, "the engine's answer has more than " +
+                                                          std::to_string(limit) + " bytes");
+    }
+    all += *piece;
+  }
+}
+
+bool HttpConnection::is_reusable() const {
+  return !wire_->has_expired && wire_->answer && wire_->answer->is_done() &&
+         wire_->answer->get().keep_alive() && !wire_->answer->need_eof() &&
+         wire_->buffer.size() == 0;
+}
+
+bool HttpConnection::is_quiet() const {
+  // The socket was never handed to anybody else, so looking at it past Asio changes nothing.
+  char byte = 0;
+  const ssize_t length = ::recv(wire_->socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+}  // namespace agbox

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/api/observations.h"
+
+#include "engine/docker/api/json_reader.h"
+
+namespace agbox {
+namespace {
+
+// Parses, reads with `read`, and turns whatever could not be read into Garbled.
+template <class Read>
+auto read_with(std::string_view body, Read read)
+    -> EngineResult<decltype(read(std::declval<const JsonReader&>()))> {
+  AGBOX_TRY(document, parse_json(body));
+  std::string problem;
+  auto value = read(JsonReader(document, problem));
+  if (!problem.empty()) return engine_fail(EngineErrorKind::Garbled, problem);
+  return value;
+}
+
+std::string without_slash(std::string name) {
+  if (name.starts_with('/')) name.erase(0, 1);
+  return name;
+}
+
+HealthSeen health_of(const JsonReader& health) {
+  HealthSeen seen;
+  const std::string status = health["Status"].text();
+  if (status == "starting") seen.status = HealthStatus::Starting;
+  if (status == "healthy") seen.status = HealthStatus::Healthy;
+  if (status == "unhealthy") seen.status = HealthStatus::Unhealthy;
+  seen.failing_streak = health["FailingStreak"].number();
+  for (const JsonReader& probe : health["Log"].items()) seen.last_output = probe["Output"].text();
+  return seen;
+}
+
+AttachmentSeen attachment_of(const JsonReader& endpoint) {
+  return {.network_id = endpoint["NetworkID"].text(),
+          .ipv4_address = endpoint["IPAddress"].text(),
+          .gateway = endpoint["Gateway"].text(),
+          .aliases = endpoint["Aliases"].texts()};
+}
+
+NetworkSeen network_of(const JsonReader& network) {
+  NetworkSeen seen;
+  seen.id = network["Id"].required_text();
+  seen.name = network["Name"].text();
+  seen.driver = network["Driver"].text();
+  const auto options = network["Options"].text_map();
+  if (const auto found = options.find("com.docker.network.bridge.name"); found != options.end()) {
+    seen.bridge_name = found->second;
+  }
+  for (const JsonReader& pool : network["IPAM"]["Config"].items()) {
+    seen.subnets.push_back(pool["Subnet"].text());
+    seen.gateways.push_back(pool["Gateway"].text());
+  }
+  seen.labels = network["Labels"].text_map();
+  seen.has_ipv6 = network["EnableIPv6"].flag();
+  seen.is_internal = network["Internal"].flag();
+  for (const auto& [id, container] : network["Containers"].fields()) {
+    seen.container_ids.push_back(id);
+  }
+  return seen;
+}
+
+}  // namespace
+
+EngineResult<ContainerSeen> read_container(std::string_view body) {
+  return read_with(body, [](const JsonReader& container) {
+    ContainerSeen seen;
+    seen.id = container["Id"].required_text();
+    seen.name = without_slash(container["Name"].text());
+    seen.image_id = container["Image"].text();
+    seen.created_at = container["Created"].time();
+    const JsonReader config = container["Config"];
+    seen.image = config["Image"].text();
+    seen.labels = config["Labels"].text_map();
+    const JsonReader state = container["State"];
+    seen.status = state["Status"].required_text();
+    seen.is_running = state["Running"].flag();
+    seen.is_paused = state["Paused"].flag();
+    seen.is_restarting = state["Restarting"].flag();
+    seen.is_dead = state["Dead"].flag();
+    seen.was_oom_killed = state["OOMKilled"].flag();
+    seen.pid = state["Pid"].number();
+    seen.exit_code = state["ExitCode"].number();
+    seen.error = state["Error"].text();
+    seen.started_at = state["StartedAt"].time();
+    seen.finished_at = state["FinishedAt"].time();
+    const JsonReader health = state["Health"];
+    if (health.is_present() && !health["Status"].text().empty()) seen.health = health_of(health);
+    for (const JsonReader& mount : container["Mounts"].items()) {
+      seen.mounts.push_back({.type = mount["Type"].text(),
+                             .source = mount["Source"].text(),
+                             .target = mount["Destination"].text(),
+                             .is_writable = mount["RW"].flag()});
+    }
+    for (const auto& [name, endpoint] : container["NetworkSettings"]["Networks"].fields()) {
+      seen.networks[name] = attachment_of(endpoint);
+    }
+    return seen;
+  });
+}
+
+EngineResult<std::vector<ContainerListed>> read_container_list(std::string_view body) {
+  return read_with(body, [](const JsonReader& list) {
+    std::vector<ContainerListed> all;
+    for (const JsonReader& row : list.items()) {
+      ContainerListed listed;
+      listed.id = row["Id"].required_text();
+      const auto names = row["Names"].texts();
+      if (!names.empty()) listed.name = without_slash(names.front());
+      listed.image = row["Image"].text();
+      listed.status = row["State"].text();
+      listed.labels = row["Labels"].text_map();
+      all.push_back(std::move(listed));
+    }
+    return all;
+  });
+}
+
+EngineResult<NetworkSeen> read_network(std::string_view body) {
+  return read_with(body, network_of);
+}
+
+EngineResult<std::vector<NetworkSeen>> read_network_list(std::string_view body) {
+  return read_with(body, [](const JsonReader& list) {
+    std::vector<NetworkSeen> all;
+    for (const JsonReader& network : list.items()) all.push_back(network_of(network));
+    return all;
+  });
+}
+
+EngineResult<ImageSeen> read_image(std::string_view body) {
+  return read_with(body, [](const JsonReader& image) {
+    ImageSeen seen;
+    seen.id = image["Id"].required_text();
+    seen.tags = image["RepoTags"].texts();
+    seen.digests = image["RepoDigests"].texts();
+    seen.os = image["Os"].text();
+    seen.architecture = image["Architecture"].text();
+    seen.size_bytes = image["Size"].number();
+    const JsonReader config = image["Config"];
+    seen.user = config["User"].text();
+    seen.working_dir = config["WorkingDir"].text();
+    seen.stop_signal = config["StopSignal"].text();
+    seen.env = config["Env"].texts();
+    seen.entrypoint = config["Entrypoint"].texts();
+    seen.command = config["Cmd"].texts();
+    for (const auto& [target, nothing] : config["Volumes"].fields()) seen.volumes.push_back(target);
+    seen.labels = config["Labels"].text_map();
+    const auto test = config["Healthcheck"]["Test"].texts();
+    seen.has_health_check = !test.empty() && test.front() != "NONE";
+    return seen;
+  });
+}
+
+EngineResult<ExecSeen> read_exec(std::string_view body) {
+  return read_with(body, [](const JsonReader& exec) {
+    ExecSeen seen;
+    seen.id = exec["ID"].required_text();
+    seen.container_id = exec["ContainerID"].text();
+    seen.is_running = exec["Running"].flag();
+    const JsonReader exit_code = exec["ExitCode"];
+    if (exit_code.is_present() && !seen.is_running) seen.exit_code = exit_code.number();
+    seen.pid = exec["Pid"].number();
+    return seen;
+  });
+}
+
+EngineResult<std::string> read_created_id(std::string_view body) {
+  return read_with(body, [](const JsonReader& created) { return created["Id"].required_text(); });
+}
+
+EngineResult<std::int64_t> read_wait(std::string_view body) {
+  return read_with(body, [](const JsonReader& wait) { return wait["StatusCode"].number(); });
+}
+
+EngineResult<EngineEvent> read_event(std::string_view line) {
+  return read_with(line, [](const JsonReader& event) {
+    EngineEvent seen;
+    seen.type = event["Type"].required_text();
+    seen.action = event["Action"].text();
+    const JsonReader actor = event["Actor"];
+    seen.object_id = actor["ID"].text();
+    seen.attributes = actor["Attributes"].text_map();
+    if (const JsonReader time = event["timeNano"]; time.is_present()) {
+      seen.occurred_at = WallTime(std::chrono::nanoseconds(time.number()));
+    }
+    return seen;
+  });
+}
+
+}  // namespace agbox

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making and removing what is ours. Everything here may be done again: after a crash, or when the
+// engine did it and its answer was lost. What does not carry our labels is never touched.
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+
+#include "async/cancellation.h"
+#include "async/retry_pause.h"
+#include "engine/docker/api/engine_client.h"
+#include "model/network/sandbox_subnet.h"
+
+namespace agbox {
+
+namespace asio = boost::asio;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A container's files cannot be removed while somebody has them mounted. That may be a namespace
+// which was made at that moment and is about to let go of them, so that it is worth a second or
+// two.
+constexpr int kBusyAttempts = 6;
+constexpr auto kFirstBusyWait = 50ms;
+constexpr auto kLongestBusyWait = 1000ms;
+
+bool is_busy(const EngineError& error) {
+  return error.kind() == EngineErrorKind::Refused &&
+         error.engine_text().contains("device or resource busy");
+}
+
+// What the engine makes can be seen once it is made. Until then a network only refuses others its
+// subnet and its bridge, and a container its name: a moment, where a daemon that was killed has
+// asked for it.
+constexpr int kUnseenAttempts = 6;
+constexpr auto kFirstUnseenWait = 100ms;
+constexpr auto kLongestUnseenWait = 1000ms;
+
+bool explains_refusal(const std::vector<NetworkSeen>& listed, const NetworkSpec& spec) {
+  return std::ranges::any_of(listed, [&spec](const NetworkSeen& network) {
+    return (!spec.bridge_name.empty() && network.bridge_name == spec.bridge_name) ||
+           overlaps_any(spec.subnet, network.subnets);
+  });
+}
+
+void add_labels(EngineLabels& labels, const ObjectOwner& owner) {
+  for (const auto& [key, value] : owner.labels()) labels[key] = value;
+}
+
+EngineError taken(std::string_view what, const std::string& name, const std::string& id) {
+  return {EngineErrorKind::Conflict, std::string(what) + " " + name + " exists already (id " +
+                                         id.substr(0, 12) +
+                                         ") and is not ours; remove or rename it"};
+}
+
+// Runs all of them side by side and waits for all; gives the first failure.
+EngineAwaitable<> all_of(asio::any_io_executor executor, std::vector<EngineAwaitable<>> tasks) {
+  if (tasks.empty()) co_return EngineResult<>{};
+  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+  using Operation =
+      decltype(asio::co_spawn(executor, std::declval<EngineAwaitable<>>(), asio::deferred));
+  std::vector<Operation> operations;
+  operations.reserve(tasks.size());
+  for (EngineAwaitable<>& task : tasks) {
+    operations.push_back(asio::co_spawn(executor, std::move(task), asio::deferred));
+  }
+  auto [order, exceptions, results] =
+      co_await asio::experimental::make_parallel_group(std::move(operations))
+          .async_wait(asio::experimental::wait_for_all(), asio::use_awaitable);
+  for (const std::exception_ptr& exception : exceptions) {
+    if (exception) std::rethrow_exception(exception);  // a bug; failures are values
+  }
+  for (EngineResult<>& result : results) {
+    if (!result) co_return std::unexpected(std::move(result.error()));
+  }
+  co_return EngineResult<>{};
+}
+
+}  // namespace
+
+EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, NetworkSpec spec,
+                                                          CallOptions options) {
+  add_labels(spec.labels, owner);
+  // An engine that would let two networks have one name still refuses the second one its subnet.
+  RetryPause pause(executor(), kFirstUnseenWait, kLongestUnseenWait);
+  for (int attempt = 1;; ++attempt) {
+    EngineResult<std::string> created = co_await create_network(spec, options);
+    if (created) co_return co_await inspect_network(*created, options);
+    if (created.error().kind() != EngineErrorKind::Conflict) {
+      co_return std::unexpected(std::move(created.error()));
+    }
+    AGBOX_CO_TRY(listed, co_await list_networks({}, options));
+    const NetworkSeen* in_the_way = nullptr;
+    for (NetworkSeen& network : listed) {
+      if (network.name == spec.name && owner.owns(network.labels)) co_return std::move(network);
+      if (network.name == spec.name) in_the_way = &network;
+    }
+    if (in_the_way) co_return std::unexpected(taken("network", spec.name, in_the_way->id));
+    if (explains_refusal(listed, spec) || attempt == kUnseenAttempts || !co_await pause.wait()) {
+      co_return std::unexpected(std::move(created.error()));
+    }
+  }
+}
+
+EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, ContainerSpec spec,
+                                                            CallOptions options) {
+  add_labels(spec.labels, owner);
+  RetryPause pause(executor(), kFirstUnseenWait, kLongestUnseenWait);
+  for (int attempt = 1;; ++attempt) {
+    EngineResult<std::string> created = co_await create_container(spec, options);
+    if (created || created.error().kind() != EngineErrorKind::Conflict) co_return created;
+    // Container names are unique, so whoever holds it is the one that is in the way.
+    AGBOX_CO_TRY(holder, co_await find_container(spec.name, options));
+    if (!holder && attempt < kUnseenAttempts && co_await pause.wait()) continue;
+    if (!holder || holder->name != spec.name) {
+      co_return std::unexpected(std::move(created.error()));
+    }
+    if (!owner.owns(holder->labels)) {
+      co_return std::unexpected(taken("container", spec.name, holder->id));
+    }
+    co_return std::move(holder->id);
+  }
+}
+
+EngineAwaitable<std::optional<NetworkSeen>> EngineClient::find_network_of(ObjectOwner owner,
+                                                                          std::string name,
+                                                                          CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_networks(owner.labels(), options));
+  for (NetworkSeen& network : listed) {
+    if (network.name == name && owner.owns(network.labels)) co_return std::move(network);
+  }
+  co_return std::nullopt;
+}
+
+EngineAwaitable<std::optional<ContainerSeen>> EngineClient::find_container(std::string id,
+                                                                           CallOptions options) {
+  if (id.empty()) co_return std::nullopt;
+  EngineResult<ContainerSeen> seen = co_await inspect_container(std::move(id), std::move(options));
+  if (!seen && seen.error().kind() == EngineErrorKind::NotFound) co_return std::nullopt;
+  if (!seen) co_return std::unexpected(std::move(seen.error()));
+  co_return std::move(*seen);
+}
+
+EngineAwaitable<std::optional<ContainerSeen>> EngineClient::find_container_of(ObjectOwner owner,
+                                                                              std::string id,
+                                                                              CallOptions options) {
+  AGBOX_CO_TRY(seen, co_await find_container(std::move(id), std::move(options)));
+  if (seen && !owner.owns(seen->labels)) {
+    co_return engine_fail(EngineErrorKind::Conflict, "container " + seen->name + " is not ours");
+  }
+  co_return std::move(seen);
+}
+
+EngineAwaitable<> EngineClient::stop_if_there(std::string id, std::chrono::seconds grace,
+                                              CallOptions options) {
+  if (id.empty()) co_return EngineResult<>{};
+  EngineResult<> stopped = co_await stop_container(std::move(id), grace, std::move(options));
+  if (!stopped && stopped.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  co_return stopped;
+}
+
+EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
+  RetryPause pause(executor(), kFirstBusyWait, kLongestBusyWait);
+  for (int attempt = 1;; ++attempt) {
+    EngineResult<> removed = co_await force_remove_once(id, options);
+    if (removed || !is_busy(removed.error()) || attempt == kBusyAttempts) co_return removed;
+    if (!co_await pause.wait()) co_return removed;
+  }
+}
+
+EngineAwaitable<> EngineClient::force_remove_once(std::string id, CallOptions options) {
+  EngineResult<> removed =
+      co_await remove_container(id, {.force = true, .with_volumes = true}, options);
+  if (removed || removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  if (removed.error().kind() != EngineErrorKind::Conflict) co_return removed;
+  // Somebody removes it already; it is gone when that has come to its end.
+  if (!options.deadline) options.deadline = route_of(EngineCall::ContainerRemove).deadline;
+  EngineResult<std::int64_t> gone = co_await wait_container(id, WaitFor::Removed, options);
+  if (gone || gone.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  co_return removed;
+}
+
+EngineAwaitable<> EngineClient::remove_owned_container(ObjectOwner owner, std::string id,
+                                                       CallOptions options) {
+  AGBOX_CO_TRY(seen, co_await find_container_of(std::move(owner), std::move(id), options));
+  if (!seen) co_return EngineResult<>{};
+  co_return co_await force_remove(seen->id, options);
+}
+
+EngineAwaitable<> EngineClient::detach(std::string container_id, std::string network,
+                                       CallOptions options) {
+  EngineResult<> detached =
+      co_await disconnect_network(std::move(network), std::move(container_id), std::move(options));
+  if (detached) co_return EngineResult<>{};
+  switch (detached.error().kind()) {
+    case EngineErrorKind::NotFound:
+    case EngineErrorKind::Conflict:
+    case EngineErrorKind::Refused:  // gone, on its way, or never connected: nothing is left to
+                                    // detach
+      co_return EngineResult<>{};
+    case EngineErrorKind::Unavailable:
+    case EngineErrorKind::Unfit:
+    case EngineErrorKind::Garbled:
+    case EngineErrorKind::Cancelled:
+      break;
+  }
+  co_return detached;
+}
+
+EngineAwaitable<> EngineClient::detach_containers_of(ObjectOwner owner, std::string network,
+                                                     CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_containers(owner.labels(), options));
+  std::vector<EngineAwaitable<>> detached;
+  for (const ContainerListed& container : listed) {
+    if (!owner.owns(container.labels) || container.status != "running") continue;
+    detached.push_back(detach(container.id, network, options));
+  }
+  co_return co_await all_of(executor(), std::move(detached));
+}
+
+EngineAwaitable<> EngineClient::remove_containers_of(ObjectOwner owner, CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_containers(owner.labels(), options));
+  std::vector<EngineAwaitable<>> removals;
+  for (const ContainerListed& container : listed) {
+    // The engine's filter is not trusted with other people's containers.
+    if (owner.owns(container.labels)) removals.push_back(force_remove(container.id, options));
+  }
+  co_return co_await all_of(executor(), std::move(removals));
+}
+
+EngineAwaitable<> EngineClient::remove_if_there(std::string network_id, CallOptions options) {
+  EngineResult<> removed = co_await remove_network(std::move(network_id), options);
+  if (!removed && removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  co_return removed;
+}
+
+EngineAwaitable<> EngineClient::remove_networks_of(ObjectOwner owner, CallOptions options) {
+  AGBOX_CO_TRY(listed, co_await list_networks(owner.labels(), options));
+  std::vector<EngineAwaitable<>> removals;
+  for (const NetworkSeen& network : listed) {
+    if (owner.owns(network.labels)) removals.push_back(remove_if_there(network.id, options));
+  }
+  co_return co_await all_of(executor(), std::move(removals));
+}
+
+}  // namespace agbox

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execlog/exec_logs.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "async/cancellation.h"
+#include "async/run_blocking.h"
+#include "base/failpoint.h"
+#include "model/ids.h"
+#include "model/reasons.h"
+
+namespace agbox {
+namespace {
+
+constexpr std::string_view kStdoutSuffix = ".stdout.log";
+constexpr std::string_view kStderrSuffix = ".stderr.log";
+constexpr std::size_t kRemovedAtOnce = 64;
+constexpr mode_t kOnlyUs = 0700;
+constexpr int kAppending = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+// For what lay there before: neither a FIFO nor a lease, which the sandbox may take on its own
+// logs, holds the control thread.
+constexpr int kReopening = kAppending | O_NONBLOCK;
+
+// Existing clients know the prefix. A disk or a process that is full is not a wrong configuration.
+Error problem_with(const std::string& path, int error_number) {
+  const bool is_full = error_number == ENOSPC || error_number == EDQUOT || error_number == EMFILE ||
+                       error_number == ENFILE;
+  return {is_full ? reason::kResourceExhausted : reason::kExecOutputUnavailable,
+          "prepare exec artifact output: " + path + ": " +
+              std::generic_category().message(error_number)};
+}
+
+UniqueFd open_below(int root, const std::string& relative, int flags, mode_t mode) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags);
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  while (true) {
+    const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
+    if (fd >= 0 || errno != EINTR) return UniqueFd(static_cast<int>(fd));
+  }
+}
+
+// The folders on the way to the file. Only a template with more of them than the sandbox's own, or
+// a folder that somebody removed, needs it.
+void make_parents(int root, const std::string& relative) {
+  UniqueFd folder(::fcntl(root, F_DUPFD_CLOEXEC, 0));
+  for (std::size_t begin = 0; folder;) {
+    const std::size_t end = relative.find('/', begin);
+    if (end == std::string::npos) return;
+    const std::string name = relative.substr(begin, end - begin);
+    if (::mkdirat(folder.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return;
+    folder = open_below(folder.get(), name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    begin = end + 1;
+  }
+}
+
+// The folder of a file, and the file's name in it.
+struct Place {
+  UniqueFd folder;
+  std::string name;
+};
+
+Place place_below(int root, const std::string& relative) {
+  const std::size_t slash = relative.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : relative.substr(0, slash);
+  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  Place place{.folder = open_below(root, parent, flags, 0), .name = relative.substr(slash + 1)};
+  if (!place.folder && errno == ENOENT) {
+    make_parents(root, relative);
+    place.folder = open_below(root, parent, flags, 0);
+  }
+  return place;
+}
+
+UniqueFd open_log(const Place& place, std::string_view suffix, int flags) {
+  const std::string name = place.name + std::string(suffix);
+  return UniqueFd(::openat(place.folder.get(), name.c_str(), flags, 0600));
+}
+
+UniqueFd make_log(const Place& place, std::string_view suffix, SpareFiles* spares) {
+  if (spares != nullptr) {
+    if (UniqueFd taken = spares->take(place.folder.get(), place.name + std::string(suffix))) {
+      return taken;
+    }
+  }
+  return open_log(place, suffix, kAppending | O_EXCL);
+}
+
+// A descriptor of the root, and the path that leads to it without a symbolic link.
+struct Root {
+  UniqueFd fd;
+  std::string path;
+};
+
+Result<Root> open_root(const std::string& configured) {
+  Root root{.fd = UniqueFd(::open(configured.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
+            .path = {}};
+  if (!root.fd) return std::unexpected(problem_with(configured, errno));
+  std::array<char, PATH_MAX> path;
+  const std::string link = "/proc/self/fd/" + std::to_string(root.fd.get());
+  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
+  if (length < 0) return std::unexpected(problem_with(configured, errno));
+  root.path.assign(path.data(), static_cast<std::size_t>(length));
+  return root;
+}
+
+Result<DiskRoom> room_of(const Root& root) {
+  struct statvfs disk{};
+  if (::fstatvfs(root.fd.get(), &disk) != 0) return std::unexpected(problem_with(root.path, errno));
+  return disk_room(disk);
+}
+
+// Nothing else than a log of ours is written to, whatever lies there.
+Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput earlier) {
+  struct stat found{};
+  if (!file && errno == EAGAIN) {
+    return fail(reason::kExecOutputBusy,
+                "prepare exec artifact output: a process holds a lease on " + path +
+                    " (F_SETLEASE), probably in the sandbox; end that process");
+  }
+  if (!file || ::fstat(file.get(), &found) != 0) return std::unexpected(problem_with(path, errno));
+  if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
+    return fail(reason::kExecOutputUnavailable, "prepare exec artifact output: " + path +
+                                                    " is not a file of its own; move it away");
+  }
+  // Whoever writes to it waits as for any other file.
+  if (::fcntl(file.get(), F_SETFL, O_APPEND) != 0) {
+    return std::unexpected(problem_with(path, errno));
+  }
+  if (earlier == EarlierOutput::Discard && ::ftruncate(file.get(), 0) != 0) {
+    return std::unexpected(problem_with(path, errno));
+  }
+  return {};
+}
+
+// The first few of all that lies in a folder, what is in a folder of its own before that. Nothing
+// lies in a folder that is gone.
+std::error_code find_few(const std::filesystem::path& folder,
+                         std::vector<std::filesystem::path>& few) {
+  namespace fs = std::filesystem;
+  std::error_code problem;
+  fs::directory_iterator entry(folder, problem);
+  if (problem == std::errc::no_such_file_or_directory) return {};
+  while (!problem && entry != fs::directory_iterator() && few.size() < kRemovedAtOnce) {
+    if (!entry->is_symlink(problem) && entry->is_directory(problem)) {
+      problem = find_few(entry->path(), few);
+    }
+    if (problem) break;
+    if (few.size() < kRemovedAtOnce) few.push_back(entry->path());
+    entry.increment(problem);
+  }
+  return problem;
+}
+
+// Whether the folder itself is gone with them.
+Result<bool> remove_few(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> few;
+  std::error_code problem = find_few(folder, few);
+  for (const fs::path& path : few) {
+    if (!problem) fs::remove(path, problem);
+  }
+  if (few.empty() && !problem) fs::remove(folder, problem);
+  if (!problem) return few.empty();
+  return fail(reason::kHostNotReady, "remove " + folder.string() + ": " + problem.message());
+}
+
+// The path relative to the root, without the suffix.
+std::string below(const std::string& root, const std::string& path, std::string_view suffix) {
+  if (!path.starts_with(root + "/") || !path.ends_with(suffix)) return {};
+  return path.substr(root.size() + 1, path.size() - root.size() - 1 - suffix.size());
+}
+
+}  // namespace
+
+Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith& created_with,
+                                                   const std::string& sandbox_id) {
+  const std::filesystem::path root(created_with.exec_output_root());
+  std::filesystem::path folder = root / sandbox_id;
+  std::error_code problem;
+  std::filesystem::create_directories(root, problem);
+  if (problem) {
+    return fail(reason::kHostNotReady, "create exec log directory: " + root.string() + ": " +
+                                           problem.message() + "; see artifacts.exec_output_root");
+  }
+  const auto cannot = [&folder] {
+    return std::unexpected(errno_error("create exec log directory: " + folder.string(), errno));
+  };
+  if (::mkdir(folder.c_str(), kOnlyUs) != 0 && errno != EEXIST) return cannot();
+  // What lay there before is looked at as what it is, whatever takes its name meanwhile.
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
+    return fail(reason::kHostNotReady,
+                "create exec log directory: something that is not a folder is at " +
+                    folder.string() + "; move it away");
+  }
+  struct stat found{};
+  if (!fd || ::fstat(fd.get(), &found) != 0) return cannot();
+  if (found.st_uid != ::geteuid()) {
+    return fail(reason::kHostNotReady, "create exec log directory: " + folder.string() +
+                                           " belongs to user " + std::to_string(found.st_uid) +
+                                           ", not to user " + std::to_string(::geteuid()) +
+                                           ", who runs agboxd; move it away");
+  }
+  if ((found.st_mode & 077) != 0 && ::fchmod(fd.get(), kOnlyUs) != 0) return cannot();
+  return folder;
+}
+
+std::string exec_log_name(const std::string& exec_output_template, const std::string& sandbox_id,
+                          const std::string& exec_id) {
+  std::string name;
+  for (std::size_t at = 0; at < exec_output_template.size();) {
+    const std::string_view rest = std::string_view(exec_output_template).substr(at);
+    constexpr std::string_view sandbox_field = "{sandbox_id}";
+    constexpr std::string_view exec_field = "{exec_id}";
+    if (rest.starts_with(sandbox_field)) {
+      name += sandbox_id;
+      at += sandbox_field.size();
+    } else if (rest.starts_with(exec_field)) {
+      name += exec_id;
+      at += exec_field.size();
+    } else {
+      name += exec_output_template[at++];
+    }
+  }
+  return name;
+}
+
+Result<> check_room(const std::string& root, const DiskRoom& room) {
+  if (room.left >= room.reserve) return {};
+  return fail(reason::kResourceExhausted,
+              "prepare exec artifact output: the filesystem of " + root + " has " +
+                  std::to_string(room.left / kMiB) + " MiB left, and " +
+                  std::to_string(room.reserve / kMiB) + " MiB have to stay free; make room there");
+}
+
+Result<ExecLogs> make_exec_logs(const store::v1::CreatedWith& created_with,
+                                const std::string& sandbox_id, const std::string& exec_id,
+                                SpareFiles& spares) {
+  if (AGBOX_FAILPOINT_FAILS("exec.files.before")) {
+    return std::unexpected(problem_with("failpoint", EIO));
+  }
+  AGBOX_TRY(root, open_root(created_with.exec_output_root()));
+  AGBOX_TRY(room, room_of(root));
+  AGBOX_TRY_VOID(check_room(root.path, room));
+  const std::string name = exec_log_name(created_with.exec_output_template(), sandbox_id, exec_id);
+  const std::string path = root.path + "/" + name;
+  ExecLogs logs{.root = root.path,
+                .stdout_path = path + std::string(kStdoutSuffix),
+                .stderr_path = path + std::string(kStderrSuffix),
+                .are_new = false,
+                .out = {},
+                .err = {},
+                .free_space_reserve = room.reserve};
+  const Place place = place_below(root.fd.get(), name);
+  if (!place.folder) return std::unexpected(problem_with(path, errno));
+  // A sandbox that was created under another configuration keeps its own root.
+  SpareFiles* const same_root =
+      spares.root() == created_with.exec_output_root() ? &spares : nullptr;
+  logs.out = make_log(place, kStdoutSuffix, same_root);
+  if (!logs.out && errno != EEXIST) return std::unexpected(problem_with(logs.stdout_path, errno));
+  if (logs.out) {
+    logs.err = make_log(place, kStderrSuffix, same_root);
+    logs.are_new = static_cast<bool>(logs.err);
+    if (!logs.err) {
+      const int problem = errno;
+      ::unlink(logs.stdout_path.c_str());
+      logs.out.reset();
+      if (problem != EEXIST) return std::unexpected(problem_with(logs.stderr_path, problem));
+    }
+  }
+  AGBOX_FAILPOINT("exec.files.after");
+  return logs;
+}
+
+void remove_exec_logs(const ExecLogs& logs) {
+  if (!logs.are_new) return;
+  ::unlink(logs.stdout_path.c_str());
+  ::unlink(logs.stderr_path.c_str());
+}
+
+Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::path& root) {
+  std::vector<std::string> sandbox_ids;
+  std::error_code problem;  // a root that cannot be read has nothing that could be removed
+  for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    std::string name = entry->path().filename();
+    if (entry->is_directory(problem) && check_id("sandbox_id", name)) {
+      sandbox_ids.push_back(std::move(name));
+    }
+  }
+  return sandbox_ids;
+}
+
+boost::asio::awaitable<Result<>> remove_exec_log_folder(boost::asio::any_io_executor blocking,
+                                                        std::filesystem::path folder) {
+  // A few at a time: the daemon's own end does not wait for the rest.
+  while (!co_await is_cancelled()) {
+    AGBOX_CO_TRY(is_gone,
+                 co_await run_blocking(blocking, [&folder] { return remove_few(folder); }));
+    if (is_gone) co_return Result<>{};
+  }
+  co_return fail(reason::kCancelled, "given up");
+}
+
+Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput earlier) {
+  AGBOX_TRY(root, open_root(record.output_root()));
+  AGBOX_TRY(room, room_of(root));
+  ExecLogs logs{.root = record.output_root(),
+                .stdout_path = record.stdout_log_path(),
+                .stderr_path = record.stderr_log_path(),
+                .are_new = false,
+                .out = {},
+                .err = {},
+                .free_space_reserve = room.reserve};
+  const std::string name = below(logs.root, logs.stdout_path, kStdoutSuffix);
+  const Place place = place_below(root.fd.get(), name);
+  if (!place.folder) return std::unexpected(problem_with(logs.stdout_path, errno));
+  logs.out = open_log(place, kStdoutSuffix, kReopening);
+  AGBOX_TRY_VOID(take_over(logs.out, logs.stdout_path, earlier));
+  logs.err = open_log(place, kStderrSuffix, kReopening);
+  AGBOX_TRY_VOID(take_over(logs.err, logs.stderr_path, earlier));
+  return logs;
+}
+
+}  // namespace agbox

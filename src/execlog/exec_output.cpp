@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execlog/exec_output.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/reasons.h"
+
+namespace agbox {
+namespace {
+
+// What a reader that stalls costs.
+constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
+// A reader that keeps up with a busy writer would be woken by every write, and the two of them
+// would spend their time on that: a gigabyte took ten times as long. What comes so soon after the
+// last bytes goes out together; what comes after silence goes out at once.
+constexpr std::chrono::milliseconds kRest{5};
+
+}  // namespace
+
+ExecOutput::ExecOutput(LogWatch& watch, ExecOutputCut cut, std::function<void()> on_news)
+    : watch_(watch),
+      cut_(std::move(cut)),
+      on_news_(std::move(on_news)),
+      offset_(cut_.offset),
+      rest_(watch.executor()) {}
+
+ExecOutput::Next ExecOutput::next() {
+  while (true) {
+    if (offset_ < size_) return take();
+    if (is_size_final_) return End{outcome()};
+    if (rests()) return Nothing{};
+    const bool was_armed = wait_.has_value();
+    if (auto looked = look(); !looked) return End{looked};
+    if (offset_ < size_ || is_size_final_) continue;
+    if (was_armed) return Nothing{};
+    // Armed first and looked at again then: whatever is written in between is seen.
+    if (auto armed = arm(); !armed) return End{armed};
+  }
+}
+
+void ExecOutput::exec_ended() {
+  cut_.is_over = true;
+  tell_news();
+}
+
+// A copy: the call may well end this reader.
+void ExecOutput::tell_news() {
+  const auto on_news = on_news_;
+  on_news();
+}
+
+bool ExecOutput::rests() {
+  if (cut_.is_over || !last_taken_) return false;
+  const auto end = *last_taken_ + kRest;
+  if (std::chrono::steady_clock::now() >= end) return false;
+  if (std::exchange(is_resting_, true)) return true;
+  rest_.expires_at(end);
+  rest_.async_wait([this, life = std::weak_ptr(life_)](const boost::system::error_code& error) {
+    if (error || life.expired()) return;
+    is_resting_ = false;
+    tell_news();
+  });
+  return true;
+}
+
+Result<> ExecOutput::arm() {
+  auto wait = watch_.wait(file_->fd(), [this] {
+    wait_.reset();
+    tell_news();
+  });
+  if (!wait) return std::unexpected(wait.error());
+  wait_.emplace(std::move(*wait));
+  return {};
+}
+
+// The first look after the end of the exec, or the only one of a reader that does not follow,
+// decides how far it goes: background children may write for ever.
+Result<> ExecOutput::look() {
+  if (!file_) {
+    auto file = LogFile::open(cut_.root, cut_.path);
+    if (!file) return std::unexpected(of_exec(file.error()));
+    file_ = std::move(*file);
+  }
+  auto size = file_->size();
+  if (!size) return std::unexpected(of_exec(size.error()));
+  if (cut_.limit_bytes > 0) size = std::min(*size, cut_.limit_bytes);
+  if (*size < size_) {
+    return std::unexpected(
+        of_exec({reason::kExecOutputLost, "its " + cut_.stream + " log was truncated from " +
+                                              std::to_string(size_) + " to " +
+                                              std::to_string(*size) + " bytes"}));
+  }
+  size_ = *size;
+  is_size_final_ = cut_.is_over || !cut_.follow;
+  return {};
+}
+
+ExecOutput::Next ExecOutput::take() {
+  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(size_ - offset_, kChunkBytes));
+  Chunk chunk{
+      .offset = offset_, .bytes = std::make_unique_for_overwrite<char[]>(size), .size = size};
+  if (auto got = file_->read(offset_, {chunk.bytes.get(), size}); !got) {
+    return End{std::unexpected(of_exec(got.error()))};
+  }
+  offset_ += size;
+  last_taken_ = std::chrono::steady_clock::now();
+  return chunk;
+}
+
+Result<> ExecOutput::outcome() const {
+  if (offset_ <= size_) return {};
+  const std::string offset = std::to_string(offset_);
+  const std::string size = std::to_string(size_);
+  return fail(reason::kExecOutputOutOfRange,
+              "offset " + offset + " is beyond the " + size + " bytes that exec " + cut_.exec_id +
+                  " wrote to its " + cut_.stream,
+              {{"exec_id", cut_.exec_id}, {"offset", offset}, {"size", size}});
+}
+
+Error ExecOutput::of_exec(const Error& error) const {
+  return {
+      error.reason(), "exec " + cut_.exec_id + ": " + error.message(), {{"exec_id", cut_.exec_id}}};
+}
+
+}  // namespace agbox

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One reader of what an exec writes: a cursor into one of its two logs. It takes what is there and
+// waits where nothing is; how many others read, and how slowly, is nothing to it and nothing to the
+// exec. Belongs to the output thread.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/result.h"
+#include "execlog/log_file.h"
+#include "execlog/log_watch.h"
+
+namespace agbox {
+
+// What is to be read.
+struct ExecOutputCut {
+  std::string exec_id;
+  std::string stream;          // for people: "stdout"
+  std::filesystem::path root;  // of all logs
+  std::filesystem::path path;
+  // Bytes behind this limit are none of ours: a runner of ours writes no more. 0: no limit.
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t offset = 0;
+  bool follow = false;
+  bool is_over = false;  // the exec has ended
+};
+
+class ExecOutput {
+ public:
+  struct Chunk {
+    std::uint64_t offset;
+    std::unique_ptr<char[]> bytes;
+    std::size_t size;
+  };
+  struct Nothing {};  // yet: on_news will be called
+  struct End {
+    Result<> outcome;
+  };
+  using Next = std::variant<Chunk, Nothing, End>;
+
+  // `on_news` is called whenever next() may have something after it had nothing.
+  ExecOutput(LogWatch& watch, ExecOutputCut cut, std::function<void()> on_news);
+
+  Next next();
+
+  // The exec has ended: all that it wrote is in its log by now, and next() ends behind that. What
+  // its background children write later is for others to read.
+  void exec_ended();
+
+ private:
+  Result<> look();
+  bool rests();
+  Result<> arm();
+  Next take();
+  Result<> outcome() const;
+  void tell_news();
+  Error of_exec(const Error& error) const;
+
+  LogWatch& watch_;
+  ExecOutputCut cut_;
+  std::function<void()> on_news_;
+  std::optional<LogFile> file_;
+  std::uint64_t offset_;    // of the next byte to be given
+  std::uint64_t size_ = 0;  // when last looked at
+  bool is_size_final_ = false;
+  std::optional<std::chrono::steady_clock::time_point> last_taken_;
+  boost::asio::steady_timer rest_;
+  bool is_resting_ = false;
+  std::optional<LogWatch::Wait> wait_;
+  // A timer that has expired still calls after its object is gone; it looks here first.
+  std::shared_ptr<const bool> life_ = std::make_shared<const bool>(true);
+};
+
+}  // namespace agbox

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execlog/file_watch.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "async/await.h"
+#include "async/cancellation.h"
+#include "base/unique_fd.h"
+
+namespace agbox {
+namespace {
+
+namespace asio = boost::asio;
+namespace fs = std::filesystem;
+
+// A change takes its author several steps: a new file, its content, a rename, a link.
+constexpr std::chrono::milliseconds kAfterChange{100};
+constexpr int kMostLinks = 40;  // as many as the kernel follows
+
+constexpr std::uint32_t kOfNames =
+    IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB;
+constexpr std::uint32_t kOfTheFolder = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
+constexpr std::uint32_t kWatchedFor = kOfNames | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+
+std::unexpected<Error> cannot_watch(const std::string& what, int problem) {
+  return fail(reason::kResourceExhausted,
+              "watch " + what + ": inotify: " + std::generic_category().message(problem) +
+                  "; raise the sysctls fs.inotify.max_user_instances and "
+                  "fs.inotify.max_user_watches");
+}
+
+// Without the root.
+std::list<fs::path> components(const fs::path& path) {
+  const fs::path relative = path.relative_path();
+  return {relative.begin(), relative.end()};
+}
+
+// The names on the way to the files, in the folders that have them.
+class WatchedNames {
+ public:
+  explicit WatchedNames(int inotify) : inotify_(inotify) {}
+
+  // Those that lead to the files now, in place of all before.
+  Result<> follow(const std::vector<fs::path>& files) {
+    const auto before = std::exchange(names_, {});
+    for (const fs::path& file : files) AGBOX_TRY_VOID(follow(file));
+    for (const auto& [folder, names] : before) {
+      // Refused where the folder itself is gone, and its watch with it.
+      if (!names_.contains(folder)) ::inotify_rm_watch(inotify_, folder);
+    }
+    return {};
+  }
+
+  // Whether any of the events that have come by now is about one of the names.
+  bool take_events() {
+    std::array<char, 4096> buffer{};  // the kernel never splits an event
+    bool concerns_us = false;
+    while (true) {
+      const ssize_t got = ::read(inotify_, buffer.data(), buffer.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return concerns_us;  // EAGAIN: that was all
+      for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+        inotify_event event{};
+        std::memcpy(&event, buffer.data() + at, sizeof event);
+        const std::string_view padded(buffer.data() + at + sizeof event, event.len);
+        concerns_us |= concerns(event, padded.substr(0, padded.find('\0')));
+        at += sizeof event + event.len;
+      }
+    }
+  }
+
+ private:
+  // A name is looked up once its folder is watched: whatever becomes of it later is told.
+  Result<> follow(const fs::path& file) {
+    fs::path at = file.root_path();
+    std::list<fs::path> left = components(file);
+    for (int links = 0; !left.empty();) {
+      const fs::path name = std::move(left.front());
+      left.pop_front();
+      if (name == "..") at = at.parent_path();
+      if (name.empty() || name == "." || name == "..") continue;
+      AGBOX_TRY(is_watched, watch(at, name));
+      if (!is_watched) return {};  // the one above tells when it comes
+      std::error_code is_no_link;
+      const fs::path target = fs::read_symlink(at / name, is_no_link);
+      if (is_no_link) {
+        at /= name;
+        continue;
+      }
+      if (++links > kMostLinks) return {};
+      if (target.is_absolute()) at = target.root_path();
+      left.splice(left.begin(), components(target));
+    }
+    return {};
+  }
+
+  // False where there is no such folder, or none that we could read anything below.
+  Result<bool> watch(const fs::path& folder, const fs::path& name) {
+    const int descriptor = ::inotify_add_watch(inotify_, folder.c_str(), kWatchedFor);
+    if (descriptor >= 0) {
+      names_[descriptor].insert(name.string());
+      return true;
+    }
+    const int problem = errno;
+    if (problem == ENOENT || problem == ENOTDIR || problem == EACCES) return false;
+    return cannot_watch(folder.string(), problem);
+  }
+
+  bool concerns(const inotify_event& event, std::string_view name) const {
+    if ((event.mask & IN_Q_OVERFLOW) != 0) return true;
+    const auto folder = names_.find(event.wd);
+    if (folder == names_.end()) return false;
+    if (name.empty()) return (event.mask & kOfTheFolder) != 0;
+    return folder->second.contains(name);
+  }
+
+  int inotify_;
+  std::map<int, std::set<std::string, std::less<>>> names_;  // by watch descriptor
+};
+
+}  // namespace
+
+asio::awaitable<Result<>> watch_files(std::vector<fs::path> files,
+                                      std::function<void()> on_change) {
+  UniqueFd opened(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!opened) co_return cannot_watch("files", errno);
+  asio::posix::stream_descriptor inotify(co_await asio::this_coro::executor);
+  boost::system::error_code problem;
+  inotify.assign(opened.get(), problem);
+  if (problem) co_return cannot_watch("files", problem.value());
+  static_cast<void>(opened.release());
+  asio::steady_timer pause(co_await asio::this_coro::executor);
+  WatchedNames names(inotify.native_handle());
+  while (true) {
+    AGBOX_CO_TRY_VOID(names.follow(files));
+    on_change();
+    do {
+      if (co_await is_cancelled()) co_return Result<>{};
+      const auto [ended] =
+          co_await inotify.async_wait(asio::posix::stream_descriptor::wait_read, kAwait);
+      if (ended) co_return Result<>{};
+    } while (!names.take_events());
+    pause.expires_after(kAfterChange);
+    co_await pause.async_wait(kAwait);
+    if (co_await is_cancelled()) co_return Result<>{};
+    static_cast<void>(names.take_events());
+  }
+}
+
+}  // namespace agbox

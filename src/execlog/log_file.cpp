@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execlog/log_file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "model/reasons.h"
+
+namespace agbox {
+namespace {
+
+std::unexpected<Error> lost(const std::filesystem::path& path, const std::string& how) {
+  return fail(reason::kExecOutputLost, "read " + path.string() + ": " + how);
+}
+
+std::string errno_text() {
+  return std::generic_category().message(errno);
+}
+
+// The file may be as it should: it is the process, or the host, that has no descriptor left.
+std::unexpected<Error> not_opened(const std::filesystem::path& path, const std::string& how) {
+  if (errno != EMFILE && errno != ENFILE) return lost(path, how);
+  return fail(reason::kResourceExhausted,
+              "read " + path.string() + ": " + errno_text() +
+                  "; raise the limit of open files (LimitNOFILE of the service, fs.file-max of the "
+                  "host), or read fewer outputs at a time");
+}
+
+int open_below(int root, const std::filesystem::path& relative) {
+  open_how how{};
+  // O_NONBLOCK: neither a FIFO in its place nor a lease on it must hold us.
+  how.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  while (true) {
+    const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
+    if (fd >= 0 || errno != EINTR) return static_cast<int>(fd);
+  }
+}
+
+}  // namespace
+
+Result<LogFile> LogFile::open(const std::filesystem::path& root,
+                              const std::filesystem::path& path) {
+  const std::filesystem::path relative = path.lexically_relative(root);
+  if (relative.empty() || *relative.begin() == "..") {
+    return lost(path, "it does not lie below " + root.string());
+  }
+  const UniqueFd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return not_opened(path, root.string() + ": " + errno_text());
+  LogFile file(UniqueFd(open_below(folder.get(), relative)), path);
+  // Its owner may take a lease on it, and inside the sandbox that is who runs the commands. The
+  // kernel takes it away 45 seconds after somebody wants to open the file.
+  if (!file.fd_ && errno == EAGAIN) {
+    return fail(reason::kExecOutputBusy,
+                "read " + path.string() +
+                    ": a process holds a lease on it (F_SETLEASE), probably in the sandbox; end "
+                    "that process, or try again in a minute");
+  }
+  if (!file.fd_) {
+    return not_opened(path, errno == ELOOP
+                                ? "there is a symbolic link on the way, which is not followed"
+                                : errno_text());
+  }
+  AGBOX_TRY(ignored, file.size());
+  return file;
+}
+
+Result<std::uint64_t> LogFile::size() const {
+  struct stat found{};
+  if (::fstat(fd_.get(), &found) != 0) return lost(path_, errno_text());
+  if (!S_ISREG(found.st_mode)) return lost(path_, "it is not a regular file");
+  if (found.st_nlink == 0) return lost(path_, "it was removed meanwhile");
+  if (found.st_nlink > 1) {
+    return lost(path_, "it has " + std::to_string(found.st_nlink) +
+                           " names, but a log of ours has one; remove the hard links");
+  }
+  return static_cast<std::uint64_t>(found.st_size);
+}
+
+Result<> LogFile::read(std::uint64_t offset, std::span<char> buffer) const {
+  while (!buffer.empty()) {
+    const ssize_t got =
+        ::pread(fd_.get(), buffer.data(), buffer.size(), static_cast<off_t>(offset));
+    if (got == 0) return lost(path_, "it was truncated meanwhile");
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return lost(path_, errno_text());
+    offset += static_cast<std::uint64_t>(got);
+    buffer = buffer.subspan(static_cast<std::size_t>(got));
+  }
+  return {};
+}
+
+}  // namespace agbox

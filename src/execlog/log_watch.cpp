@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execlog/log_watch.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace agbox {
+namespace {
+
+// Written or truncated; or linked, renamed, removed.
+constexpr std::uint32_t kMask = IN_MODIFY | IN_ATTRIB | IN_ONESHOT;
+
+std::unexpected<Error> no_watch(int error_number, const std::string& remedy) {
+  return fail(reason::kResourceExhausted,
+              "wait for more output: inotify: " + std::generic_category().message(error_number) +
+                  "; " + remedy);
+}
+
+}  // namespace
+
+LogWatch::Wait::~Wait() {
+  if (const auto watch = watch_.lock()) watch->forget(key_);
+}
+
+std::shared_ptr<LogWatch> LogWatch::make(const boost::asio::any_io_executor& executor) {
+  std::shared_ptr<LogWatch> watch(new LogWatch(executor));
+  watch->self_ = watch;
+  return watch;
+}
+
+Result<LogWatch::Wait> LogWatch::wait(int fd, std::function<void()> on_change) {
+  if (!inotify_.is_open()) {
+    if (auto opened = open(); !opened) return std::unexpected(opened.error());
+  }
+  // The file itself, whatever has its name by now.
+  const std::string file = "/proc/self/fd/" + std::to_string(fd);
+  const int descriptor = ::inotify_add_watch(inotify_.native_handle(), file.c_str(), kMask);
+  if (descriptor < 0) {
+    return no_watch(errno, "raise the sysctl fs.inotify.max_user_watches, or follow fewer execs");
+  }
+  const Wait::Key key{.descriptor = descriptor, .number = ++last_number_};
+  waiters_[descriptor].emplace(key.number, std::move(on_change));
+  return Wait(self_, key);
+}
+
+// Not before somebody waits: a daemon that may have no instance still does everything else.
+Result<> LogWatch::open() {
+  const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (fd < 0) return no_watch(errno, "raise the sysctl fs.inotify.max_user_instances");
+  UniqueFd inotify(fd);
+  boost::system::error_code problem;
+  inotify_.assign(inotify.get(), problem);
+  if (problem) return no_watch(problem.value(), "raise the sysctl fs.epoll.max_user_watches");
+  static_cast<void>(inotify.release());
+  listen();
+  return {};
+}
+
+void LogWatch::listen() {
+  inotify_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                      [weak = self_](const boost::system::error_code& error) {
+                        const auto watch = weak.lock();
+                        if (error || !watch) return;  // it is going away
+                        watch->take_events();
+                        watch->listen();
+                      });
+}
+
+void LogWatch::take_events() {
+  std::array<char, 16384> buffer;  // more than one at a time; the kernel never splits an event
+  while (true) {
+    const ssize_t got = ::read(inotify_.native_handle(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;  // EAGAIN: that was all
+    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+      inotify_event event{};
+      std::memcpy(&event, buffer.data() + at, sizeof event);
+      at += sizeof event + event.len;
+      if ((event.mask & IN_Q_OVERFLOW) != 0) {
+        fire_all();
+      } else {
+        fire(event.wd);
+      }
+    }
+  }
+}
+
+// What is called may begin new waits and end others. The IN_IGNORED behind a fired watch counts
+// too: a wait that began while the kernel was taking that watch away joined a watch that is dead.
+void LogWatch::fire(int descriptor) {
+  const std::uint64_t last = last_number_;
+  while (const auto on_change = take_waiter(descriptor, last)) on_change();
+}
+
+// The first of those up to number `last`; nothing where none is left.
+std::function<void()> LogWatch::take_waiter(int descriptor, std::uint64_t last) {
+  const auto found = waiters_.find(descriptor);
+  if (found == waiters_.end() || found->second.begin()->first > last) return nullptr;
+  auto waiter = found->second.extract(found->second.begin());
+  if (found->second.empty()) waiters_.erase(found);
+  return std::move(waiter.mapped());
+}
+
+// The kernel's queue was full and events are missing.
+void LogWatch::fire_all() {
+  std::vector<int> descriptors;
+  descriptors.reserve(waiters_.size());
+  for (const auto& [descriptor, waiters] : waiters_) descriptors.push_back(descriptor);
+  for (const int descriptor : descriptors) fire(descriptor);
+}
+
+void LogWatch::forget(const Wait::Key& key) {
+  const auto found = waiters_.find(key.descriptor);
+  if (found == waiters_.end() || found->second.erase(key.number) == 0) return;  // it has fired
+  if (!found->second.empty()) return;
+  waiters_.erase(found);
+  // An error says that it fires at this moment: its event then finds nobody.
+  ::inotify_rm_watch(inotify_.native_handle(), key.descriptor);
+}
+
+}  // namespace agbox

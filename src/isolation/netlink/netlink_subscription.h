@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for what the kernel tells to subscribers of a netlink group.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
+
+#include "isolation/netlink/netlink_socket.h"
+
+namespace agbox {
+
+class NetlinkSubscription {
+ public:
+  static KernelResult<NetlinkSubscription> open(const boost::asio::any_io_executor& executor,
+                                                int bus, std::uint32_t groups);
+
+  // Comes back when something has arrived; false where the wait was cancelled.
+  boost::asio::awaitable<bool> wait();
+
+  // See NetlinkSocket::drain().
+  bool drain(const NetlinkSocket::Take& take) { return socket_.drain(take); }
+
+ private:
+  NetlinkSubscription(NetlinkSocket socket, boost::asio::posix::stream_descriptor readable)
+      : socket_(std::move(socket)), readable_(std::move(readable)) {}
+
+  NetlinkSocket socket_;
+  boost::asio::posix::stream_descriptor readable_;  // a second descriptor of the same socket
+};
+
+}  // namespace agbox

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/nft/nft_steps.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/overloaded.h"
+#include "isolation/nft/netfilter.h"
+
+namespace agbox::nft {
+namespace {
+
+constexpr std::uint32_t kRegister = NFT_REG_1;
+
+void set_bytes(nftnl_expr* expression, std::uint16_t attribute, const Bytes& bytes) {
+  nftnl_expr_set(expression, attribute, bytes.data(), static_cast<std::uint32_t>(bytes.size()));
+}
+
+Bytes get_bytes(const nftnl_expr* expression, std::uint16_t attribute) {
+  std::uint32_t size = 0;
+  const auto* data = static_cast<const std::uint8_t*>(nftnl_expr_get(expression, attribute, &size));
+  return data == nullptr ? Bytes{} : Bytes(data, data + size);
+}
+
+std::string get_text(const nftnl_expr* expression, std::uint16_t attribute) {
+  const char* text = nftnl_expr_get_str(expression, attribute);
+  return text == nullptr ? std::string{} : std::string(text);
+}
+
+bool uses_our_register(const nftnl_expr* expression, std::uint16_t attribute) {
+  return nftnl_expr_get_u32(expression, attribute) == kRegister;
+}
+
+bool is_zero(const Bytes& bytes) {
+  for (const std::uint8_t byte : bytes) {
+    if (byte != 0) return false;
+  }
+  return true;
+}
+
+struct Encode {
+  ExpressionObject operator()(const LoadMeta& step) const {
+    auto made = make_expression_object("meta");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_META_KEY, step.key);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_META_DREG, kRegister);
+    return made;
+  }
+  ExpressionObject operator()(const LoadPayload& step) const {
+    auto made = make_expression_object("payload");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_BASE, step.base);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_OFFSET, step.offset);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_LEN, step.length);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_DREG, kRegister);
+    return made;
+  }
+  ExpressionObject operator()(const LoadConnection& step) const {
+    auto made = make_expression_object("ct");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CT_KEY, step.key);
+    if (step.direction) nftnl_expr_set_u8(made.get(), NFTNL_EXPR_CT_DIR, *step.direction);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CT_DREG, kRegister);
+    return made;
+  }
+  ExpressionObject operator()(const LoadRoute& step) const {
+    auto made = make_expression_object("fib");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_FIB_RESULT, step.result);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_FIB_FLAGS, step.flags);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_FIB_DREG, kRegister);
+    return made;
+  }
+  ExpressionObject operator()(const Mask& step) const {
+    auto made = make_expression_object("bitwise");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_BITWISE_SREG, kRegister);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_BITWISE_DREG, kRegister);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_BITWISE_LEN,
+                       static_cast<std::uint32_t>(step.bits.size()));
+    set_bytes(made.get(), NFTNL_EXPR_BITWISE_MASK, step.bits);
+    set_bytes(made.get(), NFTNL_EXPR_BITWISE_XOR, Bytes(step.bits.size()));
+    return made;
+  }
+  ExpressionObject operator()(const Compare& step) const {
+    auto made = make_expression_object("cmp");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CMP_SREG, kRegister);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CMP_OP, step.equal ? NFT_CMP_EQ : NFT_CMP_NEQ);
+    set_bytes(made.get(), NFTNL_EXPR_CMP_DATA, step.value);
+    return made;
+  }
+  ExpressionObject operator()(const Lookup& step) const {
+    auto made = make_expression_object("lookup");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_LOOKUP_SREG, kRegister);
+    nftnl_expr_set_str(made.get(), NFTNL_EXPR_LOOKUP_SET, step.set.c_str());
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_LOOKUP_FLAGS,
+                       step.contained ? 0U : static_cast<std::uint32_t>(NFT_LOOKUP_F_INV));
+    return made;
+  }
+  ExpressionObject operator()(const OverBudget& step) const {
+    auto limit = make_expression_object("connlimit");
+    nftnl_expr_set_u32(limit.get(), NFTNL_EXPR_CONNLIMIT_COUNT, step.connections);
+    nftnl_expr_set_u32(limit.get(), NFTNL_EXPR_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV);
+    auto made = make_expression_object("dynset");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_DYNSET_SREG_KEY, kRegister);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_ADD);
+    nftnl_expr_set_str(made.get(), NFTNL_EXPR_DYNSET_SET_NAME, step.set.c_str());
+    nftnl_expr_set(made.get(), NFTNL_EXPR_DYNSET_EXPR, limit.release(), 0);
+    return made;
+  }
+  ExpressionObject operator()(const Count&) const { return make_expression_object("counter"); }
+  ExpressionObject operator()(const Reject& step) const {
+    auto made = make_expression_object("reject");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_REJECT_TYPE, step.type);
+    nftnl_expr_set_u8(made.get(), NFTNL_EXPR_REJECT_CODE, step.code);
+    return made;
+  }
+  ExpressionObject operator()(const Verdict& step) const {
+    auto made = make_expression_object("immediate");
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
+    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_IMM_VERDICT, static_cast<std::uint32_t>(step.code));
+    if (!step.chain.empty()) {
+      nftnl_expr_set_str(made.get(), NFTNL_EXPR_IMM_CHAIN, step.chain.c_str());
+    }
+    return made;
+  }
+  ExpressionObject operator()(const Foreign& step) const {
+    die("a rule of ours has a step that is not ours: " + step.what);
+  }
+};
+
+Step decode_mask(const nftnl_expr* expression) {
+  const bool is_mask = uses_our_register(expression, NFTNL_EXPR_BITWISE_SREG) &&
+                       uses_our_register(expression, NFTNL_EXPR_BITWISE_DREG) &&
+                       nftnl_expr_get_u32(expression, NFTNL_EXPR_BITWISE_OP) == 0 &&
+                       is_zero(get_bytes(expression, NFTNL_EXPR_BITWISE_XOR));
+  if (!is_mask) return Foreign{"bitwise"};
+  return Mask{get_bytes(expression, NFTNL_EXPR_BITWISE_MASK)};
+}
+
+Step decode_compare(const nftnl_expr* expression) {
+  const std::uint32_t operation = nftnl_expr_get_u32(expression, NFTNL_EXPR_CMP_OP);
+  const bool is_known = operation == NFT_CMP_EQ || operation == NFT_CMP_NEQ;
+  if (!is_known || !uses_our_register(expression, NFTNL_EXPR_CMP_SREG)) return Foreign{"cmp"};
+  return Compare{.equal = operation == NFT_CMP_EQ,
+                 .value = get_bytes(expression, NFTNL_EXPR_CMP_DATA)};
+}
+
+Step decode_over_budget(const nftnl_expr* expression) {
+  const auto* limit = static_cast<const nftnl_expr*>(
+      nftnl_expr_is_set(expression, NFTNL_EXPR_DYNSET_EXPR)
+          ? nftnl_expr_get(expression, NFTNL_EXPR_DYNSET_EXPR, nullptr)
+          : nullptr);
+  const bool is_ours =
+      limit != nullptr && get_text(limit, NFTNL_EXPR_NAME) == "connlimit" &&
+      nftnl_expr_get_u32(limit, NFTNL_EXPR_CONNLIMIT_FLAGS) == NFT_CONNLIMIT_F_INV &&
+      nftnl_expr_get_u32(expression, NFTNL_EXPR_DYNSET_OP) == NFT_DYNSET_OP_ADD &&
+      uses_our_register(expression, NFTNL_EXPR_DYNSET_SREG_KEY);
+  if (!is_ours) return Foreign{"dynset"};
+  return OverBudget{.set = get_text(expression, NFTNL_EXPR_DYNSET_SET_NAME),
+                    .connections = nftnl_expr_get_u32(limit, NFTNL_EXPR_CONNLIMIT_COUNT)};
+}
+
+Step decode_verdict(const nftnl_expr* expression) {
+  if (nftnl_expr_get_u32(expression, NFTNL_EXPR_IMM_DREG) != NFT_REG_VERDICT) {
+    return Foreign{"immediate"};
+  }
+  return Verdict{
+      .code = static_cast<std::int32_t>(nftnl_expr_get_u32(expression, NFTNL_EXPR_IMM_VERDICT)),
+      .chain = get_text(expression, NFTNL_EXPR_IMM_CHAIN)};
+}
+
+Step decode_connection(const nftnl_expr* expression) {
+  if (!uses_our_register(expression, NFTNL_EXPR_CT_DREG)) return Foreign{"ct"};
+  LoadConnection load{.key = nftnl_expr_get_u32(expression, NFTNL_EXPR_CT_KEY), .direction = {}};
+  if (nftnl_expr_is_set(expression, NFTNL_EXPR_CT_DIR)) {
+    load.direction = nftnl_expr_get_u8(expression, NFTNL_EXPR_CT_DIR);
+  }
+  return load;
+}
+
+Step decode_lookup(const nftnl_expr* expression) {
+  const bool maps = nftnl_expr_is_set(expression, NFTNL_EXPR_LOOKUP_DREG);
+  if (maps || !uses_our_register(expression, NFTNL_EXPR_LOOKUP_SREG)) return Foreign{"lookup"};
+  const std::uint32_t flags = nftnl_expr_get_u32(expression, NFTNL_EXPR_LOOKUP_FLAGS);
+  return Lookup{.set = get_text(expression, NFTNL_EXPR_LOOKUP_SET),
+                .contained = (flags & NFT_LOOKUP_F_INV) == 0};
+}
+
+}  // namespace
+
+ExpressionObject encode_step(const Step& step) {
+  return std::visit(Encode{}, step);
+}
+
+Step decode_step(const nftnl_expr* expression) {
+  const std::string kind = get_text(expression, NFTNL_EXPR_NAME);
+  if (kind == "meta" && uses_our_register(expression, NFTNL_EXPR_META_DREG)) {
+    return LoadMeta{nftnl_expr_get_u32(expression, NFTNL_EXPR_META_KEY)};
+  }
+  if (kind == "payload" && uses_our_register(expression, NFTNL_EXPR_PAYLOAD_DREG)) {
+    return LoadPayload{.base = nftnl_expr_get_u32(expression, NFTNL_EXPR_PAYLOAD_BASE),
+                       .offset = nftnl_expr_get_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET),
+                       .length = nftnl_expr_get_u32(expression, NFTNL_EXPR_PAYLOAD_LEN)};
+  }
+  if (kind == "fib" && uses_our_register(expression, NFTNL_EXPR_FIB_DREG)) {
+    return LoadRoute{.result = nftnl_expr_get_u32(expression, NFTNL_EXPR_FIB_RESULT),
+                     .flags = nftnl_expr_get_u32(expression, NFTNL_EXPR_FIB_FLAGS)};
+  }
+  if (kind == "reject") {
+    return Reject{.type = nftnl_expr_get_u32(expression, NFTNL_EXPR_REJECT_TYPE),
+                  .code = nftnl_expr_get_u8(expression, NFTNL_EXPR_REJECT_CODE)};
+  }
+  if (kind == "ct") return decode_connection(expression);
+  if (kind == "bitwise") return decode_mask(expression);
+  if (kind == "cmp") return decode_compare(expression);
+  if (kind == "lookup") return decode_lookup(expression);
+  if (kind == "dynset") return decode_over_budget(expression);
+  if (kind == "immediate") return decode_verdict(expression);
+  if (kind == "counter") return Count{};
+  return Foreign{kind};
+}
+
+}  // namespace agbox::nft

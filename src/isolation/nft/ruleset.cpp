@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isolation/nft/ruleset.h"
+
+#include <linux/if_packet.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "isolation/nft/netfilter.h"
+#include "isolation/nft/rule_parts.h"
+#include "model/object_names.h"
+
+namespace agbox::nft {
+namespace {
+
+// How nft numbers the types of a set's keys; it needs them to print the set.
+constexpr std::uint32_t kTypeIpv4Address = 7;
+constexpr std::uint32_t kTypeInterfaceName = 41;
+
+// A sandbox that opens more connections at once than this is refused further ones, because the
+// host's table of connections is everybody's.
+constexpr std::uint32_t kConnectionBudget = 8192;
+
+constexpr std::uint8_t kTcp = IPPROTO_TCP;
+constexpr std::uint8_t kUdp = IPPROTO_UDP;
+constexpr std::uint16_t kDnsPort = 53;
+
+// Between the hooks of the connection tracking (-200) and Docker's destination NAT (-100): there
+// the destination is still the one that the sandbox wrote.
+constexpr std::int32_t kBeforeNat = -150;
+constexpr std::int32_t kRaw = -300;
+constexpr std::int32_t kBeforeFilter = -10;
+
+std::vector<Rule> dns_to_resolvers() {
+  const Rule to_resolver = destination_in("resolvers");
+  return {to_resolver + protocol(kUdp) + destination_port(kDnsPort) + accept(),
+          to_resolver + protocol(kTcp) + destination_port(kDnsPort) + accept()};
+}
+
+void append(std::vector<Rule>& rules, const std::vector<Rule>& more) {
+  rules.insert(rules.end(), more.begin(), more.end());
+}
+
+// --- the chains -------------------------------------------------------------------------------
+
+// TCP with a reset: an agent that runs into a refusal goes on at once, where a drop makes it wait.
+Chain refuse_chain() {
+  return {.name = "refuse",
+          .hook = {},
+          .rules = {protocol(kTcp) + Rule{Count{}, Reject{.type = NFT_REJECT_TCP_RST, .code = 0}},
+                    reject_unreachable()}};
+}
+
+// A sandbox has no IPv6, so what claims to be is not from an honest one; the same with a source
+// address that is not on its bridge.
+Chain pre_raw_chain(const std::string& prefix) {
+  return {.name = "pre_raw",
+          .hook = Hook{.number = NF_INET_PRE_ROUTING, .priority = kRaw},
+          .rules = {from_bridge(prefix, false) + leave(), is_ipv4(false) + drop(),
+                    route_exists(NFTA_FIB_F_SADDR, false) + drop()}};
+}
+
+// Related ICMP only where the connection's other end is a sandbox: with a forged "fragmentation
+// needed" for a connection of the host's own, a sandbox could lower the host's path MTU.
+Chain host_allowed_chain(const Ipv4Network& pool) {
+  const std::uint32_t established = state_bit(IP_CT_ESTABLISHED);
+  const std::uint32_t related = state_bit(IP_CT_RELATED);
+  Chain chain{.name = "host_allowed",
+              .hook = {},
+              .rules = {connection_state(established) + is_reply() + accept(),
+                        connection_state(related) + is_reply() + opened_towards(pool) + accept(),
+                        connection_state(related | kInvalid) + drop()}};
+  append(chain.rules, dns_to_resolvers());
+  return chain;
+}
+
+// Refused in any case; of those who prove it at this moment it is counted, each in its element.
+Chain to_host_chain() {
+  return {.name = "to_host",
+          .hook = {},
+          .rules = {jump_to("host_allowed"),
+                    protocol(kTcp) +
+                        Rule{LoadMeta{NFT_META_IIFNAME}, Lookup{.set = std::string(kProofsSet)}} +
+                        go_to("refuse"),
+                    go_to("refuse")}};
+}
+
+Chain pre_chain(const std::string& prefix) {
+  return {.name = "pre",
+          .hook = Hook{.number = NF_INET_PRE_ROUTING, .priority = kBeforeNat},
+          .rules = {from_bridge(prefix, false) + leave(),
+                    destination_is_this_host() + go_to("to_host")}};
+}
+
+// The second lock: what a destination NAT of somebody else's turned to this host.
+Chain input_chain(const std::string& prefix) {
+  return {.name = "input",
+          .hook = Hook{.number = NF_INET_LOCAL_IN, .priority = kBeforeFilter},
+          .rules = {from_bridge(prefix, false) + leave(), jump_to("host_allowed"), drop()}};
+}
+
+// Bridged frames come here too where the kernel hands them to the packet filter (bridge-nf): those
+// within one bridge pass.
+Chain from_sandbox_chain(const std::string& prefix, bool with_budget) {
+  const Rule to_ours = to_bridge(prefix);
+  constexpr Ipv4Network kLocalMulticast{.address = {0xE0000000}, .prefix_length = 24};
+  Chain chain{
+      .name = "from_sandbox",
+      .hook = {},
+      .rules = {to_ours + route_exists(NFTA_FIB_F_DADDR, true) + accept(),
+                to_ours + packet_kind(PACKET_BROADCAST) + accept(),
+                to_ours + packet_kind(PACKET_MULTICAST) + destination() + within(kLocalMulticast) +
+                    accept(),
+                to_ours + drop(), connection_state(kInvalid) + drop(), is_reply() + drop()}};
+  if (with_budget) {
+    chain.rules.push_back(connection_state(state_bit(IP_CT_NEW)) +
+                          Rule{LoadMeta{NFT_META_IIFNAME},
+                               OverBudget{.set = "budget", .connections = kConnectionBudget}} +
+                          reject_unreachable());
+  }
+  append(chain.rules, dns_to_resolvers());
+  append(chain.rules,
+         {destination_in("blocked") + go_to("refuse"), destination_in("onlink") + go_to("refuse"),
+          Rule{LoadMeta{NFT_META_OIFNAME}, Lookup{.set = "uplinks", .contained = false}} +
+              go_to("refuse")});
+  return chain;
+}
+
+Chain forward_chain(const std::string& prefix) {
+  const std::uint32_t answers = state_bit(IP_CT_ESTABLISHED) | state_bit(IP_CT_RELATED);
+  return {.name = "forward",
+          .hook = Hook{.number = NF_INET_FORWARD, .priority = kBeforeFilter},
+          .rules = {from_bridge(prefix) + go_to("from_sandbox"), to_bridge(prefix, false) + leave(),
+                    connection_state(answers) + is_reply() + accept(), drop()}};
+}
+
+// --- the sets ---------------------------------------------------------------------------------
+
+// Sorted, and what overlaps or touches is one interval: the kernel refuses overlaps.
+std::vector<Element> interval_elements(std::vector<Ipv4Network> networks) {
+  std::ranges::sort(networks);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> intervals;  // [first, end)
+  for (const Ipv4Network& network : networks) {
+    const std::uint64_t first = network.address.value;
+    const std::uint64_t end = std::uint64_t{network.last().value} + 1;
+    if (intervals.empty() || first > intervals.back().second) {
+      intervals.emplace_back(first, end);
+    } else {
+      intervals.back().second = std::max(intervals.back().second, end);
+    }
+  }
+  std::vector<Element> elements;
+  for (const auto& [first, end] : intervals) {
+    elements.push_back({.key = network_order(static_cast<std::uint32_t>(first))});
+    // One that goes to the last address has no end.
+    if (end > 0xFFFFFFFF) break;
+    elements.push_back(
+        {.key = network_order(static_cast<std::uint32_t>(end)), .ends_interval = true});
+  }
+  return elements;
+}
+
+Set address_set(std::string name, std::uint32_t flags, std::vector<Element> elements) {
+  return {.name = std::move(name),
+          .key_type = kTypeIpv4Address,
+          .key_length = 4,
+          .flags = flags,
+          .size = 0,
+          .holds_text = false,
+          .varies = false,
+          .elements = std::move(elements)};
+}
+
+Set interface_set(std::string name, std::uint32_t flags, std::uint32_t size,
+                  std::vector<Element> elements) {
+  return {.name = std::move(name),
+          .key_type = kTypeInterfaceName,
+          .key_length = IFNAMSIZ,
+          .flags = flags,
+          .size = size,
+          .holds_text = true,
+          .varies = false,
+          .elements = std::move(elements)};
+}
+
+template <class Value, class Key>
+std::vector<Element> plain_elements(const std::vector<Value>& values, Key key) {
+  std::vector<Element> elements;
+  for (const Value& value : values) elements.push_back({.key = key(value)});
+  std::ranges::sort(elements);
+  const auto repeated = std::ranges::unique(elements);
+  elements.erase(repeated.begin(), repeated.end());
+  return elements;
+}
+
+// --- the tables -------------------------------------------------------------------------------
+
+Table inet_table(const RulesetOptions& options, const HostNetwork& host, const std::string& name,
+                 std::uint32_t flags, bool with_budget) {
+  const std::string prefix = bridge_prefix(options.instance_id);
+  Table table{
+      .name = {.family = NFPROTO_INET, .name = name}, .flags = flags, .sets = {}, .chains = {}};
+  table.sets = host_sets(host);
+  table.sets.push_back(
+      address_set("blocked", NFT_SET_INTERVAL, interval_elements(blocked_networks())));
+  table.sets.push_back(interface_set(std::string(kProofsSet), 0, 0, {}));
+  table.sets.back().varies = true;
+  if (with_budget) {
+    table.sets.push_back(interface_set("budget", NFT_SET_EVAL, 65535, {}));
+    table.sets.back().varies = true;
+  }
+  table.chains = {refuse_chain(),        host_allowed_chain(options.address_pool),
+                  to_host_chain(),       from_sandbox_chain(prefix, with_budget),
+                  pre_raw_chain(prefix), pre_chain(prefix),
+                  input_chain(prefix),   forward_chain(prefix)};
+  return table;
+}
+
+// A sandbox that could answer for the host's addresses, or ask for them, would learn and take over
+// what lives beside its bridge.
+Table arp_table(const RulesetOptions& options, const std::string& name, std::uint32_t flags) {
+  const std::string prefix = bridge_prefix(options.instance_id);
+  constexpr std::uint32_t kSenderAddress = 14;
+  constexpr std::uint32_t kTargetAddress = 24;
+  const auto outside_pool = [&](std::uint32_t offset) {
+    return from_bridge(prefix) + Rule{LoadPayload{NFT_PAYLOAD_NETWORK_HEADER, offset, 4}} +
+           within(options.address_pool, false) + drop();
+  };
+  return {.name = {.family = NFPROTO_ARP, .name = name},
+          .flags = flags,
+          .sets = {},
+          .chains = {{.name = "in",
+                      .hook = Hook{.number = NF_ARP_IN, .priority = 0},
+                      .rules = {outside_pool(kTargetAddress), outside_pool(kSenderAddress)}}}};
+}
+
+}  // namespace
+}  // namespace agbox::nft
+
+namespace agbox {
+
+nft::Bytes interface_key(const std::string& name) {
+  nft::Bytes key = nft::text_bytes(name);
+  key.resize(IFNAMSIZ);
+  return key;
+}
+
+std::string firewall_table_name(const std::string& instance_id) {
+  // Any text makes a name; of a UUID, which every instance's id is, these are the first digits.
+  std::string digits;
+  for (const char character : instance_id) {
+    const bool is_digit =
+        (character >= '0' && character <= '9') || (character >= 'a' && character <= 'f');
+    if (is_digit && digits.size() < 8) digits += character;
+  }
+  return "agents_sandbox_" + digits;
+}
+
+std::vector<Ipv4Network> blocked_networks() {
+  // Not the networks that are reserved for documentation: nothing of value is there, and closed
+  // networks use them as their internet.
+  return {{.address = {0x00000000}, .prefix_length = 8},   // this network
+          {.address = {0x0A000000}, .prefix_length = 8},   // private
+          {.address = {0x64400000}, .prefix_length = 10},  // shared by a carrier
+          {.address = {0x7F000000}, .prefix_length = 8},   // loopback
+          {.address = {0xA9FE0000}, .prefix_length = 16},  // link-local, metadata services
+          {.address = {0xAC100000}, .prefix_length = 12},  // private
+          {.address = {0xC0000000}, .prefix_length = 24},  // protocol assignments
+          {.address = {0xC0A80000}, .prefix_length = 16},  // private
+          {.address = {0xC6120000}, .prefix_length = 15},  // benchmarks
+          {.address = {0xE0000000}, .prefix_length = 3}};  // multicast, reserved, broadcast
+}
+
+std::vector<nft::Set> host_sets(const HostNetwork& host) {
+  const auto address_key = [](const Ipv4Address& address) {
+    return nft::network_order(address.value);
+  };
+  return {nft::address_set("resolvers", 0, nft::plain_elements(host.resolvers, address_key)),
+          nft::interface_set("uplinks", 0, 0, nft::plain_elements(host.uplinks, interface_key)),
+          nft::address_set("onlink", NFT_SET_INTERVAL, nft::interval_elements(host.on_link))};
+}
+
+Ruleset make_ruleset(const RulesetOptions& options, const HostNetwork& host) {
+  const std::string name = firewall_table_name(options.instance_id);
+  const std::string owned_name = name + "_owned";
+  const std::uint32_t owned = nft::kTableOwner | (options.persist ? nft::kTablePersist : 0U);
+  // The connections of a sandbox are counted once, in the plain table.
+  return {
+      .plain = {nft::inet_table(options, host, name, 0, true), nft::arp_table(options, name, 0)},
+      .owned = {nft::inet_table(options, host, owned_name, owned, false),
+                nft::arp_table(options, owned_name, owned)}};
+}
+
+}  // namespace agbox

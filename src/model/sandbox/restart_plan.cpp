@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sandbox/restart_plan.h"
+
+#include "base/check.h"
+
+namespace agbox {
+namespace {
+
+RestartPlan fail_with(const char* code, std::string message) {
+  return {.step = RestartStep::Fail, .failure = {.code = code, .message = std::move(message)}};
+}
+
+RestartPlan no_container(const char* why) {
+  return fail_with("CONTAINER_NOT_RUNNING", std::string("primary container not running: ") + why +
+                                                "; delete the sandbox and create it again");
+}
+
+RestartPlan no_network() {
+  return fail_with("NETWORK_MISSING",
+                   "the sandbox's network was removed; delete the sandbox and create it again");
+}
+
+RestartPlan no_guest_folder() {
+  return fail_with("GUEST_UNREACHABLE",
+                   "the folder through which the daemon reaches the sandbox was removed or "
+                   "replaced; delete the sandbox and create it again");
+}
+
+constexpr const char* kRemoved = "it was removed";
+constexpr const char* kForeign = "what has its id is not ours and was left alone";
+
+RestartPlan plan_ready(const SandboxSeen& seen) {
+  if (seen.primary == PrimarySeen::Missing) return no_container(kRemoved);
+  if (seen.primary == PrimarySeen::Foreign) return no_container(kForeign);
+  if (!seen.has_network) return no_network();
+  if (!seen.has_guest_folder) return no_guest_folder();
+  switch (seen.primary) {
+    case PrimarySeen::Running:
+    case PrimarySeen::Paused:
+      return {.step = RestartStep::Adopt};
+    case PrimarySeen::Created:
+    case PrimarySeen::OtherStart:
+    case PrimarySeen::Exited:
+      return {.step = RestartStep::Restart};
+    case PrimarySeen::Missing:
+    case PrimarySeen::Foreign:
+      break;
+  }
+  die("a container that was seen in no way");
+}
+
+// A resume makes nothing: without these it could only fail. One that somebody started is left to
+// the resume: its guest was told to run nothing.
+RestartPlan plan_stopped(const SandboxSeen& seen) {
+  switch (seen.primary) {
+    case PrimarySeen::Missing:
+      return no_container(kRemoved);
+    case PrimarySeen::Foreign:
+      return no_container(kForeign);
+    case PrimarySeen::Created:
+    case PrimarySeen::Running:
+    case PrimarySeen::Paused:
+    case PrimarySeen::OtherStart:
+    case PrimarySeen::Exited:
+      break;
+  }
+  if (!seen.has_network) return no_network();
+  return {.step = RestartStep::Stay};
+}
+
+}  // namespace
+
+RestartPlan restart_plan(const SandboxStored& stored, const std::optional<SandboxSeen>& seen) {
+  switch (stored.state) {
+    case Lifecycle::Creating:
+      if (stored.attempts >= kMostAttempts) {
+        return fail_with("SANDBOX_CREATE_FAILED",
+                         "the daemon ended " + std::to_string(kMostAttempts) +
+                             " times while it created this sandbox; look into its log");
+      }
+      return {.step = RestartStep::StartOver};
+    case Lifecycle::Resuming:
+    case Lifecycle::Stopping:
+    case Lifecycle::Deleting:
+      return {.step = RestartStep::GoOn};
+    case Lifecycle::Failed:
+      return {.step = stored.cleans_up ? RestartStep::CleanUp : RestartStep::Stay};
+    case Lifecycle::Ready:
+      return seen ? plan_ready(*seen) : RestartPlan{.step = RestartStep::Look};
+    case Lifecycle::Stopped:
+      return seen ? plan_stopped(*seen) : RestartPlan{.step = RestartStep::Look};
+    case Lifecycle::Deleted:
+      return {.step = RestartStep::Stay};
+  }
+  die("a lifecycle state without a plan");
+}
+
+}  // namespace agbox

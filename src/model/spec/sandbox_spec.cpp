@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/spec/sandbox_spec.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model/sandbox/time_to_live.h"
+#include "model/spec/maxima.h"
+#include "model/spec/request_checks.h"
+
+namespace agbox {
+namespace {
+
+Result<> check_image(const v1::CreateSpec& spec) {
+  if (spec.image().empty()) return invalid_argument("create_spec.image is required");
+  return {};
+}
+
+Result<std::optional<std::chrono::nanoseconds>> parse_idle_ttl(const v1::CreateSpec& spec) {
+  if (!spec.has_idle_ttl()) return std::nullopt;
+  const auto& ttl = spec.idle_ttl();
+  if (ttl.seconds() < 0 || ttl.nanos() < 0)
+    return invalid_argument("idle_ttl must not be negative");
+  if (ttl.seconds() > std::chrono::seconds(kLongestTtl).count() || ttl.nanos() > 999'999'999) {
+    return invalid_argument("idle_ttl must be at most 876000h; 0 switches the idle stop off");
+  }
+  return std::chrono::seconds(ttl.seconds()) + std::chrono::nanoseconds(ttl.nanos());
+}
+
+Result<> check_labels(const v1::CreateSpec& spec) {
+  AGBOX_TRY_VOID(at_most(static_cast<std::size_t>(spec.labels_size()), maxima::kLabels,
+                         "the number of labels"));
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  for (const auto& [key, value] : spec.labels()) {
+    if (key.empty()) return invalid_argument("labels: a key must not be empty");
+    if (std::ranges::any_of(key, is_control)) {
+      return invalid_argument("labels: a key must not contain control characters");
+    }
+    AGBOX_TRY_VOID(at_most(key.size(), maxima::kLabelKeyBytes, "the size of a label's key"));
+    AGBOX_TRY_VOID(
+        at_most(value.size(), maxima::kLabelValueBytes, "the size of label " + key + "'s value"));
+  }
+  return {};
+}
+
+Result<> check_command(const v1::CreateSpec& spec) {
+  AGBOX_TRY_VOID(at_most(static_cast<std::size_t>(spec.command_size()), maxima::kCommandTokens,
+                         "the number of command entries"));
+  for (int i = 0; i < spec.command_size(); ++i) {
+    const std::string entry = "command[" + std::to_string(i) + "]";
+    if (spec.command(i).empty())
+      return invalid_argument(entry + ": empty string entry is not allowed");
+    if (contains_nul(spec.command(i))) return invalid_argument(entry + ": contains a NUL byte");
+  }
+  return {};
+}
+
+template <class Limit>
+Result<std::optional<Limit>> parse_limit(std::string_view field, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto limit = Limit::parse(text);
+  if (limit) return *limit;
+  const std::string name(field);
+  return std::unexpected(limit.error().within(name + ": " + name + " \"" + text + "\""));
+}
+
+}  // namespace
+
+Result<> check_supported(const v1::CreateSpec& spec) {
+  const std::pair<bool, std::string_view> rows[] = {
+      {spec.mounts_size() > 0, "mounts"},
+      {spec.copies_size() > 0, "copies"},
+      {spec.builtin_tools_size() > 0, "builtin_tools"},
+      {spec.companion_containers_size() > 0, "companion_containers"},
+      {spec.required_services_size() > 0, "required_services"},
+      {spec.optional_services_size() > 0, "optional_services"},
+      {spec.ports_size() > 0, "ports"},
+      {!spec.disk_limit().empty(), "disk_limit"},
+      {!spec.gpus().empty(), "gpus"},
+  };
+  for (const auto& [is_set, name] : rows) {
+    if (!is_set) continue;
+    return fail(reason::kUnimplemented, "create_spec." + std::string(name) +
+                                            " is not supported by this version of agboxd; leave "
+                                            "it out");
+  }
+  return {};
+}
+
+Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
+  AGBOX_TRY_VOID(at_most(spec.ByteSizeLong(), maxima::kSpecBytes, "the size of create_spec"));
+  AGBOX_TRY_VOID(check_image(spec));
+  AGBOX_TRY_VOID(at_most(spec.image().size(), maxima::kImageBytes, "the size of image"));
+  AGBOX_TRY_VOID(check_supported(spec));
+  AGBOX_TRY_VOID(parse_idle_ttl(spec));
+  AGBOX_TRY_VOID(check_environment("envs", "CreateSpec.Envs", spec.envs()));
+  AGBOX_TRY_VOID(check_labels(spec));
+  AGBOX_TRY_VOID(check_command(spec));
+  return read_stored_spec(std::move(spec));
+}
+
+Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
+  AGBOX_TRY_VOID(check_image(spec));
+  AGBOX_TRY(idle_ttl, parse_idle_ttl(spec));
+  AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", spec.cpu_limit()));
+  AGBOX_TRY(memory_limit, parse_limit<ByteLimit>("memory_limit", spec.memory_limit()));
+  const std::size_t bytes = spec.ByteSizeLong();
+  return SandboxSpec{.create_spec = std::move(spec),
+                     .bytes = bytes,
+                     .idle_ttl = idle_ttl,
+                     .cpu_limit = cpu_limit,
+                     .memory_limit = memory_limit};
+}
+
+Result<SandboxSpec> parse_create_request(const v1::CreateSandboxRequest& request) {
+  if (!request.config_yaml().empty()) {
+    return fail(reason::kUnimplemented,
+                "config_yaml is not supported by this version of agboxd; use create_spec");
+  }
+  if (!request.has_create_spec()) return invalid_argument("create_spec is required");
+  return parse_create_spec(request.create_spec());
+}
+
+}  // namespace agbox

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execlog/spare_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "unit/temp_folder.h"
+
+namespace agbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SpareFilesTest : public testing::Test {
+ protected:
+  SpareFilesTest() {
+    fs::create_directories(sandbox_);
+    fd_.reset(::open(sandbox_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    spares_.emplace(folder_.path(), "one");
+  }
+
+  // The first one is asked for in vain: it begins the making.
+  UniqueFd take_in_time(const std::string& name) { return take_in_time(*spares_, name); }
+  UniqueFd take_in_time(SpareFiles& spares, const std::string& name) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < give_up) {
+      if (UniqueFd taken = spares.take(fd_.get(), name)) return taken;
+      std::this_thread::yield();
+    }
+    return {};
+  }
+  std::size_t spares_on_disk() const {
+    if (!fs::exists(spare_folder_)) return 0;
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(spare_folder_), {}));
+  }
+
+  TempFolder folder_;
+  fs::path sandbox_ = folder_.path() / "box-1";
+  fs::path spare_folder_ = folder_.path() / ".spare-one";
+  UniqueFd fd_;
+  std::optional<SpareFiles> spares_;
+};
+
+TEST_F(SpareFilesTest, NothingIsMadeBeforeSomebodyAsks) {
+  EXPECT_EQ(spares_on_disk(), 0U);
+  spares_.reset();
+}
+
+TEST_F(SpareFilesTest, ATakenOneIsAnEmptyFileOfItsNameForAppending) {
+  const UniqueFd taken = take_in_time("one.stdout.log");
+  ASSERT_TRUE(taken);
+  struct stat found{};
+  ASSERT_EQ(::stat((sandbox_ / "one.stdout.log").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0600U);
+  EXPECT_EQ(found.st_nlink, 1U);
+  EXPECT_EQ(found.st_size, 0);
+  struct stat open{};
+  ASSERT_EQ(::fstat(taken.get(), &open), 0);
+  EXPECT_EQ(open.st_ino, found.st_ino);
+  EXPECT_NE(::fcntl(taken.get(), F_GETFL) & O_APPEND, 0);
+}
+
+TEST_F(SpareFilesTest, WhatIsThereIsNeverReplaced) {
+  ASSERT_TRUE(take_in_time("first"));
+  std::ofstream(sandbox_ / "kept") << "precious";
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(spares_->take(fd_.get(), "kept"));
+  EXPECT_EQ(fs::file_size(sandbox_ / "kept"), 8U);
+}
+
+TEST_F(SpareFilesTest, ManyAreTakenOnceEach) {
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(take_in_time(std::to_string(i)));
+  EXPECT_EQ(std::distance(fs::directory_iterator(sandbox_), {}), 400);
+}
+
+TEST_F(SpareFilesTest, TheEndLeavesNoneAndTheNextBeginningNoneOfOthers) {
+  ASSERT_TRUE(take_in_time("first"));
+  spares_.reset();
+  EXPECT_EQ(spares_on_disk(), 0U);
+  fs::create_directory(spare_folder_);
+  std::ofstream(spare_folder_ / "left-by-a-crash") << "";
+  spares_.emplace(folder_.path(), "one");
+  ASSERT_TRUE(take_in_time("second"));
+  EXPECT_FALSE(fs::exists(spare_folder_ / "left-by-a-crash"));
+}
+
+TEST_F(SpareFilesTest, AFolderThatAnotherProcessRemovedIsMadeAgain) {
+  ASSERT_TRUE(take_in_time("first"));
+  // All 128 but the one that was taken: no more are made.
+  while (spares_on_disk() < 127) std::this_thread::yield();
+  fs::remove_all(spare_folder_);
+  EXPECT_TRUE(take_in_time("second"));
+  // And again while they are being made: the directory may fill up while it is emptied.
+  std::error_code problem;
+  do {
+    fs::remove_all(spare_folder_, problem);
+  } while (problem == std::errc::directory_not_empty);
+  EXPECT_FALSE(problem) << problem.message();
+  EXPECT_TRUE(take_in_time("third"));
+}
+
+TEST_F(SpareFilesTest, TwoDaemonsWithOneRootLeaveEachOtherAlone) {
+  ASSERT_TRUE(take_in_time("first"));
+  std::ofstream(spare_folder_ / "of-the-first-daemon") << "";
+  {
+    SpareFiles other(folder_.path(), "other");
+    ASSERT_TRUE(take_in_time(other, "second"));
+  }
+  EXPECT_TRUE(fs::exists(spare_folder_ / "of-the-first-daemon"));
+}
+
+TEST_F(SpareFilesTest, WhereNoneCanBeMadeTheCallerIsOnItsOwn) {
+  std::ofstream(folder_.path() / "file") << "not a folder";
+  spares_.emplace(folder_.path() / "file", "one");
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(spares_->take(fd_.get(), "none"));
+}
+
+}  // namespace
+}  // namespace agbox
