@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import ratios  # noqa: E402
 from engine_world import KeptAliveApi, Raw  # noqa: E402
-from row import ENGINES, Aim, Gate, Measured, Outcome, Row, describe, judge  # noqa: E402
+from row import ENGINES, Aim, Gate, Measured, Outcome, Row, compare, describe, judge  # noqa: E402
 from rows import ROWS  # noqa: E402
 from server import Server, start_echo, subscribers, temporary_folder  # noqa: E402
 
@@ -79,6 +79,19 @@ def test_a_gate_fails_only_if_the_whole_interval_is_beyond_its_limit(limit: Gate
     assert verdict.has(outcome)
     assert ("FAILS" in describe(verdict)) is (outcome is Outcome.FAILS)
     assert verdict.as_json()["gates"][0]["outcome"] == outcome.name.lower()
+
+
+@pytest.mark.parametrize("factor, limit, is_worse", [
+    (1.0, gate(at_most=9), False), (1.2, gate(at_most=9), True), (0.8, gate(at_most=9), False),
+    (1.2, gate(at_least=0), False), (0.8, gate(at_least=0), True)])
+def test_a_build_is_worse_if_its_ratio_moved_in_the_bad_direction(factor: float, limit: Gate, is_worse: bool) -> None:
+    noise = random.Random(1)
+    old, new = (rounds_of([scale * noise.uniform(0.9, 1.1) for _ in range(100)], [1.0] * 100)
+                for scale in (1.0, factor))
+    comparison = compare(row(limit), None, Measured(new), Measured(old))
+    assert comparison.is_worse() is is_worse
+    (_, found), = comparison.changes
+    assert found.low < factor < found.high
 
 
 def test_a_gate_may_be_for_one_engine() -> None:
