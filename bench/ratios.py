@@ -44,6 +44,19 @@ def median_ratio(rounds: list[Round], metric: str, arm: str, baseline: str) -> R
     return Ratio(statistics.median(ratios), quantile(medians, 0.025), quantile(medians, 0.975))
 
 
+def change(new: list[Round], old: list[Round], metric: str, arm: str, baseline: str) -> Ratio:
+    """How much larger the ratio of two arms is in the rounds of one build than in those of another."""
+    ratios = [per_round_ratios(rounds, metric, arm, baseline) for rounds in (new, old)]
+    generator = random.Random(SEED)
+
+    def resampled(values: list[float]) -> float:
+        return statistics.median(generator.choices(values, k=len(values)))
+
+    changes = sorted(resampled(ratios[0]) / resampled(ratios[1]) for _ in range(RESAMPLES))
+    return Ratio(statistics.median(ratios[0]) / statistics.median(ratios[1]), quantile(changes, 0.025),
+                 quantile(changes, 0.975))
+
+
 def quantile(ordered: list[float], share: float) -> float:
     """The value below which `share` of them lie; `ordered` is sorted and not empty."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ratios import Ratio, Round, median_ratio, quantile, values_of
+from ratios import Ratio, Round, change, median_ratio, quantile, values_of
 
 ENGINES = ("20.10", "28")
 
@@ -170,6 +170,37 @@ def judge(row: Row, engine: str | None, measured: Measured) -> Verdict:
         ratio = median_ratio(measured.rounds, gate.metric, gate.arm, gate.baseline)
         gates.append((gate, ratio, gate.judge(ratio)))
     return Verdict(row, engine, measured, gates)
+
+
+@dataclass
+class Comparison:
+    """Two builds in one run, by the ratios that the row has gates on."""
+    row: Row
+    engine: str | None
+    changes: list[tuple[Gate, Ratio]]
+
+    # What a change may cost unnoticed: a larger one must be on purpose, with the gate set anew.
+    WORSE = 0.05
+
+    def is_worse(self) -> bool:
+        """Noise alone does not make it worse: the whole interval has to be."""
+        return any(found.low > 1 + self.WORSE if gate.at_most is not None else found.high < 1 - self.WORSE
+                   for gate, found in self.changes)
+
+    def as_json(self) -> dict:
+        return {"changes": [{"metric": gate.metric, "arm": gate.arm, "baseline": gate.baseline,
+                             "median": found.median, "low": found.low, "high": found.high}
+                            for gate, found in self.changes]}
+
+    def text(self) -> str:
+        return "\n".join(f"  change: {gate.subject()}: {found.median:.3g} [{found.low:.3g}, {found.high:.3g}] times "
+                         f"the other build; {'less' if gate.at_most is not None else 'more'} is better"
+                         for gate, found in self.changes)
+
+
+def compare(row: Row, engine: str | None, new: Measured, old: Measured) -> Comparison:
+    return Comparison(row, engine, [(gate, change(new.rounds, old.rounds, gate.metric, gate.arm, gate.baseline))
+                                    for gate in row.gates_on(engine)])
 
 
 def describe(verdict: Verdict) -> str:

@@ -22,6 +22,13 @@ class Ended(NamedTuple):
     text: str
 
 
+def heed_interruptions() -> None:
+    """A shell that starts us in the background lets us ignore these, and so would everything that we start: tests of
+    interruptions would wait for ever."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
 def run_quietly(command: list[str], timeout: float = 1200, idle: bool = False) -> Ended:
     """`idle`: takes only the processor time that everything else leaves."""
     return _run(_IDLE + command if idle else command, timeout, stdout=subprocess.PIPE,

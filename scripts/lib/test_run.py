@@ -20,7 +20,7 @@ from pathlib import Path
 
 import unit_tests
 from changes import changed_files
-from commands import CORES, PYTHON, ROOT, as_root, end_all, run_openly, run_quietly
+from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_openly, run_quietly
 from timeline import Timeline
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -329,6 +329,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     arguments = parse_arguments()
+    heed_interruptions()
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     run = Run(arguments)

@@ -156,6 +156,16 @@ def test_a_command_that_never_ends_is_ended() -> None:
     assert ended.code != 0 and "still running after" in ended.text
 
 
+def test_a_run_in_the_background_heeds_interruptions_and_so_does_what_it_starts() -> None:
+    grep = "grep SigIgn /proc/self/status"
+    script = f"import commands; commands.heed_interruptions(); print(commands.run_quietly(['sh', '-c', '{grep}']).text)"
+    ran = subprocess.run(["sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh", sys.executable, "-c", script], text=True,
+                         env=os.environ | {"PYTHONPATH": str(ROOT / "scripts" / "lib")}, stdout=subprocess.PIPE,
+                         check=True, timeout=60)
+    ignored = int(ran.stdout.split()[1], base=16)
+    assert not [number for number in (signal.SIGINT, signal.SIGQUIT) if ignored & 1 << number - 1]
+
+
 def test_an_idle_command_has_the_lowest_priority_in_a_session_of_its_own() -> None:
     priority, session, process = commands.run_quietly(
         ["sh", "-c", "ps -o ni=,sid= -p $$; echo $$"], idle=True).text.split()
