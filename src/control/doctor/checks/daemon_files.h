@@ -4,12 +4,12 @@
 
 #include <sys/stat.h>
 
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
 #include "base/file_lock.h"
+#include "base/process_stat.h"
 #include "base/text_file.h"
 #include "control/doctor/check_context.h"
 
@@ -60,12 +60,13 @@ struct LockCheck {
 
   static LockCheck gather(const CheckContext& context) {
     LockCheck check{.path = context.options.lock_file, .is_held = {}};
-    const auto process = listed_process_id();
+    // Its pid as in the kernel's list: getpid() may differ in a PID namespace.
+    const auto self = parse_process_stat(read_text_file("/proc/self/stat").value_or(""));
     const auto locks = read_text_file("/proc/locks");
-    if (check.path.empty() || !process || !locks) return check;
+    if (check.path.empty() || !self || !locks) return check;
     struct stat found{};
     check.is_held =
-        ::lstat(check.path.c_str(), &found) == 0 && holds_flock(*locks, *process, found.st_ino);
+        ::lstat(check.path.c_str(), &found) == 0 && holds_flock(*locks, self->pid, found.st_ino);
     return check;
   }
 
@@ -76,17 +77,6 @@ struct LockCheck {
                         " is not the one that agboxd holds: it was removed or replaced, and a "
                         "second daemon could start",
                     std::string(kRestartDaemon));
-  }
-
- private:
-  // As in the kernel's lists: getpid() may differ in a PID namespace.
-  static std::optional<pid_t> listed_process_id() {
-    std::error_code problem;
-    const std::string name = std::filesystem::read_symlink("/proc/self", problem).string();
-    pid_t id = 0;
-    const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
-    if (problem || read.ec != std::errc()) return std::nullopt;
-    return id;
   }
 };
 
