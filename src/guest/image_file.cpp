@@ -2,14 +2,15 @@
 #include "guest/image_file.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
+
+#include "base/open_beneath.h"
 
 namespace agbox::guest {
 namespace {
@@ -19,12 +20,9 @@ constexpr std::size_t kMaxFile = std::size_t{4} << 20;
 OpenedFile open_below(int root, std::string_view path, int flags, std::uint64_t resolve) {
   while (path.starts_with('/')) path.remove_prefix(1);
   const std::string relative = path.empty() ? "." : std::string(path);
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
-  how.resolve = resolve;
-  const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
-  if (fd < 0) return {UniqueFd(), errno};
-  return {UniqueFd(static_cast<int>(fd)), 0};
+  UniqueFd fd = open_beneath(root, relative.c_str(), flags, resolve);
+  const int problem = fd ? 0 : errno;
+  return {std::move(fd), problem};
 }
 
 Result<> write_all(int fd, std::string_view text) {
@@ -40,14 +38,11 @@ Result<> write_all(int fd, std::string_view text) {
 }  // namespace
 
 OpenedFile open_inside(int root, std::string_view path, int flags) {
-  return open_below(
-      root, path, flags,
-      RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  return open_below(root, path, flags, kBeneath | RESOLVE_NO_XDEV);
 }
 
 OpenedFile open_across_mounts(int root, std::string_view path, int flags) {
-  return open_below(root, path, flags,
-                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  return open_below(root, path, flags, kBeneath);
 }
 
 OpenedFile open_as_mounted(int root, std::string_view path, int flags) {
