@@ -2,7 +2,6 @@
 #include "guestlink/guest_program.h"
 
 #include <fcntl.h>
-#include <sodium/crypto_hash_sha256.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "base/uuid.h"
+#include "guestlink/sha256.h"
 
 namespace agbox::guestlink {
 namespace {
@@ -39,20 +39,6 @@ Result<std::string> read_program(const std::filesystem::path& path) {
       return fail(reason::kHostNotReady, path.string() + " is too large for a guest program");
     }
   }
-}
-
-std::string sha256_of(std::string_view bytes) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
-  // libsodium speaks unsigned char.
-  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()),
-                     bytes.size());
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : hash) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0x0F];
-  }
-  return text;
 }
 
 Result<> make_folder(const std::filesystem::path& path) {
