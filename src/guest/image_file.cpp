@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <utility>
 
+#include "base/file_io.h"
 #include "base/open_beneath.h"
 
 namespace agbox::guest {
@@ -23,16 +23,6 @@ OpenedFile open_below(int root, std::string_view path, int flags, std::uint64_t 
   UniqueFd fd = open_beneath(root, relative.c_str(), flags, resolve);
   const int problem = fd ? 0 : errno;
   return {std::move(fd), problem};
-}
-
-Result<> write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return std::unexpected(errno_error("write", errno));
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
 }
 
 }  // namespace
@@ -58,18 +48,9 @@ Result<std::optional<std::string>> read_image_file(int root, std::string_view pa
   if (::fstat(file.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return fail(reason::kInvalidArgument, std::string(path) + " is not a regular file");
   }
-  std::string text;
-  std::array<char, 16384> chunk{};
-  while (true) {
-    const ssize_t got = ::read(file.fd.get(), chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::unexpected(errno_error("reading " + std::string(path), errno));
-    if (got == 0) return text;
-    text.append(chunk.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMaxFile) {
-      return fail(reason::kResourceExhausted, std::string(path) + " is larger than 4 MiB");
-    }
-  }
+  auto text = read_all(file.fd.get(), kMaxFile);
+  if (text) return std::move(*text);
+  return std::unexpected(errno_error("reading " + std::string(path), text.error()));
 }
 
 Result<> replace_image_file(int root, std::string_view folder, std::string_view name,
@@ -101,7 +82,8 @@ Result<> replace_image_file(int root, std::string_view folder, std::string_view 
   const UniqueFd fd(
       ::openat(at, draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return problem("writing", errno);
-  Result<> written = write_all(fd.get(), text);
+  Result<> written;
+  if (const int number = write_all(fd.get(), text)) written = problem("writing", number);
   if (written && old && ::fchown(fd.get(), uid, gid) != 0)
     written = problem("keeping the owner of", errno);
   if (written && ::fchmod(fd.get(), mode) != 0) written = problem("keeping the mode of", errno);

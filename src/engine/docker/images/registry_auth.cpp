@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json.hpp>
 #include <cerrno>
 #include <vector>
 
+#include "base/file_io.h"
 #include "base/unique_fd.h"
 #include "engine/docker/api/json_reader.h"
 #include "engine/docker/images/helper_program.h"
@@ -110,18 +110,9 @@ Result<std::string> read_config(const std::filesystem::path& path) {
   if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
     return fail(reason::kInvalidArgument, path.string() + " is not a file");
   }
-  std::string text;
-  std::array<char, 16 * 1024> piece{};
-  while (true) {
-    const ssize_t length = ::read(file.get(), piece.data(), piece.size());
-    if (length < 0 && errno == EINTR) continue;
-    if (length < 0) return std::unexpected(errno_error("cannot read " + path.string(), errno));
-    if (length == 0) return text;
-    text.append(piece.data(), static_cast<std::size_t>(length));
-    if (text.size() > kLargestConfig) {
-      return fail(reason::kInvalidArgument, path.string() + " has more than 1 MiB");
-    }
-  }
+  auto text = read_all(file.get(), kLargestConfig);
+  if (text) return std::move(*text);
+  return std::unexpected(errno_error("cannot read " + path.string(), text.error()));
 }
 
 }  // namespace
