@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "base/capability.h"
 #include "control/doctor/check_context.h"
-#include "isolation/capability.h"
 
 namespace agbox {
 
