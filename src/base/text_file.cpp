@@ -2,11 +2,11 @@
 #include "base/text_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
+#include <cstdint>
+#include <utility>
 
+#include "base/file_io.h"
 #include "base/unique_fd.h"
 
 namespace agbox {
@@ -15,15 +15,8 @@ std::optional<std::string> read_text_file(const std::filesystem::path& path) {
   // A FIFO is not waited for: it gives nothing.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> part{};
-  while (true) {
-    const ssize_t length = ::read(fd.get(), part.data(), part.size());
-    if (length < 0 && errno == EINTR) continue;
-    if (length < 0) return std::nullopt;
-    if (length == 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(length));
-  }
+  auto text = read_all(fd.get(), SIZE_MAX);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 }  // namespace agbox

@@ -18,11 +18,11 @@
 #include "base/result.h"
 #include "control/control_loop.h"
 #include "control/directory.h"
+#include "control/doctor/diagnosis.h"
 #include "control/sandbox/operations/subnet_pool.h"
 #include "control/sandbox/sandbox_isolation.h"
 #include "control/services.h"
 #include "control/upkeep/deadlines.h"
-#include "control/upkeep/diagnosis.h"
 #include "control/upkeep/janitor.h"
 #include "engine/docker/api/engine_client.h"
 #include "engine/docker/images/image_pulls.h"
@@ -67,7 +67,7 @@ class ControlPlane {
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
 
-  // Looks at all that sandboxes need of this machine; see control/diagnosis.h.
+  // Runs the checks of `agbox doctor`.
   void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
 
   // Answers those who wait for others than the store; before the server shuts down.

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "base/unique_fd.h"
 #include "base/utf8.h"
 
@@ -261,24 +262,6 @@ std::size_t stumbling_line(std::string_view text) {
   return static_cast<std::size_t>(line - line_ends.begin()) + 1;
 }
 
-Result<std::string> read_whole(int fd) {
-  std::string text;
-  text.resize(kMaxFileBytes + 1);
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const ssize_t count = ::read(fd, text.data() + length, text.size() - length);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::unexpected(errno_error("read", errno));
-    if (count == 0) break;
-    length += static_cast<std::size_t>(count);
-  }
-  if (length > kMaxFileBytes) {
-    return fail(reason::kInvalidArgument, "the file is larger than 1 MiB");
-  }
-  text.resize(length);
-  return text;
-}
-
 }  // namespace
 
 Configuration default_configuration(const FixedPaths& paths) {
@@ -322,8 +305,9 @@ Result<Configuration> load_configuration(const FixedPaths& paths) {
   struct stat found{};
   if (::fstat(fd.get(), &found) != 0) return unreadable(std::generic_category().message(errno));
   if (!S_ISREG(found.st_mode)) return unreadable("it is not a regular file");
-  const auto text = read_whole(fd.get());
-  if (!text) return unreadable(text.error().message());
+  const auto text = read_all(fd.get(), kMaxFileBytes);
+  if (!text && text.error() == EFBIG) return unreadable("the file is larger than 1 MiB");
+  if (!text) return unreadable(std::generic_category().message(text.error()));
   return parse_configuration(*text, paths);
 }
 

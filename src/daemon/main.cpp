@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "base/capability.h"
 #include "base/log.h"
 #include "daemon/arguments.h"
 #include "daemon/configuration.h"
 #include "daemon/daemon.h"
-#include "isolation/capability.h"
 #include "paths/fixed_paths.h"
 
 namespace {

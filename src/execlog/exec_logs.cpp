@@ -2,10 +2,8 @@
 #include "execlog/exec_logs.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +16,7 @@
 #include "async/cancellation.h"
 #include "async/run_blocking.h"
 #include "base/failpoint.h"
+#include "base/open_beneath.h"
 #include "model/ids.h"
 #include "model/reasons.h"
 
@@ -42,17 +41,6 @@ Error problem_with(const std::string& path, int error_number) {
               std::generic_category().message(error_number)};
 }
 
-UniqueFd open_below(int root, const std::string& relative, int flags, mode_t mode) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags);
-  how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  while (true) {
-    const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
-    if (fd >= 0 || errno != EINTR) return UniqueFd(static_cast<int>(fd));
-  }
-}
-
 // The folders on the way to the file. Only a template with more of them than the sandbox's own, or
 // a folder that somebody removed, needs it.
 void make_parents(int root, const std::string& relative) {
@@ -62,7 +50,7 @@ void make_parents(int root, const std::string& relative) {
     if (end == std::string::npos) return;
     const std::string name = relative.substr(begin, end - begin);
     if (::mkdirat(folder.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return;
-    folder = open_below(folder.get(), name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    folder = open_beneath(folder.get(), name.c_str(), O_PATH | O_DIRECTORY);
     begin = end + 1;
   }
 }
@@ -76,11 +64,12 @@ struct Place {
 Place place_below(int root, const std::string& relative) {
   const std::size_t slash = relative.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : relative.substr(0, slash);
-  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  Place place{.folder = open_below(root, parent, flags, 0), .name = relative.substr(slash + 1)};
+  constexpr int flags = O_PATH | O_DIRECTORY;
+  Place place{.folder = open_beneath(root, parent.c_str(), flags),
+              .name = relative.substr(slash + 1)};
   if (!place.folder && errno == ENOENT) {
     make_parents(root, relative);
-    place.folder = open_below(root, parent, flags, 0);
+    place.folder = open_beneath(root, parent.c_str(), flags);
   }
   return place;
 }

@@ -2,15 +2,14 @@
 #include "execlog/log_file.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
+#include "base/open_beneath.h"
 #include "model/reasons.h"
 
 namespace agbox {
@@ -33,17 +32,6 @@ std::unexpected<Error> not_opened(const std::filesystem::path& path, const std::
                   "host), or read fewer outputs at a time");
 }
 
-int open_below(int root, const std::filesystem::path& relative) {
-  open_how how{};
-  // O_NONBLOCK: neither a FIFO in its place nor a lease on it must hold us.
-  how.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  while (true) {
-    const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
-    if (fd >= 0 || errno != EINTR) return static_cast<int>(fd);
-  }
-}
-
 }  // namespace
 
 Result<LogFile> LogFile::open(const std::filesystem::path& root,
@@ -54,7 +42,10 @@ Result<LogFile> LogFile::open(const std::filesystem::path& root,
   }
   const UniqueFd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return not_opened(path, root.string() + ": " + errno_text());
-  LogFile file(UniqueFd(open_below(folder.get(), relative)), path);
+  // O_NONBLOCK: neither a FIFO in its place nor a lease on it must block us.
+  LogFile file(
+      open_beneath(folder.get(), relative.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY),
+      path);
   // Its owner may take a lease on it, and inside the sandbox that is who runs the commands. The
   // kernel takes it away 45 seconds after somebody wants to open the file.
   if (!file.fd_ && errno == EAGAIN) {

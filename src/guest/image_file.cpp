@@ -2,14 +2,15 @@
 #include "guest/image_file.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
+
+#include "base/file_io.h"
+#include "base/open_beneath.h"
 
 namespace agbox::guest {
 namespace {
@@ -19,35 +20,19 @@ constexpr std::size_t kMaxFile = std::size_t{4} << 20;
 OpenedFile open_below(int root, std::string_view path, int flags, std::uint64_t resolve) {
   while (path.starts_with('/')) path.remove_prefix(1);
   const std::string relative = path.empty() ? "." : std::string(path);
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
-  how.resolve = resolve;
-  const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
-  if (fd < 0) return {UniqueFd(), errno};
-  return {UniqueFd(static_cast<int>(fd)), 0};
-}
-
-Result<> write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return std::unexpected(errno_error("write", errno));
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
+  UniqueFd fd = open_beneath(root, relative.c_str(), flags, resolve);
+  const int problem = fd ? 0 : errno;
+  return {std::move(fd), problem};
 }
 
 }  // namespace
 
 OpenedFile open_inside(int root, std::string_view path, int flags) {
-  return open_below(
-      root, path, flags,
-      RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  return open_below(root, path, flags, kBeneath | RESOLVE_NO_XDEV);
 }
 
 OpenedFile open_across_mounts(int root, std::string_view path, int flags) {
-  return open_below(root, path, flags,
-                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  return open_below(root, path, flags, kBeneath);
 }
 
 OpenedFile open_as_mounted(int root, std::string_view path, int flags) {
@@ -63,18 +48,9 @@ Result<std::optional<std::string>> read_image_file(int root, std::string_view pa
   if (::fstat(file.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return fail(reason::kInvalidArgument, std::string(path) + " is not a regular file");
   }
-  std::string text;
-  std::array<char, 16384> chunk{};
-  while (true) {
-    const ssize_t got = ::read(file.fd.get(), chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::unexpected(errno_error("reading " + std::string(path), errno));
-    if (got == 0) return text;
-    text.append(chunk.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMaxFile) {
-      return fail(reason::kResourceExhausted, std::string(path) + " is larger than 4 MiB");
-    }
-  }
+  auto text = read_all(file.fd.get(), kMaxFile);
+  if (text) return std::move(*text);
+  return std::unexpected(errno_error("reading " + std::string(path), text.error()));
 }
 
 Result<> replace_image_file(int root, std::string_view folder, std::string_view name,
@@ -106,7 +82,8 @@ Result<> replace_image_file(int root, std::string_view folder, std::string_view 
   const UniqueFd fd(
       ::openat(at, draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return problem("writing", errno);
-  Result<> written = write_all(fd.get(), text);
+  Result<> written;
+  if (const int number = write_all(fd.get(), text)) written = problem("writing", number);
   if (written && old && ::fchown(fd.get(), uid, gid) != 0)
     written = problem("keeping the owner of", errno);
   if (written && ::fchmod(fd.get(), mode) != 0) written = problem("keeping the mode of", errno);

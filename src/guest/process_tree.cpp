@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -17,59 +16,10 @@
 #include "base/unique_fd.h"
 
 namespace agbox::guest {
-namespace {
-
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-std::string_view take_word(std::string_view& text) {
-  const std::size_t space = std::min(text.find(' '), text.size());
-  const std::string_view word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
-}
-
-}  // namespace
-
-std::optional<pid_t> parent_in_stat(std::string_view stat) {
-  // pid (name) S parent ...
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string_view::npos || stat.size() < name_end + 5) return std::nullopt;
-  const std::string_view rest = stat.substr(name_end + 4);
-  pid_t parent = 0;
-  const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), parent);
-  if (problem != std::errc() || parent < 0) return std::nullopt;
-  return parent;
-}
 
 std::optional<pid_t> parent_of(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return std::nullopt;
-  std::array<char, 512> text;  // the parent stands within the first 100 bytes
-  const ssize_t got = ::read(fd.get(), text.data(), text.size());
-  if (got <= 0) return std::nullopt;
-  return parent_in_stat({text.data(), static_cast<std::size_t>(got)});
-}
-
-std::optional<Process> process_in_stat(std::string_view stat) {
-  // pid (name) state parent group session ... start, the 20th behind the name
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string_view::npos || stat.size() < name_end + 2) return std::nullopt;
-  const auto pid = number_in<pid_t>(stat.substr(0, std::min(stat.find(' '), stat.size())));
-  std::string_view rest = stat.substr(name_end + 2);
-  std::array<std::string_view, 20> words;
-  for (std::string_view& word : words) word = take_word(rest);
-  const auto parent = number_in<pid_t>(words[1]);
-  const auto session = number_in<pid_t>(words[3]);
-  const auto start = number_in<std::uint64_t>(words[19]);
-  if (!pid || !parent || !session || !start) return std::nullopt;
-  return Process{*pid, *parent, *session, *start};
+  const auto stat = read_process_stat(pid);
+  return stat ? std::optional(stat->parent) : std::nullopt;
 }
 
 std::uint64_t ticks_now() {
@@ -89,14 +39,14 @@ std::optional<ProcessTable> ProcessTable::read() {
     const dirent* entry = ::readdir(proc.get());
     if (entry == nullptr && errno != 0) return std::nullopt;
     if (entry == nullptr) break;
-    if (!number_in<pid_t>(entry->d_name)) continue;
+    if (*entry->d_name < '0' || *entry->d_name > '9') continue;
     const std::string path = std::string(entry->d_name) + "/stat";
     const UniqueFd fd(::openat(::dirfd(proc.get()), path.c_str(), O_RDONLY | O_CLOEXEC));
     std::array<char, 1024> text;
     const ssize_t got = fd ? ::read(fd.get(), text.data(), text.size()) : -1;
     if (got < 0 && errno != ENOENT && errno != ESRCH) return std::nullopt;
     if (got <= 0) continue;  // it is gone meanwhile
-    if (const auto process = process_in_stat({text.data(), static_cast<std::size_t>(got)})) {
+    if (const auto process = parse_process_stat({text.data(), static_cast<std::size_t>(got)})) {
       processes.push_back(*process);
     }
   }

@@ -7,31 +7,18 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace agbox::guest {
+#include "base/process_stat.h"
 
-// From the text of /proc/<pid>/stat. The name in it is the process's own choice, parentheses and
-// newlines included.
-std::optional<pid_t> parent_in_stat(std::string_view stat);
+namespace agbox::guest {
 
 // The parent of a process of this container; nothing where it is gone.
 std::optional<pid_t> parent_of(pid_t pid);
 
-struct Process {
-  pid_t pid = 0;
-  pid_t parent = 0;
-  pid_t session = 0;
-  std::uint64_t start_ticks = 0;  // since the machine started, in kTicksPerSecond
-
-  bool operator==(const Process&) const = default;
-};
-inline constexpr std::uint64_t kTicksPerSecond = 100;  // the kernel's unit towards programs
-
-// From the text of /proc/<pid>/stat; nothing where it is not whole.
-std::optional<Process> process_in_stat(std::string_view stat);
+using Process = ProcessStat;
+inline constexpr std::uint64_t kTicksPerSecond = 100;  // the kernel's unit of start_ticks
 
 // The clock of start_ticks.
 std::uint64_t ticks_now();

@@ -5,6 +5,7 @@
 
 #include "async/await.h"
 #include "async/cancellation.h"
+#include "base/hex.h"
 #include "guestlink/orders.h"
 #include "guestwire/place.h"
 #include "guestwire/proof.h"

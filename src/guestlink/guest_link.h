@@ -25,6 +25,7 @@
 #include "async/condition.h"
 #include "async/task_group.h"
 #include "base/log.h"
+#include "base/rare_line.h"
 #include "base/result.h"
 #include "guestlink/connection.h"
 #include "guestlink/guest_error.h"
@@ -32,7 +33,6 @@
 #include "guestlink/known_execs.h"
 #include "guestlink/link_folder.h"
 #include "guestlink/orders.h"
-#include "guestlink/rare_line.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {

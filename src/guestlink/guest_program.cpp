@@ -2,17 +2,17 @@
 #include "guestlink/guest_program.h"
 
 #include <fcntl.h>
-#include <sodium/crypto_hash_sha256.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <optional>
 #include <string_view>
 
+#include "base/file_io.h"
 #include "base/unique_fd.h"
 #include "base/uuid.h"
+#include "guestlink/sha256.h"
 
 namespace agbox::guestlink {
 namespace {
@@ -22,37 +22,10 @@ constexpr char kName[] = "agbox-guest";
 constexpr std::size_t kMaxProgram = std::size_t{64} << 20;
 
 Result<std::string> read_program(const std::filesystem::path& path) {
-  const auto problem = [&] {
-    return std::unexpected(errno_error("reading the guest program " + path.string(), errno));
-  };
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return problem();
-  std::string bytes;
-  std::array<char, 65536> chunk;
-  while (true) {
-    const ssize_t got = ::read(fd.get(), chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return problem();
-    if (got == 0) return bytes;
-    bytes.append(chunk.data(), static_cast<std::size_t>(got));
-    if (bytes.size() > kMaxProgram) {
-      return fail(reason::kHostNotReady, path.string() + " is too large for a guest program");
-    }
-  }
-}
-
-std::string sha256_of(std::string_view bytes) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
-  // libsodium speaks unsigned char.
-  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()),
-                     bytes.size());
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : hash) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0x0F];
-  }
-  return text;
+  auto bytes = fd ? read_all(fd.get(), kMaxProgram) : std::unexpected(errno);
+  if (bytes) return std::move(*bytes);
+  return std::unexpected(errno_error("reading the guest program " + path.string(), bytes.error()));
 }
 
 Result<> make_folder(const std::filesystem::path& path) {
@@ -73,15 +46,10 @@ Result<> sync_folder(const std::filesystem::path& path) {
 // Everybody inside a container may run it, nobody may change it.
 Result<> write_program(const std::filesystem::path& path, std::string_view bytes) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
-  bool written = static_cast<bool>(fd);
-  while (written && !bytes.empty()) {
-    const ssize_t count = ::write(fd.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    written = count >= 0;
-    if (written) bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  if (written && ::fchmod(fd.get(), 0555) == 0 && ::fsync(fd.get()) == 0) return {};
-  return std::unexpected(errno_error("writing the guest program " + path.string(), errno));
+  const int problem = fd ? write_all(fd.get(), bytes) : errno;
+  if (problem == 0 && ::fchmod(fd.get(), 0555) == 0 && ::fsync(fd.get()) == 0) return {};
+  return std::unexpected(
+      errno_error("writing the guest program " + path.string(), problem == 0 ? errno : problem));
 }
 
 // A copy that is there, byte for byte. Comparing is as good as two hashes and takes a tenth of the

@@ -54,17 +54,6 @@ std::string readable(std::string_view bytes, std::size_t limit) {
   return text;
 }
 
-std::string to_hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0x0F];
-  }
-  return text;
-}
-
 std::string EntrypointFailure::sentence() const {
   std::string text;
   switch (cause) {

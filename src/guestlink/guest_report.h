@@ -80,6 +80,5 @@ void fill(GuestHello& hello, const guest::v1::Prepared& prepared);
 std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended);
 // Nothing where the guest names no outcome that we know.
 std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried);
-std::string to_hex(std::string_view bytes);
 
 }  // namespace agbox::guestlink

@@ -2,16 +2,15 @@
 #include "guestlink/link_folder.h"
 
 #include <fcntl.h>
-#include <sodium/crypto_hash_sha256.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <string>
 
+#include "guestlink/sha256.h"
 #include "guestwire/place.h"
 
 namespace agbox::guestlink {
@@ -19,17 +18,8 @@ namespace {
 
 constexpr char kDraftName[] = "guest.sock.new";
 
-std::string hash_of(std::string_view text) {
-  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
-  // libsodium speaks unsigned char.
-  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string name;
-  for (std::size_t i = 0; i < 8; ++i) {
-    name += kDigits[hash[i] >> 4];
-    name += kDigits[hash[i] & 0x0F];
-  }
-  return name;
+std::string hash_of(std::string_view sandbox_id) {
+  return sha256_of(sandbox_id).substr(0, 16);
 }
 
 bool is_hash(std::string_view name) {

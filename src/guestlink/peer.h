@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace agbox::guestlink {
 
@@ -31,6 +30,5 @@ std::optional<Peer> peer_of(int socket);
 
 // From /proc; 0 where it is gone.
 std::uint64_t start_time_of(pid_t pid);
-std::uint64_t start_time_in_stat(std::string_view stat);
 
 }  // namespace agbox::guestlink

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "isolation/firewall_facts.h"
 #include "isolation/nft/packet_filter.h"
 #include "isolation/nft/ruleset.h"
-#include "model/doctor/diagnosis.h"
 
 namespace agbox {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/doctor/diagnosis.h"
+#include "isolation/firewall_facts.h"
 #include "model/network/ipv4.h"
 #include "model/network/network_probe.h"
 

@@ -23,7 +23,6 @@ constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
 // As long as the process has no descriptor to spare, the waiting connection stays readable: without
 // a pause the loop would spin.
 constexpr std::chrono::milliseconds kPause{50};
-constexpr std::chrono::seconds kLogInterval{1};
 // One turn of the loop serves others too.
 constexpr int kMaxAcceptsPerTurn = 64;
 
@@ -146,9 +145,10 @@ bool UnixListener::accept_one() {
 }
 
 void UnixListener::back_off(int error_number) {
-  if (may_log()) {
-    log_.warn("cannot accept a connection; trying again",
-              {{"error", std::generic_category().message(error_number)}});
+  if (const auto left_out = warnings_.is_due()) {
+    log_.warn(
+        "cannot accept a connection; trying again",
+        {{"error", std::generic_category().message(error_number)}, {"lines_left_out", *left_out}});
   }
   pause_.expires_after(kPause);
   pause_.async_wait([this](const boost::system::error_code& error) {
@@ -160,26 +160,19 @@ bool UnixListener::is_permitted(int connection) {
   ucred peer{};
   socklen_t length = sizeof(peer);
   if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-    if (may_log()) log_.warn("refused a connection of unknown origin", {{"error", errno_text()}});
+    const std::string problem = errno_text();
+    if (const auto left_out = warnings_.is_due()) {
+      log_.warn("refused a connection of unknown origin",
+                {{"error", problem}, {"lines_left_out", *left_out}});
+    }
     return false;
   }
   if (peer.uid == ::geteuid() || peer.uid == 0) return true;
-  if (may_log()) {
-    log_.warn(
-        "refused a connection of another user",
-        {{"uid", peer.uid}, {"pid", peer.pid}, {"lines_left_out", std::exchange(unlogged_, 0U)}});
+  if (const auto left_out = warnings_.is_due()) {
+    log_.warn("refused a connection of another user",
+              {{"uid", peer.uid}, {"pid", peer.pid}, {"lines_left_out", *left_out}});
   }
   return false;
-}
-
-bool UnixListener::may_log() {
-  const auto now = std::chrono::steady_clock::now();
-  if (logged_ && now - *logged_ < kLogInterval) {
-    ++unlogged_;
-    return false;
-  }
-  logged_ = now;
-  return true;
 }
 
 void UnixListener::close() {

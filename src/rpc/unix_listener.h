@@ -12,9 +12,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "base/log.h"
+#include "base/rare_line.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "control/control_loop.h"
@@ -47,8 +47,6 @@ class UnixListener {
   bool accept_one();
   void back_off(int error_number);
   bool is_permitted(int connection);
-  // Limits a kind of line to one per second, whatever a client does.
-  bool may_log();
 
   ControlLoop& loop_;
   UniqueFd folder_;
@@ -59,8 +57,7 @@ class UnixListener {
   OnConnection on_connection_;
   dev_t device_ = 0;  // which file our socket is, to know it again in close()
   ino_t inode_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> logged_;
-  unsigned unlogged_ = 0;
+  RareLine warnings_{std::chrono::seconds(1)};
 };
 
 }  // namespace agbox

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/file_io.h"
 #include "base/unique_fd.h"
 
 namespace agbox {
@@ -22,12 +23,8 @@ Result<> copy_bytes(int from, int to, const fs::path& target) {
     if (length < 0 && errno == EINTR) continue;
     if (length < 0) return std::unexpected(errno_error("copy to " + target.string(), errno));
     offset += length;
-    for (ssize_t written = 0; written < length;) {
-      const ssize_t now =
-          ::write(to, buffer.data() + written, static_cast<std::size_t>(length - written));
-      if (now < 0 && errno == EINTR) continue;
-      if (now < 0) return std::unexpected(errno_error("write " + target.string(), errno));
-      written += now;
+    if (const int problem = write_all(to, {buffer.data(), static_cast<std::size_t>(length)})) {
+      return std::unexpected(errno_error("write " + target.string(), problem));
     }
   }
 }

@@ -9,6 +9,7 @@ import time
 
 import grpc
 import pytest
+from support.process import cpu_seconds
 
 SEED = 20240607  # random bytes, but the same ones in every run
 HEALTH_SERVING = b"\x08\x01"  # HealthCheckResponse{status: SERVING}
@@ -123,9 +124,9 @@ def test_without_descriptors_it_neither_dies_nor_spins(make_daemon, contract):
     before = _set_descriptor_limit(daemon.pid, limit)
     clients = [connected(daemon) for _ in range(40)]
     daemon.wait_for_message("cannot accept a connection; trying again", timeout=10)
-    cpu_before = _cpu_seconds(daemon.pid)
+    cpu_before = cpu_seconds(daemon.pid)
     time.sleep(1)  # the span over which CPU time is measured, not a wait for something
-    assert _cpu_seconds(daemon.pid) - cpu_before < 0.3
+    assert cpu_seconds(daemon.pid) - cpu_before < 0.3
     for client in clients:
         client.close()
     _set_descriptor_limit(daemon.pid, before)
@@ -160,12 +161,6 @@ def test_streams_and_random_bytes_do_not_hold_up_the_end(daemon, contract):
         client.close()
     for entry in daemon.log():
         assert entry["level"] in ("INFO", "WARN"), entry
-
-
-def _cpu_seconds(pid: int) -> float:
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _set_descriptor_limit(pid: int, soft: int) -> int:

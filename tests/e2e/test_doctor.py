@@ -106,7 +106,7 @@ def test_a_healthy_machine_has_nothing_broken(make_started, engine, contract, im
         assert not told.checks(UNKNOWN)
         version = engine.api.call("GET", "/version").json()["Version"]
         assert f"Docker {version} (API " in told.of("engine")["sentence"]
-        assert told.of("isolation")["sentence"] == "proven now for 1 running sandbox"
+        assert told.of("isolation")["sentence"] == "verified now for 1 running sandbox"
         for table in daemon.firewall_tables():
             assert table in told.of("firewall")["sentence"]
         text = daemon.agbox("doctor")
@@ -152,7 +152,7 @@ def test_a_sandbox_that_does_not_answer_is_unknown_and_not_broken(
         told = Diagnosis(daemon)
         assert told.code == 0
         assert told.of("isolation")["verdict"] == UNKNOWN
-        assert told.of("isolation")["sentence"].startswith("sandbox box-1: the rules are in place")
+        assert told.of("isolation")["sentence"].startswith("sandbox box-1: its rules are in place")
         engine.docker("unpause", primary("box-1"))
         assert Diagnosis(daemon).of("isolation")["verdict"] == OK
         sandboxes.delete_wait("box-1")
@@ -331,7 +331,7 @@ def test_a_host_whose_resolvers_are_on_its_loopback(make_daemon, daemon_user, en
     assert daemon.stop() == 0
     daemon.write_config(CONFIG)
     started(daemon)
-    assert Diagnosis(daemon).of("resolvers")["sentence"] == "new sandboxes ask 192.0.2.53 (network.dns)"
+    assert Diagnosis(daemon).of("resolvers")["sentence"] == "new sandboxes use 192.0.2.53 (network.dns)"
 
 
 def test_an_image_that_is_gone(make_started, engine, contract):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.execs import ENDS
 from support.images import make_image
-from support.process import all_processes, descendants, open_files
+from support.process import all_processes, descendants, open_files, resident_bytes
 from support.sandboxes import CONFIG, connected, left_over, started
 
 BOX = "crowded"
@@ -55,8 +55,7 @@ def descriptors(pid: int) -> int:
 
 
 def resident_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    return resident_bytes(pid) / (1 << 20)
 
 
 def guest_of(engine) -> int:

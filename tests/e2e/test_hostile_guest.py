@@ -3,14 +3,13 @@
 log and its time stay its own, and the sandbox next door notices nothing."""
 
 import itertools
-import os
 import shutil
 import time
 
 import grpc
 import pytest
 from support.images import Image, make_image
-from support.process import run
+from support.process import cpu_seconds, resident_bytes, run
 from support.sandboxes import CONFIG, connected, left_over, started
 from support.watch import Watch
 
@@ -67,17 +66,6 @@ def lying(engine):
         return make_image(engine.api, name, Image(files={"/lie": f"{lie}\n".encode()}))
 
     return make
-
-
-def resident_bytes(pid):
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def problems(daemon, sandbox_id):

@@ -226,7 +226,7 @@ def test_a_disk_that_the_daemon_shares_with_the_engine_is_freed_by_a_delete(
                 assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
             [store] = findings(daemon, "store")
             assert store["verdict"] == "FINDING_VERDICT_BROKEN"
-            assert "has no room and refuses new work" in store["sentence"]
+            assert "has no free space and refuses new work" in store["sentence"]
             beside.wait_for(ANSWERS)
         say(f"beside a full disk of engine and daemon: {beside.beside(quiet)}")
         assert beside.slowdown(quiet) < 100

@@ -138,7 +138,7 @@ def cached(recipe: Recipe, say: Say) -> Path:
     place = cache_folder() / f"{recipe.name()}-{digest}"
     if place.is_dir():
         return place
-    with _locked(place.with_name(f"{place.name}.lock")):
+    with locked(place.with_name(f"{place.name}.lock")):
         if place.is_dir():  # another run made it while we waited
             return place
         for abandoned in place.parent.glob(f"{place.name}.making-*"):
@@ -178,7 +178,8 @@ def _run_build(command: list[str], environment: dict[str, str] | None = None) ->
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Among all runs of this kit."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -214,6 +214,16 @@ def open_files(pid: int) -> list[str]:
     return names
 
 
+def cpu_seconds(pid: int) -> float:
+    """What it has used so far, in user and kernel mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def all_processes() -> dict[int, ProcessSeen]:
     seen = {}
     for entry in os.listdir("/proc"):

@@ -3,7 +3,6 @@
 copy of our programs whose daemon has CAP_NET_ADMIN. As root much of what we promise to ordinary
 users is never exercised."""
 
-import fcntl
 import os
 import pwd
 import shutil
@@ -11,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from support.engine import docker_group
-from support.engine_root import cache_folder
+from support.engine_root import cache_folder, locked
 from support.process import all_processes, base_environment, kill_and_wait, run
 from support.run_folder import RunFolder
 
@@ -112,9 +111,5 @@ def _is_of(pid: int, uid: int) -> bool:
 def edit_accounts(*argv: str | os.PathLike) -> None:
     """useradd and userdel give up at once where another holds the lock of /etc/passwd, so the runs
     of this kit take turns."""
-    lock = os.open(cache_folder() / "accounts.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(cache_folder() / "accounts.lock"):
         run(*argv)
-    finally:
-        os.close(lock)

@@ -10,11 +10,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstdint>
 #include <sstream>
-#include <string_view>
 #include <system_error>
 
+#include "base/capability.h"
 #include "base/file_lock.h"
 #include "base/text_file.h"
 #include "engine_probe.h"
@@ -75,32 +74,17 @@ fs::path find_daemon_program(const Environment& environment) {
 }
 
 #ifdef __linux__
-constexpr std::uint64_t kNetAdmin = std::uint64_t{1} << CAP_NET_ADMIN;
-
 bool has_file_capability(const fs::path& program) {
   vfs_ns_cap_data data{};
   const ssize_t size = ::getxattr(program.c_str(), "security.capability", &data, sizeof(data));
   if (size < static_cast<ssize_t>(XATTR_CAPS_SZ_1)) return false;
   const bool is_effective = (data.magic_etc & VFS_CAP_FLAGS_EFFECTIVE) != 0;
-  return is_effective && (data.data[0].permitted & kNetAdmin) != 0;
-}
-
-// Of this process; root passes it on to the programs that it starts.
-bool has_root_capability() {
-  if (::geteuid() != 0) return false;
-  std::istringstream lines(read_text_file("/proc/self/status").value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    constexpr std::string_view kName = "CapEff:\t";
-    if (!line.starts_with(kName)) continue;
-    std::uint64_t effective = 0;
-    std::from_chars(line.data() + kName.size(), line.data() + line.size(), effective, 16);
-    return (effective & kNetAdmin) != 0;
-  }
-  return false;
+  return is_effective && (data.data[0].permitted & CAP_TO_MASK(CAP_NET_ADMIN)) != 0;
 }
 
 bool may_change_firewall(const fs::path& program) {
-  return has_root_capability() || has_file_capability(program);
+  // Root passes its own on to the programs that it starts.
+  return (::geteuid() == 0 && has_net_admin_capability()) || has_file_capability(program);
 }
 #else
 bool may_change_firewall(const fs::path&) {

@@ -4,9 +4,9 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
-#include <string_view>
 #include <utility>
 
+#include "base/percent_encode.h"
 #include "paths/fixed_paths.h"
 #include "socket_diagnosis.h"
 #include "status_error.h"
@@ -19,20 +19,7 @@ using Stub = v1::SandboxService::Stub;
 
 // gRPC parses a target as a URI, and resolves one that it cannot parse with DNS.
 std::string target_of(const std::filesystem::path& socket) {
-  constexpr std::string_view kPlain = "-._~/";
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string target = "unix:";
-  for (const char c : socket.string()) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || kPlain.contains(c);
-    if (is_plain) {
-      target += c;
-    } else {
-      target += {'%', kHex[byte >> 4], kHex[byte & 0xF]};
-    }
-  }
-  return target;
+  return "unix:" + percent_encode(socket.string(), "/");
 }
 
 grpc::ChannelArguments channel_arguments() {

@@ -13,8 +13,8 @@
 #include "cli/daemon_client.h"
 #include "cli/default_image.h"
 #include "cli/doctor/finding_text.h"
+#include "cli/doctor/unreachable_daemon.h"
 #include "cli/format/message_json.h"
-#include "model/sandbox/absence.h"
 
 namespace agbox::cli {
 
@@ -44,21 +44,7 @@ std::string unreachable_reason(const sdk::Error& error) {
 int diagnose_without_daemon(Console& console, const DoctorFlags& flags, const sdk::Error& error) {
   const auto inspection = sdk::inspect_daemon();
   if (!inspection) return fail_call(console, "doctor", inspection.error());
-  return show(console, flags,
-              judge_absence({.why = unreachable_reason(error),
-                             .lock = inspection->lock,
-                             .lock_holder = inspection->lock_holder,
-                             .program = inspection->program,
-                             .may_change_firewall = inspection->may_change_firewall,
-                             .store = inspection->store,
-                             .store_problem = inspection->store_problem,
-                             .config_file = inspection->config_file,
-                             .has_config_file = inspection->has_config_file,
-                             .engine = {.socket = inspection->engine.socket,
-                                        .problem = inspection->engine.problem,
-                                        .is_denied = inspection->engine.is_denied,
-                                        .server = inspection->engine.server,
-                                        .api_version = inspection->engine.api_version}}));
+  return show(console, flags, judge_unreachable_daemon(unreachable_reason(error), *inspection));
 }
 
 bool is_unreachable(const sdk::Error& error) {

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/format/printable.h"
 
+#include "base/hex.h"
+
 namespace agbox::cli {
-
-namespace {
-
-void append_escaped(std::string& out, unsigned char byte) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  out += "\\x";
-  out += kHex[byte >> 4];
-  out += kHex[byte & 0xF];
-}
-
-}  // namespace
 
 std::string printable(std::string_view text) {
   std::string out;
@@ -21,11 +12,10 @@ std::string printable(std::string_view text) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
     if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
-      append_escaped(out, byte);
+      out += "\\x" + to_hex(text.substr(i, 1));
     } else if (byte == 0xC2 && next >= 0x80 && next <= 0x9F) {
       // C1 control characters, U+0080 to U+009F: U+009B alone begins an escape sequence.
-      append_escaped(out, next);
-      ++i;
+      out += "\\x" + to_hex(text.substr(++i, 1));
     } else {
       out += text[i];
     }

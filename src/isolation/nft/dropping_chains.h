@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "isolation/firewall_facts.h"
 #include "isolation/nft/nft_table.h"
-#include "model/doctor/diagnosis.h"
 
 namespace agbox {
 

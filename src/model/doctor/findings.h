@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of a diagnosis as they are made: one line for each thing that was looked at, and
-// what mends it wherever something is wrong.
+// The findings of one check: a sentence each, with a remedy if something is wrong.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,6 @@
 
 namespace agbox {
 
-// Words of which findings are made.
 inline constexpr std::string_view kRestartDaemon = "systemctl --user restart agboxd";
 
 inline std::string listed(const std::vector<std::string>& words) {
@@ -28,32 +26,33 @@ inline std::string counted(std::size_t number, std::string_view one, std::string
 
 class Findings {
  public:
-  void ok(std::string_view check, std::string sentence) {
-    add(check, v1::FINDING_VERDICT_OK, std::move(sentence), {});
-  }
-  void warn(std::string_view check, std::string sentence, std::string remedy) {
-    add(check, v1::FINDING_VERDICT_WARNING, std::move(sentence), std::move(remedy));
-  }
-  void broken(std::string_view check, std::string sentence, std::string remedy) {
-    add(check, v1::FINDING_VERDICT_BROKEN, std::move(sentence), std::move(remedy));
-  }
-  void unknown(std::string_view check, std::string sentence) {
-    add(check, v1::FINDING_VERDICT_UNKNOWN, std::move(sentence), {});
-  }
+  // Added to the end of the response.
+  Findings(v1::DiagnoseResponse& response, std::string_view check)
+      : response_(response), check_(check) {}
 
-  v1::DiagnoseResponse take() { return std::move(response_); }
+  void ok(std::string sentence) { add(v1::FINDING_VERDICT_OK, std::move(sentence), {}); }
+  void unknown(std::string sentence) { add(v1::FINDING_VERDICT_UNKNOWN, std::move(sentence), {}); }
+  void warn(std::string sentence, std::string remedy) {
+    add(v1::FINDING_VERDICT_WARNING, std::move(sentence), std::move(remedy));
+  }
+  void broken(std::string sentence, std::string remedy) {
+    add(v1::FINDING_VERDICT_BROKEN, std::move(sentence), std::move(remedy));
+  }
+  bool empty() const { return is_empty_; }
 
  private:
-  void add(std::string_view check, v1::FindingVerdict verdict, std::string sentence,
-           std::string remedy) {
+  void add(v1::FindingVerdict verdict, std::string sentence, std::string remedy) {
     v1::Finding& finding = *response_.add_findings();
-    finding.set_check(std::string(check));
+    finding.set_check(std::string(check_));
     finding.set_verdict(verdict);
     finding.set_sentence(std::move(sentence));
     finding.set_remedy(std::move(remedy));
+    is_empty_ = false;
   }
 
-  v1::DiagnoseResponse response_;
+  v1::DiagnoseResponse& response_;
+  std::string_view check_;
+  bool is_empty_ = true;
 };
 
 }  // namespace agbox

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/hex.h"
 #include "guestlink/guest_links.h"
 #include "guestlink/guest_program.h"
 

@@ -87,8 +87,9 @@ TEST_F(Doctor, WithoutADaemonLooksItselfAndSaysHowToStartIt) {
   EXPECT_THAT(out_,
               StartsWith("broken   daemon         agboxd is not running: no process listens on " +
                          socket().string() + "\n         fix: systemctl --user start"));
-  EXPECT_THAT(out_, AllOf(HasSubstr("lock           nobody holds "), HasSubstr("\nok       store"),
-                          HasSubstr("\nbroken   engine         no engine answers at ")));
+  EXPECT_THAT(out_,
+              AllOf(HasSubstr("lock           no process holds "), HasSubstr("\nok       store"),
+                    HasSubstr("\nbroken   engine         no engine is reachable at ")));
   EXPECT_EQ(error_, "");
   EXPECT_EQ(run({"doctor", "--json"}), 1);
   EXPECT_THAT(out_, HasSubstr("\"check\": \"daemon\""));

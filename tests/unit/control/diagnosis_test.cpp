@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// That a diagnosis looks anew at everything, on the whole control plane; how facts are judged is
-// model/diagnosis_test.cpp's.
-#include "control/upkeep/diagnosis.h"
+// What the checks of a diagnosis gather, on the whole control plane; doctor_checks_test.cpp tests
+// how they judge it.
+#include "control/doctor/diagnosis.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -17,6 +17,7 @@ namespace agbox {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
@@ -50,15 +51,22 @@ TEST_F(DiagnosisTest, OfAWorkingDaemonFindsNothingBroken) {
   create_ready("box-1");
   const auto response = diagnose();
   ASSERT_TRUE(response.has_value()) << response.error().message();
+  std::vector<std::string> checks;
   for (const v1::Finding& finding : response->findings()) {
+    if (checks.empty() || checks.back() != finding.check()) checks.push_back(finding.check());
     // Of the machine that the test runs on nothing is known.
     if (finding.check() == "ip-forward" || finding.check() == "disk") continue;
     if (finding.check() == "capability") continue;
     EXPECT_NE(finding.verdict(), v1::FINDING_VERDICT_BROKEN) << finding.ShortDebugString();
   }
-  EXPECT_THAT(told_of("engine"), HasSubstr("OK Docker " + engine().version +
-                                           " (API 1.41) answers at " + docker().socket_path()));
-  EXPECT_THAT(told_of("isolation"), HasSubstr("OK proven now for 1 running sandbox\n"));
+  EXPECT_THAT(checks,
+              ElementsAre("engine", "live-restore", "layer-quota", "capability", "firewall",
+                          "isolation", "other-firewalls", "ip-forward", "address-pool", "resolvers",
+                          "store", "lock", "guest-program", "disk", "images", "unknown-primaries"));
+  EXPECT_THAT(told_of("engine"),
+              HasSubstr("OK Docker " + engine().version + " (API 1.41) is reachable at " +
+                        docker().socket_path()));
+  EXPECT_THAT(told_of("isolation"), HasSubstr("OK verified now for 1 running sandbox\n"));
   EXPECT_THAT(told_of("images"), HasSubstr("OK 1 image is on the engine\n"));
   EXPECT_THAT(told_of("lock"), HasSubstr("OK "));
   EXPECT_THAT(told_of("store"), HasSubstr("OK "));
@@ -84,8 +92,8 @@ TEST_F(DiagnosisTest, WithoutAnEngineTellsTheRest) {
   const auto response = diagnose({"busybox"});
   ASSERT_TRUE(response.has_value()) << response.error().message();
   EXPECT_THAT(told_of("engine"), HasSubstr("BROKEN the Docker Engine does not answer: "));
-  EXPECT_THAT(told_of("images", {"busybox"}), HasSubstr("UNKNOWN not looked at: "));
-  EXPECT_THAT(told_of("unknown-primaries"), HasSubstr("UNKNOWN not looked at: "));
+  EXPECT_THAT(told_of("images", {"busybox"}), HasSubstr("UNKNOWN not checked: "));
+  EXPECT_THAT(told_of("unknown-primaries"), HasSubstr("UNKNOWN not checked: "));
   EXPECT_THAT(told_of("store"), HasSubstr("OK "));
   EXPECT_THAT(told_of("firewall"), HasSubstr("OK "));
 }
@@ -126,7 +134,7 @@ TEST_F(DiagnosisTest, ProvesTheIsolationOfEverySandboxThatRuns) {
   isolation_.proofs.clear();
   isolation_.proof_problem = "the rules are gone";
   EXPECT_EQ(told_of("isolation"), "FINDING_VERDICT_BROKEN sandbox box-1: the rules are gone\n");
-  EXPECT_THAT(isolation_.proofs, testing::ElementsAre(bridge_name(instance_, "box-1")));
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge_name(instance_, "box-1")));
 }
 
 TEST_F(DiagnosisTest, DoesNotWaitForManyThatTakeTooLong) {
@@ -138,8 +146,8 @@ TEST_F(DiagnosisTest, DoesNotWaitForManyThatTakeTooLong) {
             "FINDING_VERDICT_BROKEN sandbox box-1: another firewall drops it\n"
             "FINDING_VERDICT_BROKEN sandbox box-2: another firewall drops it\n"
             "FINDING_VERDICT_BROKEN sandbox box-3: another firewall drops it\n"
-            "FINDING_VERDICT_UNKNOWN 2 running sandboxes were not asked, because those before took "
-            "too long to answer\n");
+            "FINDING_VERDICT_UNKNOWN 2 running sandboxes were not checked, because those before "
+            "took too long\n");
 }
 
 TEST_F(DiagnosisTest, ASandboxThatCameThroughIsBrokenAlsoWhereItDoesNotSaySo) {
@@ -162,9 +170,9 @@ TEST_F(DiagnosisTest, ASandboxThatCannotBeAskedIsUnknownAndNotBroken) {
   run_until_idle();
   const std::string told = told_of("isolation");
   EXPECT_THAT(told,
-              HasSubstr("FINDING_VERDICT_UNKNOWN sandbox box-1: the rules are in place for it, "
-                        "but it could not be asked to try them: the guest does not answer"));
-  EXPECT_THAT(told, HasSubstr("FINDING_VERDICT_OK proven now for 1 running sandbox\n"));
+              HasSubstr("FINDING_VERDICT_UNKNOWN sandbox box-1: its rules are in place, but could "
+                        "not be tested from inside: the guest does not answer"));
+  EXPECT_THAT(told, HasSubstr("FINDING_VERDICT_OK verified now for 1 running sandbox\n"));
   // Where the rules themselves are wrong, nobody need be asked.
   isolation_.proof_problem = "the rules are gone";
   EXPECT_THAT(told_of("isolation"), HasSubstr("BROKEN sandbox box-1: the rules are gone\n"));

@@ -299,6 +299,36 @@ TEST_F(SandboxLifeTest, ManyAtOnceHaveSubnetsOfTheirOwnAndLeaveNothing) {
   expect_nothing_left();
 }
 
+// As many as may start at once, in a create and in a resume.
+TEST_F(SandboxLifeTest, GuestsThatDoNotComeUpHoldNoOtherStart) {
+  constexpr int kSilent = 6;
+  const auto id = [](int i) { return "silent-" + std::to_string(i); };
+  const auto wait_for_starts = [&] {
+    run_until([&] {
+      return std::ranges::count_if(engine().containers, [](const auto& entry) {
+               return entry.second.is_running();
+             }) == kSilent;
+    });
+  };
+  guests_.script.connects = false;
+  for (int i = 0; i < kSilent; ++i) ASSERT_TRUE(create(id(i)).has_value());
+  wait_for_starts();
+  guests_.script.connects = true;
+  create_ready("beside-creates");
+  stop_sandbox("beside-creates");
+  EXPECT_EQ(state(id(0)), v1::SANDBOX_STATE_PENDING);
+
+  restart();  // it makes them anew
+  for (int i = 0; i < kSilent; ++i) wait_for_state(id(i), v1::SANDBOX_STATE_READY);
+  for (int i = 0; i < kSilent; ++i) stop_sandbox(id(i));
+  guests_.script.connects = false;
+  for (int i = 0; i < kSilent; ++i) ASSERT_TRUE(ask_resume(id(i)).has_value());
+  wait_for_starts();
+  guests_.script.connects = true;
+  resume_sandbox("beside-creates");
+  EXPECT_EQ(state(id(0)), v1::SANDBOX_STATE_PENDING);
+}
+
 TEST_F(SandboxLifeTest, ADeletedSandboxGivesItsSubnetBack) {
   // The pool holds sixteen.
   for (int i = 0; i < 20; ++i) {

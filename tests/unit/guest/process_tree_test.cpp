@@ -14,32 +14,9 @@
 namespace agbox::guest {
 namespace {
 
-TEST(ParentInStat, IsBehindANameThatMayHoldAnything) {
-  EXPECT_EQ(parent_in_stat("12 (sh) S 7 12 12 0"), 7);
-  EXPECT_EQ(parent_in_stat("12 (a) S 1 (b) R 9 12"), 9);
-  EXPECT_EQ(parent_in_stat("12 (new\nline) Z 3 1"), 3);
-}
-
-TEST(ParentInStat, OfBrokenTextIsNothing) {
-  for (const char* text :
-       {"", "12", "12 (sh", "12 (sh)", "12 (sh) S", "12 (sh) S x", ")", "))))))"}) {
-    EXPECT_EQ(parent_in_stat(text), std::nullopt) << text;
-  }
-}
-
 TEST(ParentOf, IsOurOwnParentForUs) {
   EXPECT_EQ(parent_of(::getpid()), ::getppid());
   EXPECT_EQ(parent_of(0), std::nullopt);
-}
-
-TEST(ProcessInStat, HasWhatIsNeededToKnowAProcessAgain) {
-  EXPECT_EQ(process_in_stat("12 (a) b) S 7 12 11 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 0 0"),
-            (Process{12, 7, 11, 98765}));
-  EXPECT_EQ(process_in_stat("12 (sh) S 7 12 11 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0"),
-            std::nullopt);
-  for (const char* text : {"", "12", "12 (sh", "12 (sh)", "12 (sh) S 1", "x (sh) S 7 12 11", ")"}) {
-    EXPECT_EQ(process_in_stat(text), std::nullopt) << text;
-  }
 }
 
 TEST(ProcessTableTest, ShowsThisProcess) {

@@ -670,16 +670,5 @@ TEST_F(GuestLinksTest, AGuestThatComesAndGoesIsTakenInOnceInAWhileAndLoggedAsOne
   EXPECT_THAT(log.lines(), testing::ElementsAre(HasSubstr("the guest's connection ended")));
 }
 
-TEST(RareLine, SaysHowManyWereLeftOut) {
-  RareLine line(10s);
-  const RareLine::Clock::time_point start;
-  EXPECT_EQ(line.is_due(start), 0U);
-  EXPECT_EQ(line.is_due(start + 1s), std::nullopt);
-  EXPECT_EQ(line.is_due(start + 9s), std::nullopt);
-  EXPECT_EQ(line.is_due(start + 10s), 2U);
-  EXPECT_EQ(line.is_due(start + 11s), std::nullopt);
-  EXPECT_EQ(line.is_due(start + 30s), 1U);
-}
-
 }  // namespace
 }  // namespace agbox::guestlink

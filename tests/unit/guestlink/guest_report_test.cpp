@@ -77,13 +77,6 @@ TEST(PeerProcess, UnknownContradictsNothing) {
   EXPECT_FALSE(known.may_be({7, 101}));
 }
 
-TEST(StartTime, IsTheTwentySecondFieldWhateverTheName) {
-  EXPECT_EQ(start_time_in_stat("7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20"),
-            4711U);
-  EXPECT_EQ(start_time_in_stat("7 (x) S 1 2"), 0U);
-  EXPECT_EQ(start_time_in_stat(""), 0U);
-}
-
 v1::ExecEnded ended(v1::ExecEnded::How how, int code) {
   v1::ExecEnded message;
   message.set_exec_id("exec-1");

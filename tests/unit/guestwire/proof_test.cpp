@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hex.h"
+
 namespace agbox::guestwire {
 namespace {
 
@@ -39,13 +41,7 @@ TEST(Proof, OtherSizesProveNothing) {
 // Computed with another implementation (Python's hmac module).
 TEST(Proof, IsHmacSha256OverThePurposeAndTheNonce) {
   const std::string mac = prove(std::string(kSecretSize, 's'), std::string(kNonceSize, 'n'));
-  std::string hex;
-  for (const char c : mac) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[static_cast<unsigned char>(c) >> 4];
-    hex += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  EXPECT_EQ(hex, "8d452429a7c6ee2db438fdb8637aa02b1ea78a8c0c6ca29e1339d94f47d521a1");
+  EXPECT_EQ(to_hex(mac), "8d452429a7c6ee2db438fdb8637aa02b1ea78a8c0c6ca29e1339d94f47d521a1");
 }
 
 }  // namespace

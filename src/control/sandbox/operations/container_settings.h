@@ -9,15 +9,15 @@
 
 #include "control/sandbox/operations/operation.h"
 #include "engine/docker/api/container_spec.h"
+#include "guestwire/place.h"
 
 namespace agbox {
 
-// Inside the container. Top-level targets: root inside could rename a parent folder away and put
-// something of its own at the path.
-inline constexpr std::string_view kGuestTarget = "/.agbox-guest";
-inline constexpr std::string_view kLinkTarget = "/.agbox-link";
+// Inside the container.
+inline constexpr std::string_view kGuestTarget = guestwire::kProgramInside;
+inline constexpr std::string_view kLinkTarget = guestwire::kLinkFolderInside;
 inline constexpr std::string_view kExecLogTarget = "/var/log/agents-sandbox/";
-inline constexpr std::string_view kWorkspace = "/workspace";
+inline constexpr std::string_view kWorkspace = guestwire::kWorkspace;
 
 NetworkSpec network_settings(std::string_view instance_id, const SandboxFacts& facts);
 

@@ -134,6 +134,7 @@ asio::awaitable<OperationResult<>> materialize(Services& services, SandboxFacts&
   AGBOX_CO_TRY(image, co_await ensure_image(services, facts, progress));
   AGBOX_CO_TRY_VOID(co_await step("create.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));
+  AGBOX_CO_TRY_VOID(co_await await_guest(services, facts));
   AGBOX_CO_TRY_VOID(co_await prove_isolation(services, facts, network.bridge_name));
   co_return co_await let_go(services, facts);
 }

@@ -63,6 +63,7 @@ asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxFac
   AGBOX_CO_TRY(network, co_await require_network(services, facts));
   AGBOX_CO_TRY(container, co_await require_container(services, facts));
   AGBOX_CO_TRY_VOID(co_await bring_up(services, facts, container));
+  AGBOX_CO_TRY_VOID(co_await await_guest(services, facts));
   AGBOX_CO_TRY_VOID(co_await prove_isolation(services, facts, network.bridge_name));
   co_return co_await let_go(services, facts);
 }

@@ -68,6 +68,10 @@ asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFact
       seen, co_await step("start.look", services.engine.inspect_container(primary.container_id(),
                                                                           on_its_engine(facts))));
   primary.set_engine_started_at(start_mark(seen));
+  co_return OperationResult<>{};
+}
+
+asio::awaitable<OperationResult<>> await_guest(Services& services, const SandboxFacts& facts) {
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
   while (true) {
     const auto hello = co_await step("start.hello", services.guests.hello(facts.sandbox_id, limit));

@@ -16,9 +16,13 @@ namespace agbox {
 // How long a container has to end by itself before the engine kills it.
 inline constexpr std::chrono::seconds kContainerStopGrace{5};
 
-// Starts the container and waits for its guest. The link to it is there, and nobody of an earlier
-// start is.
+// Starts the container. The link to its guest is there, and nobody of an earlier start is.
 boost::asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFacts& facts);
+
+// Waits for the guest of this start. Outside Services::starts: a guest that does not come up must
+// not hold the starts of other sandboxes.
+boost::asio::awaitable<OperationResult<>> await_guest(Services& services,
+                                                      const SandboxFacts& facts);
 
 // That the host's isolation holds this sandbox; while nothing but the guest runs in it.
 boost::asio::awaitable<OperationResult<>> prove_isolation(Services& services,

@@ -6,10 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace agbox {
+#include "base/percent_encode.h"
 
-// Everything but letters, digits and -._~ becomes %XX. `kept` are characters that stay too.
-std::string percent_encode(std::string_view text, std::string_view kept = {});
+namespace agbox {
 
 // "label" filters of list and event calls as their JSON: {"label":["a=b","c"]}. A label with an
 // empty value filters by its key alone.

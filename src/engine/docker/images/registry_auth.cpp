@@ -2,14 +2,15 @@
 #include "engine/docker/images/registry_auth.h"
 
 #include <fcntl.h>
+#include <sodium/utils.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json.hpp>
 #include <cerrno>
 #include <vector>
 
+#include "base/file_io.h"
 #include "base/unique_fd.h"
 #include "engine/docker/api/json_reader.h"
 #include "engine/docker/images/helper_program.h"
@@ -22,47 +23,28 @@ namespace json = boost::json;
 constexpr std::size_t kLargestConfig = std::size_t{1} << 20;
 constexpr std::string_view kTokenUser = "<token>";  // how a helper says "this is a token"
 
-std::string base64(std::string_view bytes, std::string_view alphabet) {
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t group = 0;
-    const std::size_t length = std::min<std::size_t>(3, bytes.size() - i);
-    for (std::size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (j < length ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      text += j <= length ? alphabet[group >> (18 - 6 * j) & 0x3F] : '=';
-    }
-  }
+// libsodium takes unsigned char.
+std::string to_base64(std::string_view bytes, int variant) {
+  std::string text(sodium_base64_encoded_len(bytes.size(), variant), '\0');
+  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                    bytes.size(), variant);
+  text.pop_back();  // the terminator
   return text;
 }
 
-std::optional<std::string> from_base64(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string bytes;
-  std::uint32_t group = 0;
-  int bits = 0;
-  for (const char c : text) {
-    std::uint32_t digit = 0;
-    if (c >= 'A' && c <= 'Z') {
-      digit = static_cast<std::uint32_t>(c - 'A');
-    } else if (c >= 'a' && c <= 'z') {
-      digit = static_cast<std::uint32_t>(c - 'a') + 26;
-    } else if (c >= '0' && c <= '9') {
-      digit = static_cast<std::uint32_t>(c - '0') + 52;
-    } else if (c == '+' || c == '-') {
-      digit = 62;
-    } else if (c == '/' || c == '_') {
-      digit = 63;
-    } else {
-      return std::nullopt;
-    }
-    group = (group << 6 | digit) & 0xFFFFFF;
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>(group >> bits & 0xFF);
+// Of either alphabet, padded or not.
+std::optional<std::string> from_base64(std::string text) {
+  while (text.ends_with('=')) text.pop_back();
+  std::ranges::replace(text, '-', '+');
+  std::ranges::replace(text, '_', '/');
+  std::string bytes(text.size(), '\0');
+  std::size_t size = 0;
+  if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(),
+                        text.size(), nullptr, &size, nullptr,
+                        sodium_base64_VARIANT_ORIGINAL_NO_PADDING) != 0) {
+    return std::nullopt;
   }
+  bytes.resize(size);
   return bytes;
 }
 
@@ -128,18 +110,9 @@ Result<std::string> read_config(const std::filesystem::path& path) {
   if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
     return fail(reason::kInvalidArgument, path.string() + " is not a file");
   }
-  std::string text;
-  std::array<char, 16 * 1024> piece{};
-  while (true) {
-    const ssize_t length = ::read(file.get(), piece.data(), piece.size());
-    if (length < 0 && errno == EINTR) continue;
-    if (length < 0) return std::unexpected(errno_error("cannot read " + path.string(), errno));
-    if (length == 0) return text;
-    text.append(piece.data(), static_cast<std::size_t>(length));
-    if (text.size() > kLargestConfig) {
-      return fail(reason::kInvalidArgument, path.string() + " has more than 1 MiB");
-    }
-  }
+  auto text = read_all(file.get(), kLargestConfig);
+  if (text) return std::move(*text);
+  return std::unexpected(errno_error("cannot read " + path.string(), text.error()));
 }
 
 }  // namespace
@@ -150,8 +123,7 @@ std::string registry_auth_header(const RegistryCredentials& credentials) {
   if (!credentials.password.empty()) object["password"] = credentials.password;
   if (!credentials.identity_token.empty()) object["identitytoken"] = credentials.identity_token;
   if (!credentials.server_address.empty()) object["serveraddress"] = credentials.server_address;
-  return base64(json::serialize(object),
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
+  return to_base64(json::serialize(object), sodium_base64_VARIANT_URLSAFE);
 }
 
 Result<CredentialSource> find_credentials(std::string_view config_text, std::string_view key) {

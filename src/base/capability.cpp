@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/capability.h"
+#include "base/capability.h"
 
 #ifdef __linux__
 #include <linux/capability.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides when to write a log line that whoever runs in a sandbox can cause as often as it likes:
-// the first at once, then one per interval that also says how many were left out.
+// Limits a log line that an untrusted process can cause at will: the first is logged at once, then
+// one per interval, with the number of those left out.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace agbox::guestlink {
+namespace agbox {
 
 class RareLine {
  public:
@@ -16,7 +16,7 @@ class RareLine {
 
   explicit RareLine(Clock::duration interval) : interval_(interval) {}
 
-  // How many were left out since the last one; nothing where this one is to be left out too.
+  // The number left out since the last one; nullopt if this one is left out too.
   std::optional<std::uint64_t> is_due(Clock::time_point now = Clock::now()) {
     if (next_ && now < *next_) {
       ++left_out_;
@@ -32,4 +32,4 @@ class RareLine {
   std::uint64_t left_out_ = 0;
 };
 
-}  // namespace agbox::guestlink
+}  // namespace agbox

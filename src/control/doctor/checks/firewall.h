@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The firewall of the sandboxes, and other firewalls in their way.
+#pragma once
+
+#include <cstdint>
+
+#include "base/capability.h"
+#include "control/doctor/check_context.h"
+
+namespace agbox {
+
+// May the daemon change the firewall?
+struct CapabilityCheck {
+  static constexpr std::string_view kName = "capability";
+  bool has_net_admin = false;
+
+  static CapabilityCheck gather(const CheckContext&) {
+    return {.has_net_admin = has_net_admin_capability()};
+  }
+
+  void judge(Findings& findings) const {
+    if (has_net_admin) return findings.ok("agboxd may change the firewall (CAP_NET_ADMIN)");
+    findings.broken(
+        "agboxd may not change the firewall: it has lost CAP_NET_ADMIN",
+        "sudo setcap cap_net_admin+ep $(which agboxd), then: " + std::string(kRestartDaemon));
+  }
+};
+
+// Are both copies of every table in the kernel as expected?
+struct FirewallCheck {
+  static constexpr std::string_view kName = "firewall";
+  Result<FirewallFacts> firewall;
+
+  static FirewallCheck gather(const CheckContext& context) {
+    return {.firewall = context.firewall};
+  }
+
+  void judge(Findings& findings) const {
+    if (!firewall) {
+      return findings.broken(
+          firewall.error().message(),
+          "do what it says; agboxd tries again by itself and need not be restarted");
+    }
+    std::vector<std::string> names;
+    for (const TableFacts& table : firewall->tables) {
+      names.push_back(table.name);
+      if (table.difference.empty()) continue;
+      findings.broken("the firewall of the sandboxes is not as it should be: " + table.difference,
+                      "find the program that changes it with: sudo nft monitor; restore it with: " +
+                          std::string(kRestartDaemon));
+    }
+    if (!findings.empty()) return;
+    findings.ok("both copies of the rules are in the kernel, as they should be: " + listed(names));
+  }
+};
+
+// Does another program change our rules? No finding until it happens.
+struct FirewallRepairsCheck {
+  static constexpr std::string_view kName = "firewall-repairs";
+  std::uint64_t repairs = 0;
+  std::string last_repair{};
+
+  static FirewallRepairsCheck gather(const CheckContext& context) {
+    IsolationHealth health = context.services.isolation.health();
+    return {.repairs = health.repairs, .last_repair = std::move(health.last_repair)};
+  }
+
+  void judge(Findings& findings) const {
+    if (repairs == 0) return;
+    findings.warn("another program changed the firewall of the sandboxes; it was restored " +
+                      counted(repairs, "time", "times") +
+                      " since agboxd started; the last time: " + last_repair,
+                  "keep that program away from tables named agents_sandbox_*; it is harmless as "
+                  "long as agboxd runs");
+  }
+};
+
+// Does another program's forward chain drop the packets of sandboxes?
+struct OtherFirewallsCheck {
+  static constexpr std::string_view kName = "other-firewalls";
+  Result<FirewallFacts> firewall;
+  bool engine_uses_iptables = true;
+
+  static OtherFirewallsCheck gather(const CheckContext& context) {
+    const std::string backend = context.engine ? context.engine->firewall_backend : "";
+    return {.firewall = context.firewall,
+            .engine_uses_iptables = backend.empty() || backend.starts_with("iptables")};
+  }
+
+  void judge(Findings& findings) const {
+    if (!firewall) return findings.unknown("not checked: " + firewall.error().message());
+    for (const DroppingChain& chain : firewall->dropping_chains) judge_chain(chain, findings);
+    if (findings.empty()) findings.ok("no nftables policy of another program cuts sandboxes off");
+  }
+
+ private:
+  void judge_chain(const DroppingChain& chain, Findings& findings) const {
+    const std::string name = "chain " + chain.chain + " of table " + chain.table;
+    if (chain.accepts_nothing) {
+      return findings.broken(
+          "another firewall drops everything that this host forwards, so no sandbox reaches the "
+          "internet: " +
+              name + " has the policy drop and accepts nothing",
+          accept_command(chain));
+    }
+    // In these the engine itself accepts the packets of its containers.
+    const bool is_engines = (engine_uses_iptables && chain.table == "ip filter") ||
+                            chain.table.starts_with("ip docker-");
+    if (is_engines || chain.accepts_sandboxes) return;
+    findings.warn(
+        "another firewall drops what it does not accept, and no rule of it is for sandboxes: " +
+            name + " has the policy drop; sandboxes may not reach the internet",
+        accept_command(chain));
+  }
+
+  // Our own rules are evaluated as well: this opens nothing that they reject.
+  static std::string accept_command(const DroppingChain& chain) {
+    if (chain.table == "ip filter") {
+      return "sudo iptables -I FORWARD -i agbx+ -j ACCEPT && sudo iptables -I FORWARD -o agbx+ -j "
+             "ACCEPT";
+    }
+    const std::string add = "sudo nft insert rule " + chain.table + " " + chain.chain;
+    return add + " iifname '\"agbx*\"' accept && " + add + " oifname '\"agbx*\"' accept";
+  }
+};
+
+}  // namespace agbox

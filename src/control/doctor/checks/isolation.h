@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is every running sandbox isolated, verified again now?
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "async/cancellation.h"
+#include "control/doctor/check_context.h"
+#include "model/object_names.h"
+
+namespace agbox {
+
+struct IsolationCheck {
+  static constexpr std::string_view kName = "isolation";
+  // Of all sandboxes together: one whose guest does not respond takes seven seconds.
+  static constexpr std::chrono::seconds kDeadline{20};
+
+  struct Problem {
+    std::string sandbox_id;
+    std::string why;
+  };
+  std::size_t verified = 0;
+  std::vector<Problem> failed{};
+  std::vector<Problem> unreachable{};  // the guest did not respond; the rest was verified
+  std::size_t skipped = 0;             // no time was left
+
+  static asio::awaitable<IsolationCheck> gather(const CheckContext& context) {
+    const Services& services = context.services;
+    const std::vector<std::string> live = context.directory.live_sandboxes();
+    IsolationCheck check{.skipped = live.size()};
+    const BootTime end = services.clock.boot_now() + kDeadline;
+    for (const std::string& id : live) {
+      if (services.clock.boot_now() > end || co_await is_cancelled()) break;
+      --check.skipped;
+      const auto attempt = co_await services.isolation.try_to_prove(
+          id, bridge_name(services.store.instance_id(), id));
+      if (attempt.outcome) {
+        ++check.verified;
+      } else if (context.directory.is_live(id)) {  // not stopped concurrently
+        auto& problems = attempt.is_unknown ? check.unreachable : check.failed;
+        problems.push_back({.sandbox_id = id, .why = attempt.outcome.error().message()});
+      }
+    }
+    co_return check;
+  }
+
+  void judge(Findings& findings) const {
+    for (const Problem& sandbox : failed) {
+      findings.broken("sandbox " + sandbox.sandbox_id + ": " + sandbox.why,
+                      "agbox sandbox stop " + sandbox.sandbox_id +
+                          ", and resume it when the firewall is in place");
+    }
+    for (const Problem& sandbox : unreachable) {
+      findings.unknown(
+          "sandbox " + sandbox.sandbox_id +
+          ": its rules are in place, but could not be tested from inside: " + sandbox.why);
+    }
+    if (skipped > 0) {
+      findings.unknown(counted(skipped, "running sandbox was", "running sandboxes were") +
+                       " not checked, because those before took too long");
+    }
+    if (verified > 0 && failed.empty()) {
+      findings.ok("verified now for " + counted(verified, "running sandbox", "running sandboxes"));
+    }
+    if (findings.empty()) findings.ok("no sandbox is running");
+  }
+};
+
+}  // namespace agbox
