@@ -24,13 +24,13 @@ TEST(RetryPause, IsLongerAfterEachFailureUntilASuccess) {
   RetryPause pause(loop.executor(), 1ms, kForEver);
   for (int i = 0; i < 20; ++i) {
     auto begun = pause.wait();
-    pause.hurry();
+    pause.skip();
     loop.run(std::move(begun));
   }
   auto waiting = loop.spawn(pause.wait());
   loop.run_until_idle();
   EXPECT_TRUE(pause.is_waiting());
-  pause.hurry();
+  pause.skip();
   loop.run_until([&] { return waiting.is_done(); });
   pause.reset();
   EXPECT_TRUE(loop.run(pause.wait()));  // or it would take a quarter of an hour
@@ -42,7 +42,7 @@ TEST(RetryPause, EndsAtOnceWhereSomebodyHurriesIt) {
   auto waiting = loop.spawn(pause.wait());
   loop.run_until_idle();
   ASSERT_TRUE(pause.is_waiting());
-  pause.hurry();
+  pause.skip();
   loop.run_until([&] { return waiting.is_done(); });
   EXPECT_TRUE(waiting.result());
   EXPECT_FALSE(pause.is_waiting());
@@ -53,14 +53,14 @@ TEST(RetryPause, MayBeHurriedBeforeAnybodyAwaitsIt) {
   RetryPause pause(loop.executor(), kForEver, kForEver);
   auto begun = pause.wait();
   EXPECT_TRUE(pause.is_waiting());
-  pause.hurry();
+  pause.skip();
   EXPECT_TRUE(loop.run(std::move(begun)));
 }
 
 TEST(RetryPause, OneThatHasNotBegunIsNotHurried) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
-  pause.hurry();
+  pause.skip();
   auto waiting = loop.spawn(pause.wait());
   loop.run_until_idle();
   EXPECT_TRUE(pause.is_waiting());
