@@ -62,7 +62,7 @@ int Daemon::run() {
 }
 
 Result<> Daemon::acquire_lock() {
-  AGBOX_TRY(folder, RuntimeFolder::open(paths_.runtime_folder, log_));
+  AGBOX_TRY(folder, RuntimeFolder::open(paths_.runtime_directory, log_));
   AGBOX_TRY(lock, HostLock::acquire(folder, paths_.lock.filename().c_str()));
   folder_ = std::move(folder);
   lock_ = std::move(lock);

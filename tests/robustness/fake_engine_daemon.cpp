@@ -38,7 +38,7 @@ Result<> serve() {
   ControlLoop loop;
   boost::asio::thread_pool blocking(1);
 
-  AGBOX_TRY(folder, RuntimeFolder::open(paths.runtime_folder, log));
+  AGBOX_TRY(folder, RuntimeFolder::open(paths.runtime_directory, log));
   AGBOX_TRY(lock, HostLock::acquire(folder, paths.lock.filename().c_str()));
   auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
   AGBOX_TRY(store, Store::open(

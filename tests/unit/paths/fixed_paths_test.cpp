@@ -13,7 +13,7 @@ TEST(FixedPaths, OnLinuxFollowTheXdgFolders) {
   const auto paths = resolve_fixed_paths(
       Platform::Linux, {{"HOME", "/home/u"}, {"XDG_RUNTIME_DIR", "/run/user/1000"}});
   ASSERT_TRUE(paths.has_value());
-  EXPECT_EQ(paths->runtime_folder, "/run/user/1000/agbox");
+  EXPECT_EQ(paths->runtime_directory, "/run/user/1000/agbox");
   EXPECT_EQ(paths->socket, "/run/user/1000/agbox/agboxd.sock");
   EXPECT_EQ(paths->lock, "/run/user/1000/agbox/agboxd.lock");
   EXPECT_EQ(paths->config_file, "/home/u/.config/agents-sandbox/config.toml");
