@@ -91,7 +91,7 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
 
 int Init::loop() {
   auto link = DaemonLink::open(
-      guestwire::kLinkFolderInside,
+      guestwire::kLinkDirectoryInside,
       {.hello =
            [this] {
              greeted_ = false;

@@ -69,7 +69,7 @@ v1::ToDaemon try_connection(const v1::TryConnection& order) {
 Liar::Liar(const std::string& words)
     : name_(words.substr(0, words.find(' '))),
       exec_id_(words.substr(std::min(words.size(), name_.size() + 1))),
-      folder_(::open(guestwire::kLinkFolderInside, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+      folder_(::open(guestwire::kLinkDirectoryInside, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
   struct stat status{};
   AGBOX_CHECK(folder_ && ::fstat(folder_.get(), &status) == 0, "the link's folder is there");
   owner_ = status.st_uid;
