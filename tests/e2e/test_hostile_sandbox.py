@@ -234,7 +234,7 @@ def test_a_disk_that_the_daemon_shares_with_the_engine_is_freed_by_a_delete(
         inside(engine, "neighbour", "sh", "-c", "echo > /dev/shm/go")
         assert neighbour.wait("goes-on").exit_code == 7
         sandboxes.delete_wait("hostile")
-        daemon.wait_for_message("store's disk has room again")
+        daemon.wait_for_message("store's disk has free space again")
         assert neighbour.run("true").state == FINISHED
         sandboxes.delete_wait("neighbour")
     assert left_over(engine) == []

@@ -359,9 +359,9 @@ def test_accepted_work_waits_for_room_and_is_never_dropped(small_disk: SmallDisk
     reader.start()
     small_disk.fill()  # the ballast is given up, and used up by the driver itself
     errors = iter(process.stderr.readline, "")
-    assert any("store cannot write yet" in line for line in errors), "it never ran out of room"
+    assert any("store cannot write, retrying" in line for line in errors), "it never ran out of room"
     small_disk.make_room()
-    assert any("store writes again" in line for line in errors), "it never recovered"
+    assert any("store can write again" in line for line in errors), "it never recovered"
     process.kill()
     reader.join()
     assert not [line for line in lines if "RESOURCE_EXHAUSTED" in line]

@@ -219,7 +219,7 @@ TEST_F(ReadTest, ABrokenSandboxHarmsNoOther) {
                                    "cont: stored container \"\" is not a Container",
                                    "exec: stored exec exec-of-exec has no readable request",
                                    "even: stored event 1 is not a SandboxEvent",
-                                   "orig: stored event 1 belongs elsewhere"));
+                                   "orig: stored event 1 does not match its key"));
   EXPECT_THAT(events("even").error().message(),
               HasSubstr("sandbox even: stored event 1 is not a SandboxEvent"));
 }
