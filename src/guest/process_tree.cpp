@@ -51,14 +51,14 @@ std::optional<pid_t> parent_of(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
-  std::array<char, 512> text;  // the parent stands within the first 100 bytes
+  std::array<char, 512> text;  // the parent is within the first 100 bytes
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got <= 0) return std::nullopt;
   return parent_in_stat({text.data(), static_cast<std::size_t>(got)});
 }
 
 std::optional<Process> process_in_stat(std::string_view stat) {
-  // pid (name) state parent group session ... start, the 20th behind the name
+  // pid (name) state parent group session ... start, which is the 20th field after the name
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string_view::npos || stat.size() < name_end + 2) return std::nullopt;
   const auto pid = number_in<pid_t>(stat.substr(0, std::min(stat.find(' '), stat.size())));
@@ -95,7 +95,7 @@ std::optional<ProcessTable> ProcessTable::read() {
     std::array<char, 1024> text;
     const ssize_t got = fd ? ::read(fd.get(), text.data(), text.size()) : -1;
     if (got < 0 && errno != ENOENT && errno != ESRCH) return std::nullopt;
-    if (got <= 0) continue;  // it is gone meanwhile
+    if (got <= 0) continue;  // it has ended
     if (const auto process = process_in_stat({text.data(), static_cast<std::size_t>(got)})) {
       processes.push_back(*process);
     }
@@ -127,8 +127,8 @@ std::vector<Process> ProcessTable::with_descendants(std::vector<Process> process
     const auto [first, last] = range_of(parent.pid);
     for (std::size_t i = first; i < last; ++i) {
       const Process& child = by_parent_[i];
-      // A child that is older than its parent had another one, whose number was given away while
-      // we walked.
+      // A child older than its parent belonged to another process whose pid was reused during the
+      // walk.
       if (child.start_ticks < parent.start_ticks || !seen.insert(child.pid).second) continue;
       processes.push_back(child);
     }
@@ -137,7 +137,7 @@ std::vector<Process> ProcessTable::with_descendants(std::vector<Process> process
 }
 
 bool descends(pid_t pid, pid_t ancestor, const std::function<std::optional<pid_t>(pid_t)>& parent) {
-  // Parents change while we look, so a circle is thinkable; no tree is this deep.
+  // Parents change during the walk, so a cycle is possible; no tree is this deep.
   for (int step = 0; step < 4096 && pid > 1; ++step) {
     if (pid == ancestor) return true;
     const auto next = parent(pid);

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "guest/connection_tries.h"
+#include "guest/connection_probes.h"
 #include "guest/preparation.h"
 #include "guest/privilege.h"
 #include "guestwire/place.h"
@@ -52,14 +52,14 @@ v1::ToDaemon pong() {
 // Honestly: a guest that only says that it was refused is found out, because nobody has counted it.
 v1::ToDaemon try_connection(const v1::TryConnection& order) {
   v1::ToDaemon answer;
-  guest::ConnectionTries tries(
+  guest::ConnectionProbes probes(
       [&](const v1::ConnectionTried& tried) { *answer.mutable_connection_tried() = tried; });
-  tries.begin(order);
+  probes.begin(order);
   while (!answer.has_connection_tried()) {
     guest::Watches watches;
-    tries.collect(watches);
+    probes.collect(watches);
     guest::wait_and_serve(watches);
-    tries.end_overdue();
+    probes.end_overdue();
   }
   return answer;
 }

@@ -60,7 +60,7 @@ def test_what_cannot_be_run_says_why(execs):
     done = run("/etc/passwd")
     assert (done.code, done.detail) == (126, "cannot run '/etc/passwd': Permission denied")
     done = run("true", cwd="/not/there")
-    assert (done.code, done.detail) == (126, "cannot enter /not/there: No such file or directory")
+    assert (done.code, done.detail) == (126, "cannot change to /not/there: No such file or directory")
 
 
 def test_large_commands_and_environments_arrive(execs):

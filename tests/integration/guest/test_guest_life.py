@@ -56,7 +56,7 @@ def test_a_program_of_a_running_container_cannot_pass_the_entrypoint(sandbox):
     box = sandbox("never-passes")
     box.start()
     box.daemon.ask("go", box.name, entrypoint=["/entry"], command=[], limit_ms=20000)
-    assert "takes this from its entrypoint only" in box.exec("/.agbox-guest", "enter", user="0", check=False)
+    assert "accepts this only from its entrypoint" in box.exec("/.agbox-guest", "enter", user="0", check=False)
     with pytest.raises(LinkError, match="does not answer"):
         box.daemon.ask("entrypoint", box.name, limit_ms=300)
 

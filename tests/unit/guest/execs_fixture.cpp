@@ -54,9 +54,9 @@ void ExecsTest::SetUp() {
   ::sigprocmask(SIG_BLOCK, &child, nullptr);
   std::ofstream(folder() / "alive") << "";
   signals_.reset(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  execs_ = std::make_unique<Execs>(Execs::Surroundings{
+  execs_ = std::make_unique<Execs>(Execs::Context{
       .null = null_.get(),
-      .tell = [this](const v1::ToDaemon& message) { told_.push_back(message); },
+      .send = [this](const v1::ToDaemon& message) { told_.push_back(message); },
       .in_runner =
           [this] {
             limit_processes();

@@ -161,7 +161,7 @@ TEST_F(ExecsTest, AFolderThatIsMissingIsNamed) {
   const auto end = run("e", std::move(order));
   EXPECT_EQ(end.how(), v1::ExecEnded::HOW_NOT_STARTED);
   EXPECT_EQ(end.code(), 126);
-  EXPECT_EQ(end.detail(), "cannot enter /no/such/folder: No such file or directory");
+  EXPECT_EQ(end.detail(), "cannot change to /no/such/folder: No such file or directory");
 }
 
 TEST_F(ExecsTest, LogFilesThatDidNotArriveAreTold) {
@@ -251,7 +251,7 @@ TEST_F(ExecsTest, ADaemonThatWasAwayHearsEverythingOnceMore) {
   until([this] { return std::ranges::any_of(told_, &v1::ToDaemon::has_exec_truncated); });
 
   told_.clear();
-  execs_->tell_all();
+  execs_->report_all();
   ASSERT_EQ(told_.size(), 3U);
   EXPECT_THAT(told_[0].execs_known().exec_ids(), ElementsAre("a-runs", "b-ended"));
   EXPECT_FALSE(told_[0].execs_known().more());
@@ -265,7 +265,7 @@ TEST_F(ExecsTest, ADaemonThatWasAwayHearsEverythingOnceMore) {
 TEST_F(ExecsTest, ManyIdsAreToldInSeveralMessages) {
   for (int i = 0; i < 600; ++i) execs_->start("e" + std::to_string(i), ExecOrder());
   told_.clear();
-  execs_->tell_all();
+  execs_->report_all();
   ASSERT_EQ(told_.size(), 602U);
   EXPECT_EQ(told_[0].execs_known().exec_ids_size(), 512);
   EXPECT_TRUE(told_[0].execs_known().more());

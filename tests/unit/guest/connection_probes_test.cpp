@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guest/connection_tries.h"
+#include "guest/connection_probes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,20 +54,20 @@ class ConnectionTriesTest : public testing::Test {
     order.set_address(INADDR_LOOPBACK);
     order.set_port(port);
     order.set_limit_ms(limit_ms);
-    tries_.begin(order);
+    probes_.begin(order);
   }
   void run_until_told(std::size_t count) {
     while (told_.size() < count) {
       Watches watches;
-      tries_.collect(watches);
+      probes_.collect(watches);
       ASSERT_FALSE(watches.watches.empty());
       wait_and_serve(watches);
-      tries_.end_overdue();
+      probes_.end_overdue();
     }
   }
   std::vector<Told> told_;
   std::string detail_;
-  ConnectionTries tries_{[this](const v1::ConnectionTried& tried) {
+  ConnectionProbes probes_{[this](const v1::ConnectionTried& tried) {
     told_.emplace_back(tried.id(), tried.outcome());
     detail_ = tried.detail();
   }};
@@ -94,15 +94,15 @@ TEST_F(ConnectionTriesTest, SilenceIsUnknownWhenItsTimeIsOver) {
   EXPECT_THAT(told_, UnorderedElementsAre(told(1, v1::ConnectionTried::OUTCOME_CONNECTED),
                                           told(3, v1::ConnectionTried::OUTCOME_UNKNOWN),
                                           told(2, v1::ConnectionTried::OUTCOME_UNKNOWN)));
-  EXPECT_EQ(detail_, "no answer came in time");
+  EXPECT_EQ(detail_, "timed out");
 }
 
 TEST_F(ConnectionTriesTest, WhatWasGivenUpIsNotToldAnyMore) {
   const Listener open(8);
   begin(1, open.port());
-  tries_.give_up();
+  probes_.cancel_all();
   Watches watches;
-  tries_.collect(watches);
+  probes_.collect(watches);
   EXPECT_THAT(watches.watches, IsEmpty());
   begin(2, open.port());
   run_until_told(1);
@@ -113,7 +113,7 @@ TEST_F(ConnectionTriesTest, ItHoldsOnlyAFewAtOnce) {
   const Listener open(64);
   for (std::uint64_t id = 1; id <= 17; ++id) begin(id, open.port());
   EXPECT_THAT(told_, ElementsAre(told(17, v1::ConnectionTried::OUTCOME_UNKNOWN)));
-  EXPECT_EQ(detail_, "too many tries at once");
+  EXPECT_EQ(detail_, "too many concurrent attempts");
 }
 
 }  // namespace
