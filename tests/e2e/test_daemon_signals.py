@@ -20,7 +20,7 @@ def test_the_first_signal_ends_it_cleanly(make_daemon, number):
     assert daemon.wait(timeout=5) == 0
     messages = [entry["msg"] for entry in daemon.log()]
     assert "shutting down" in messages
-    assert messages[-1] == "the firewall of the sandboxes is removed"
+    assert messages[-1] == "sandbox firewall removed"
     assert not daemon.socket.exists()
 
 

@@ -183,7 +183,7 @@ def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, cont
         plain = next(table for table in tables if not table.endswith("_owned"))
         engine.world.run("nft", "delete", "table", *plain.split())
         repair = daemon.wait_for_message(
-            "the firewall of the sandboxes was changed and is put back"
+            "sandbox firewall restored after a change by another process"
         )
         assert repair["program"] == "nft"
         assert listed(engine, tables) == before
@@ -208,8 +208,8 @@ def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
         sandboxes.create("box-1", image)
         sandboxes.wait("box-1", FAILED)
         problem = sandboxes.get("box-1").error_message
-        assert "the firewall of the sandboxes is not as it should be: " in problem
-        assert "chain refuse has 0 rules where there are 2" in problem
+        assert "the sandbox firewall is not as expected: " in problem
+        assert "chain refuse has 0 rules instead of 2" in problem
         for table in daemon.firewall_tables():
             if table.startswith("inet"):
                 shown = engine.world.run("nft", "list", "chain", *table.split(), "refuse").stdout
@@ -257,7 +257,7 @@ def test_a_refusal_of_another_firewall_is_no_proof(make_started, engine, contrac
         finally:
             engine.world.run("nft", "delete", "table", "ip", "stranger")
         problem = sandboxes.get("box-1").error_message
-        assert "was refused, but not by the rules of the sandboxes" in problem
+        assert "was refused, but not by the sandbox firewall" in problem
         sandboxes.create_ready("box-2", image)
         for name in ("box-1", "box-2"):
             sandboxes.delete_wait(name)
@@ -288,7 +288,7 @@ def test_every_resume_proves_it_again(make_started, engine, contract, image):
         sandboxes.resume("box-1")
         sandboxes.wait("box-1", FAILED)
         problem = sandboxes.get("box-1").error_message
-        assert "the firewall of the sandboxes is not as it should be: " in problem
+        assert "the sandbox firewall is not as expected: " in problem
         assert inspect(engine, primary("box-1"))["State"]["Running"] is False
         sandboxes.delete_wait("box-1")
 
@@ -311,7 +311,7 @@ def test_nothing_runs_again_before_the_isolation_is_proven(
         engine.restart()
         # The engine, just back, may refuse it at first for reasons of its own.
         again = "the container could not be started and is tried again"
-        problem = "the firewall of the sandboxes is not as it should be"
+        problem = "the sandbox firewall is not as expected"
         daemon.process.wait_for_line(
             lambda line: again in line and problem in line, "the refusal", timeout=30
         )

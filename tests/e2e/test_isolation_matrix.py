@@ -216,7 +216,7 @@ class Matrix:
 
     def put_back(self):
         """Returns when the daemon has undone what was done."""
-        return self._answered_with("was changed and is put back")
+        return self._answered_with("restored after a change by another process")
 
     @contextlib.contextmanager
     def _answered_with(self, message):
@@ -260,7 +260,7 @@ class Matrix:
         for _ in range(3):
             if shortest <= LONGEST_OPEN_NEXT_DOOR:
                 break
-            with self._answered_with("the firewall follows this host's networks"):
+            with self._answered_with("sandbox firewall follows the host's networks"):
                 self.engine.world.run("ip", "address", "del", ON_LINK, "dev", "up0")
             shortest = min(shortest, self._milliseconds_open_next_door())
         return shortest
@@ -348,7 +348,7 @@ def assert_cut_and_closed_by_the_next_start(matrix):
     """What a neighbour had opened before, and everything else."""
     with matrix.outside.holding(f"tcp/{matrix.companion}/{PORT}") as connection:
         matrix.daemon.start()
-        matrix.daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        matrix.daemon.wait_for_message("sandbox firewall loaded")
         connection.write_line("")
         connection.wait_for_line("silent".__eq__, "the end of the connection", timeout=10)
     for vantage, groups in matrix.forbidden:

@@ -44,7 +44,7 @@ def test_after_a_reboot_nothing_runs_before_the_isolation_is_proven(
     restarted(daemon, "isolation.damage=error@2")
     daemon.process.wait_for_line(
         lambda line: "the container could not be started and is tried again" in line
-        and "the firewall of the sandboxes is not as it should be" in line,
+        and "the sandbox firewall is not as expected" in line,
         "the refusal",
         timeout=30,
     )

@@ -89,7 +89,7 @@ def test_new_sandboxes_ask_the_resolvers_that_the_host_asks_then(
             for name in ("box-1", "box-2", "box-3"):
                 sandboxes.delete_wait(name)
             daemon.process.wait_for_line(
-                lambda line: "the firewall follows" in line and '"resolvers":1' in line,
+                lambda line: "sandbox firewall follows" in line and '"resolvers":1' in line,
                 "the resolvers of nobody to go",
                 timeout=30,
                 after=lines,

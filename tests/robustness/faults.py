@@ -191,12 +191,12 @@ class Stranger:
 
     def change(self) -> None:
         """One of our tables."""
-        loaded = self._daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        loaded = self._daemon.wait_for_message("sandbox firewall loaded")
         self._undone(self._rng.choice(self._CHANGES).format(name=loaded["table"]))
 
     def flush(self) -> None:
         """All tables of the host. Its engine starts again, because it needs those that were its own."""
-        self._daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        self._daemon.wait_for_message("sandbox firewall loaded")
         self._recorder.history.engine_failed = True
         self._undone("flush ruleset")
         self._engine.restart()
@@ -205,7 +205,7 @@ class Stranger:
         lines = len(self._daemon.log_lines())
         self._engine.world.run("nft", command)
         self._daemon.process.wait_for_line(
-            lambda line: "the firewall of the sandboxes was changed and is put back" in line,
+            lambda line: "sandbox firewall restored after a change by another process" in line,
             f"what undoes {command!r}",
             timeout=30,
             after=lines,

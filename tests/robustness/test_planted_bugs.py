@@ -130,7 +130,7 @@ def test_a_copy_of_the_firewall_that_stays_away(make_real_run, engine_name):
     run.look()
     run.killer.kill()
     run.killer.start("isolation.watch=error")
-    loaded = run.daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    loaded = run.daemon.wait_for_message("sandbox firewall loaded")
     run.engine.world.run("nft", "delete", "table", "inet", loaded["table"])
     broken = run.broken()
     named(broken, "the look at rest: the inet firewall is not there twice and alike: ")

@@ -161,7 +161,7 @@ def started(daemon: PrivateDaemon) -> PrivateDaemon:
     """Runs the daemon and returns when it has met its engine and its firewall is in place."""
     daemon.start()
     daemon.wait_for_message("engine answers")
-    daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    daemon.wait_for_message("sandbox firewall loaded")
     return daemon
 
 

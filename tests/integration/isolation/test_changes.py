@@ -89,7 +89,7 @@ def test_a_public_network_that_comes_next_door_is_closed(town, services, make_fi
         seen = len(firewall.process.lines())
         town.host.ip("address add 192.0.2.2/24 dev lan0")
         firewall.process.wait_for_line(
-            lambda line: "follows this host's networks" in line, "the new network", 10, after=seen
+            lambda line: "follows the host's networks" in line, "the new network", 10, after=seen
         )
         assert reached(town.sandbox.probe(["tcp/192.0.2.9/80"])) == set()
 

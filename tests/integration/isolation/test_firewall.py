@@ -161,7 +161,7 @@ def test_the_sets_follow_the_host(host, firewall):
         seen = len(firewall.process.lines())
         host.ip(*commands)
         firewall.process.wait_for_line(
-            lambda line: "follows this host's networks" in line, str(commands), 10, after=seen
+            lambda line: "follows the host's networks" in line, str(commands), 10, after=seen
         )
 
     def elements(name: str) -> set[str]:
@@ -207,9 +207,9 @@ def test_what_is_judged_of_a_bridge(host, firewall):
     bridge = f"{prefix}1234567"
     assert "not in the daemon's network namespace" in firewall.ask(f"prove {bridge}")
     host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
-    assert "it has no address of this host's" in firewall.ask(f"prove {bridge}")
+    assert "it has no address of this host" in firewall.ask(f"prove {bridge}")
     host.ip(f"address add 10.213.0.1/28 dev {bridge}")
-    assert "could not be proven" in firewall.ask(f"prove {bridge}")  # nobody is inside
+    assert "could not be verified" in firewall.ask(f"prove {bridge}")  # nobody is inside
     assert "its name does not begin with" in firewall.ask("prove lan0")
 
 
@@ -254,7 +254,7 @@ def test_the_proof_from_inside_sees_what_no_look_at_the_rules_shows(town, prove)
 def test_a_refusal_of_somebody_elses_proves_nothing(town, prove):
     ask = prove()
     town.host.nft(before_our_rules("reject with tcp reset"))
-    assert "was refused, but not by the rules of the sandboxes" in ask()
+    assert "was refused, but not by the sandbox firewall" in ask()
     town.host.nft("delete table ip stranger")
     assert ask() == "ok"
 
@@ -262,7 +262,7 @@ def test_a_refusal_of_somebody_elses_proves_nothing(town, prove):
 def test_silence_proves_nothing(town, prove):
     ask = prove()
     town.host.nft(before_our_rules("drop"))
-    assert "could not be proven" in ask()
+    assert "could not be verified" in ask()
 
 
 def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
@@ -287,15 +287,15 @@ def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(
     prove = f"prove {town.bridge} {town.sandbox.network_namespace}"
     with owned_by_a_stranger(town.host.network_namespace, f"inet {NAME}"):
         firewall.process.wait_for_line(
-            lambda line: "so none is created or started" in line, "the refusal", timeout=10
+            lambda line: "no sandbox is created or started" in line, "the refusal", timeout=10
         )
         other_resolver = "192.168.77.54"
         for command in (prove, "health", f"resolvers {other_resolver}"):
             answer = firewall.ask(command)
-            assert answer.startswith(f"error the firewall of the sandboxes: delete table inet {NAME}")
+            assert answer.startswith(f"error sandbox firewall: delete table inet {NAME}")
             assert "another process owns the table: end it" in answer
     firewall.process.wait_for_line(
-        lambda line: "is as it should be again" in line, "the end of the refusal", timeout=20
+        lambda line: "in place again" in line, "the end of the refusal", timeout=20
     )
     after = without_counts(listing(town.host))
     assert after.replace(other_resolver, RESOLVER) == before != after

@@ -30,7 +30,7 @@ ProbeListener listener_on_loopback() {
 }
 
 TEST(ProbeListener, AnswersItsOwnConnectionAndHasSeenNobodyElse) {
-  const auto seen = listener_on_loopback().look();
+  const auto seen = listener_on_loopback().check();
   EXPECT_TRUE(seen.answers);
   EXPECT_FALSE(seen.was_reached);
 }
@@ -41,7 +41,7 @@ TEST(ProbeListener, AnotherConnectionIsNoticedAndHoldsItNoLongerThanTheLimit) {
     ProbeListener listener = listener_on_loopback();
     const UniqueFd silent = connect_to(listener);
     const auto began = std::chrono::steady_clock::now();
-    EXPECT_TRUE(listener.look(10ms).was_reached);
+    EXPECT_TRUE(listener.check(10ms).was_reached);
     quickest = std::min(quickest, std::chrono::steady_clock::now() - began);
   }
   EXPECT_LT(quickest, 900ms);
