@@ -147,7 +147,7 @@ TEST_F(UnixListenerTest, SaysHowLongAPathMayBe) {
   const auto listener = open_at(of_length(108));
   ASSERT_FALSE(listener.has_value());
   EXPECT_THAT(listener.error().message(),
-              AllOf(HasSubstr("has 108 bytes, but a Unix socket's may have 107"),
+              AllOf(HasSubstr("has 108 bytes, but a Unix socket's path is limited to 107"),
                     HasSubstr("XDG_RUNTIME_DIR")));
 }
 
