@@ -334,7 +334,7 @@ def test_a_socket_path_of_108_bytes_is_refused_with_the_remedy(make_daemon):
 
     code, _ = ended(daemon := daemon_with_socket_path_of(108))
     assert code == FAILURE
-    assert "has 108 bytes, but a Unix socket's may have 107" in error_of(daemon)
+    assert "has 108 bytes, but a Unix socket's path is limited to 107" in error_of(daemon)
     assert "XDG_RUNTIME_DIR" in error_of(daemon)
 
     longest = daemon_with_socket_path_of(107).start()

@@ -18,7 +18,7 @@
 #include "daemon/configuration.h"
 #include "daemon/control_options.h"
 #include "daemon/host_lock.h"
-#include "daemon/runtime_folder.h"
+#include "daemon/runtime_directory.h"
 #include "paths/fixed_paths.h"
 #include "rpc/server.h"
 #include "rpc/unix_listener.h"
@@ -38,7 +38,7 @@ Result<> serve() {
   ControlLoop loop;
   boost::asio::thread_pool blocking(1);
 
-  AGBOX_TRY(folder, RuntimeFolder::open(paths.runtime_directory, log));
+  AGBOX_TRY(folder, RuntimeDirectory::open(paths.runtime_directory, log));
   AGBOX_TRY(lock, HostLock::acquire(folder, paths.lock.filename().c_str()));
   auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
   AGBOX_TRY(store, Store::open(

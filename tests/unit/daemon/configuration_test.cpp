@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Syntax", "[runtime\nidle_ttl = 3", {kDecode + "line 1, column "}},
         Wrong{"ImpossibleTableName",
               "[runtime]\n\n[`network]\n[more]",
-              {kDecode + "line 3: a key or value begins with a character that cannot stand there"}},
+              {kDecode + "line 3: a key or value begins with an invalid character"}},
         Wrong{"LetterOutsideAscii", "[runtime]\n\u00C2 = 1", {kDecode + "line 2"}},
         Wrong{"DuplicateKey",
               "[runtime]\nidle_ttl = \"1m\"\nidle_ttl = \"2m\"",

@@ -54,7 +54,7 @@ TEST_P(ExitSignalsDeathTest, AThreadThatHangsDoesNotKeepTheProcess) {
     std::raise(GetParam());
     hang();
   };
-  EXPECT_EXIT(story(), testing::ExitedWithCode(EXIT_FAILURE), "shutdown took too long");
+  EXPECT_EXIT(story(), testing::ExitedWithCode(EXIT_FAILURE), "shutdown timed out");
 }
 
 TEST_P(ExitSignalsDeathTest, ASecondSignalEndsItAtOnce) {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "daemon/runtime_folder.h"
+#include "daemon/runtime_directory.h"
 #include "unit/temp_folder.h"
 
 namespace agbox {
@@ -28,62 +28,62 @@ fs::perms mode(const fs::path& path) {
   return fs::symlink_status(path).permissions();
 }
 
-class RuntimeFolderTest : public testing::Test {
+class RuntimeDirectoryTest : public testing::Test {
  protected:
-  RuntimeFolderTest() { set_log_level(LogLevel::Error); }
-  ~RuntimeFolderTest() override { set_log_level(LogLevel::Info); }
+  RuntimeDirectoryTest() { set_log_level(LogLevel::Error); }
+  ~RuntimeDirectoryTest() override { set_log_level(LogLevel::Info); }
 
   TempFolder temp_;
   fs::path path_ = temp_.path() / "user" / "agbox";
 };
 
-TEST_F(RuntimeFolderTest, IsMadeForUsAlone) {
-  ASSERT_TRUE(RuntimeFolder::open(path_, Logger()).has_value());
+TEST_F(RuntimeDirectoryTest, IsMadeForUsAlone) {
+  ASSERT_TRUE(RuntimeDirectory::open(path_, Logger()).has_value());
   EXPECT_EQ(mode(path_), fs::perms::owner_all);
   EXPECT_EQ(mode(path_.parent_path()), fs::perms::owner_all);
 }
 
-TEST_F(RuntimeFolderTest, IsClosedToOthersWhereItWasOpen) {
+TEST_F(RuntimeDirectoryTest, IsClosedToOthersWhereItWasOpen) {
   fs::create_directories(path_);
   fs::permissions(path_, fs::perms::all);
-  ASSERT_TRUE(RuntimeFolder::open(path_, Logger()).has_value());
+  ASSERT_TRUE(RuntimeDirectory::open(path_, Logger()).has_value());
   EXPECT_EQ(mode(path_), fs::perms::owner_all);
 }
 
-TEST_F(RuntimeFolderTest, IsNoSymbolicLink) {
+TEST_F(RuntimeDirectoryTest, IsNoSymbolicLink) {
   const fs::path target = temp_.path() / "target";
   fs::create_directory(target);
   fs::permissions(target, fs::perms::all);
   fs::create_directories(path_.parent_path());
   fs::create_symlink(target, path_);
-  const auto folder = RuntimeFolder::open(path_, Logger());
+  const auto folder = RuntimeDirectory::open(path_, Logger());
   ASSERT_FALSE(folder.has_value());
   EXPECT_THAT(folder.error().message(),
               AllOf(HasSubstr(path_.string()), HasSubstr("symbolic link")));
   EXPECT_EQ(mode(target), fs::perms::all);
 }
 
-TEST_F(RuntimeFolderTest, IsNoFile) {
+TEST_F(RuntimeDirectoryTest, IsNoFile) {
   fs::create_directories(path_.parent_path());
   std::ofstream(path_) << "mine";
-  EXPECT_FALSE(RuntimeFolder::open(path_, Logger()).has_value());
+  EXPECT_FALSE(RuntimeDirectory::open(path_, Logger()).has_value());
   EXPECT_EQ(content(path_), "mine");
 }
 
-TEST_F(RuntimeFolderTest, OfAnotherUserIsRefused) {
+TEST_F(RuntimeDirectoryTest, OfAnotherUserIsRefused) {
   fs::create_directories(path_);
   // Only root can give a folder away; for anybody else every folder of root's is another user's.
   const bool is_root = ::geteuid() == 0;
   if (is_root) ASSERT_EQ(::chown(path_.c_str(), 12345, 12345), 0);
-  const auto folder = RuntimeFolder::open(is_root ? path_ : "/usr", Logger());
+  const auto folder = RuntimeDirectory::open(is_root ? path_ : "/usr", Logger());
   ASSERT_FALSE(folder.has_value());
   EXPECT_THAT(folder.error().message(),
               HasSubstr(is_root ? "belongs to user 12345, not to user 0" : "belongs to user 0"));
 }
 
-class HostLockTest : public RuntimeFolderTest {
+class HostLockTest : public RuntimeDirectoryTest {
  protected:
-  RuntimeFolder folder_ = *RuntimeFolder::open(path_, Logger());
+  RuntimeDirectory folder_ = *RuntimeDirectory::open(path_, Logger());
   fs::path file_ = path_ / "agboxd.lock";
 
   Result<HostLock> acquire() { return HostLock::acquire(folder_, "agboxd.lock"); }
