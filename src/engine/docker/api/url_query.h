@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the variable parts of a request's target; whatever goes in, no piece can leave its place.
+// Builds the variable parts of a request target; no value can break out of its part.
 #pragma once
 
 #include <map>
@@ -8,11 +8,11 @@
 
 namespace agbox {
 
-// Everything but letters, digits and -._~ becomes %XX. `kept` are characters that stay too.
+// Percent-encodes everything but letters, digits, -._~ and `kept`.
 std::string percent_encode(std::string_view text, std::string_view kept = {});
 
-// "label" filters of list and event calls as their JSON: {"label":["a=b","c"]}. A label with an
-// empty value filters by its key alone.
+// The "label" filters of list and event calls as JSON: {"label":["a=b","c"]}. A label with an empty
+// value filters by its key alone.
 std::string label_filter(const std::map<std::string, std::string>& labels);
 
 class UrlQuery {
