@@ -33,10 +33,10 @@ TEST(RetryPause, IsLongerAfterEachFailureUntilASuccess) {
   pause.skip();
   loop.run_until([&] { return waiting.is_done(); });
   pause.reset();
-  EXPECT_TRUE(loop.run(pause.wait()));  // or it would take a quarter of an hour
+  EXPECT_TRUE(loop.run(pause.wait()));  // otherwise it would take a quarter of an hour
 }
 
-TEST(RetryPause, EndsAtOnceWhereSomebodyHurriesIt) {
+TEST(RetryPause, EndsWhenSkipped) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
   auto waiting = loop.spawn(pause.wait());
@@ -48,7 +48,7 @@ TEST(RetryPause, EndsAtOnceWhereSomebodyHurriesIt) {
   EXPECT_FALSE(pause.is_waiting());
 }
 
-TEST(RetryPause, MayBeHurriedBeforeAnybodyAwaitsIt) {
+TEST(RetryPause, CanBeSkippedBeforeItIsAwaited) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
   auto begun = pause.wait();
@@ -57,7 +57,7 @@ TEST(RetryPause, MayBeHurriedBeforeAnybodyAwaitsIt) {
   EXPECT_TRUE(loop.run(std::move(begun)));
 }
 
-TEST(RetryPause, OneThatHasNotBegunIsNotHurried) {
+TEST(RetryPause, SkipHasNoEffectBeforeThePauseBegins) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
   pause.skip();
@@ -68,7 +68,7 @@ TEST(RetryPause, OneThatHasNotBegunIsNotHurried) {
   loop.run_until([&] { return waiting.is_done(); });
 }
 
-TEST(RetryPause, TellsThatWhoeverWaitsWasCancelled) {
+TEST(RetryPause, ReportsThatItsWaiterWasCancelled) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
   auto waiting = loop.spawn(pause.wait());

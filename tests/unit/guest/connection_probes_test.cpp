@@ -24,7 +24,7 @@ Told told(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
   return {id, outcome};
 }
 
-// A listener on loopback that never accepts; the kernel connects whom it has room for.
+// A listener on loopback that never accepts; the kernel connects as many as the backlog allows.
 class Listener {
  public:
   explicit Listener(int room) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -46,7 +46,7 @@ class Listener {
   std::uint16_t port_ = 0;
 };
 
-class ConnectionTriesTest : public testing::Test {
+class ConnectionProbesTest : public testing::Test {
  protected:
   void begin(std::uint64_t id, std::uint16_t port, std::uint32_t limit_ms = 5000) {
     v1::TryConnection order;
@@ -73,7 +73,7 @@ class ConnectionTriesTest : public testing::Test {
   }};
 };
 
-TEST_F(ConnectionTriesTest, TellsWhatIsReachedAndWhatIsRefused) {
+TEST_F(ConnectionProbesTest, ReportsConnectedAndRefused) {
   const Listener open(8);
   Listener closed(8);
   closed.close();
@@ -84,11 +84,11 @@ TEST_F(ConnectionTriesTest, TellsWhatIsReachedAndWhatIsRefused) {
                                           told(2, v1::ConnectionTried::OUTCOME_REFUSED)));
 }
 
-TEST_F(ConnectionTriesTest, SilenceIsUnknownWhenItsTimeIsOver) {
+TEST_F(ConnectionProbesTest, ATimeoutIsReportedAsUnknown) {
   const Listener full(0);
   begin(1, full.port());
   run_until_told(1);
-  begin(2, full.port(), 60);  // no room: the kernel leaves it without an answer
+  begin(2, full.port(), 60);  // backlog full: the kernel does not answer
   begin(3, full.port(), 50);
   run_until_told(3);
   EXPECT_THAT(told_, UnorderedElementsAre(told(1, v1::ConnectionTried::OUTCOME_CONNECTED),
@@ -97,7 +97,7 @@ TEST_F(ConnectionTriesTest, SilenceIsUnknownWhenItsTimeIsOver) {
   EXPECT_EQ(detail_, "timed out");
 }
 
-TEST_F(ConnectionTriesTest, WhatWasGivenUpIsNotToldAnyMore) {
+TEST_F(ConnectionProbesTest, CancelledProbesAreNotReported) {
   const Listener open(8);
   begin(1, open.port());
   probes_.cancel_all();
@@ -109,7 +109,7 @@ TEST_F(ConnectionTriesTest, WhatWasGivenUpIsNotToldAnyMore) {
   EXPECT_THAT(told_, ElementsAre(told(2, v1::ConnectionTried::OUTCOME_CONNECTED)));
 }
 
-TEST_F(ConnectionTriesTest, ItHoldsOnlyAFewAtOnce) {
+TEST_F(ConnectionProbesTest, ConcurrentProbesAreLimited) {
   const Listener open(64);
   for (std::uint64_t id = 1; id <= 17; ++id) begin(id, open.port());
   EXPECT_THAT(told_, ElementsAre(told(17, v1::ConnectionTried::OUTCOME_UNKNOWN)));

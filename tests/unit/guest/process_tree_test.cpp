@@ -14,13 +14,13 @@
 namespace agbox::guest {
 namespace {
 
-TEST(ParentInStat, IsBehindANameThatMayHoldAnything) {
+TEST(ParentInStat, FollowsANameWithArbitraryContent) {
   EXPECT_EQ(parent_in_stat("12 (sh) S 7 12 12 0"), 7);
   EXPECT_EQ(parent_in_stat("12 (a) S 1 (b) R 9 12"), 9);
   EXPECT_EQ(parent_in_stat("12 (new\nline) Z 3 1"), 3);
 }
 
-TEST(ParentInStat, OfBrokenTextIsNothing) {
+TEST(ParentInStat, IsNulloptForInvalidText) {
   for (const char* text :
        {"", "12", "12 (sh", "12 (sh)", "12 (sh) S", "12 (sh) S x", ")", "))))))"}) {
     EXPECT_EQ(parent_in_stat(text), std::nullopt) << text;
@@ -32,7 +32,7 @@ TEST(ParentOf, IsOurOwnParentForUs) {
   EXPECT_EQ(parent_of(0), std::nullopt);
 }
 
-TEST(ProcessInStat, HasWhatIsNeededToKnowAProcessAgain) {
+TEST(ProcessInStat, IdentifiesAProcess) {
   EXPECT_EQ(process_in_stat("12 (a) b) S 7 12 11 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 0 0"),
             (Process{12, 7, 11, 98765}));
   EXPECT_EQ(process_in_stat("12 (sh) S 7 12 11 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0"),
@@ -51,7 +51,7 @@ TEST(ProcessTableTest, ShowsThisProcess) {
   EXPECT_GT(us->start_ticks + 600 * kTicksPerSecond, ticks_now());
 }
 
-TEST(ProcessTableTest, AWalkThatFailsIsNoTable) {
+TEST(ProcessTableTest, AFailedWalkIsNulloptNotAnEmptyTable) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const auto read_with = [&](rlim_t most_descriptors) {
@@ -67,19 +67,19 @@ TEST(ProcessTableTest, AWalkThatFailsIsNoTable) {
   EXPECT_TRUE(read_with(limit.rlim_cur));
 }
 
-TEST(ProcessTableTest, FindsAllThatComesFromAProcess) {
+TEST(ProcessTableTest, FindsAllDescendants) {
   const ProcessTable table({{10, 1, 10, 5}, {11, 10, 10, 6}, {12, 11, 12, 7}, {20, 1, 20, 5}});
   const auto tree = table.with_descendants(table.children_of(10));
   EXPECT_EQ(tree, (std::vector<Process>{{11, 10, 10, 6}, {12, 11, 12, 7}}));
   EXPECT_TRUE(table.with_descendants(table.children_of(12)).empty());
 }
 
-TEST(ProcessTableTest, AChildOlderThanItsParentHadAnotherOne) {
+TEST(ProcessTableTest, IgnoresAChildOlderThanItsParent) {
   const ProcessTable table({{10, 1, 10, 5}, {11, 10, 10, 6}, {12, 11, 12, 3}});
   EXPECT_EQ(table.with_descendants(table.children_of(10)).size(), 1U);
 }
 
-TEST(ProcessTableTest, ACircleEnds) {
+TEST(ProcessTableTest, ACycleEnds) {
   const ProcessTable table({{10, 11, 10, 5}, {11, 10, 10, 5}});
   EXPECT_EQ(table.with_descendants(table.children_of(10)).size(), 2U);
 }
@@ -97,7 +97,7 @@ TEST(Descends, FollowsParentsUpToTheFirstProcess) {
   EXPECT_FALSE(descends(0, 10, parent));
 }
 
-TEST(Descends, EndsInACircle) {
+TEST(Descends, EndsInACycle) {
   EXPECT_FALSE(descends(5, 10, [](pid_t pid) { return std::optional(pid == 5 ? 6 : 5); }));
 }
 

@@ -26,7 +26,7 @@ class RunnerChannelTest : public testing::Test {
   UniqueFd runner_;
 };
 
-TEST_F(RunnerChannelTest, ARunnerIsHeardToItsEnd) {
+TEST_F(RunnerChannelTest, ReportsArriveUntilTheRunnerEnds) {
   RunnerReport report;
   EXPECT_EQ(receive_report(guest_.get(), report), Received::NothingYet);
   report_end(3);
@@ -36,8 +36,8 @@ TEST_F(RunnerChannelTest, ARunnerIsHeardToItsEnd) {
   EXPECT_EQ(receive_report(guest_.get(), report), Received::Closed);
 }
 
-// The command has ended, and nobody reads the cancel any more.
-TEST_F(RunnerChannelTest, ACancelThatComesTooLateDoesNotHideTheEnd) {
+// The command has ended, and the cancel is never read.
+TEST_F(RunnerChannelTest, ALateCancelDoesNotHideTheEnd) {
   send_cancel(guest_.get());
   report_end(1);
   RunnerReport report;
@@ -46,14 +46,14 @@ TEST_F(RunnerChannelTest, ACancelThatComesTooLateDoesNotHideTheEnd) {
   EXPECT_EQ(receive_report(guest_.get(), report), Received::Closed);
 }
 
-TEST_F(RunnerChannelTest, ARunnerThatSaysNothingHasNothingMoreToSay) {
+TEST_F(RunnerChannelTest, ASilentRunnersEndIsClosed) {
   send_cancel(guest_.get());
   runner_.reset();
   RunnerReport report;
   EXPECT_EQ(receive_report(guest_.get(), report), Received::Closed);
 }
 
-TEST_F(RunnerChannelTest, ARunnerHearsTheCancelAndTheEndOfTheGuest) {
+TEST_F(RunnerChannelTest, ARunnerReceivesTheCancelAndTheGuestsEnd) {
   EXPECT_EQ(receive_cancel(runner_.get()), Received::NothingYet);
   send_cancel(guest_.get());
   EXPECT_EQ(receive_cancel(runner_.get()), Received::Packet);

@@ -15,7 +15,7 @@ std::vector<Process> all_children_of_nobody(const ProcessTable& table) {
   return table.children_of(0);
 }
 
-TEST(TreeEndTest, AWalkThatFailedShowsNothingAndIsMadeAgain) {
+TEST(TreeKillerTest, AFailedWalkIsRepeated) {
   int walks = 0;
   TreeKiller tree_killer([&]() -> std::optional<ProcessTable> {
     if (++walks == 1) return std::nullopt;

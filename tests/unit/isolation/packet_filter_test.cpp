@@ -11,7 +11,7 @@ namespace {
 
 using testing::EndsWith;
 
-TEST(FirewallRefusal, NamesTheCapabilityOnlyWhereItIsMissing) {
+TEST(FirewallRefusal, NamesTheCapabilityOnlyIfMissing) {
   EXPECT_EQ(explain_refusal("", {.number = EPERM, .words = {}, .sequence = 0}),
             "sandbox firewall: change nftables: Operation not permitted; the daemon "
             "needs CAP_NET_ADMIN: sudo setcap cap_net_admin+ep $(which agboxd)");
@@ -20,7 +20,7 @@ TEST(FirewallRefusal, NamesTheCapabilityOnlyWhereItIsMissing) {
             "process owns the table: end it, or restart it without the owner flag");
 }
 
-TEST(FirewallRefusal, NamesTheModulesWhereTheKernelKnowsNoSuchThing) {
+TEST(FirewallRefusal, NamesTheModulesIfTheKernelLacksThem) {
   EXPECT_EQ(explain_refusal("add rule 3 to chain pre_raw of table inet x",
                             {.number = ENOENT, .words = "Unknown expression", .sequence = 9}),
             "sandbox firewall: add rule 3 to chain pre_raw of table inet x: Unknown "
@@ -28,7 +28,7 @@ TEST(FirewallRefusal, NamesTheModulesWhereTheKernelKnowsNoSuchThing) {
             "nf_tables nft_ct nft_fib_inet nft_reject_inet nft_connlimit");
 }
 
-TEST(FirewallRefusal, SaysWhatHelpsWhereTheHostIsShortOfSomethingForAWhile) {
+TEST(FirewallRefusal, NamesTheRemedyForTransientFailures) {
   for (const int number : {ENOMEM, ENOBUFS}) {
     EXPECT_THAT(explain_refusal("add table inet x", {.number = number, .words = {}, .sequence = 1}),
                 EndsWith("; the kernel is out of memory: free some"));

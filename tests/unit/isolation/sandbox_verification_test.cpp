@@ -32,20 +32,20 @@ TEST(SandboxVerification, ABridgeOfOursInThePoolPasses) {
   EXPECT_EQ(why_not(bridge()), "isolated");
 }
 
-TEST(SandboxVerification, ABridgeThatNoRuleMatchesDoesNot) {
+TEST(SandboxVerification, ABridgeThatNoRuleMatchesFails) {
   BridgeSeen seen = bridge();
   seen.name = "docker0";
   EXPECT_THAT(why_not(seen), HasSubstr("'docker0' is not isolated: its name does not begin with "
                                        "'agbxtest'"));
 }
 
-TEST(SandboxVerification, ABridgeInAnotherNamespaceDoesNot) {
+TEST(SandboxVerification, ABridgeInAnotherNamespaceFails) {
   BridgeSeen seen = bridge();
   seen.exists = false;
   EXPECT_THAT(why_not(seen), HasSubstr("not in the daemon's network namespace"));
 }
 
-TEST(SandboxVerification, AddressesOutsideThePoolDoNot) {
+TEST(SandboxVerification, AddressesOutsideThePoolFail) {
   EXPECT_THAT(why_not(bridge({parse_ipv4_network("10.214.0.0/28").value()})),
               HasSubstr("an address of 10.214.0.0/28, which is not within network.address_pool "
                         "10.213.0.0/16"));
@@ -53,7 +53,7 @@ TEST(SandboxVerification, AddressesOutsideThePoolDoNot) {
   EXPECT_THAT(why_not(bridge({parse_ipv4_network("10.0.0.0/8").value()})), HasSubstr("10.0.0.0/8"));
 }
 
-TEST(SandboxVerification, ABridgeWithoutTheHostHasNobodyToReach) {
+TEST(SandboxVerification, ABridgeWithoutAHostAddressFails) {
   BridgeSeen seen = bridge();
   EXPECT_THAT(gateway_of(seen).error().message(), HasSubstr("no address of this host"));
   seen.gateway = parse_ipv4_address("10.213.0.17").value();
@@ -73,11 +73,11 @@ std::string judged(const ProbeSeen& seen) {
   return proven ? "proven" : proven.error().message();
 }
 
-TEST(ProbeFromInside, ARefusalByOurRulesOfAListenerThatAnswersIsAProof) {
+TEST(ProbeFromInside, ARefusalByOurRulesWithALiveListenerPasses) {
   EXPECT_EQ(judged(refused_as_it_should_be()), "proven");
 }
 
-TEST(ProbeFromInside, WhatIsReachedIsNotIsolatedWhoeverSawIt) {
+TEST(ProbeFromInside, AReachedListenerFailsWhicheverSideReportsIt) {
   ProbeSeen seen = refused_as_it_should_be();
   seen.inside.outcome = ProbeReport::Outcome::Connected;
   EXPECT_THAT(judged(seen), HasSubstr("is not isolated: a connection from the sandbox to "
@@ -87,14 +87,14 @@ TEST(ProbeFromInside, WhatIsReachedIsNotIsolatedWhoeverSawIt) {
   EXPECT_THAT(judged(seen), HasSubstr("is not isolated"));
 }
 
-TEST(ProbeFromInside, SilenceIsNoProof) {
+TEST(ProbeFromInside, ATimeoutFails) {
   ProbeSeen seen = refused_as_it_should_be();
   seen.inside = {.outcome = ProbeReport::Outcome::Unknown, .detail = "no answer came in time"};
   EXPECT_THAT(judged(seen), HasSubstr("could not be verified"));
   EXPECT_THAT(judged(seen), HasSubstr("no answer came in time"));
 }
 
-TEST(ProbeFromInside, ARefusalThatAnythingElseMayHaveSentIsNoProof) {
+TEST(ProbeFromInside, ARefusalThatMayHaveAnotherCauseFails) {
   ProbeSeen seen = refused_as_it_should_be();
   seen.listener_answers = false;
   EXPECT_THAT(judged(seen), HasSubstr("does not answer the daemon either"));
@@ -103,7 +103,7 @@ TEST(ProbeFromInside, ARefusalThatAnythingElseMayHaveSentIsNoProof) {
   EXPECT_THAT(judged(seen), HasSubstr("not by the sandbox firewall"));
 }
 
-TEST(ProbeListener, TellsItsOwnConnectionFromThoseOfOthers) {
+TEST(ProbeListener, DistinguishesItsOwnConnectionFromOthers) {
   auto listener = ProbeListener::open(parse_ipv4_address("127.0.0.1").value());
   ASSERT_TRUE(listener) << listener.error().message();
   const auto alone = listener->check();

@@ -34,7 +34,7 @@ std::string changed_by(const std::function<void(nft::Table&)>& change) {
 
 constexpr char kTable[] = "table inet agents_sandbox_0a0b0c0d: ";
 
-TEST(TableDifference, OrderOfNamedThingsDoesNotCount) {
+TEST(TableDifference, IgnoresTheOrderOfNamedParts) {
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               std::ranges::reverse(seen.chains);
               std::ranges::reverse(seen.sets);
@@ -43,14 +43,14 @@ TEST(TableDifference, OrderOfNamedThingsDoesNotCount) {
             "the same");
 }
 
-TEST(TableDifference, WhatRulesPutIntoSetsDoesNotCount) {
+TEST(TableDifference, IgnoresElementsAddedAtRunTime) {
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               named(seen.sets, "budget").elements.push_back({.key = nft::Bytes(16)});
             }),
             "the same");
 }
 
-TEST(TableDifference, EveryOtherChangeIsNamed) {
+TEST(TableDifference, NamesEveryOtherChange) {
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "input").rules.pop_back(); }),
             std::string(kTable) + "chain input has 2 rules instead of 3");
   EXPECT_EQ(changed_by([](nft::Table& seen) {
