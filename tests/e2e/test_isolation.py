@@ -33,7 +33,7 @@ from support.sandboxes import (
     times_logged,
     wait_for_log,
 )
-from support.table_owner import owned_by_a_stranger
+from support.table_owner import owned_by_another_process
 
 NEIGHBOUR_PORT = 7004
 MARK = "answered"
@@ -340,7 +340,7 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_until_they_can(
     assert daemon.firewall_tables() == tables  # a sandbox is left
     for table in tables:
         engine.world.run("nft", "delete", "table", *table.split())
-    with owned_by_a_stranger(engine.network_namespace, tables[-1]):
+    with owned_by_another_process(engine.network_namespace, tables[-1]):
         daemon.start()
         daemon.wait_for_message("sandboxes cannot be isolated, so none is created or started")
         daemon.wait_for_message("engine answers")

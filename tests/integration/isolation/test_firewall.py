@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from network import HERE, PYTHON, RESOLVER
 from other_firewalls import OTHER_FIREWALLS
-from support.table_owner import owned_by_a_stranger
+from support.table_owner import owned_by_another_process
 
 GOLDEN = Path(__file__).parent / "ruleset.golden"
 NAME = "agents_sandbox_0a0b0c0d"
@@ -285,7 +285,7 @@ def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(
     firewall.wait_until_loaded()
     before = without_counts(listing(town.host))
     prove = f"prove {town.bridge} {town.sandbox.network_namespace}"
-    with owned_by_a_stranger(town.host.network_namespace, f"inet {NAME}"):
+    with owned_by_another_process(town.host.network_namespace, f"inet {NAME}"):
         firewall.process.wait_for_line(
             lambda line: "no sandbox is created or started" in line, "the refusal", timeout=10
         )
