@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The private daemon really is private, starts and stops as asked, and can be talked to in every
-way that tests need. What the daemon itself promises is tested elsewhere."""
+"""The private daemon is private, starts and stops on request, and can be reached in every way that tests
+need. The daemon itself is tested elsewhere."""
 
 import os
 import signal
@@ -71,6 +71,6 @@ def test_its_firewall_is_beside_its_engine_and_is_taken_away(make_daemon, daemon
     daemon.start()
     daemon.wait_for_message("sandbox firewall loaded")
     daemon.kill()
-    assert len(daemon.firewall_tables()) >= 2  # those that it owned go with it on older kernels
+    assert len(daemon.firewall_tables()) >= 2  # owned tables disappear with it on older kernels
     daemon.end()
     assert daemon.firewall_tables() == []

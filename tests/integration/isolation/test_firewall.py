@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules as `nft` lists them, and that they stay as they are: whatever strangers do to them,
-beside whatever tables, and whatever becomes of the host's networks."""
+"""The rules as listed by `nft`, and that they stay in place despite other processes, other tables and changes of
+the host's networks."""
 
 import datetime
 import json
@@ -44,7 +44,7 @@ def listing(node, tables=TABLES) -> str:
 
 
 def without_counts(text: str) -> str:
-    """Counters count; this host's own IPv6 chatter never reaches them, but let nothing depend on it."""
+    """Removes counters, which the host's own IPv6 traffic might change."""
     words = text.split(" ")
     return " ".join(
         "N" if index and words[index - 1] in ("packets", "bytes") else word
@@ -104,7 +104,7 @@ def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_pr
 
 
 def test_what_a_stranger_changes_is_told_also_where_the_networks_change_with_it(host, firewall):
-    """The daemon hears of the networks first, and the sets that are to follow them are gone."""
+    """The daemon gets the network event first, and the sets to update are gone."""
     firewall.process.freeze()
     host.ip("address add 198.51.100.7/25 dev lan0")
     host.nft(f"delete table inet {NAME}\n")
@@ -136,7 +136,7 @@ def test_a_stranger_who_never_gives_up_is_undone_each_time(host, firewall):
 
 
 def test_what_the_kernel_could_not_tell_is_looked_at(host, firewall):
-    """So many changes while the daemon cannot listen that its queue runs over."""
+    """So many changes while the daemon is stopped that its event queue overflows."""
     firewall.process.freeze()
     flood = "add table ip flood\nadd set ip flood numbers { type ipv4_addr; }\n"
     numbers = ", ".join(f"10.{n >> 8}.{n & 255}.1" for n in range(8000))
@@ -181,7 +181,7 @@ def test_the_sets_follow_the_host(host, firewall):
     assert elements("onlink") == {"203.0.113.0/24", "198.51.100.0/25"}
     follow("address delete 198.51.100.7/25 dev lan0")
     assert elements("onlink") == {"203.0.113.0/24"}
-    # A VPN that takes the internet over with two halves, and goes with its link.
+    # A VPN that takes over the internet with two half-routes, and disappears with its link.
     follow("link add vpn0 type veth peer name vpn1", "link set vpn0 up", "link set vpn1 up",
            "route add 0.0.0.0/1 dev vpn0", "route add 128.0.0.0/1 dev vpn0")
     assert elements("uplinks") == {"lan0", "vpn0"}
@@ -209,13 +209,13 @@ def test_what_is_judged_of_a_bridge(host, firewall):
     host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
     assert "it has no address of this host" in firewall.ask(f"prove {bridge}")
     host.ip(f"address add 10.213.0.1/28 dev {bridge}")
-    assert "could not be verified" in firewall.ask(f"prove {bridge}")  # nobody is inside
+    assert "could not be verified" in firewall.ask(f"prove {bridge}")  # without a guest inside
     assert "its name does not begin with" in firewall.ask("prove lan0")
 
 
 @pytest.fixture
 def prove(town, make_firewall):
-    """prove(): whether the sandbox of the town is isolated, tried from inside of it."""
+    """prove(): verifies the isolation of the town's sandbox from inside."""
 
     def make(failpoints: str = ""):
         firewall = make_firewall(town.host, failpoints=failpoints)
@@ -245,7 +245,7 @@ def test_a_sandbox_proves_from_inside_that_it_is_held(town, prove):
 
 
 def test_the_proof_from_inside_sees_what_no_look_at_the_rules_shows(town, prove):
-    """The firewall takes all of its rules away, and its own look at them says that they are there."""
+    """The firewall removes all its rules, and its own check reports them as present."""
     assert "is not isolated: a connection from the sandbox to 10.213.0.1" in prove(
         "isolation.damage=error@2;isolation.blind=error@2"
     )()
@@ -368,7 +368,7 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
 
 
 def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
-    """What the kernel lists of many tables comes in parts, and any change in between spoils it."""
+    """Dumps of many tables come in parts, and any change in between interrupts them."""
     host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(2000)))
     with host.running(PYTHON, str(HERE / "restless_stranger.py")) as stranger:
         stranger.wait_for_line("ready".__eq__, "the stranger", timeout=20)
@@ -379,10 +379,10 @@ def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
 
 
 def test_a_kernel_that_does_not_keep_the_owned_copy(host, make_firewall):
-    """Before 6.9 it goes with its owner; the plain one stays."""
+    """Before 6.9 it disappears with its owner; the plain one stays."""
     firewall = make_firewall(host, failpoints="isolation.persist=error")
     firewall.wait_until_loaded()
-    assert listing(host) == GOLDEN.read_text()  # which does not know the flag either
+    assert listing(host) == GOLDEN.read_text()  # which has no such flag either
     assert firewall.ask("health") == "ok 0"
     host.nft("flush ruleset\n")
     firewall.wait_for_repair(1)
@@ -395,7 +395,7 @@ def test_a_kernel_that_does_not_keep_the_owned_copy(host, make_firewall):
 
 
 def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):
-    """As of a container that no store knows any more."""
+    """For example of a container that is missing in the store."""
     bridge = firewall.wait_until_loaded() + "1234567"
     host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
     assert firewall.ask("remove") == "ok"
@@ -421,7 +421,7 @@ def test_a_daemon_that_dies_before_it_repairs_leaves_it_to_the_next(host, make_f
 
 
 def golden_tables() -> list[str]:
-    """The golden file, one table each, in the order of TABLES."""
+    """The tables of the golden file, in the order of TABLES."""
     parts = GOLDEN.read_text().split("\ntable ")
     return [("table " if index else "") + part + ("\n" if index < len(parts) - 1 else "")
             for index, part in enumerate(parts)]
