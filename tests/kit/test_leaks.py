@@ -286,7 +286,7 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
 
 
 @pytest.mark.engines("20.10")
-def test_of_a_killed_run_nothing_stays_when_the_next_has_begun(
+def test_the_next_run_removes_leftovers_of_a_killed_run(
     folder, check, engine_name, monkeypatch
 ):
     monkeypatch.setenv("AGBOX_TEST_TMP", str(folder))
@@ -313,7 +313,7 @@ def test_of_a_killed_run_nothing_stays_when_the_next_has_begun(
     assert [leak for leak in check.leaks_since(before) if user in leak or str(folder) in leak] == []
 
 
-def test_runs_that_begin_and_end_beside_each_other(folder):
+def test_concurrent_starts_and_ends_of_runs(folder):
     """Every second one of each is abandoned."""
     rounds = """
         import os

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// agboxd for an engine of fakes: the same store, control plane and server, put together as
-// src/daemon does it, without what only a real engine has. It never ends by itself: the robustness
-// tests kill it.
+// agboxd for a fake engine: the same store, control plane and server, wired as in src/daemon,
+// without what requires a real engine. It never exits by itself: the robustness tests kill it.
 #include <signal.h>
 #include <sys/stat.h>
 #include <boost/asio/thread_pool.hpp>
@@ -44,7 +43,7 @@ Result<> serve() {
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
   AGBOX_TRY(options, control_options(configuration, paths, environment));
-  // Guests of fakes come back often: daemons are killed faster than people would start them.
+  // Fake guests reconnect often: daemons are killed faster than in practice.
   options.guest_limits.penalty = std::chrono::milliseconds(10);
   FakeIsolation isolation(loop.io());
   AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, isolation,

@@ -144,7 +144,7 @@ def test_a_fork_bomb_at_the_limit_is_contained_and_cancelled(execs, uid):
     assert here.run("echo", "well").out == "well\n"
 
 
-def test_who_kills_everything_it_may_harms_nobody_else(execs):
+def test_killing_everything_does_not_affect_other_execs(execs):
     here = execs("busybox", 1000)
     start = here.box.state()["StartedAt"]
     done = here.run_shell("env kill -9 -1; true")
@@ -154,7 +154,7 @@ def test_who_kills_everything_it_may_harms_nobody_else(execs):
 
 
 @pytest.mark.parametrize("user", ["0", "agbox"])
-def test_nobody_inside_can_look_into_a_runner(execs, uid, user):
+def test_a_runner_is_not_accessible_from_inside(execs, uid, user):
     here = execs("busybox", uid)
     work = here.start("sleep", "300")
     await_names(here.box, {"sleep": 1})
@@ -279,7 +279,7 @@ def test_a_stop_asks_execs_to_end(execs):
     assert min(times) < 2
 
 
-def test_a_stop_does_not_wait_for_who_does_not_listen(execs):
+def test_a_stop_does_not_wait_for_unresponsive_processes(execs):
     here = execs("busybox")
     deaf = here.shell("trap '' TERM; echo up; while :; do sleep 300; done")
     here.wait_out(deaf, "up")

@@ -23,7 +23,7 @@ def test_no_signal_from_inside_harms_the_guest(sandbox, signal):
 
 
 @pytest.mark.parametrize("user", ["0", "agbox"])
-def test_nobody_inside_can_look_into_the_guest(sandbox, uid, user):
+def test_the_guest_is_not_accessible_from_inside(sandbox, uid, user):
     box = sandbox("busybox", uid)
     box.ready()
     for look in ("cat mem", "cat environ", "cat maps", "cat fd/3", "ls cwd/", "ls root/"):
@@ -93,7 +93,7 @@ rename("/workspace/report.new", "/workspace/report");
 """
 
 
-def test_a_false_socket_of_somebody_inside_hears_nothing(sandbox, start_daemon):
+def test_a_false_socket_from_inside_gets_no_connection(sandbox, start_daemon):
     """Even if the directory were writable, which the read-only mount prevents."""
     box = sandbox("debian", 1000, link_writable=True)
     box.ready()

@@ -88,7 +88,7 @@ MUTATIONS = {
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_property, say):
+def test_changes_by_another_process_are_undone(host, firewall, mutation, record_property, say):
     before = listing(host)
     command = MUTATIONS[mutation].format(name=NAME, handle=handle_of_first_rule(host))
     began = time.time()
@@ -103,7 +103,7 @@ def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_pr
     say(f"{mutation}: put back {milliseconds} ms after the stranger's nft was started")
 
 
-def test_what_a_stranger_changes_is_told_also_where_the_networks_change_with_it(host, firewall):
+def test_a_change_is_reported_even_if_networks_change_with_it(host, firewall):
     """The daemon gets the network event first, and the sets to update are gone."""
     firewall.process.freeze()
     host.ip("address add 198.51.100.7/25 dev lan0")
@@ -120,7 +120,7 @@ def handle_of_first_rule(host) -> int:
 
 
 @pytest.mark.parametrize("command", ["delete table", "flush table"])
-def test_nobody_else_changes_the_owned_copy(host, firewall, command):
+def test_no_other_process_can_change_the_owned_copy(host, firewall, command):
     tried = host.run("nft", *command.split(), "inet", NAME + "_owned", check=False)
     assert tried.returncode != 0 and "Operation not permitted" in tried.stderr
     host.nft("flush ruleset\n")
@@ -128,14 +128,14 @@ def test_nobody_else_changes_the_owned_copy(host, firewall, command):
     assert "forward" in listing(host, [f"inet {NAME}_owned"])
 
 
-def test_a_stranger_who_never_gives_up_is_undone_each_time(host, firewall):
+def test_repeated_changes_are_undone_each_time(host, firewall):
     for number in range(1, 21):
         host.nft(f"delete table inet {NAME}\n")
         firewall.wait_for_repair(number)
     assert without_counts(listing(host)) == without_counts(GOLDEN.read_text())
 
 
-def test_what_the_kernel_could_not_tell_is_looked_at(host, firewall):
+def test_lost_events_cause_a_check(host, firewall):
     """So many changes while the daemon is stopped that its event queue overflows."""
     firewall.process.freeze()
     flood = "add table ip flood\nadd set ip flood numbers { type ipv4_addr; }\n"
@@ -237,21 +237,21 @@ def before_our_rules(verdict: str) -> str:
         """
 
 
-def test_a_sandbox_proves_from_inside_that_it_is_held(town, prove):
+def test_isolation_is_verified_from_inside(town, prove):
     ask = prove()
     before = listing(town.host)
     assert [ask() for _ in range(3)] == ["ok"] * 3
     assert without_counts(listing(town.host)) == without_counts(before)
 
 
-def test_the_proof_from_inside_sees_what_no_look_at_the_rules_shows(town, prove):
+def test_the_probe_from_inside_detects_what_the_rules_do_not_show(town, prove):
     """The firewall removes all its rules, and its own check reports them as present."""
     assert "is not isolated: a connection from the sandbox to 10.213.0.1" in prove(
         "isolation.damage=error@2;isolation.blind=error@2"
     )()
 
 
-def test_a_refusal_of_somebody_elses_proves_nothing(town, prove):
+def test_a_refusal_by_another_firewall_does_not_count(town, prove):
     ask = prove()
     town.host.nft(before_our_rules("reject with tcp reset"))
     assert "was refused, but not by the sandbox firewall" in ask()
@@ -259,13 +259,13 @@ def test_a_refusal_of_somebody_elses_proves_nothing(town, prove):
     assert ask() == "ok"
 
 
-def test_silence_proves_nothing(town, prove):
+def test_a_timeout_does_not_count(town, prove):
     ask = prove()
     town.host.nft(before_our_rules("drop"))
     assert "could not be verified" in ask()
 
 
-def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
+def test_an_unreachable_listener_does_not_count(town, prove):
     ask = prove()
     town.host.nft(
         """
@@ -280,7 +280,7 @@ def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
     assert "does not answer the daemon either" in ask()
 
 
-def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(town, make_firewall):
+def test_refused_changes_are_retried_and_block_verification(town, make_firewall):
     firewall = make_firewall(town.host)
     firewall.wait_until_loaded()
     before = without_counts(listing(town.host))
@@ -303,17 +303,17 @@ def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(
     assert firewall.ask("health") == "ok 1"
 
 
-def test_what_came_through_counts_also_where_nobody_tells(town, prove):
+def test_a_reached_listener_counts_even_without_a_report(town, prove):
     answer = prove("isolation.damage=error@2;isolation.blind=error@2")("silent")
     assert "is not isolated: a connection from the sandbox to 10.213.0.1" in answer
 
 
-def test_what_nobody_tells_is_not_known(town, prove):
+def test_without_a_report_the_outcome_is_unknown(town, prove):
     assert prove()("silent") == "error nobody tells"
 
 
 @pytest.mark.parametrize("other", OTHER_FIREWALLS)
-def test_a_sandbox_proves_it_beside_another_firewall(town, prove, other):
+def test_isolation_is_verified_next_to_another_firewall(town, prove, other):
     town.host.nft(OTHER_FIREWALLS[other])
     assert prove()() == "ok"
 
@@ -341,7 +341,7 @@ def first_docker_handle(host) -> int:
     return next(entry["rule"]["handle"] for entry in shown["nftables"] if "rule" in entry)
 
 
-def test_two_daemons_do_not_meet(host, firewall, make_firewall):
+def test_two_daemons_do_not_interfere(host, firewall, make_firewall):
     ours = listing(host)
     other = make_firewall(host, instance=OTHER_INSTANCE)
     prefix = other.wait_until_loaded()
@@ -370,7 +370,7 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
 def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
     """Dumps of many tables come in parts, and any change in between interrupts them."""
     host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(2000)))
-    with host.running(PYTHON, str(HERE / "restless_stranger.py")) as stranger:
+    with host.running(PYTHON, str(HERE / "table_churn.py")) as stranger:
         stranger.wait_for_line("ready".__eq__, "the stranger", timeout=20)
         for _ in range(20):
             firewall = make_firewall(host)
