@@ -62,7 +62,7 @@ def test_a_refusal_has_error_info(daemon, contract):
 
 
 def let_everybody_through(daemon):
-    """As far as the modes of its socket and of the folders above it go."""
+    """Makes the socket and its parent directories accessible."""
     daemon.socket.chmod(0o777)
     for folder in [daemon.socket.parent, daemon.runtime_folder, daemon.folder]:
         folder.chmod(0o755)

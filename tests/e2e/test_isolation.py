@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The firewall as sandboxes meet it, on real engines: what a command inside reaches and does not
-reach, before and after crashes of the daemon and changes by strangers, and the proof before READY.
+reach, before and after crashes of the daemon and changes by other processes, and the verification before READY.
 Every probe of a forbidden place gets through once the rules are gone."""
 
 import contextlib
@@ -38,7 +38,7 @@ from support.table_owner import owned_by_another_process
 NEIGHBOUR_PORT = 7004
 MARK = "answered"
 
-# Says for every NAME/ADDRESS/PORT whether what was sent came back. A first packet that was lost is
+# Prints for every NAME/ADDRESS/PORT whether data was echoed. A first packet that was lost is
 # sent again after a second.
 PROBE = f"""
 for place in "$@"; do
@@ -168,13 +168,13 @@ def make_started(make_daemon, test_user, engine):
 
 
 def listed(engine, tables):
-    """All that the tables have, but for counters, handles, and bridges whose proof is under way."""
+    """The content of the tables, without counters, handles, and bridges under verification."""
     shown = [engine.world.run("nft", "-s", "list", "table", *table.split()) for table in tables]
     return re.sub(r'\n\s*elements = { "agbx[^}]*}', "", "".join(done.stdout for done in shown))
 
 
 @pytest.mark.engines("28")
-def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, contract, image):
+def test_flushed_tables_are_restored_and_reported(make_started, engine, contract, image):
     daemon = make_started()
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-1", image)
@@ -200,9 +200,9 @@ def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, cont
 def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
     make_started, engine, contract, image
 ):
-    """Nobody else can change the owned copy, so the daemon damages both itself; and its monitor, which
-    would not look at its own changes, does not look at a stranger's either."""
-    # The first look is that of the start.
+    """No other process can change the owned copy, so the daemon damages both itself; its monitor, which
+    ignores its own changes, is disabled too."""
+    # The first verification is that of the start.
     daemon = make_started("isolation.watch=error;isolation.damage=error@2")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create("box-1", image)
@@ -225,7 +225,7 @@ def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
 
 @pytest.mark.engines("28")
 def test_the_sandbox_itself_notices_that_it_is_not_held(make_started, engine, contract, image):
-    """All rules are gone, and the daemon's look at them says that they are there."""
+    """All rules are gone, and the daemon's check reports them as present."""
     daemon = make_started("isolation.damage=error@2;isolation.blind=error@2")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create("box-1", image)
@@ -264,7 +264,7 @@ def test_a_refusal_of_another_firewall_is_no_proof(make_started, engine, contrac
 
 
 @pytest.mark.engines("28")
-def test_a_create_fails_while_a_strangers_change_is_not_undone(
+def test_a_create_fails_while_a_foreign_change_is_not_undone(
     make_started, engine, contract, image
 ):
     daemon = make_started("isolation.watch=error")
@@ -299,7 +299,7 @@ def test_nothing_runs_again_before_the_isolation_is_proven(
 ):
     engine = make_engine(engine_name)
     image = make_image(engine.api, "isolation:1")
-    # The look of the start and that of the create find all well.
+    # The verifications of the start and of the create succeed.
     failpoints = {"AGBOX_FAILPOINTS": "isolation.damage=error@3"}
     daemon = started(
         make_daemon(user=test_user, engine=engine, config=CONFIG, environment=failpoints)

@@ -78,7 +78,7 @@ def address_of(engine, container):
 
 
 class Matrix:
-    """A host with sandboxes, containers beside them and all that is tried; a row for each state."""
+    """A host with sandboxes, other containers and all probed places; a row for each state."""
 
     def __init__(self, host, daemon, contract, stack):
         self.host, self.daemon, self.engine = host, daemon, host.engine
@@ -195,7 +195,7 @@ class Matrix:
             yield
 
     def _slowest_refusal(self, name):
-        """Of TCP, in milliseconds. What is between sandboxes is dropped without a word."""
+        """Of TCP, in milliseconds. Traffic between sandboxes is dropped silently."""
         _, groups = self.forbidden[0]
         places = [
             place
@@ -319,8 +319,8 @@ def walk(matrix):
             matrix.bridge_nf(value)
     with matrix.state("one rule deleted by hand"), matrix.put_back():
         matrix.delete_a_rule()
-    # Until the engine starts again, nobody forwards to what is published.
-    with matrix.state("tables flushed by a stranger", is_published=False):
+    # Published ports are not forwarded until the engine restarts.
+    with matrix.state("tables flushed by another process", is_published=False):
         with matrix.put_back():
             matrix.nft("delete", "table", *matrix.plain_table())
         with matrix.put_back():

@@ -23,7 +23,8 @@
 namespace agbox::hostile {
 namespace {
 
-// Between two tries to connect where nobody listens: the daemon alone decides when it does again.
+// Between two attempts to connect without a listener: only the daemon decides when it listens
+// again.
 constexpr useconds_t kPause = 2000;
 
 v1::ToDaemon exec_ended(const std::string& exec_id, int code) {
@@ -220,7 +221,7 @@ UniqueFd Liar::open_connection() const {
       "/proc/self/fd/" + std::to_string(folder_.get()) + "/" + guestwire::kSocketName;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   const guest::FileAccessAs owner(owner_, group_);
-  // sockaddr is the C interface's base class.
+  // sockaddr is the base class of the C interface.
   const auto* general = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(fd.get(), general, sizeof address) != 0) return {};
   return fd;
