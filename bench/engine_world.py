@@ -323,7 +323,7 @@ def connected_daemon(build: Path, engine: PrivateEngine, directory: Path,
                        config=f'[runtime]\nlog_level = "{log_level}"\n{CONFIG}') as daemon:
         daemon.start()
         daemon.wait_for_message("engine answers")
-        daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        daemon.wait_for_message("sandbox firewall loaded")
         yield daemon
         if code := daemon.stop():
             raise RuntimeError(f"agboxd ended with {code}: {daemon.process.tail()}")

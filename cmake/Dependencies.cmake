@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that we stand on, all from Debian 12. One target each, named agbox::<what>.
+# Our libraries, all from Debian 12. One target each, named agbox::<what>.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-# With one shared C++ library left, the C++ runtime could not be linked statically.
+# The C++ runtime can be linked statically only if no shared C++ library is left.
 set(Boost_USE_STATIC_LIBS ${AGBOX_STATIC_GRPC})
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(GTest REQUIRED)
@@ -11,7 +11,7 @@ find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 pkg_check_modules(TOMLPLUSPLUS REQUIRED tomlplusplus)
 
-# Static archives refer to each other in circles, hence the group.
+# Static archives have cyclic references, hence the group.
 function(agbox_static_group target)
   set(files "")
   foreach(name IN LISTS ARGN)
@@ -57,14 +57,14 @@ add_library(agbox::asio ALIAS agbox_asio)
 target_link_libraries(agbox_asio INTERFACE Boost::headers Threads::Threads)
 target_compile_definitions(agbox_asio INTERFACE BOOST_ASIO_NO_DEPRECATED)
 
-# Static everywhere: a few objects of it, and the guest needs them so.
+# Always static: only a few objects, and the guest is static.
 find_library(SODIUM_STATIC NAMES libsodium.a REQUIRED)
 add_library(agbox_sodium INTERFACE)
 add_library(agbox::sodium ALIAS agbox_sodium)
 target_link_libraries(agbox_sodium INTERFACE ${SODIUM_STATIC})
 
-# libnftnl static: a few objects of it. Debian has libmnl as a shared library only, and whoever uses nothing of it
-# does not load it.
+# libnftnl is static: only a few objects. Debian has libmnl only as a shared library; programs that do not use it do
+# not load it.
 find_library(NFTNL_STATIC NAMES libnftnl.a REQUIRED)
 find_library(MNL NAMES mnl REQUIRED)
 add_library(agbox_nftnl INTERFACE)

@@ -6,8 +6,8 @@ include(GNUInstallDirs)
 
 if(TARGET agboxd)
   install(TARGETS agboxd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  # The unit names the program where the install puts it, so it is written at install time: only
-  # then is the prefix known (cmake --install --prefix).
+  # The unit contains the program's installed path, so it is written at install time, when the prefix is
+  # known (cmake --install --prefix).
   if(EXISTS ${CMAKE_SOURCE_DIR}/packaging/agboxd.service.in)
     install(CODE "
       set(AGBOX_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")

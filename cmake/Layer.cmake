@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# agbox_layer(<name> SOURCES ... DEPENDS <layers and libraries>): one target per folder of src/.
-# scripts/check-layers holds the #include lines to the same rule.
+# agbox_layer(<name> SOURCES ... DEPENDS <layers and libraries>): one target per directory of src/.
+# scripts/check-layers checks the #include lines.
 
 function(agbox_layer name)
   cmake_parse_arguments(LAYER "" "" "SOURCES;DEPENDS" ${ARGN})
@@ -23,13 +23,13 @@ function(agbox_program name)
   endif()
 endfunction()
 
-# All programs of unit tests, those that have threads of our own, and the libFuzzer programs.
+# All unit test programs, those with threads of our own, and the libFuzzer programs.
 add_custom_target(unit_tests)
 add_custom_target(threads_tests)
 add_custom_target(fuzz_programs)
 
 # agbox_test(<name> SOURCES ... DEPENDS ... [THREADS]): a GoogleTest program; each TEST is a CTest test. THREADS: it
-# has threads of ours below gRPC, so ThreadSanitizer has something to see.
+# has threads of our own below gRPC, for ThreadSanitizer.
 function(agbox_test name)
   cmake_parse_arguments(CASE "THREADS" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${CASE_SOURCES})
@@ -43,7 +43,7 @@ function(agbox_test name)
     set(label unit-threads)  # `ctest -L` takes patterns: "unit" means this too
     add_dependencies(threads_tests ${name})
   endif()
-  # Only when they are to run: a build does not start every program that it made.
+  # Discovered when tests run: a build does not start every program.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST
                        PROPERTIES LABELS ${label} TIMEOUT 300)
 endfunction()

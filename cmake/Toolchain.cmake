@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Which compilers may build us, and the flags that every file of ours gets.
+# Supported compilers, and the flags of all our files.
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   message(FATAL_ERROR "g++ ${CMAKE_CXX_COMPILER_VERSION} frees temporaries of co_await expressions twice; "
@@ -12,8 +12,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-# Where a preset sets CMAKE_UNITY_BUILD, all files of a target are compiled as one: most of the work for a
-# file is in the headers of Asio, gRPC and GoogleTest, and in what their templates become.
+# With CMAKE_UNITY_BUILD all files of a target are compiled as one: most of the work for a file is in the headers
+# of Asio, gRPC and GoogleTest, and their template instantiations.
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 
 option(AGBOX_WERROR "Treat warnings as errors" ON)
@@ -24,7 +24,7 @@ target_compile_options(agbox_compile_options INTERFACE
   -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Wswitch
   $<$<BOOL:${AGBOX_WERROR}>:-Werror>
   -fno-omit-frame-pointer)
-# Two build folders give the same bytes: no path of this machine enters an object file.
+# Reproducible builds: no path of this machine enters an object file.
 add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
 
 if(AGBOX_SANITIZE)

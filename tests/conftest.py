@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options and fixtures for every test in Python; support/README.md tells what there is."""
+"""Options and fixtures of all Python tests; see support/README.md."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ from support.run_folder import RunFolder
 from support.user import TestUser
 
 
-USERS = ("root", "user")  # whose daemon it is
+USERS = ("root", "user")  # that the daemon runs as
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.engine_names = _selected_engines(config)
     run_report.install(config)
     config.pluginmanager.register(_SharedFixtures())
-    # A script that starts us in the background has us ignore it, and so would all that we start.
+    # A script that starts us in the background makes us ignore it, and our children inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -79,7 +79,7 @@ def _selected_engines(config: pytest.Config) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with `engine` or `engine_name` runs once for every selected engine that it is for."""
+    """A test with `engine` or `engine_name` runs once per selected engine that it supports."""
     wanted = {"engine", "engine_name"} & set(metafunc.fixturenames)
     if not wanted:
         return
@@ -93,7 +93,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     else:
         suitable = (EVERYDAY_KIND,)
     names = [name for name in config.engine_names if name in suitable]
-    # Without a parameter pytest would skip the test; what no option asked for is deselected.
+    # Without a parameter pytest would skip the test; deselect it instead.
     parameters = names or [pytest.param("none", marks=pytest.mark.not_selected)]
     metafunc.parametrize("engine_name", parameters, scope="session")
 
@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
-    """A test that cannot run is a failure: a skip would hide what is missing on the machine."""
+    """A test that cannot run fails: a skip would hide what is missing on the machine."""
     report = (yield).get_result()
     if report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
@@ -142,8 +142,8 @@ _LEAK_CHECK = pytest.StashKey[LeakCheck]()
 
 
 class _SharedFixtures:
-    """What they make is no leak of the next test. A plugin, because pytest does not ask a conftest about fixtures
-    of the whole session."""
+    """Objects of session fixtures are not leaks of the next test. A plugin, because pytest does not call a
+    conftest's hook for session fixtures."""
 
     def pytest_fixture_setup(self, fixturedef, request: pytest.FixtureRequest) -> None:
         if fixturedef.scope != "function" and _LEAK_CHECK in request.config.stash:
@@ -152,17 +152,17 @@ class _SharedFixtures:
 
 @pytest.fixture(scope="session", autouse=True)
 def leak_check(run_folder: RunFolder, pytestconfig: pytest.Config) -> Iterator[LeakCheck]:
-    """Whatever lives as long as the run asks for this fixture too, even where it does not use it:
-    pytest then ends it before the last look, which also sees what the kit itself left."""
-    check = LeakCheck(run_folder, _has_others_beside(pytestconfig))
+    """Every session fixture requests this one, even if it does not use it: pytest then tears it down
+    before the final check, which also detects leaks of the kit itself."""
+    check = LeakCheck(run_folder, _is_one_of_several(pytestconfig))
     pytestconfig.stash[_LEAK_CHECK] = check
     before = check.snapshot()
     yield check
     _fail_on(check.leaks_since(before), "this test run")
 
 
-def _has_others_beside(config: pytest.Config) -> bool:
-    """One of several workers (`-n 3`) has the others beside it."""
+def _is_one_of_several(config: pytest.Config) -> bool:
+    """True for one of several workers (`-n 3`)."""
     return config.getoption("--beside-others") or hasattr(config, "workerinput")
 
 
@@ -170,9 +170,9 @@ _WHOLE_RUN = pytest.StashKey[tuple[RunFolder, LeakCheck, Snapshot]]()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """What the workers cannot blame on one of their tests is looked at before and after them all."""
+    """Compares the whole host before and after all workers, for leaks that no worker can attribute to a test."""
     has_workers = bool(session.config.getoption("numprocesses", None))
-    if has_workers and not _has_others_beside(session.config):
+    if has_workers and not _is_one_of_several(session.config):
         folder = RunFolder()
         check = LeakCheck(folder)
         session.config.stash[_WHOLE_RUN] = (folder, check, check.snapshot())
@@ -187,14 +187,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     folder.remove()
     if leaks:
         print("\nthis test run left behind:\n  " + "\n  ".join(leaks), file=sys.stderr)
-        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # no test can be run again for it
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # no retry of a test can fix it
 
 
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind(
     request: pytest.FixtureRequest, run_folder: RunFolder, leak_check: LeakCheck
 ) -> Iterator[None]:
-    # Engines and users of the whole run come up before the first look, not during a test.
+    # Engines and users of the whole run start before the first snapshot, not during a test.
     for name in ("engine", "host_engine", "test_user", "contract", "daemon_user"):
         if name in request.fixturenames:
             request.getfixturevalue(name)
@@ -210,7 +210,7 @@ def _fail_on(leaks: list[str], who: str) -> None:
 
 @pytest.fixture
 def folder(run_folder: RunFolder) -> Iterator[Path]:
-    """An empty folder with a short path, which every private engine sees under the same path."""
+    """An empty directory with a short path, which every private engine sees under the same path."""
     made = run_folder.new_folder()
     yield made
     shutil.rmtree(made)
@@ -221,7 +221,7 @@ def folder(run_folder: RunFolder) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
-    """Tells whoever waits at the terminal why it takes long."""
+    """Prints to the terminal why it takes long."""
     output = pytestconfig.pluginmanager.getplugin("capturemanager")
 
     def tell(text: str) -> None:
@@ -235,7 +235,7 @@ def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
 def engines(
     run_folder: RunFolder, leak_check: LeakCheck, say
 ) -> Iterator[Callable[[str], PrivateEngine]]:
-    """Starts each private engine when a test first wants it; they stay up for the whole run."""
+    """Starts each private engine on first use; they run until the end of the run."""
     with contextlib.ExitStack() as stack:
         running: dict[str, PrivateEngine] = {}
 
@@ -257,7 +257,7 @@ def engine(engine_name: str, engines: Callable[[str], PrivateEngine]) -> Private
 
 @pytest.fixture
 def make_engine(run_folder: RunFolder, say) -> Iterator[Callable[..., PrivateEngine]]:
-    """make_engine("28", live_restore=True): an engine that the test may do to what it likes."""
+    """make_engine("28", live_restore=True): an engine that the test may break."""
     with contextlib.ExitStack() as stack:
 
         def make(name: str, **options) -> PrivateEngine:
@@ -296,7 +296,7 @@ def make_registry(run_folder: RunFolder) -> Iterator[Callable[..., Registry]]:
 
 @pytest.fixture(scope="session")
 def bin_dir() -> Path:
-    """The folder with the programs under test."""
+    """The directory of the programs under test."""
     folder = Path(os.environ.get("AGBOX_BIN_DIR") or REPOSITORY / "build" / "release" / "bin")
     if not (folder / "agboxd").exists():
         pytest.fail(
@@ -323,7 +323,7 @@ def test_user(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[TestUser
 
 @pytest.fixture(scope="session", params=USERS)
 def daemon_user(request: pytest.FixtureRequest) -> TestUser | None:
-    """Runs the test twice: with a daemon of root's and with one of the test user's."""
+    """Runs the test twice: with a daemon of root and one of the test user."""
     return request.getfixturevalue("test_user") if request.param == "user" else None
 
 

@@ -9,7 +9,7 @@ from engine_world import EngineWorld, engine_world
 from row import Aim, Measured, Row, Run
 
 OURS, RAW = "agboxd", "engine API by hand"
-LINE = "what a proof of the isolation took"
+LINE = "isolation verification timing"
 # As the daemon calls them, and what they are.
 PARTS = {
     "bridge_us": "bridge",  # routes, links and addresses read, the sandbox's bridge looked at

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has changed: against the main branch, or on it, in the last four hours of work before HEAD.
+"""Changed files: against the main branch or, on it, in the last four hours before HEAD.
 
-Most checks look at everything. The few that take minutes look at what changed, and at everything in the
-long size. `python3 scripts/lib/changes.py` prints the commit that is compared with.
+Most checks cover everything. The few that take minutes cover what changed, and everything with --long. `python3 scripts/lib/changes.py` prints the commit that is compared with.
 """
 import subprocess
 import sys
 from pathlib import Path
 
-# About one sitting: a clean clone of main has nothing else to tell what is new in it.
+# A clean clone of main has no other indication of what is new.
 SITTING = 4 * 60 * 60
 
 
 def base_commit(root: Path) -> str | None:
-    """None if that cannot be known: without a repository or its history, everything has changed."""
+    """None if unknown: without a repository or its history, everything has changed."""
     head = _git(root, "rev-parse", "HEAD")
     fork = _git(root, "merge-base", "HEAD", "origin/main") or _git(root, "merge-base", "HEAD", "main")
     if fork and fork != head:
@@ -36,7 +35,7 @@ def changed_files(root: Path) -> list[str] | None:
 
 def _git(root: Path, *arguments: str) -> str | None:
     try:
-        # A clone of another user's, which root tests, is not to be refused.
+        # Root may test another user's clone.
         run = subprocess.run(["git", "-c", f"safe.directory={root}", "-C", str(root), *arguments],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     except FileNotFoundError:

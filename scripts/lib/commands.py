@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of a test run: run from the top of the clone, bounded in time, ended with the run."""
+"""Commands of a test run: run in the root of the clone, with a timeout, and ended with the run."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 CORES = len(os.sched_getaffinity(0))
 PYTHON = "/usr/bin/python3"
-# Within a session the process's nice value decides who runs; between sessions, which the kernel may group, theirs.
+# The nice value counts within a session; between sessions, which the kernel may group, the autogroup's.
 _IDLE = ["sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$@"', "idle"]
 
 _running: set[subprocess.Popen] = set()
@@ -30,13 +30,13 @@ def heed_interruptions() -> None:
 
 
 def run_quietly(command: list[str], timeout: float = 1200, idle: bool = False) -> Ended:
-    """`idle`: takes only the processor time that everything else leaves."""
+    """`idle`: uses only CPU time that nothing else needs."""
     return _run(_IDLE + command if idle else command, timeout, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, start_new_session=idle)
 
 
 def run_openly(command: list[str], timeout: float) -> Ended:
-    """Its output goes where ours does."""
+    """With our stdout and stderr."""
     return _run(command, timeout)
 
 
@@ -48,7 +48,7 @@ def end_all() -> None:
     with _lock:
         left = list(_running)
     for process in left:
-        _signal(process, signal.SIGINT)  # whoever runs it waits for its end
+        _signal(process, signal.SIGINT)  # its runner waits for its end
 
 
 def _run(command: list[str], timeout: float, **options) -> Ended:
@@ -75,7 +75,7 @@ def _as_text(output: bytes | None) -> str:
 
 
 def _end(process: subprocess.Popen) -> bytes:
-    """Politely first: pytest cleans up on SIGINT, sudo passes the signals on."""
+    """SIGINT first: pytest cleans up, sudo forwards it."""
     for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 10), (signal.SIGKILL, None)):
         _signal(process, number)
         try:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run behind scripts/test: which steps there are, which wait for which, and the closing tally.
+"""The run behind scripts/test: its steps, their dependencies, and the summary.
 
 pytest is the longest step and mostly waits, for engines and for programs. So what it needs comes first: the
-roots of its engines are made from the first second on, next to the packages, and release is the first build.
-The sanitizers' builds and tests and clang-tidy then take the processor time that pytest leaves. A step that
-fails never hides the next.
+engine roots are created from the start, while packages are installed, and release is the first build. Sanitizer
+builds and tests and clang-tidy then use the CPU time that pytest leaves. A failed step does not stop the next.
 """
 import argparse
 import json
@@ -52,7 +51,7 @@ class Run:
         self.arguments = arguments
         self.budget = read_budget(ROOT)
         self.timeline = Timeline()
-        self.tally = Tally()  # of what is not a test: checks and builds
+        self.tally = Tally()  # checks and builds, which are not tests
         self.results: list[TestResult] = []
         self._lock = threading.Lock()
 
@@ -74,14 +73,14 @@ class Run:
         self.timeline.end(step, first_tally(results).line())
 
     def command(self, name: str, command: list[str], after: tuple[str, ...] = (), timeout: float = 1200) -> bool:
-        """A step that is one command; what it says is shown if it fails."""
+        """A step that is one command; its output is shown if it fails."""
         return self.step(name, lambda: tally_of(name, command, timeout), after)
 
     def packages(self) -> None:
         self.command("packages", ["scripts/install-packages"])
 
     def engine_roots(self) -> None:
-        """Made here while the machine has other things to do; the tests find them in the cache."""
+        """Created in the background; the tests find them in the cache."""
         size = ["--long"] if self.arguments.long else []
         self.command("engine roots", as_root(["env", f"PYTHONPATH={ROOT}/tests", "PYTHONDONTWRITEBYTECODE=1",
                                               PYTHON, "-m", "support.make_roots", *size]), timeout=2400)
@@ -96,7 +95,7 @@ class Run:
         self.step("checks", work, after=("packages",))
 
     def build(self, preset: str, targets: list[str], after: tuple[str, ...], idle: bool = False) -> bool:
-        """A failed build is one failure, however many tests it takes along."""
+        """A failed build is one failure, however many tests depend on it."""
         name = f"build {preset}"
 
         def work() -> Tally:
@@ -133,7 +132,7 @@ class Run:
         chosen = directories or self.pytest_directories()
 
         def work() -> list[TestResult]:
-            # The long sizes are measured: one test at a time.
+            # The long sizes measure time: one test at a time.
             size = ["--long"] if self.arguments.long and build == "release" else \
                 ["-n", str(PYTEST_WORKERS), "--dist", "loadgroup"]
             words = ["-k", self.arguments.k] if self.arguments.k else []
@@ -190,7 +189,7 @@ class Run:
                 unit.result()
                 roots.result()
             except BaseException:
-                end_all()  # or the pool would wait for them
+                end_all()  # otherwise the pool waits for them
                 raise
 
     def sanitizers(self) -> None:
@@ -205,7 +204,7 @@ class Run:
             self.tidy(after=(before,))
 
     def long(self) -> None:
-        """One step after the other: many of its tests are measured."""
+        """Sequential: many of its tests measure time."""
         self.packages()
         self.engine_roots()
         self.checks()
@@ -233,7 +232,7 @@ class Run:
     # --- the end -------------------------------------------------------------------------------------
 
     def write_seconds(self) -> None:
-        """What tests/budget.toml is set from: every test and group, the longest first."""
+        """The basis of tests/budget.toml: every test and group, the longest first."""
         sums = group_seconds(self.results)
         tests = {result.name: result.seconds for result in self.results}
         lines = [f"{seconds:8.2f}  {name}" for part in (sums, tests)
@@ -265,7 +264,7 @@ class Run:
 
 def tally_of(name: str, command: list[str], timeout: float = 1200, *, counts: bool = False,
              idle: bool = False) -> Tally:
-    """`counts`: it is a test by itself."""
+    """`counts`: counts as a test."""
     ended = run_quietly(command, timeout, idle)
     if ended.code == 0:
         return Tally(passed=1 if counts else 0)
@@ -274,10 +273,10 @@ def tally_of(name: str, command: list[str], timeout: float = 1200, *, counts: bo
 
 
 def run_pytest(arguments: list[str], report: Path, build: str, sample: bool, timeout: float) -> tuple[int, dict]:
-    """The exit code, and what the report says of each test."""
+    """The exit code, and the report of each test."""
     report.unlink(missing_ok=True)
-    # Root, because the tests make users, namespaces and engines. `env` carries through sudo what the tests
-    # are to know; nothing of root's may land in a user's clone.
+    # Root, because the tests create users, namespaces and engines. `env` passes settings through sudo; no
+    # files of root may end up in a user's clone.
     settings = ["PYTHONDONTWRITEBYTECODE=1", f"CI={os.environ.get('CI', '')}",
                 f"AGBOX_BIN_DIR={ROOT}/build/{build}/bin",
                 f"AGBOX_TEST_SAMPLE={os.environ.get('AGBOX_TEST_SAMPLE', '') if sample else ''}"]
@@ -288,13 +287,13 @@ def run_pytest(arguments: list[str], report: Path, build: str, sample: bool, tim
 
 
 def explains(code: int, results: list[TestResult]) -> bool:
-    """Whether pytest ended as these results make it end. Anything else, a leak of the whole run or a worker that
-    broke, is a failure that no repetition of a test can undo."""
+    """Whether these results explain pytest's exit code. Anything else, such as a leak of the whole run or a
+    crashed worker, is a failure that no retry can fix."""
     return code == int(any(result.outcome == "failed" for result in results))
 
 
 def commit() -> str:
-    """What families of tests are sampled by."""
+    """The seed for sampling families of tests."""
     head = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "rev-parse", "HEAD"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return head.stdout.strip() or "no commit"
@@ -313,7 +312,7 @@ def fuzz_one(program: Path) -> Tally:
 
 
 def as_name_pattern(words: str) -> str:
-    """pytest's -k takes words with `and`, `or`, `not`; CTest a pattern: any of the plain words."""
+    """pytest's -k accepts words with `and`, `or`, `not`; CTest gets a pattern of any of the plain words."""
     return "|".join(re.escape(word) for word in words.split() if word not in ("and", "or", "not"))
 
 

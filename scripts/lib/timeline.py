@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When each step of a run began and ended, some of them next to others, and which of them it waited for."""
+"""The begin, end and dependencies of the steps of a run, some of them concurrent."""
 import threading
 import time
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass
 class Step:
     name: str
-    after: tuple[str, ...]  # the steps that it had to wait for
+    after: tuple[str, ...]  # its dependencies
     began: float
     ended: float = 0
     line: str = ""
@@ -36,7 +36,7 @@ class Timeline:
         print(f"    {step.name}: {line} ({step.seconds:.0f} s)", flush=True)
 
     def critical_path(self) -> list[Step]:
-        """Back from the last step to end, each time to the one that it had waited for longest."""
+        """From the last step back to the dependency that ended last."""
         ended = {step.name: step for step in self._steps if step.ended}
         path = [max(ended.values(), key=lambda step: step.ended)] if ended else []
         while path and (before := [ended[name] for name in path[0].after if name in ended]):

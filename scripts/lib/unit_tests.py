@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs what CTest knows of a build, many tests of a program in one process.
+"""Runs the CTest tests of a build, many tests of a program in one process.
 
-A process per test costs a sanitizer's start each time. What that bought is kept: a test that crashes or
-hangs fails alone, because the rest of its shard goes on in a new process; and a process that ends badly
-after its last test (a leak, say) has its tests run one by one to find the culprit.
+A process per test costs a sanitizer's startup each time. Its advantages are kept: a test that crashes or
+hangs fails alone, because the rest of its shard continues in a new process; and if a process fails after
+its last test (a leak, for example), its tests are run one by one to find the culprit.
 """
 import json
 import os
@@ -52,7 +52,7 @@ def tests_of(build: Path, label: str, pattern: str = "") -> list[UnitTest]:
 
 def _as_unit_test(test: dict) -> UnitTest:
     properties = {entry["name"]: entry["value"] for entry in test.get("properties", ())}
-    command = tuple(test.get("command", ()))  # none where the program was not built
+    command = tuple(test.get("command", ()))  # none if the program was not built
     cases = [word.removeprefix("--gtest_filter=") for word in command if word.startswith("--gtest_filter=")]
     return UnitTest(name=test["name"], command=command, case=cases[0] if cases else None,
                     timeout=float(properties.get("TIMEOUT", 300)),
@@ -62,7 +62,7 @@ def _as_unit_test(test: dict) -> UnitTest:
 
 
 def run_all(tests: list[UnitTest], at_once: int) -> list[Outcome]:
-    """Everything, `at_once` processes at a time; tests that want several processors come alone, last."""
+    """Everything, `at_once` processes at a time; tests that need several CPUs run alone, last."""
     small = [test for test in tests if test.processors == 1]
     with ThreadPoolExecutor(at_once) as pool:
         outcomes = [outcome for shard in pool.map(run_shard, shards(small)) for outcome in shard]
@@ -73,7 +73,7 @@ def run_all(tests: list[UnitTest], at_once: int) -> list[Outcome]:
 
 
 def shards(tests: list[UnitTest]) -> list[list[UnitTest]]:
-    """Tests of one program together, dealt out so that neighbours, which often are alike in length, part."""
+    """Tests of one program together, distributed so that neighbours, often of similar length, are separated."""
     by_program: dict[str, list[UnitTest]] = {}
     alone = []
     for test in tests:
@@ -96,7 +96,7 @@ def run_shard(tests: list[UnitTest]) -> list[Outcome]:
     outcomes, rest = process.outcomes, process.not_run()
     if rest and len(rest) < len(tests):
         return outcomes + run_shard(rest)
-    if rest:  # it ended before its first test: each says so for itself
+    if rest:  # it ended before its first test: each fails on its own
         return [run_alone(test) for test in rest]
     if process.code != 0 and all(outcome.result != "failed" for outcome in outcomes):
         return [run_alone(test) for test in tests]
@@ -104,7 +104,7 @@ def run_shard(tests: list[UnitTest]) -> list[Outcome]:
 
 
 def run_alone(test: UnitTest) -> Outcome:
-    """In a process of its own, whose exit code counts too."""
+    """In its own process, whose exit code counts too."""
     if not test.command:
         return Outcome(test, "failed", 0, f"{test.name}: the program was not built")
     process = Process([test])
@@ -134,7 +134,7 @@ class Process:
     def run(self) -> None:
         by_case = {test.case: test for test in self.tests if test.case}
         started = self._began = time.monotonic()
-        # A session of its own, so that a test that hangs is ended with all that it started.
+        # Its own session, so that a hanging test is killed with all its children.
         process = subprocess.Popen(self._command(), cwd=self.tests[0].directory, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
                                    env=os.environ | dict(word.split("=", 1) for word in self.tests[0].environment))
@@ -168,7 +168,7 @@ class Process:
         self._current = None
 
     def _lines(self, process: subprocess.Popen) -> Iterator[str]:
-        """Until the program's output ends; a test that is over its time is ended, with what it started."""
+        """Until the program's output ends; a test that exceeds its timeout is killed with its children."""
         pending = b""
         os.set_blocking(process.stdout.fileno(), False)
         with selectors.DefaultSelector() as selector, process.stdout as output:
@@ -191,7 +191,7 @@ class Process:
 
 
 def main() -> int:
-    """unit_tests.py BUILD: the unit tests of a build folder, with what failed and a tally."""
+    """unit_tests.py BUILD: runs the unit tests of a build directory and prints failures and a summary."""
     outcomes = run_all(tests_of(Path(sys.argv[1]), "unit"), len(os.sched_getaffinity(0)))
     failed = [outcome for outcome in outcomes if outcome.result == "failed"]
     for outcome in failed:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run amounts to: every test's outcome, held against tests/budget.toml.
+"""The result of a run: every test's outcome, checked against tests/budget.toml.
 
-A test that failed or took longer than its budget is run once more, alone. If it passes then, a failure
-counts as flaky and is named; a run may have a few of those, and none in the suites that must never have
-any. What is too slow twice has failed.
+A test that failed or exceeded its budget is retried alone. If it passes then, a failure counts as flaky and
+is listed; a run may have a few of those, but none in the suites that forbid them. A test that is too slow
+twice has failed.
 """
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.budget import Budget
 
-# So many failures are no accident: to repeat them would only take time.
+# So many failures are no accident: retrying would only take time.
 MOST_TO_REPEAT = 20
 
 
@@ -50,14 +50,14 @@ class Tally:
 
 
 def first_tally(results: list[TestResult]) -> Tally:
-    """Before anything was repeated."""
+    """Before retries."""
     names = {outcome: [result.name for result in results if result.outcome == outcome]
              for outcome in ("passed", "failed", "skipped")}
     return Tally(len(names["passed"]), names["failed"], names["skipped"])
 
 
 def judge(results: list[TestResult], budget: Budget, logs: Path) -> Tally:
-    """The final tally; repeats what has to be repeated and keeps the logs of both tries."""
+    """The final tally; retries what has to be retried and keeps the logs of both attempts."""
     tally = Tally()
     doubtful = []
     for result in results:
@@ -73,12 +73,12 @@ def judge(results: list[TestResult], budget: Budget, logs: Path) -> Tally:
     for result in doubtful:
         _judge_again(result, budget, logs, tally)
     if len(tally.flaky) > budget.most_flaky:
-        tally.failed.append(f"{len(tally.flaky)} flaky tests, where {budget.most_flaky} are tolerated")
+        tally.failed.append(f"{len(tally.flaky)} flaky tests, at most {budget.most_flaky} are tolerated")
     return tally
 
 
 def _judge_again(result: TestResult, budget: Budget, logs: Path, tally: Tally) -> None:
-    print(f"    once more, alone: {result.name}", flush=True)
+    print(f"    retrying alone: {result.name}", flush=True)
     again = result.run_again()
     _keep_logs(logs, result, again)
     if again.outcome != "passed":
@@ -86,7 +86,7 @@ def _judge_again(result: TestResult, budget: Budget, logs: Path, tally: Tally) -
     elif again.is_slow:
         tally.failed.append(_why(again))
     elif result.outcome != "failed":
-        tally.passed += 1  # slow once, next to others
+        tally.passed += 1  # slow only under load
     elif budget.may_be_flaky(result.name):
         tally.passed += 1
         tally.flaky.append(result.name)
@@ -102,7 +102,7 @@ def group_seconds(results: list[TestResult]) -> dict[str, float]:
 
 
 def over_budget(results: list[TestResult], budget: Budget) -> list[str]:
-    """The groups that take longer than they may."""
+    """The groups that exceed their budget."""
     failures = []
     for group, seconds in sorted(group_seconds(results).items()):
         limit = budget.groups.get(group)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How our coroutines wait for an operation of Asio: what went wrong comes back as the first value,
-// not as an exception, because a connection that breaks is an everyday event.
+// Completion token of our coroutines: the error code comes back as the first value instead of an
+// exception, because a broken connection is not exceptional.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody brings to a callback, as something to await. It cannot be cancelled: whoever was
-// asked knows nothing of who waits.
+// Adapts a callback interface to an awaitable. The wait cannot be cancelled: the callee does not
+// know its waiter.
 #pragma once
 
 #include <boost/asio/async_result.hpp>
@@ -11,11 +11,11 @@
 
 namespace agbox {
 
-// `ask(done)` leads to one call of done(T), on the thread of whoever waits.
+// `ask(done)` must call done(T) exactly once, on the waiting coroutine's thread.
 template <class T, class Ask>
 boost::asio::awaitable<T> await_callback(Ask ask) {
   auto start = [ask = std::move(ask)](auto handler) mutable {
-    // std::function wants something to copy, and a coroutine's handler can only be moved.
+    // std::function requires a copyable target, but the handler is move-only.
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
     ask([shared](T value) { std::move (*shared)(std::move(value)); });
   };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long to wait before the next try of something that failed: twice as long each time, up to a
-// limit. async/retry_pause.h does the waiting.
+// Exponential backoff: the delay doubles up to a limit. async/retry_pause.h does the waiting.
 #pragma once
 
 #include <algorithm>

@@ -35,7 +35,7 @@ BootTimer::BootTimer(const asio::any_io_executor& executor, std::function<void()
     : on_expiry_(std::move(on_expiry)), timer_(executor, open_timer()) {}
 
 void BootTimer::expires_after(std::chrono::nanoseconds time) {
-  // Zero would switch it off.
+  // Zero would disarm the timer.
   set_timer(timer_.native_handle(), std::max(time, std::chrono::nanoseconds(1)));
   wait();
 }
@@ -49,11 +49,11 @@ void BootTimer::wait() {
   is_waiting_ = true;
   timer_.async_wait(asio::posix::descriptor_base::wait_read,
                     [this](const boost::system::error_code& closed) {
-                      if (closed) return;  // we may be gone
+                      if (closed) return;  // `this` may be destroyed
                       is_waiting_ = false;
                       std::uint64_t expiries = 0;
                       const auto got = ::read(timer_.native_handle(), &expiries, sizeof expiries);
-                      // Set anew between the expiry and this line: it is not due any more.
+                      // Rearmed between the expiry and this read: no longer due.
                       if (got != sizeof expiries) return wait();
                       on_expiry_();
                     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timer on the clock that goes on while the machine sleeps (CLOCK_BOOTTIME): what became due
-// meanwhile comes as soon as it wakes up.
+// A timer on CLOCK_BOOTTIME, which includes suspend: what became due while the machine slept fires
+// as soon as it wakes up.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -12,11 +12,11 @@ namespace agbox {
 
 class BootTimer {
  public:
-  // Everything runs on the executor's one thread.
+  // Everything runs on the executor's single thread.
   BootTimer(const boost::asio::any_io_executor& executor, std::function<void()> on_expiry);
   BootTimer(const BootTimer&) = delete;
 
-  // Replaces the earlier expiry. `on_expiry` is called once, never from here.
+  // Replaces the previous expiry. `on_expiry` is called once, never from within this call.
   void expires_after(std::chrono::nanoseconds time);
   void cancel();
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the coroutine that asks was cancelled. Asio ends the operation that is under way when the
-// signal comes; between two operations a signal is only remembered. So whoever is about to wait
-// asks first, or would wait for ever.
+// Whether the current coroutine was cancelled. Asio cancels an operation in progress; between two
+// operations the signal is only recorded. So check before waiting, or the wait may last forever.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -9,7 +8,7 @@
 
 namespace agbox {
 
-// From then on the coroutine gets its cancellation as a value; it does not throw when it awaits.
+// Afterwards cancellation is reported as a value: co_await no longer throws.
 inline boost::asio::awaitable<bool> is_cancelled() {
   co_await boost::asio::this_coro::throw_if_cancelled(false);
   const auto state = co_await boost::asio::this_coro::cancellation_state;

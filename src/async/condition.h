@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines of one thread that wait until something is as they want it, each for a thing of its
-// own and with a deadline of its own.
+// A condition variable for coroutines of one thread; each waiter has its own predicate and
+// deadline.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -22,13 +22,13 @@ class Condition {
   explicit Condition(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
   Condition(const Condition&) = delete;
 
-  // Wakes everybody; each looks for itself whether its wait is over.
+  // Wakes all waiters; each evaluates its predicate again.
   void notify() {
     for (boost::asio::steady_timer* timer : waiting_) timer->cancel();
   }
 
-  // True once `done` is; false at the deadline, or when the caller was cancelled. `done` must live
-  // as long as the wait.
+  // True once `done()` is; false at the deadline or on cancellation. What `done` refers to must
+  // outlive the wait.
   template <class Predicate>
   boost::asio::awaitable<bool> wait(Predicate done, Deadline deadline) {
     boost::asio::steady_timer timer(executor_, deadline);

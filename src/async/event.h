@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Something that has happened or not. Coroutines of the executor's one thread wait for it; those
-// that wait and those that come later go on alike. It outlives whoever waits.
+// A manual-reset event for coroutines of the executor's single thread. It must outlive its waiters.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,17 +18,17 @@ class Event {
     is_set_ = true;
     waiting_.cancel();
   }
-  // One that waits and was not run since set() waits on.
+  // A waiter that has not run since set() keeps waiting.
   void reset() { is_set_ = false; }
 
-  // True once it is set; false when the caller was cancelled before that.
+  // True once set; false if the caller was cancelled first.
   boost::asio::awaitable<bool> wait();
-  // For one that must not give up, whoever asks it to.
+  // For waits that must complete: ignores cancellation.
   boost::asio::awaitable<void> wait_uncancelled();
 
  private:
   bool is_set_ = false;
-  boost::asio::steady_timer waiting_;  // never expires: its cancellation wakes everybody
+  boost::asio::steady_timer waiting_;  // never expires; cancelling it wakes all waiters
 };
 
 }  // namespace agbox

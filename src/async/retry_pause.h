@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pause before the next try of something that failed: longer after each failure, until a
-// success. For one who waits at a time, on the executor's one thread.
+// The wait before the next attempt, with exponential backoff. One waiter at a time, on the
+// executor's single thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -18,12 +18,12 @@ class RetryPause {
              std::chrono::milliseconds longest)
       : backoff_(first, longest), timer_(executor) {}
 
-  // False where whoever waits was cancelled. The pause begins with the call, not with the first
-  // step of what it gives back: hurry() may come in between.
+  // False if the waiter was cancelled. The pause begins with this call, not when the result is
+  // awaited, so that skip() in between has an effect.
   boost::asio::awaitable<bool> wait();
   bool is_waiting() const { return is_waiting_; }
-  // Ends the pause that has begun; nothing where there is none.
-  void hurry() { timer_.expires_at(boost::asio::steady_timer::time_point::min()); }
+  // Ends the current pause, if any.
+  void skip() { timer_.expires_at(boost::asio::steady_timer::time_point::min()); }
   // After a success.
   void reset() { backoff_.reset(); }
 

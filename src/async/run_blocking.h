@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that blocks, done on a thread that may wait, while the caller's thread goes on with other
-// things.
+// Runs blocking work on another thread without blocking the caller's.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,16 +13,16 @@
 
 namespace agbox {
 
-// Comes back on the caller's executor with what `work()` returns. It cannot be cancelled: nobody
-// can take back a system call. So `work` owns what it uses, or what it uses waits for its end.
+// Resumes on the caller's executor with the result of `work()`. It cannot be cancelled, because a
+// system call cannot be revoked; so `work` owns what it uses, or its resources outlive it.
 template <class Work>
 boost::asio::awaitable<std::invoke_result_t<Work>> run_blocking(boost::asio::any_io_executor pool,
                                                                 Work work) {
-  auto there = [](Work blocking) -> boost::asio::awaitable<std::invoke_result_t<Work>> {
+  auto run = [](Work blocking) -> boost::asio::awaitable<std::invoke_result_t<Work>> {
     co_return blocking();
   };
   co_return co_await boost::asio::co_spawn(
-      pool, there(std::move(work)),
+      pool, run(std::move(work)),
       boost::asio::bind_cancellation_slot(boost::asio::cancellation_slot(),
                                           boost::asio::use_awaitable));
 }

@@ -14,7 +14,7 @@ asio::awaitable<Result<Semaphore::Permit>> Semaphore::acquire() {
   queue_.push_back(turn);
   if (co_await turn->wait()) co_return Permit(this);
   std::erase(queue_, turn);
-  co_return fail(reason::kCancelled, "gave up waiting for its turn");
+  co_return fail(reason::kCancelled, "cancelled while waiting for a permit");
 }
 
 void Semaphore::release() {
@@ -24,7 +24,7 @@ void Semaphore::release() {
   }
   const std::shared_ptr<Event> next = queue_.front();
   queue_.pop_front();
-  next->set();  // the permit goes straight to it, so nobody can slip in between
+  next->set();  // hands the permit over directly, so that no later caller can take it
 }
 
 }  // namespace agbox

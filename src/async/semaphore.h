@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a few coroutines of one thread through at a time, in the order of asking.
+// Limits how many coroutines of one thread proceed concurrently, in FIFO order.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,7 +19,7 @@ class Semaphore {
       : executor_(std::move(executor)), free_(permits) {}
   Semaphore(const Semaphore&) = delete;
 
-  // Given back when it goes.
+  // Released on destruction.
   class Permit {
    public:
     explicit Permit(Semaphore* semaphore) : semaphore_(semaphore) {}
@@ -33,7 +33,7 @@ class Semaphore {
     Semaphore* semaphore_;
   };
 
-  // CANCELLED when the caller was cancelled while it waited.
+  // CANCELLED if the caller was cancelled while waiting.
   boost::asio::awaitable<Result<Permit>> acquire();
 
  private:

@@ -15,9 +15,9 @@ namespace agbox {
 namespace {
 
 asio::awaitable<void> run(asio::awaitable<void> task) {
-  // Failures are values: a cancelled await reports it instead of throwing.
+  // Failures are values: a cancelled await returns an error instead of throwing.
   co_await asio::this_coro::throw_if_cancelled(false);
-  // Never inside spawn(): whoever spawns has its own line to finish first.
+  // Never start inside spawn(): its caller finishes first.
   co_await asio::post(asio::use_awaitable);
   co_await std::move(task);
 }
@@ -61,8 +61,8 @@ std::shared_ptr<asio::cancellation_signal> TaskGroup::spawn(std::string name,
 
 void TaskGroup::cancel() {
   AGBOX_ON_ITS_THREAD(thread_);
-  const auto asked = running_;  // a task may end, and leave the list, while it is being asked
-  for (const auto& signal : asked) signal->emit(asio::cancellation_type::terminal);
+  const auto signals = running_;  // a task may end and leave the list while it is being signalled
+  for (const auto& signal : signals) signal->emit(asio::cancellation_type::terminal);
 }
 
 asio::awaitable<void> TaskGroup::join() {

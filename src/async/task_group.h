@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns the coroutines of one object: nothing runs that nobody waits for. Declare it last among the
-// members, because its tasks may use everything above it.
+// Owns the coroutines of one object, so that none outlives it. Declare it last among the members:
+// tasks may use everything above it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -23,14 +23,14 @@ class TaskGroup {
   ~TaskGroup();  // join() comes first
   TaskGroup(const TaskGroup&) = delete;
 
-  // Runs the task on the executor. An exception that leaves it is a bug and ends the process. The
-  // signal asks this one task to end; it does nothing any more once the task has.
+  // Runs the task on the executor. An exception that escapes it is a bug and aborts the process.
+  // The returned signal cancels this task only; it has no effect after the task has ended.
   std::shared_ptr<asio::cancellation_signal> spawn(std::string name, asio::awaitable<void> task);
 
-  // Asks every task to end: what it awaits comes back as cancelled.
+  // Cancels every task: what it awaits returns as cancelled.
   void cancel();
 
-  // Comes back when no task is left.
+  // Returns when no task is left.
   asio::awaitable<void> join();
 
  private:

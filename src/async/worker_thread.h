@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread for work that blocks, so that nobody else waits for it.
+// A thread for blocking work.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,7 +13,7 @@ namespace agbox {
 class WorkerThread {
  public:
   WorkerThread();
-  // What has not begun is dropped: whoever waits for it ends first.
+  // Drops work that has not started: its waiters must have ended before.
   ~WorkerThread();
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
@@ -22,10 +22,10 @@ class WorkerThread {
 
  private:
   boost::asio::io_context io_;
-  // Asio opens what it waits with at the first need; later there may be no descriptor left for it.
+  // Asio opens its descriptors on first use; later none might be left.
   boost::asio::steady_timer opens_at_once_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_running_;
-  std::thread thread_;  // what is done on it blocks
+  std::thread thread_;  // runs blocking work
 };
 
 }  // namespace agbox

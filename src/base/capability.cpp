@@ -11,7 +11,7 @@ namespace agbox {
 
 bool has_net_admin_capability() {
 #ifdef __linux__
-  // The system call itself: libcap would be a library for one bit.
+  // Direct system call, to avoid libcap for a single bit.
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
   if (::syscall(SYS_capget, &header, data) != 0) return false;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Broken invariants end the process: recovery at the next start repairs more than a guess here
-// could.
+// A broken invariant aborts the process: recovery at the next start is safer than carrying on.
 #pragma once
 
 #include <string_view>

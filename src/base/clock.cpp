@@ -20,7 +20,7 @@ std::chrono::nanoseconds read_clock(clockid_t id) {
 
 std::chrono::nanoseconds time_since(const Moment& then, const Moment& now) {
   using std::chrono::nanoseconds;
-  // What is read back may be anything: nothing was before its boot or before 1970, or is to come.
+  // Stored values may be invalid: clamp them to [boot or 1970, now].
   if (!then.boot_id.empty() && then.boot_id == now.boot_id) {
     return now.boot - std::clamp(then.boot, nanoseconds(0), now.boot);
   }
@@ -29,7 +29,7 @@ std::chrono::nanoseconds time_since(const Moment& then, const Moment& now) {
   return then.boot_id.empty() ? by_date : std::max(by_date, now.boot);
 }
 
-// Linux tells it; without it moments of earlier processes are told apart by the date alone.
+// Linux only; without a boot ID, moments of earlier processes are compared by date alone.
 SystemClock::SystemClock() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id_;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two clocks that decisions may see. Code that decides takes a Clock&, so that a test can move
-// time by hand.
+// The two clocks that decisions use. Code that decides takes a Clock&, so that tests control time.
 #pragma once
 
 #include <chrono>
@@ -9,14 +8,14 @@
 namespace agbox {
 
 using WallTime = std::chrono::sys_time<std::chrono::nanoseconds>;
-// Time since the machine booted, suspend included: it never jumps when somebody sets the date.
+// Time since boot, including suspend; unaffected by changes to the system date.
 using BootTime = std::chrono::nanoseconds;
 
-// A moment as both clocks saw it, for somebody who asks in another process how long ago it was.
+// A point in time on both clocks, so that another process can compute how long ago it was.
 struct Moment {
   WallTime wall{};
   BootTime boot{0};
-  std::string boot_id{};  // of which boot; empty where that is not known
+  std::string boot_id{};  // empty if unknown
 
   bool operator==(const Moment&) const = default;
 };
@@ -26,14 +25,14 @@ class Clock {
   virtual ~Clock() = default;
   virtual WallTime wall_now() const = 0;
   virtual BootTime boot_now() const = 0;
-  // Another one after each boot of the machine.
+  // Changes with every boot.
   virtual std::string boot_id() const = 0;
 
   Moment now() const { return {.wall = wall_now(), .boot = boot_now(), .boot_id = boot_id()}; }
 };
 
-// By the boot clock, whatever was done to the date since. Only of a moment in an earlier boot the
-// date is all there is; that is then at least as long ago as this boot.
+// Elapsed time by the boot clock, regardless of date changes. For a moment of an earlier boot only
+// the date is available; the result is then at least the current uptime.
 std::chrono::nanoseconds time_since(const Moment& then, const Moment& now);
 
 class SystemClock final : public Clock {
@@ -59,7 +58,7 @@ class ManualClock final : public Clock {
     wall_ += time;
     boot_ += time;
   }
-  // Somebody sets the date.
+  // Simulates a change of the system date.
   void jump_wall(std::chrono::nanoseconds by) { wall_ += by; }
   void reboot() {
     ++boots_;

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named places where a test can make the process die, stall or fail:
+// Named points at which a test can make the process die, stall or fail:
 //
 //   AGBOX_FAILPOINT("store.before_commit");
 //
-// AGBOX_FAILPOINTS in the environment arms them, read once when the process starts. A process that
-// has more rights than whoever started it (a file capability, a set-uid bit) refuses to start with
-// it.
+// The environment variable AGBOX_FAILPOINTS arms them; it is read once at process start. A process
+// with more privileges than its caller (file capability, set-uid bit) refuses to start with it.
 //
 //   AGBOX_FAILPOINTS="store.before_commit=kill@3;control.after_start=stop"
 //
-//   kill   the process gets SIGKILL, as by a power cut
-//   stop   the process stops (SIGSTOP) until it gets SIGCONT
-//   error  AGBOX_FAILPOINT_FAILS() is true there
-//   hold   a step of an operation waits there until the operation is cancelled
-//   (control/sandbox/operations/step.h)
-//   @N     from the N-th passage on (1 where it is not given); before that nothing happens
+//   kill   SIGKILL, like a power cut
+//   stop   SIGSTOP; the process continues after SIGCONT
+//   error  AGBOX_FAILPOINT_FAILS() returns true
+//   hold   the operation step waits until the operation is cancelled
+//   @N     takes effect from the N-th passage on (default 1)
 //
-// Unarmed, a failpoint is one relaxed load.
+// An unarmed failpoint costs one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -28,17 +26,15 @@ namespace agbox::failpoint {
 
 enum class Action { None, Kill, Stop, Error, Hold };
 
-// What to do at this passage; performs Kill and Stop itself. Only called while something is armed.
+// Returns the action for this passage; performs Kill and Stop itself. Called only while armed.
 Action passed(std::string_view name);
 
-// Replaces what is armed; false, and nothing changes, where the text cannot be read. For tests.
+// Replaces the armed set; returns false and changes nothing on a syntax error. For tests.
 bool arm(std::string_view specification);
-// The names of those that are armed.
 std::vector<std::string> armed();
-// How often an armed one was passed since it was armed.
+// Passages of an armed failpoint since it was armed.
 unsigned passages(std::string_view name);
-// Names passed since the process started, in the order of their first passage, while `record` was
-// on.
+// Names passed while recording was on, in order of first passage.
 void record_passages(bool on);
 std::vector<std::string> recorded_passages();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a process holds the flock of a file, read from the kernel's list of locks: an attempt to
-// take it, however short, could be in the way of the one whose lock it is.
+// Whether a process holds the flock of a file, according to /proc/locks. Trying to take the lock
+// instead, however briefly, could make its owner fail.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 
 namespace agbox {
 
-// `proc_locks` is the text of /proc/locks. The file is known by its inode alone: some filesystems
-// show another device there than to stat(), and one process hardly has two such files.
+// `proc_locks` is the content of /proc/locks. Compares inodes only: some filesystems report a
+// different device there than stat() does, and a process hardly has two such files.
 bool holds_flock(std::string_view proc_locks, pid_t process, ino_t inode);
 
 }  // namespace agbox

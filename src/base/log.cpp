@@ -125,7 +125,8 @@ void Logger::write(LogLevel level, std::string_view message,
                      fields_;
   for (const LogField& field : fields) line += field.json();
   line += "}\n";
-  // One write per line: lines of several threads do not mix. Nobody can be told when it fails.
+  // One write per line, so that lines of different threads do not mix. A failure cannot be
+  // reported.
   std::string_view rest = line;
   while (!rest.empty()) {
     const ssize_t written = ::write(log_fd.load(), rest.data(), rest.size());

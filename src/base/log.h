@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON lines on stderr, one object per line, in the order time, level, msg, the logger's own
-// fields, the fields of the line. A Logger is a value: whoever works on a sandbox or an exec
-// carries one that knows its ids, so no line can forget them.
+// JSON lines on stderr, one object per line: time, level, msg, the logger's fields, the line's
+// fields. A Logger is a value: code that works on a sandbox or an exec has one that carries its
+// IDs, so no line can omit them.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace agbox {
 
 enum class LogLevel { Debug, Info, Warn, Error };
 
-// debug, info, warn or error, in any case of letters.
+// debug, info, warn or error, case-insensitive.
 std::optional<LogLevel> parse_log_level(std::string_view text);
 std::string_view log_level_name(LogLevel level);
 
-// Lines below this level are dropped, for every Logger of the process.
+// Minimum level for every Logger of the process.
 void set_log_level(LogLevel level);
-// Where lines go; stderr (2) at first. For tests.
+// Default: stderr (2). For tests.
 void set_log_fd(int fd);
 
-// One "key": value of a line.
+// One "key": value pair of a line.
 class LogField {
  public:
   LogField(std::string_view key, std::string_view value);
@@ -49,7 +49,7 @@ class Logger {
  public:
   Logger() = default;
 
-  // The same logger with one more field on every line, for example with({"sandbox_id", id}).
+  // Returns a copy with one more field, e.g. with({"sandbox_id", id}).
   Logger with(const LogField& field) const;
 
   void debug(std::string_view message, std::initializer_list<LogField> fields = {}) const;
@@ -63,7 +63,7 @@ class Logger {
   std::string fields_;
 };
 
-// The text as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
+// Returns the text as a quoted JSON string; invalid UTF-8 becomes U+FFFD.
 std::string json_quote(std::string_view text);
 
 }  // namespace agbox

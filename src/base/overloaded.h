@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several lambdas as one visitor of a std::variant.
+// Combines lambdas into one visitor for std::variant.
 #pragma once
 
 namespace agbox {

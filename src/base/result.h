@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures that can be expected are values: a Result is the value or an Error, and an Error is a
-// Reason (what a program may act on) with one sentence (what a person reads) and the facts beside
-// it (what a client library picks out). Exceptions are bugs.
+// Expected failures are values: a Result is a value or an Error. An Error has a Reason (for
+// programs), a one-sentence message (for people) and metadata (for client libraries). Exceptions
+// are bugs.
 #pragma once
 
 #include <expected>
@@ -12,7 +12,7 @@
 
 namespace agbox {
 
-// What kind of failure it is. A closed list, each with one status at the API.
+// The kind of failure; each maps to one gRPC status code.
 enum class ErrorCode {
   InvalidArgument,
   NotFound,
@@ -27,11 +27,11 @@ enum class ErrorCode {
   Internal,
 };
 
-// Why it failed: one of the constants in namespace `reason`. Those that any program has are below,
-// those of the domain in model/reasons.h.
+// Why it failed: a constant in namespace `reason`. Generic ones are below, those of the domain in
+// model/reasons.h.
 struct Reason {
   ErrorCode code;
-  std::string_view name;  // as clients see it, in google.rpc.ErrorInfo.reason
+  std::string_view name;  // google.rpc.ErrorInfo.reason
 
   bool operator==(const Reason&) const = default;
 };
@@ -43,7 +43,7 @@ inline constexpr Reason kResourceExhausted{ErrorCode::ResourceExhausted, "RESOUR
 inline constexpr Reason kUnimplemented{ErrorCode::Unimplemented, "UNIMPLEMENTED"};
 inline constexpr Reason kHostNotReady{ErrorCode::FailedPrecondition, "HOST_NOT_READY"};
 inline constexpr Reason kCancelled{ErrorCode::Cancelled, "CANCELLED"};
-inline constexpr Reason kInternal{ErrorCode::Internal, "INTERNAL"};  // a bug, nothing else
+inline constexpr Reason kInternal{ErrorCode::Internal, "INTERNAL"};  // bugs only
 
 }  // namespace reason
 
@@ -58,7 +58,7 @@ class [[nodiscard]] Error {
   const std::string& message() const { return message_; }
   const Metadata& metadata() const { return metadata_; }
 
-  // The same failure, seen from one step further out: "<context>: <message>".
+  // Adds context: "<context>: <message>".
   Error within(std::string_view context) const {
     return {reason_, std::string(context) + ": " + message_, metadata_};
   }
@@ -79,18 +79,18 @@ inline std::unexpected<Error> fail(Reason reason, std::string message,
   return std::unexpected(Error(reason, std::move(message), std::move(metadata)));
 }
 
-// HOST_NOT_READY, "<what>: <text of errno>": for the doors to the operating system.
+// HOST_NOT_READY with "<what>: <strerror>", for system calls.
 Error errno_error(std::string_view what, int error_number);
 
 }  // namespace agbox
 
-// Continues with `name` bound to the value, or ends the function with the error.
+// Binds `name` to the value, or returns the error from the function.
 #define AGBOX_TRY(name, expression)                                             \
   auto name##_result = (expression);                                            \
   if (!name##_result) return std::unexpected(std::move(name##_result.error())); \
   [[maybe_unused]] auto name = std::move(*name##_result)
 
-// The same where the value is nothing.
+// The same for Result<void>.
 #define AGBOX_TRY_VOID(expression)                             \
   do {                                                         \
     if (auto agbox_result = (expression); !agbox_result)       \

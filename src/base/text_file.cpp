@@ -12,7 +12,7 @@
 namespace agbox {
 
 std::optional<std::string> read_text_file(const std::filesystem::path& path) {
-  // A FIFO is not waited for: it gives nothing.
+  // O_NONBLOCK: a FIFO without writer reads as empty instead of blocking.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return std::nullopt;
   auto text = read_all(fd.get(), SIZE_MAX);

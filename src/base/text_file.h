@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small file of the system, such as one of /proc, as text.
+// Reads small system files, such as those in /proc.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace agbox {
 
-// Nothing where it cannot be read.
+// Returns nullopt if the file cannot be read.
 std::optional<std::string> read_text_file(const std::filesystem::path& path);
 
 }  // namespace agbox

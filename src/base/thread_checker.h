@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of which thread an object is: the one that made it. What belongs to one thread needs no lock, as
-// long as nobody else calls it.
+// Asserts that an object is used only on the thread that created it, and so needs no lock.
 #pragma once
 
 #include <thread>
@@ -19,6 +18,6 @@ class ThreadChecker {
 
 }  // namespace agbox
 
-// The first line of public methods of such an object.
+// The first line of every public method of such an object.
 #define AGBOX_ON_ITS_THREAD(checker) \
-  AGBOX_CHECK((checker).is_current(), "called on another thread than the one it belongs to")
+  AGBOX_CHECK((checker).is_current(), "called on the wrong thread")

@@ -36,7 +36,7 @@ std::string to_utf8(std::string_view text) {
 
 std::string_view utf8_prefix(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return text;
-  // At most three bytes of a character lie behind its first one.
+  // A character has at most three continuation bytes.
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
   return text.substr(0, limit);
 }

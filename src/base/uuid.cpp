@@ -13,7 +13,7 @@ namespace agbox {
 
 std::string random_uuid() {
   std::array<std::uint8_t, 16> bytes{};
-  // Up to 256 bytes are never cut short; it waits only in the first moments of a machine's life.
+  // Requests of up to 256 bytes are never truncated; it blocks only early in boot.
   AGBOX_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == ssize_t{bytes.size()}, "getrandom");
   bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0F) | 0x40);  // version 4
   bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3F) | 0x80);  // RFC 4122 variant

@@ -22,7 +22,7 @@ std::string help_text() {
   return R"(agboxd - the agents-sandbox daemon: runs coding agents in Docker sandboxes
 
 Usage:
-  agboxd              serve until SIGTERM or SIGINT; clients talk to it with agbox
+  agboxd              serve until SIGTERM or SIGINT; use it with agbox
   agboxd --help       print this text
   agboxd --version    print the version
 
@@ -35,13 +35,13 @@ It needs CAP_NET_ADMIN for the network isolation of sandboxes:
   sudo setcap cap_net_admin+ep $(which agboxd)
 
 Signals:
-  SIGTERM, SIGINT     end within 5 seconds; sandboxes keep running. A second one ends at once
-  SIGHUP              nothing: restart the daemon to apply a changed configuration
+  SIGTERM, SIGINT     shut down within 5 seconds; sandboxes keep running. A second one exits at once
+  SIGHUP              ignored: restart the daemon to apply a changed configuration
 
 Exit codes:
-  0  ended by a signal, cleanly
-  1  could not start or go on: capability, lock, store, socket
-  2  wrong arguments, paths or configuration
+  0  clean shutdown by a signal
+  1  could not start or continue: capability, lock, store, socket
+  2  invalid arguments, paths or configuration
 )";
 }
 

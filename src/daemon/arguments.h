@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of agboxd: two questions that anybody may ask, and nothing to configure.
+// The command line of agboxd: --help and --version, and nothing to configure.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace agbox {
 
 enum class Invocation { Serve, ShowHelp, ShowVersion };
 
-// --help and --version win wherever they stand; any other argument is refused.
+// --help and --version take precedence at any position; other arguments are refused.
 Result<Invocation> parse_arguments(std::span<const std::string> arguments);
 
 std::string help_text();

@@ -17,21 +17,21 @@
 
 namespace agbox {
 namespace {
-// toml++ 3.3 takes some wrong text, "[`" for one, for a mistake of its own and asserts; optimised,
-// it even promises the compiler that this cannot happen. For us it is one more kind of wrong text.
-struct TomlStumbled {};
+// toml++ 3.3 takes some invalid text, such as "[`", for a bug of its own and asserts; with
+// optimisation it is even undefined behaviour. We report it as invalid text.
+struct TomlAssertion {};
 }  // namespace
 }  // namespace agbox
 
-// Header-only: no shared library to load at start. Its exceptions end in parse_configuration().
+// Header-only: no shared library to load at start. Exceptions are caught in parse_configuration().
 #undef NDEBUG
 #define TOML_ASSERT(condition) \
-  static_cast<void>((condition) || (throw ::agbox::TomlStumbled(), true))
+  static_cast<void>((condition) || (throw ::agbox::TomlAssertion(), true))
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
-// Its test for white space comes to "unreachable" on most letters between U+00A1 and U+0499, where
-// "no" is the answer; so that one header gets another definition of the word.
+// Its whitespace test reaches "unreachable" for most letters between U+00A1 and U+0499 instead of
+// returning false, so that header gets its own definition.
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
@@ -45,7 +45,7 @@ struct TomlStumbled {};
 namespace agbox {
 namespace {
 
-// Far above any real file, far below what could hurt.
+// Far above any real file, far below what could do harm.
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 
 std::string_view kind_of(const toml::node& node) {
@@ -78,14 +78,14 @@ std::string line_of(const toml::node& node) {
   return "line " + std::to_string(node.source().begin.line);
 }
 
-// toml++ quotes what it met, control characters and broken UTF-8 included.
+// toml++ quotes its input, including control characters and invalid UTF-8.
 std::string printable(std::string_view text) {
   std::string clean = to_utf8(text);
   std::ranges::replace_if(clean, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
   return std::string(utf8_prefix(clean, 512));
 }
 
-// How many letters must be added, dropped or changed to come from one word to the other.
+// Levenshtein distance.
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   for (std::size_t j = 0; j <= to.size(); ++j) row[j] = j;
@@ -101,12 +101,12 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-// A word of the user's may be as long as the file; beyond this it resembles none of ours anyway.
+// The input may be as long as the file; longer words match no key anyway.
 std::string_view comparable(std::string_view word) {
   return word.substr(0, 64);
 }
 
-// "runtime.idle_tll" resembles runtime.idle_ttl, and so does "idle_ttl" that lost its table.
+// "runtime.idle_tll" resembles runtime.idle_ttl, and so does "idle_ttl" without its table.
 const ConfigurationKey& nearest_key(std::string_view word) {
   word = comparable(word);
   return *std::ranges::min_element(configuration_keys(), {}, [&](const ConfigurationKey& key) {
@@ -134,7 +134,7 @@ bool is_known_table(std::string_view name) {
                              [&](const ConfigurationKey& key) { return key.table == name; });
 }
 
-// A reader for one document: every step either takes what it understands or says what it is not.
+// Reads one document: every step accepts what it knows or reports what is wrong.
 class Reader {
  public:
   explicit Reader(const FixedPaths& paths)
@@ -183,7 +183,7 @@ class Reader {
     if (key == nullptr) return unknown_key(std::string(table) + "." + std::string(name), node);
     AGBOX_TRY(values, key->kind == ConfigurationKey::Kind::String ? one_string(*key, node)
                                                                   : strings(*key, node));
-    if (values.empty()) return {};  // "" and [] stand for the default
+    if (values.empty()) return {};  // "" and [] mean the default
     if (const auto assigned = key->assign(values, configuration_); !assigned) {
       return fail(reason::kInvalidArgument, describe(*key, values, node, assigned.error()));
     }
@@ -225,7 +225,7 @@ class Reader {
 
   std::string describe(const ConfigurationKey& key, std::span<const std::string> values,
                        const toml::node& node, const Error& error) const {
-    // Scripts that watch the daemon know this one sentence by its beginning.
+    // Scripts rely on the beginning of this message.
     if (key.full_name() == "runtime.log_level") {
       return "parse log level " + json_quote(values[0]) + ": " + error.message() + " (" +
              key.full_name() + " on " + line_of(node) + " of " + file_ + ")";
@@ -239,10 +239,10 @@ class Reader {
   std::set<std::string> set_;
 };
 
-bool makes_toml_stumble(std::string_view text) {
+bool triggers_assertion(std::string_view text) {
   try {
     static_cast<void>(toml::parse(text));
-  } catch (const TomlStumbled&) {
+  } catch (const TomlAssertion&) {
     return true;
   } catch (const toml::parse_error&) {
     return false;
@@ -250,15 +250,15 @@ bool makes_toml_stumble(std::string_view text) {
   return false;
 }
 
-// toml++ does not say where it stumbled: at the end of the shortest run of lines that it cannot
-// take.
-std::size_t stumbling_line(std::string_view text) {
+// toml++ does not report where the assertion failed: it is the end of the shortest prefix of lines
+// that fails.
+std::size_t assertion_line(std::string_view text) {
   std::vector<std::size_t> line_ends;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\n' || i + 1 == text.size()) line_ends.push_back(i + 1);
   }
   const auto line = std::ranges::partition_point(
-      line_ends, [&](std::size_t end) { return !makes_toml_stumble(text.substr(0, end)); });
+      line_ends, [&](std::size_t end) { return !triggers_assertion(text.substr(0, end)); });
   return static_cast<std::size_t>(line - line_ends.begin()) + 1;
 }
 
@@ -271,7 +271,7 @@ Configuration default_configuration(const FixedPaths& paths) {
   for (const ConfigurationKey& key : configuration_keys()) {
     if (key.default_value.empty()) continue;
     const std::vector<std::string> values = {std::string(key.default_value)};
-    AGBOX_CHECK(key.assign(values, configuration).has_value(), "a default of ours does not parse");
+    AGBOX_CHECK(key.assign(values, configuration).has_value(), "default value does not parse");
   }
   return configuration;
 }
@@ -284,10 +284,10 @@ Result<Configuration> parse_configuration(std::string_view text, const FixedPath
     return reader.undecodable("line " + std::to_string(error.source().begin.line) + ", column " +
                               std::to_string(error.source().begin.column) + ": " +
                               printable(error.description()));
-  } catch (const TomlStumbled&) {
-    return reader.undecodable("line " + std::to_string(stumbling_line(text)) +
-                              ": a key or value begins with a character that cannot stand there; "
-                              "keys consist of letters, digits, - and _, strings stand in quotes");
+  } catch (const TomlAssertion&) {
+    return reader.undecodable("line " + std::to_string(assertion_line(text)) +
+                              ": a key or value begins with an invalid character; "
+                              "keys consist of letters, digits, - and _, strings must be quoted");
   }
 }
 
@@ -296,7 +296,7 @@ Result<Configuration> load_configuration(const FixedPaths& paths) {
   const auto unreadable = [&](const std::string& why) {
     return fail(reason::kInvalidArgument, "read daemon config file " + file + ": " + why);
   };
-  // O_NONBLOCK: a FIFO in its place must not make us wait for a writer.
+  // O_NONBLOCK: do not block on a FIFO.
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     if (errno == ENOENT) return default_configuration(paths);

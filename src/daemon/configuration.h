@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator may set in config.toml, read once at start. The file is optional and strict: an
-// unknown key, a wrong type or a value out of range is an error that says where and what instead.
+// The settings in config.toml, read once at start. The file is optional and strict: an unknown key,
+// a wrong type or a value out of range is an error with its location and a remedy.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,9 @@
 namespace agbox {
 
 struct Configuration {
-  std::chrono::nanoseconds idle_ttl{0};             // 0: never stopped for being idle
-  std::chrono::nanoseconds cleanup_ttl{0};          // 0: never deleted for their age
-  std::chrono::nanoseconds event_retention_ttl{0};  // 0: history is kept for ever
+  std::chrono::nanoseconds idle_ttl{0};             // 0: never stopped when idle
+  std::chrono::nanoseconds cleanup_ttl{0};          // 0: never deleted by age
+  std::chrono::nanoseconds event_retention_ttl{0};  // 0: history is kept forever
   std::filesystem::path state_root;
   LogLevel log_level = LogLevel::Info;
   std::filesystem::path exec_output_root;
@@ -31,21 +31,21 @@ struct Configuration {
   std::vector<Ipv4Address> dns;  // empty: the host's resolvers
 };
 
-// One key of config.toml. The parser, its errors and docs/configuration_reference.md are made from
-// the table of these alone.
+// One key of config.toml. The parser, its errors and docs/configuration_reference.md are all
+// generated from the table of keys.
 struct ConfigurationKey {
   enum class Kind { String, StringList };
 
   std::string_view table;
   std::string_view name;
   Kind kind = Kind::String;
-  std::string_view written_as;  // what people write, for the reference and for errors
+  std::string_view written_as;  // the notation, for the reference and errors
   std::string_view example;
-  // Read like a value of the user's; empty where the default depends on the machine.
+  // Parsed like a user's value; empty if the default depends on the machine.
   std::string_view default_value = {};
-  std::string_view computed_default = {};  // the default in words, where one value does not say it
+  std::string_view computed_default = {};  // describes a default that is not a single value
   std::string_view meaning;
-  // Stores the value; a String has exactly one. The error says what is wrong with it.
+  // Stores the value; a String has exactly one. The error describes the problem.
   Result<> (*assign)(std::span<const std::string> values, Configuration& into);
 
   std::string full_name() const { return std::string(table) + "." + std::string(name); }
@@ -53,13 +53,13 @@ struct ConfigurationKey {
 
 std::span<const ConfigurationKey> configuration_keys();
 
-// What holds without a file.
+// The configuration without a file.
 Configuration default_configuration(const FixedPaths& paths);
 
-// Reads the text of a file; `paths` gives the defaults and the name that errors call the file by.
+// Parses the content of a file; `paths` provides the defaults and the file name for errors.
 Result<Configuration> parse_configuration(std::string_view text, const FixedPaths& paths);
 
-// Reads paths.config_file; a file that is not there means the defaults.
+// Reads paths.config_file; a missing file means the defaults.
 Result<Configuration> load_configuration(const FixedPaths& paths);
 
 }  // namespace agbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of keys: the only place that names them.
+// The table of keys, the only place that names them.
 #include <array>
 
 #include "daemon/configuration.h"
@@ -44,13 +44,13 @@ Result<> assign_absolute_path(Values values, fs::path& into) {
   const fs::path path(values[0]);
   if (path.is_relative()) {
     return invalid("path " + json_quote(values[0]) +
-                   " is not absolute; write it from / on (~ is not expanded)");
+                   " is not absolute; write it from / (~ is not expanded)");
   }
   into = path.lexically_normal();
   return {};
 }
 
-// The template with its fields taken out, or an error about a brace that is no field.
+// The template without its fields, or an error for a stray brace.
 Result<std::string> without_fields(std::string_view text) {
   std::string rest;
   while (!text.empty()) {
@@ -68,7 +68,7 @@ Result<std::string> without_fields(std::string_view text) {
 }
 
 Result<> check_template(std::string_view text) {
-  // The sandbox sees exactly its own folder of logs, so that folder comes first.
+  // A sandbox must see only its own log directory, so that directory comes first.
   if (!text.starts_with("{sandbox_id}/")) return invalid("does not begin with {sandbox_id}/");
   if (text.find("{exec_id}") == std::string_view::npos) {
     return invalid("has no {exec_id}, so two execs would share their files");
@@ -152,7 +152,7 @@ Result<> assign_dns(Values values, Configuration& into) {
     if (!can_be_given(address)) {
       return invalid("resolver " + address.text() + " is " +
                      (address.is_loopback() ? "a loopback address" : "the unspecified address") +
-                     ", which inside a sandbox is the sandbox itself; name a resolver that the "
+                     ", which inside a sandbox is the sandbox itself; use a resolver that the "
                      "network can reach");
     }
     resolvers.push_back(address);

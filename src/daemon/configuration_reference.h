@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/configuration_reference.md as text, made from the table of keys and the fixed paths.
+// Generates docs/configuration_reference.md from the table of keys and the fixed paths.
 #pragma once
 
 #include <string>

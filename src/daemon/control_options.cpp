@@ -16,12 +16,12 @@
 namespace agbox {
 namespace {
 
-Result<> make_folder(const std::filesystem::path& folder) {
+Result<> make_directory(const std::filesystem::path& directory) {
   std::error_code problem;
-  std::filesystem::create_directories(folder, problem);  // 0700: see the umask in main()
+  std::filesystem::create_directories(directory, problem);  // 0700: see the umask in main()
   if (!problem) return {};
   return fail(reason::kHostNotReady,
-              "create runtime.state_root " + folder.string() + ": " + problem.message());
+              "create runtime.state_root " + directory.string() + ": " + problem.message());
 }
 
 store::v1::CreatedWith created_with(const Configuration& configuration) {
@@ -42,14 +42,15 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
 
 Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
                                        const Environment& environment) {
-  // Other daemons' sandboxes may live in the same pool: each takes what is free there.
+  // Sandboxes of other daemons may share the pool: each takes free networks.
   AGBOX_TRY(in_use, read_networks_in_use(kBridgePrefix));
   AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, in_use));
   AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
-  AGBOX_TRY_VOID(make_folder(configuration.state_root));
+  AGBOX_TRY_VOID(make_directory(configuration.state_root));
   std::error_code problem;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
-  if (problem) return fail(reason::kHostNotReady, "find our own program: " + problem.message());
+  if (problem)
+    return fail(reason::kHostNotReady, "locate our own executable: " + problem.message());
   AGBOX_TRY(guest_program, guestlink::find_guest_program(program));
   return ControlOptions{.environment = environment,
                         .engine_socket = std::move(engine_socket),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the control plane needs from the configuration and the machine.
+// Derives the control plane's options from the configuration and the machine.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace agbox {
 
-// Makes the folder for the daemon's own state where it is not there yet.
+// Creates the state directory if missing.
 Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
                                        const Environment& environment);
 

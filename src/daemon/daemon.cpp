@@ -16,15 +16,15 @@
 namespace agbox {
 namespace {
 
-// What calls under way get to end by themselves. They wait for a commit at most; only streams and
-// silent clients use all of it.
+// Grace period for running calls. They wait for a commit at most; only streams and silent clients
+// use all of it.
 constexpr std::chrono::milliseconds kGrace{500};
-// The promise is 5 s. Whatever hangs then (a disk, a library) is left to recovery at the next
-// start.
+// The documented limit is 5 s. What hangs longer (a disk, a library) is left to recovery at the
+// next start.
 constexpr std::chrono::seconds kShutdownLimit{4};
-static_assert(kShutdownLimit < std::chrono::seconds(5), "the end itself takes a moment too");
+static_assert(kShutdownLimit < std::chrono::seconds(5), "exiting takes a moment too");
 
-// One for a disk that hangs, and some for those who have to do with others.
+// One for a hung disk, the rest for work elsewhere.
 constexpr std::size_t kBlockingThreads = 3;
 
 }  // namespace
@@ -38,7 +38,7 @@ Daemon::Daemon(FixedPaths paths, Configuration configuration, Environment enviro
       exit_signals_(loop_.io().get_executor(), kShutdownLimit),
       hang_ups_(loop_.io(), SIGHUP),
       blocking_threads_(kBlockingThreads) {
-  std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is an error of one write
+  std::signal(SIGPIPE, SIG_IGN);  // a disconnected client is a write error
 }
 
 int Daemon::run() {
@@ -50,10 +50,14 @@ int Daemon::run() {
   for (const std::string& name : failpoint::armed()) {
     log_.error("failpoint armed by AGBOX_FAILPOINTS, for tests only", {{"failpoint", name}});
   }
-  if (auto done = acquire_lock(); !done) return give_up("failed to acquire lock", done.error());
-  if (auto done = open_store(); !done) return give_up("failed to create service", done.error());
-  if (auto done = start_control(); !done) return give_up("failed to create service", done.error());
-  if (auto done = start_serving(); !done) return give_up("server stopped with error", done.error());
+  if (auto done = acquire_lock(); !done)
+    return exit_with_error("failed to acquire lock", done.error());
+  if (auto done = open_store(); !done)
+    return exit_with_error("failed to create service", done.error());
+  if (auto done = start_control(); !done)
+    return exit_with_error("failed to create service", done.error());
+  if (auto done = start_serving(); !done)
+    return exit_with_error("server stopped with error", done.error());
   service_manager_.notify("READY=1\nSTATUS=Serving");
   exit_signals_.wait([this] { shut_down(); });
   wait_for_hang_up();
@@ -62,9 +66,9 @@ int Daemon::run() {
 }
 
 Result<> Daemon::acquire_lock() {
-  AGBOX_TRY(folder, RuntimeFolder::open(paths_.runtime_folder, log_));
-  AGBOX_TRY(lock, HostLock::acquire(folder, paths_.lock.filename().c_str()));
-  folder_ = std::move(folder);
+  AGBOX_TRY(directory, RuntimeDirectory::open(paths_.runtime_directory, log_));
+  AGBOX_TRY(lock, HostLock::acquire(directory, paths_.lock.filename().c_str()));
+  directory_ = std::move(directory);
   lock_ = std::move(lock);
   return {};
 }
@@ -93,7 +97,7 @@ Result<> Daemon::start_control() {
 }
 
 Result<> Daemon::start_serving() {
-  AGBOX_TRY(listener, UnixListener::open(loop_, folder_->fd(), paths_.socket, log_));
+  AGBOX_TRY(listener, UnixListener::open(loop_, directory_->fd(), paths_.socket, log_));
   AGBOX_TRY(server, RpcServer::start(
                         loop_, *plane_,
                         {.version = AGBOX_VERSION, .instance_id = store_->instance_id()}, log_));
@@ -105,11 +109,11 @@ Result<> Daemon::start_serving() {
   return {};
 }
 
-int Daemon::give_up(std::string_view step, const Error& error) {
+int Daemon::exit_with_error(std::string_view step, const Error& error) {
   log_.error(step, {{"error", error.message()}});
-  // Programs read the line above; a person at a terminal gets the sentence alone as well.
+  // Programs read the log line; a person at a terminal also gets the plain message.
   if (::isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "agboxd: %s\n", error.message().c_str());
-  if (plane_) {  // its tasks run already, and end before it does
+  if (plane_) {  // its tasks already run and must end before it
     plane_->shut_down([this] { loop_.stop(); });
     loop_.run();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of the daemon after its configuration was read: lock, store, socket, serve, shut down.
-// Members stand in the order in which they come up; they go down in the reverse one.
+// The daemon after its configuration is read: lock, store, socket, serve, shut down. Members are
+// declared in start order and destroyed in reverse.
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
@@ -18,7 +18,7 @@
 #include "daemon/configuration.h"
 #include "daemon/exit_signals.h"
 #include "daemon/host_lock.h"
-#include "daemon/runtime_folder.h"
+#include "daemon/runtime_directory.h"
 #include "daemon/service_manager.h"
 #include "isolation/firewall_isolation.h"
 #include "paths/fixed_paths.h"
@@ -32,7 +32,7 @@ class Daemon {
  public:
   Daemon(FixedPaths paths, Configuration configuration, Environment environment, Logger log);
 
-  // Serves until SIGTERM or SIGINT; the exit code of the process.
+  // Serves until SIGTERM or SIGINT; returns the process's exit code.
   int run();
 
  private:
@@ -40,7 +40,7 @@ class Daemon {
   Result<> open_store();
   Result<> start_control();
   Result<> start_serving();
-  int give_up(std::string_view step, const Error& error);
+  int exit_with_error(std::string_view step, const Error& error);
 
   void wait_for_hang_up();
   void shut_down();
@@ -54,7 +54,7 @@ class Daemon {
   ControlLoop loop_;
   ExitSignals exit_signals_;
   asio::signal_set hang_ups_;
-  std::optional<RuntimeFolder> folder_;
+  std::optional<RuntimeDirectory> directory_;
   std::optional<HostLock> lock_;
   std::unique_ptr<Store> store_;
   WorkerThread firewall_thread_;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kExitSignals[] = {SIGTERM, SIGINT};
 
-// What the handlers know; they may do only what is async-signal-safe.
+// State of the handlers, which must be async-signal-safe.
 std::atomic<int> wake_fd{-1};
 std::atomic<unsigned> limit_seconds{0};
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -32,7 +32,7 @@ void set_exit_handlers(void (*handler)(int)) {
 
 extern "C" void begin_exit(int) {
   const int interrupted = errno;
-  set_exit_handlers(SIG_DFL);  // for the second one
+  set_exit_handlers(SIG_DFL);  // the second signal kills
   ::alarm(limit_seconds);
   constexpr std::uint64_t kOnce = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_fd, &kOnce, sizeof kOnce);
@@ -41,9 +41,9 @@ extern "C" void begin_exit(int) {
 
 extern "C" void end_overdue_exit(int) {
   constexpr std::string_view kLine =
-      R"({"level":"ERROR","msg":"shutdown took too long; ended without it","daemon":"agboxd"})"
+      R"({"level":"ERROR","msg":"shutdown timed out, exiting","daemon":"agboxd"})"
       "\n";
-  // A log that nobody reads may be what we hang in, so nothing is written where it would wait.
+  // A log that is not read may be the cause, so never block on it.
   pollfd log{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (::poll(&log, 1, 0) == 1 && (log.revents & POLLOUT) != 0) {
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kLine.data(), kLine.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signals that end the daemon: SIGTERM and SIGINT. The first one is reported to the loop and
-// arms the exit limit in the signal handler itself, so that a control thread that hangs does not
-// keep the process. The second one ends the process at once, whatever it hangs in.
+// SIGTERM and SIGINT. The first one is reported to the loop and starts the exit timeout in the
+// signal handler itself, so that a hung control thread cannot keep the process alive. The second
+// one kills the process.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,14 +13,14 @@ namespace agbox {
 
 class ExitSignals {
  public:
-  // Takes the signals from here on. One per process, because handlers are.
+  // Installs the handlers. One per process.
   ExitSignals(const boost::asio::any_io_executor& executor, std::chrono::seconds limit);
   ExitSignals(const ExitSignals&) = delete;
-  // Without it they end the process at once. A limit that is armed stays: what is left of the end
-  // may hang too.
+  // Restores default handlers, which kill the process. A started timeout stays, because the rest of
+  // the exit may hang too.
   ~ExitSignals();
 
-  // Calls `asked` on the executor, once, when the first signal has come or if it has come already.
+  // Calls `asked` on the executor once, after the first signal or if it has already arrived.
   void wait(std::function<void()> asked);
 
  private:

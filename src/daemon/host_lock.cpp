@@ -12,17 +12,16 @@
 
 namespace agbox {
 
-Result<HostLock> HostLock::acquire(const RuntimeFolder& folder, const char* file_name) {
-  const std::string path = (folder.path() / file_name).string();
+Result<HostLock> HostLock::acquire(const RuntimeDirectory& directory, const char* file_name) {
+  const std::string path = (directory.path() / file_name).string();
   const auto refuse = [&](const std::string& why) {
     return fail(reason::kHostNotReady, "lock " + path + ": " + why);
   };
   const auto refuse_errno = [&] { return refuse(std::generic_category().message(errno)); };
 
-  UniqueFd fd(::openat(folder.fd(), file_name,
+  UniqueFd fd(::openat(directory.fd(), file_name,
                        O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (!fd && errno == ELOOP)
-    return refuse("it is a symbolic link, which is not followed; remove it");
+  if (!fd && errno == ELOOP) return refuse("it is a symbolic link; remove it");
   if (!fd) return refuse_errno();
   struct stat opened{};
   if (::fstat(fd.get(), &opened) != 0) return refuse_errno();
@@ -34,11 +33,11 @@ Result<HostLock> HostLock::acquire(const RuntimeFolder& folder, const char* file
                 "agboxd host lock " + path +
                     " is already held; refuse to start a second daemon on this machine");
   }
-  // Somebody may have replaced the file between our open and our lock; then it locks nothing.
+  // The file may have been replaced between open and lock; then the lock has no effect.
   struct stat named{};
-  if (::fstatat(folder.fd(), file_name, &named, AT_SYMLINK_NOFOLLOW) != 0) return refuse_errno();
+  if (::fstatat(directory.fd(), file_name, &named, AT_SYMLINK_NOFOLLOW) != 0) return refuse_errno();
   if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino) {
-    return refuse("it was replaced while agboxd started; start it again");
+    return refuse("it was replaced while agboxd started; restart it");
   }
 
   const std::string pid = std::to_string(::getpid()) + "\n";

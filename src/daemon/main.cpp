@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agboxd: from the command line to a running Daemon, in the order that its exit codes promise.
+// agboxd: from the command line to a running Daemon, in the order documented by its exit codes.
 #include <google/protobuf/stubs/logging.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -21,30 +21,29 @@ namespace {
 
 using namespace agbox;
 
-constexpr int kExitUsage = 2;  // arguments, paths, configuration: starting again does not help
+constexpr int kExitUsage = 2;  // arguments, paths, configuration: a restart does not help
 
 int print(const std::string& text) {
   return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? EXIT_FAILURE
                                                                           : EXIT_SUCCESS;
 }
 
-int refuse(const std::string& sentence, int exit_code) {
-  std::fprintf(stderr, "%s\n", sentence.c_str());
+int refuse(const std::string& message, int exit_code) {
+  std::fprintf(stderr, "%s\n", message.c_str());
   return exit_code;
 }
 
-// One subscriber is one connection, and the usual limit of 1024 is for programs that use select().
-void allow_many_connections() {
+// Each subscriber needs a connection; the default of 1024 exists for programs that use select().
+void raise_descriptor_limit() {
   constexpr rlim_t kEnough = 65'536;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough));
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails, the old limit holds
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // on failure the old limit stays
 }
 
-// Protobuf's own messages, which it would print to stderr between our lines. Broken data from
-// outside causes them, and a process in a sandbox can send it as often as it likes; the reader of
-// the data reports it, at a limited rate.
+// Protobuf's own messages, which would otherwise appear on stderr between our lines. A process in a
+// sandbox can cause them at any rate; the code that parses the data reports it, rate-limited.
 void log_protobuf_message(google::protobuf::LogLevel level, const char*, int,
                           const std::string& message) {
   const Logger log = Logger().with({"daemon", "agboxd"}).with({"library", "protobuf"});
@@ -78,8 +77,8 @@ int main(int argument_count, char** arguments) {
   }
   if (!invocation) return refuse(invocation.error().message(), kExitUsage);
 
-  ::umask(077);  // nothing that we make is for other users
+  ::umask(077);  // no file is for other users
   google::protobuf::SetLogHandler(log_protobuf_message);
-  allow_many_connections();
+  raise_descriptor_limit();
   return serve();
 }

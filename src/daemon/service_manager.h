@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells systemd (or whoever set NOTIFY_SOCKET) how far we are. The protocol is one datagram and
-// promised to stay, so it is written here: libsystemd has no static archive in Debian and would
-// load four compression and crypto libraries into every daemon.
+// Reports our state to systemd (or whatever set NOTIFY_SOCKET). The protocol is one datagram and
+// stable, so it is implemented here: Debian has no static libsystemd, and the shared one loads four
+// compression and crypto libraries.
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@ namespace agbox {
 
 class ServiceManager {
  public:
-  // Without NOTIFY_SOCKET every message is dropped.
+  // Without NOTIFY_SOCKET messages are dropped.
   ServiceManager(const Environment& environment, Logger log);
 
-  // Lines such as "READY=1\nSTATUS=...". A failure is logged: nothing else depends on it.
+  // Lines such as "READY=1
+  // STATUS=...". Failures are only logged.
   void notify(std::string_view state) const;
 
  private:

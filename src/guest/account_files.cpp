@@ -27,7 +27,7 @@ Fields split(std::string_view text, char separator) {
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string_view line : split(text, '\n')) lines.emplace_back(line);
-  if (lines.back().empty()) lines.pop_back();  // behind the last newline
+  if (lines.back().empty()) lines.pop_back();  // after the last newline
   return lines;
 }
 
@@ -37,7 +37,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// The highest id that the engine and the kernel both take.
+// The highest ID that both the engine and the kernel accept.
 constexpr std::uint32_t kMaxId = std::numeric_limits<std::int32_t>::max();
 
 std::optional<std::uint32_t> parse_id(std::string_view text) {
@@ -90,17 +90,17 @@ std::string_view name_of(std::string_view line) {
   return line.substr(0, line.find(':'));
 }
 
-bool lets_one_in(std::string_view shell) {
+bool allows_login(std::string_view shell) {
   return !shell.empty() && !shell.ends_with("/nologin") && !shell.ends_with("/false");
 }
 
 std::string passwd_with(const AccountFiles& files, const RuntimeUserPlan& plan) {
   std::vector<std::string> lines = lines_of(files.passwd);
   std::string shell = plan.shell;
-  for (const std::string& line : lines) {  // the first entry of the uid decides, as for getpwuid
+  for (const std::string& line : lines) {  // the first entry of the uid counts, as for getpwuid
     const auto user = parse_user(line);
     if (!user || user->uid != plan.uid) continue;
-    if (lets_one_in(user->shell)) shell = user->shell;
+    if (allows_login(user->shell)) shell = user->shell;
     break;
   }
   std::erase_if(lines, [](const std::string& line) { return name_of(line) == kUserName; });
@@ -121,7 +121,7 @@ std::string passwd_with(const AccountFiles& files, const RuntimeUserPlan& plan) 
 std::string group_with(const AccountFiles& files, const RuntimeUserPlan& plan) {
   std::vector<std::string> lines = lines_of(files.group);
 
-  Fields former_names;  // other names of the runtime user's uid; root's groups are not handed on
+  Fields former_names;  // other names of the runtime user's uid; root's groups are not inherited
   for (const std::string_view line : split(files.passwd, '\n')) {
     const auto user = parse_user(line);
     if (user && user->uid == plan.uid && plan.uid != 0) former_names.push_back(user->name);
@@ -166,11 +166,11 @@ std::string group_with(const AccountFiles& files, const RuntimeUserPlan& plan) {
 
 std::string shadow_with(const std::string& shadow) {
   std::vector<std::string> lines = lines_of(shadow);
-  const bool there = std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+  const bool exists = std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
     return name_of(line) == kUserName;
   });
-  if (there) return shadow;
-  // No password, and none that could expire: without an entry sudo calls the account locked.
+  if (exists) return shadow;
+  // No password, and no expiry: without an entry sudo considers the account locked.
   lines.push_back(std::string(kUserName) + ":*:1::::::");
   return joined(lines);
 }
@@ -192,7 +192,7 @@ Result<gid_t> resolve_group(std::string_view name, std::string_view group_text) 
   }
   if (const auto gid = parse_id(name)) return *gid;
   return fail(reason::kInvalidArgument, "the image's USER names group '" + std::string(name) +
-                                            "', which is neither in its /etc/group nor a number");
+                                            "', which is neither in /etc/group nor a number");
 }
 
 }  // namespace
@@ -222,8 +222,7 @@ Result<Identity> resolve_user(std::string_view user, const AccountFiles& files) 
   for (const std::string_view line : split(files.passwd, '\n')) {
     const auto entry = parse_user(line);
     if (!entry) continue;
-    // A number never means our own entry: USER 1000 is the same at the second start as at the
-    // first.
+    // A number never refers to our own entry: USER 1000 must mean the same at the second start.
     const bool by_number = number && entry->uid == *number && entry->name != kUserName;
     if (entry->name != name && !by_number) continue;
     known_as = entry->name;
@@ -233,7 +232,7 @@ Result<Identity> resolve_user(std::string_view user, const AccountFiles& files) 
   if (known_as.empty()) {
     if (!number) {
       return fail(reason::kInvalidArgument, "the image's USER '" + std::string(name) +
-                                                "' is neither in its /etc/passwd nor a number");
+                                                "' is neither in /etc/passwd nor a number");
     }
     identity.uid = *number;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user database of an image as text: who a USER is, and the same files with the runtime user in
-// them. Pure functions; lines that we do not understand stay as they are.
+// The image's user database as text: resolves USER and adds the runtime user. Pure functions; lines
+// that cannot be parsed stay as they are.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ struct Identity {
 struct AccountFiles {
   std::string passwd;
   std::string group;
-  std::optional<std::string> shadow;  // where the image has one
+  std::optional<std::string> shadow;  // if the image has one
 
   bool operator==(const AccountFiles&) const = default;
 };
@@ -35,21 +35,21 @@ struct RuntimeUserPlan {
   uid_t uid = 0;
   gid_t gid = 0;
   std::vector<gid_t> supplemental_gids;
-  std::string shell;  // for an entry that has no usable one yet
+  std::string shell;  // for an entry without a usable one
 };
 
-// The files with the user agbox in them. Doing it again changes nothing.
+// Adds the user agbox; idempotent.
 //
-// Where the image has a user of that uid already, agbox comes in front of it and takes over its
-// shell and groups: the uid's name is agbox from then on. The old name stays behind it, because the
-// image's USER and an entrypoint's `gosu name` still mean it, also when the container starts again.
-// For uid 0 it is the other way round: root stays root, and agbox is an alias behind it.
+// If the image already has a user with that uid, agbox is inserted before it and takes over its
+// shell and groups, so that the uid's name is agbox. The old name stays, because the image's USER
+// and an entrypoint's `gosu name` may refer to it, also when the container starts again. For uid 0
+// it is the reverse: root stays root, and agbox is an alias after it.
 AccountFiles with_runtime_user(const AccountFiles& files, const RuntimeUserPlan& plan);
 
-// The runtime user as the written files have it.
+// The runtime user according to the written files.
 Identity runtime_identity(const AccountFiles& files, const RuntimeUserPlan& plan);
 
-// An image's USER (name, uid, name:group, uid:gid, or nothing for root), as the engine reads it.
+// Resolves an image's USER (name, uid, name:group, uid:gid, or empty for root) as the engine does.
 Result<Identity> resolve_user(std::string_view user, const AccountFiles& files);
 
 }  // namespace agbox::guest

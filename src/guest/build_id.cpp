@@ -9,12 +9,12 @@
 namespace agbox::guest {
 namespace {
 
-// The program headers are the kernel's and the linker's own work, so they are read as they are.
+// Program headers come from the kernel and the linker: no validation needed.
 int find(dl_phdr_info* info, std::size_t, void* found) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& header = info->dlpi_phdr[i];
     if (header.p_type != PT_NOTE) continue;
-    // The loader tells where the program lies as a number, never as a pointer.
+    // The loader reports the address as a number, not as a pointer.
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     const char* at = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
     const char* end = at + header.p_memsz;

@@ -5,7 +5,7 @@
 
 namespace agbox::guest {
 
-// The linker's fingerprint of this very program; empty where it was linked without.
+// The linker's build ID of this program; empty if linked without one.
 std::string build_id();
 
 }  // namespace agbox::guest

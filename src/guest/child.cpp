@@ -15,14 +15,14 @@
 namespace agbox::guest {
 namespace {
 
-// Where an environment names no PATH; what the engine sets too.
+// Used if the environment has no PATH; the engine's default.
 constexpr std::string_view kDefaultPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
   list.reserve(texts.size() + 1);
-  // execve takes char* for the sake of old C and changes nothing.
+  // execve takes char* for historical reasons and does not modify it.
   for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
   list.push_back(nullptr);
   return list;
@@ -36,57 +36,57 @@ std::string_view path_in(const std::vector<std::string>& environment) {
   return kDefaultPath;
 }
 
-// Where a program may be, in the order in which to try.
-std::vector<std::string> places_of(const std::string& name, std::string_view path) {
+// Candidate paths of a program, in search order.
+std::vector<std::string> candidate_paths(const std::string& name, std::string_view path) {
   if (name.empty() || name.contains('/')) return {name};
-  std::vector<std::string> places;
+  std::vector<std::string> paths;
   while (true) {
     const std::size_t colon = path.find(':');
-    const std::string_view folder = path.substr(0, colon);
-    places.push_back(folder.empty() ? name : std::string(folder) + "/" + name);
-    if (colon == std::string_view::npos) return places;
+    const std::string_view directory = path.substr(0, colon);
+    paths.push_back(directory.empty() ? name : std::string(directory) + "/" + name);
+    if (colon == std::string_view::npos) return paths;
     path.remove_prefix(colon + 1);
   }
 }
 
-// All that the child needs. It runs on our memory until it has become the program, so whatever is
-// to be made is made before it.
+// Everything that the child needs. It shares our memory until execve, so all allocations happen
+// before vfork.
 struct Execution {
   explicit Execution(const ChildProgram& program)
-      : places(places_of(program.arguments[0], path_in(program.environment))),
-        place_pointers(pointers(places)),
+      : paths(candidate_paths(program.arguments[0], path_in(program.environment))),
+        path_pointers(pointers(paths)),
         arguments(pointers(program.arguments)),
         environment(pointers(program.environment)) {}
 
-  std::vector<std::string> places;
-  std::vector<char*> place_pointers;
+  std::vector<std::string> paths;
+  std::vector<char*> path_pointers;
   std::vector<char*> arguments;
   std::vector<char*> environment;
 };
 
-// The step that failed and its errno, from the child to us.
+// The step that failed and its errno, reported by the child.
 struct Report {
-  enum Step : int { None, Identity, Folder, Program } step = None;
+  enum Step : int { None, Identity, Directory, Program } step = None;
   int problem = 0;
 };
 
-// The errno that says most: of the first place where there was something, if it was not a program.
+// Returns the most useful errno: that of the first candidate that exists.
 int execute(const Execution& execution) {
   int problem = ENOENT;
-  for (char* const place : execution.place_pointers) {
-    if (place == nullptr) break;
-    ::execve(place, execution.arguments.data(), execution.environment.data());
+  for (char* const path : execution.path_pointers) {
+    if (path == nullptr) break;
+    ::execve(path, execution.arguments.data(), execution.environment.data());
     const bool go_on = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
-    if (!go_on || execution.places.size() == 1) return errno;
+    if (!go_on || execution.paths.size() == 1) return errno;
     if (errno == EACCES) problem = EACCES;
   }
   return problem;
 }
 
-// In the child: calls the kernel and nothing else.
+// Runs in the child: system calls only.
 [[noreturn]] void run(const ChildProgram& program, const Execution& execution,
                       volatile Report& report) {
-  const auto give_up = [&](Report::Step step, int problem) {
+  const auto exit_with = [&](Report::Step step, int problem) {
     report.step = step;
     report.problem = problem;
     ::_exit(kNotExecutable);
@@ -99,13 +99,13 @@ int execute(const Execution& execution) {
   if (program.in >= 0) ::dup2(program.in, STDIN_FILENO);
   if (program.out >= 0) ::dup2(program.out, STDOUT_FILENO);
   if (program.err >= 0) ::dup2(program.err, STDERR_FILENO);
-  if (const int problem = become(program.identity)) give_up(Report::Identity, problem);
-  if (::chdir(program.working_directory.c_str()) != 0) give_up(Report::Folder, errno);
-  give_up(Report::Program, execute(execution));
+  if (const int problem = switch_user(program.identity)) exit_with(Report::Identity, problem);
+  if (::chdir(program.working_directory.c_str()) != 0) exit_with(Report::Directory, errno);
+  exit_with(Report::Program, execute(execution));
   ::_exit(kNotExecutable);
 }
 
-// A sentence with a name of a megabyte in it helps nobody.
+// Limits the length of error messages.
 std::string shortened(const std::string& name) {
   constexpr std::size_t kEnough = 512;
   return name.size() <= kEnough ? name : name.substr(0, kEnough) + "...";
@@ -117,8 +117,9 @@ NotStarted explain(const Report& report, const ChildProgram& program) {
     case Report::Identity:
       return {kNotExecutable,
               "cannot become uid " + std::to_string(program.identity.uid) + ": " + why};
-    case Report::Folder:
-      return {kNotExecutable, "cannot enter " + shortened(program.working_directory) + ": " + why};
+    case Report::Directory:
+      return {kNotExecutable,
+              "cannot change to " + shortened(program.working_directory) + ": " + why};
     case Report::None:
     case Report::Program:
       break;
@@ -131,11 +132,11 @@ NotStarted explain(const Report& report, const ChildProgram& program) {
 
 std::expected<pid_t, NotStarted> start_child(const ChildProgram& program) {
   const Execution execution(program);
-  // Written by the child, in our memory: the compiler does not see that. We go on when the child
-  // has become the program or has ended, so nothing is read too early.
+  // volatile: the child writes it in our memory, which the compiler does not see. We resume after
+  // execve or the child's end, so it is never read too early.
   volatile Report report;
-  // fork() would copy our page tables only for them to be thrown away, and posix_spawn() knows no
-  // ids. That we stand still until the child has become the program is what we want.
+  // fork() would copy our page tables for nothing, and posix_spawn() cannot change IDs. That
+  // vfork() suspends us until execve is intended.
   const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions)
   if (pid < 0) {
     return std::unexpected(

@@ -22,17 +22,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Behind inotify, whose instances can run out, and whose events a strange filesystem may not send.
+// Fallback for inotify, whose instances can run out and which some filesystems do not support.
 constexpr milliseconds kSlowPoll{2000};
 constexpr milliseconds kPollWithoutInotify{250};
 constexpr milliseconds kFirstPause{20};
 
-std::string path_of(int folder) {
-  return "/proc/self/fd/" + std::to_string(folder);
+std::string path_of(int directory) {
+  return "/proc/self/fd/" + std::to_string(directory);
 }
 
-// The daemon is outside of this container's processes, which the kernel shows as pid 0. Whatever
-// has a pid here is an impostor.
+// The daemon is outside of this container's PID namespace, which the kernel shows as pid 0. A peer
+// with a pid is an impostor.
 bool listener_is_outside(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -41,44 +41,45 @@ bool listener_is_outside(int fd) {
 
 }  // namespace
 
-Result<DaemonLink> DaemonLink::open(const char* folder, Talk talk) {
-  UniqueFd fd(::open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+Result<DaemonLink> DaemonLink::open(const char* directory, Handlers handlers) {
+  UniqueFd fd(::open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
   if (!fd || ::fstat(fd.get(), &status) != 0) {
-    return std::unexpected(errno_error(std::string("opening the link folder ") + folder, errno));
+    return std::unexpected(
+        errno_error(std::string("opening the link directory ") + directory, errno));
   }
-  return DaemonLink(std::move(fd), status.st_uid, status.st_gid, std::move(talk));
+  return DaemonLink(std::move(fd), status.st_uid, status.st_gid, std::move(handlers));
 }
 
-DaemonLink::DaemonLink(UniqueFd folder, uid_t owner, gid_t group, Talk talk)
-    : folder_(std::move(folder)),
+DaemonLink::DaemonLink(UniqueFd directory, uid_t owner, gid_t group, Handlers handlers)
+    : directory_(std::move(directory)),
       owner_(owner),
       group_(group),
-      talk_(std::move(talk)),
+      handlers_(std::move(handlers)),
       next_try_(steady_clock::now()) {}
 
 void DaemonLink::collect(Watches& watches) {
-  if (socket_ && socket_->is_broken()) lost();
-  if (!socket_ && steady_clock::now() >= next_try_) seek();
+  if (socket_ && socket_->is_broken()) on_lost();
+  if (!socket_ && steady_clock::now() >= next_try_) try_connect();
   if (socket_) {
-    watches.add(socket_->fd(), POLLIN, [this] { socket_->read_some(talk_.on_message); });
+    watches.add(socket_->fd(), POLLIN, [this] { socket_->read_some(handlers_.on_message); });
     if (socket_->has_unsent()) {
       watches.add(socket_->fd(), POLLOUT, [this] { socket_->write_some(); });
     }
     return;
   }
   watches.wake(next_try_);
-  if (inotify_) watches.add(inotify_.get(), POLLIN, [this] { seek(); });
+  if (inotify_) watches.add(inotify_.get(), POLLIN, [this] { try_connect(); });
 }
 
-void DaemonLink::seek() {
+void DaemonLink::try_connect() {
   if (socket_) return;
   if (inotify_) {
     std::array<char, 4096> events;
     while (::read(inotify_.get(), events.data(), events.size()) > 0) {
     }
   } else {
-    watch_folder();  // before the try: a socket that appears in between is seen by one of the two
+    watch_directory();  // first, so that a socket that appears in between is not missed
   }
   UniqueFd connected = connect();
   if (!connected) {
@@ -89,7 +90,7 @@ void DaemonLink::seek() {
   socket_.emplace(std::move(connected));
   ++refusals_;
   v1::ToDaemon opening;
-  *opening.mutable_hello() = talk_.hello();
+  *opening.mutable_hello() = handlers_.hello();
   send(opening);
 }
 
@@ -98,10 +99,10 @@ UniqueFd DaemonLink::connect() const {
   if (!fd) return {};
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = path_of(folder_.get()) + "/" + guestwire::kSocketName;
+  const std::string path = path_of(directory_.get()) + "/" + guestwire::kSocketName;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   const FileAccessAs owner(owner_, group_);
-  // sockaddr is the C interface's base class.
+  // sockaddr is the base class of the C interface.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return {};
   }
@@ -109,11 +110,12 @@ UniqueFd DaemonLink::connect() const {
   return fd;
 }
 
-void DaemonLink::watch_folder() {
+void DaemonLink::watch_directory() {
   UniqueFd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!fd) return;
   const FileAccessAs owner(owner_, group_);
-  if (::inotify_add_watch(fd.get(), path_of(folder_.get()).c_str(), IN_CREATE | IN_MOVED_TO) >= 0) {
+  if (::inotify_add_watch(fd.get(), path_of(directory_.get()).c_str(), IN_CREATE | IN_MOVED_TO) >=
+      0) {
     inotify_ = std::move(fd);
   }
 }
@@ -126,9 +128,9 @@ std::optional<MessageSocket::DescriptorPair> DaemonLink::take_descriptors() {
   return socket_ ? socket_->take_descriptors() : std::nullopt;
 }
 
-void DaemonLink::lost() {
+void DaemonLink::on_lost() {
   socket_.reset();
-  // A daemon that turns us away again and again is not asked a thousand times a second.
+  // Backs off if the daemon keeps refusing us.
   const int doublings = std::min(refusals_, 7);
   next_try_ =
       steady_clock::now() + (refusals_ == 0 ? milliseconds(0) : kFirstPause * (1 << doublings));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest's end of the link: finds the daemon's socket, speaks frames, and comes back by itself
-// after the daemon was away. Knows the handshake's frames only by their being frames; what is said
-// is the init's business.
+// The guest's end of the link: finds the daemon's socket, exchanges frames, and reconnects after
+// the daemon was unreachable. It only transports the handshake; Init interprets it.
 #pragma once
 
 #include <functional>
@@ -17,41 +16,41 @@ namespace agbox::guest {
 
 class DaemonLink {
  public:
-  struct Talk {
-    std::function<v1::Hello()> hello;              // what to open a conversation with
-    std::function<bool(v1::ToGuest&)> on_message;  // false ends this connection
+  struct Handlers {
+    std::function<v1::Hello()> hello;              // the first message of a connection
+    std::function<bool(v1::ToGuest&)> on_message;  // false closes this connection
   };
 
-  // Holds the folder from before anything of the user's runs, so that nothing inside can slip
-  // another one under the same path.
-  static Result<DaemonLink> open(const char* folder, Talk talk);
+  // Opens the directory before any user code runs, so that nothing inside can substitute another
+  // one.
+  static Result<DaemonLink> open(const char* directory, Handlers handlers);
 
   void collect(Watches& watches);
-  // Lost where nobody is connected: the next hello tells how far we are.
+  // Dropped if not connected: the next hello reports our state.
   void send(const v1::ToDaemon& message);
-  // The daemon took us in: the next loss is not a refusal, so come back at once.
+  // The daemon accepted us: reconnect without delay after the next loss.
   void accepted() { refusals_ = 0; }
   // See MessageSocket.
   std::optional<MessageSocket::DescriptorPair> take_descriptors();
 
  private:
-  DaemonLink(UniqueFd folder, uid_t owner, gid_t group, Talk talk);
+  DaemonLink(UniqueFd directory, uid_t owner, gid_t group, Handlers handlers);
 
-  void seek();  // tries to connect; waits for the socket to appear where it cannot
+  void try_connect();  // if it fails, waits for the socket to appear
   UniqueFd connect() const;
-  void watch_folder();
-  void lost();
+  void watch_directory();
+  void on_lost();
 
-  UniqueFd folder_;
-  uid_t owner_;  // of the folder: the daemon's user, and the only one who may enter it
+  UniqueFd directory_;
+  uid_t owner_;  // of the directory: the daemon's user, the only one with access
   gid_t group_;
-  Talk talk_;
+  Handlers handlers_;
 
   std::optional<MessageSocket> socket_;
 
-  UniqueFd inotify_;  // only while disconnected: a user has few of them
+  UniqueFd inotify_;  // only while disconnected: instances per user are limited
   Moment next_try_;
-  int refusals_ = 0;  // connections in a row that ended before the daemon took us in
+  int refusals_ = 0;  // consecutive connections that ended before the daemon accepted us
 };
 
 }  // namespace agbox::guest

@@ -16,7 +16,7 @@
 namespace agbox::guest {
 namespace {
 
-// The system call by number: an engine's seccomp profile may not know it, which shows as an error.
+// By number: an engine's seccomp profile may not know it, which shows as an error.
 bool close_range(unsigned first, unsigned last) {
   return first > last || ::syscall(SYS_close_range, first, last, 0) == 0;
 }
@@ -32,13 +32,13 @@ bool close_around(const std::vector<int>& kept) {
 }
 
 void close_one_by_one(const std::vector<int>& kept) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), ::closedir);
-  AGBOX_CHECK(folder, "opening /proc/self/fd");
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
+  AGBOX_CHECK(directory, "opening /proc/self/fd");
   std::vector<int> found;
-  while (const dirent* entry = ::readdir(folder.get())) {
+  while (const dirent* entry = ::readdir(directory.get())) {
     int fd = -1;
     std::from_chars(entry->d_name, entry->d_name + std::strlen(entry->d_name), fd);
-    if (fd >= 0 && fd != ::dirfd(folder.get())) found.push_back(fd);
+    if (fd >= 0 && fd != ::dirfd(directory.get())) found.push_back(fd);
   }
   for (const int fd : found) {
     if (!std::ranges::binary_search(kept, fd)) ::close(fd);

@@ -10,40 +10,42 @@
 #include <string>
 
 #include "guest/child.h"
-#include "guest/enter_door.h"
+#include "guest/enter_socket.h"
 #include "guest/privilege.h"
 #include "guestwire/place.h"
 
 namespace agbox::guest {
 namespace {
 
-int complain(const std::string& sentence, int code) {
-  const std::string line = "agbox-guest: " + sentence + "\n";
-  // Where even this cannot be written, the exit code has to do.
+int fail_with(const std::string& message, int code) {
+  const std::string line = "agbox-guest: " + message + "\n";
+  // If even this fails, the exit code must do.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   return code;
 }
 
-// Else `>/dev/stdout`, which opens the pipe anew, is refused to the new user.
-void take_along(int fd, const Identity& user) {
+// Otherwise `>/dev/stdout`, which reopens the pipe, fails for the new user.
+void give_pipe_to(int fd, const Identity& user) {
   struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
-  if (::fchown(fd, user.uid, user.gid) != 0) return;  // a comfort, not a need
+  if (::fchown(fd, user.uid, user.gid) != 0) return;  // best effort
 }
 
 }  // namespace
 
 int enter(char** command) {
-  const auto reply = knock();
-  if (!reply) return complain(reply.error().message(), kNotExecutable);
-  const v1::RuntimeUser& told = reply->user();
-  const Identity user{
-      told.uid(), told.gid(), {told.gids().begin(), told.gids().end()}, told.home()};
+  const auto reply = request_enter();
+  if (!reply) return fail_with(reply.error().message(), kNotExecutable);
+  const v1::RuntimeUser& runtime_user = reply->user();
+  const Identity user{runtime_user.uid(),
+                      runtime_user.gid(),
+                      {runtime_user.gids().begin(), runtime_user.gids().end()},
+                      runtime_user.home()};
   if (::geteuid() == 0) {
-    take_along(STDOUT_FILENO, user);
-    take_along(STDERR_FILENO, user);
-    if (const int problem = become(user)) {
-      return complain(
+    give_pipe_to(STDOUT_FILENO, user);
+    give_pipe_to(STDERR_FILENO, user);
+    if (const int problem = switch_user(user)) {
+      return fail_with(
           "cannot become uid " + std::to_string(user.uid) + ": " + std::strerror(problem),
           kNotExecutable);
     }
@@ -57,8 +59,8 @@ int enter(char** command) {
   }
   ::execvp(*command, command);
   const int problem = errno;
-  return complain("cannot run '" + std::string(*command) + "': " + std::strerror(problem),
-                  problem == ENOENT ? kNotFound : kNotExecutable);
+  return fail_with("cannot run '" + std::string(*command) + "': " + std::strerror(problem),
+                   problem == ENOENT ? kNotFound : kNotExecutable);
 }
 
 }  // namespace agbox::guest

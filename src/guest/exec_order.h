@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a runner is to run, and how the daemon's words become that.
+// What a runner executes, and its conversion from the daemon's message.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace agbox::guest {
 
 struct ExecOrder {
   std::vector<std::string> command;
-  std::vector<std::string> environment;  // whole, NAME=value
+  std::vector<std::string> environment;  // complete, NAME=value
   std::string working_directory;
   Identity user;
   LogFiles files;
   OutputLimits limits;
 };
 
-// What is always in the runtime user's environment, as NAME=value.
+// The fixed part of the runtime user's environment, as NAME=value.
 std::vector<std::string> environment_of(const Identity& user);
 
-// Takes the message apart, so that nothing of it is in memory twice.
+// Moves the message's content, so that nothing is in memory twice.
 ExecOrder exec_order_of(v1::StartExec message, const Identity& user, LogFiles files);
 
 }  // namespace agbox::guest

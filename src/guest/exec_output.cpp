@@ -9,9 +9,9 @@
 namespace agbox::guest {
 namespace {
 
-// Looking costs a microsecond, writing this much several hundred; and so many execs times this is
-// what the reserve can be overdrawn by.
-constexpr std::uint64_t kLookDistance = std::uint64_t{1} << 20;
+// A check takes a microsecond, writing this much several hundred. The reserve can be exceeded by
+// this much per exec.
+constexpr std::uint64_t kCheckInterval = std::uint64_t{1} << 20;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void ExecOutput::append(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t took = ::write(file, bytes.data(), bytes.size());
     if (took < 0 && errno == EINTR) continue;
-    if (took <= 0) {  // full, over quota, broken: whatever it is, a gap would be a lie
+    if (took <= 0) {  // full, over quota, broken: a gap would falsify the log
       truncated_ = true;
       return;
     }
@@ -39,14 +39,14 @@ void ExecOutput::append(int file, std::string_view bytes) {
 
 bool ExecOutput::leaves_reserve(int file, std::size_t size) {
   if (limits_.free_space_reserve == 0) return true;
-  if (size <= until_next_look_) {
-    until_next_look_ -= size;
+  if (size <= until_next_check_) {
+    until_next_check_ -= size;
     return true;
   }
   struct statvfs filesystem{};
-  if (::fstatvfs(file, &filesystem) != 0) return true;  // the write itself will tell
+  if (::fstatvfs(file, &filesystem) != 0) return true;  // the write itself will fail
   const std::uint64_t free = std::uint64_t{filesystem.f_bavail} * filesystem.f_frsize;
-  until_next_look_ = kLookDistance;
+  until_next_check_ = kCheckInterval;
   return free >= size && free - size >= limits_.free_space_reserve;
 }
 

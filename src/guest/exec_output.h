@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two log files of an exec. Beyond a limit, below a reserve of free space, or when the disk
-// refuses, output is dropped, of both streams and for good: what stands in a file is always a true
-// beginning of what was written.
+// The two log files of an exec. Above the limit, below the free-space reserve, or after a write
+// error, all further output of both streams is dropped: a file is always a prefix of what was
+// written.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct LogFiles {
 };
 
 struct OutputLimits {
-  std::uint64_t bytes = 0;               // of both files together; 0: no limit
+  std::uint64_t bytes = 0;               // of both files together; 0: unlimited
   std::uint64_t free_space_reserve = 0;  // of the files' filesystem
 };
 
@@ -27,7 +27,6 @@ class ExecOutput {
 
   void append_out(std::string_view bytes) { append(files_.out.get(), bytes); }
   void append_err(std::string_view bytes) { append(files_.err.get(), bytes); }
-  // Something was dropped.
   bool is_truncated() const { return truncated_; }
 
  private:
@@ -37,7 +36,7 @@ class ExecOutput {
   LogFiles files_;
   OutputLimits limits_;
   std::uint64_t written_ = 0;
-  std::uint64_t until_next_look_ = 0;  // bytes to write before the free space is looked at again
+  std::uint64_t until_next_check_ = 0;  // bytes to write before the free space is checked again
   bool truncated_ = false;
 };
 

@@ -13,11 +13,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Ids have up to 200 bytes: far from a frame's limit, and few messages for many ids.
+// IDs have up to 200 bytes: far below the frame limit, and few messages for many IDs.
 constexpr int kIdsPerMessage = 512;
 
-// All below a runner, without itself. The runner lives or is not reaped yet: its number is its own.
-TreeEnd::Members tree_of(pid_t runner) {
+// All descendants of a runner, without itself. It is not reaped yet, so its pid is not reused.
+TreeKiller::Members tree_of(pid_t runner) {
   return [runner](const ProcessTable& table) {
     return table.with_descendants(table.children_of(runner));
   };
@@ -28,7 +28,7 @@ TreeEnd::Members tree_of(pid_t runner) {
 void Execs::start(const std::string& id, ExecOrder order) {
   if (!execs_.try_emplace(id).second) return;
   const std::uint64_t now = ticks_now();
-  auto runner = start_runner(std::move(order), around_.null, around_.in_runner);
+  auto runner = start_runner(std::move(order), context_.null, context_.in_runner);
   if (runner) {
     runners_.insert_or_assign(runner->pid, RunnerProcess{id, std::move(runner->channel), now});
     return;
@@ -44,27 +44,27 @@ void Execs::cancel(const std::string& id, std::chrono::milliseconds grace) {
   const auto found = std::ranges::find_if(runners_, [&](const auto& entry) {
     return entry.second.exec_id == id && entry.second.channel;
   });
-  if (found == runners_.end() || tree_end_.has(id)) return;
+  if (found == runners_.end() || tree_killer_.has(id)) return;
   const auto& [pid, runner] = *found;
-  // The runner says whether the command had ended before. Container root may have stopped it; and
-  // where it hangs in the kernel together with the command, the grace ends all the same.
+  // The runner reports whether the command had ended before. Root in the container may have stopped
+  // it; if it hangs in the kernel, the grace period ends all the same.
   send_cancel(runner.channel.get());
   ::kill(pid, SIGCONT);
-  tree_end_.kill(id, tree_of(pid), steady_clock::now() + grace);
+  tree_killer_.kill(id, tree_of(pid), steady_clock::now() + grace);
 }
 
-void Execs::tell_all() const {
+void Execs::report_all() const {
   v1::ToDaemon known;
   known.mutable_execs_known();
   for (const auto& [id, exec] : execs_) {
     if (known.execs_known().exec_ids_size() == kIdsPerMessage) {
       known.mutable_execs_known()->set_more(true);
-      around_.tell(known);
+      context_.send(known);
       known.mutable_execs_known()->Clear();
     }
     known.mutable_execs_known()->add_exec_ids(id);
   }
-  around_.tell(known);
+  context_.send(known);
   for (const auto& [id, exec] : execs_) {
     v1::ToDaemon message;
     if (exec.end) {
@@ -74,28 +74,28 @@ void Execs::tell_all() const {
     } else {
       continue;
     }
-    around_.tell(message);
+    context_.send(message);
   }
 }
 
 void Execs::collect(Watches& watches) {
   for (const auto& [pid, runner] : runners_) {
     if (!runner.channel) continue;
-    watches.add(runner.channel.get(), POLLIN, [this, pid] { hear(pid); });
+    watches.add(runner.channel.get(), POLLIN, [this, pid] { receive(pid); });
   }
-  tree_end_.collect(watches);
+  tree_killer_.collect(watches);
 }
 
-void Execs::hear(pid_t pid) {
+void Execs::receive(pid_t pid) {
   const auto found = runners_.find(pid);
   if (found == runners_.end()) return;
   RunnerProcess& runner = found->second;
   while (runner.channel) {
     RunnerReport report;
-    const Heard heard = receive_report(runner.channel.get(), report);
-    if (heard == Heard::Something) on_report(pid, runner, report);
-    if (heard == Heard::NothingYet) return;
-    if (heard == Heard::NothingMore) runner.channel.reset();
+    const Received received = receive_report(runner.channel.get(), report);
+    if (received == Received::Packet) on_report(pid, runner, report);
+    if (received == Received::NothingYet) return;
+    if (received == Received::Closed) runner.channel.reset();
   }
 }
 
@@ -108,20 +108,20 @@ void Execs::on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& repo
       exec->second.truncated = true;
       v1::ToDaemon message;
       message.mutable_exec_truncated()->set_exec_id(id);
-      return around_.tell(message);
+      return context_.send(message);
     }
     case RunnerReport::Kind::CancelTaken:
       if (exec != execs_.end()) exec->second.cancel_taken = true;
-      return tree_end_.terminate(id, tree_of(pid));
+      return tree_killer_.terminate(id, tree_of(pid));
     case RunnerReport::Kind::Ended: {
       runner.channel.reset();
       v1::ExecEnded end = report.end;
-      // Where the runner could not even take the cancel, it saw the command end by our SIGKILL.
-      if (tree_end_.is_killing(id)) {
+      // If the runner could not take the cancel, it saw the command end by our SIGKILL.
+      if (tree_killer_.is_killing(id)) {
         end.set_how(v1::ExecEnded::HOW_CANCELLED);
         end.set_code(0);
       }
-      tree_end_.end(id);
+      tree_killer_.end(id);
       return on_end(id, std::move(end));
     }
   }
@@ -129,13 +129,13 @@ void Execs::on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& repo
 
 void Execs::on_exit(pid_t pid, int status) {
   if (!runners_.contains(pid)) return;
-  hear(pid);
+  receive(pid);
   const auto runner = runners_.extract(pid);
   const auto exec = execs_.find(runner.mapped().exec_id);
   if (exec != execs_.end() && !exec->second.end) on_lost(runner.mapped(), exec->second, status);
 }
 
-// What it ran is ours now, and has nobody who waits for its end or takes its output.
+// Its processes are our children now; nothing waits for their end or reads their output.
 void Execs::on_lost(const RunnerProcess& runner, const Exec& exec, int status) {
   const std::string& id = runner.exec_id;
   v1::ExecEnded end;
@@ -150,22 +150,21 @@ void Execs::on_lost(const RunnerProcess& runner, const Exec& exec, int status) {
                    std::to_string(signal) +
                    ", by container root or for want of memory; what it ran was killed");
   }
-  tree_end_.end(id);
-  tree_end_.kill(id, orphans_since(runner.start_ticks), steady_clock::now(),
-                 [this, id, end] { on_end(id, end); });
+  tree_killer_.end(id);
+  tree_killer_.kill(id, orphans_since(runner.start_ticks), steady_clock::now(),
+                    [this, id, end] { on_end(id, end); });
 }
 
-// What a lost runner leaves becomes our own child. By its session alone it cannot be known, because
-// a process may begin a new one; so it is every child that is no runner, no foreign one, and not
-// older than the runner. That is all of it, and may be more: a child of another lost runner or of
-// one that has ended already, and a daemon that the image or somebody from outside the sandbox has
-// started meanwhile.
-TreeEnd::Members Execs::orphans_since(std::uint64_t start_ticks) const {
+// What a lost runner leaves becomes our child. Its session does not identify it, because a process
+// can start a new one; so it is every child that is no runner, not foreign, and not older than the
+// runner. That includes all of them, and possibly children of another lost or ended runner, or a
+// daemon that the image or someone outside started in the meantime.
+TreeKiller::Members Execs::orphans_since(std::uint64_t start_ticks) const {
   return [this, start_ticks](const ProcessTable& table) {
     std::vector<Process> orphans = table.children_of(::getpid());
     std::erase_if(orphans, [&](const Process& child) {
       return child.start_ticks < start_ticks || runners_.contains(child.pid) ||
-             around_.is_foreign(child);
+             context_.is_foreign(child);
     });
     return table.with_descendants(std::move(orphans));
   };
@@ -178,12 +177,12 @@ void Execs::on_end(const std::string& id, v1::ExecEnded end) {
   exec->second.end = std::move(end);
   v1::ToDaemon message;
   *message.mutable_exec_ended() = *exec->second.end;
-  around_.tell(message);
+  context_.send(message);
 }
 
 void Execs::terminate_all() {
   for (const auto& [pid, runner] : runners_) {
-    tree_end_.terminate("runner " + std::to_string(pid), tree_of(pid));
+    tree_killer_.terminate("runner " + std::to_string(pid), tree_of(pid));
   }
 }
 

@@ -40,7 +40,7 @@ OpenedFile open_as_mounted(int root, std::string_view path, int flags) {
 }
 
 Result<std::optional<std::string>> read_image_file(int root, std::string_view path) {
-  // Not blocking: an image may hold a FIFO there.
+  // Non-blocking: the image may have a FIFO there.
   const OpenedFile file = open_inside(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!file && file.problem == ENOENT) return std::nullopt;
   if (!file) return std::unexpected(errno_error("opening " + std::string(path), file.problem));
@@ -53,23 +53,23 @@ Result<std::optional<std::string>> read_image_file(int root, std::string_view pa
   return std::unexpected(errno_error("reading " + std::string(path), text.error()));
 }
 
-Result<> replace_image_file(int root, std::string_view folder, std::string_view name,
+Result<> replace_image_file(int root, std::string_view directory_path, std::string_view name,
                             std::string_view text, mode_t mode) {
-  const std::string path = std::string(folder) + "/" + std::string(name);
+  const std::string path = std::string(directory_path) + "/" + std::string(name);
   const auto problem = [&](std::string_view step, int number) {
     return std::unexpected(errno_error(std::string(step) + " " + path, number));
   };
-  const OpenedFile directory = open_inside(root, folder, O_PATH | O_DIRECTORY);
-  if (!directory) return problem("opening the folder of", directory.problem);
+  const OpenedFile directory = open_inside(root, directory_path, O_PATH | O_DIRECTORY);
+  if (!directory) return problem("opening the directory of", directory.problem);
   const int at = directory.fd.get();
 
   uid_t uid = ::geteuid();
   gid_t gid = ::getegid();
   const OpenedFile old = open_inside(root, path, O_PATH | O_NOFOLLOW);
-  if (!old && old.problem != ENOENT) return problem("looking at", old.problem);
+  if (!old && old.problem != ENOENT) return problem("inspecting", old.problem);
   if (old) {
     struct stat status{};
-    if (::fstat(old.fd.get(), &status) != 0) return problem("looking at", errno);
+    if (::fstat(old.fd.get(), &status) != 0) return problem("inspecting", errno);
     if (!S_ISREG(status.st_mode)) return problem("replacing", EINVAL);
     uid = status.st_uid;
     gid = status.st_gid;
@@ -78,7 +78,7 @@ Result<> replace_image_file(int root, std::string_view folder, std::string_view 
 
   const std::string target(name);
   const std::string draft = ".agbox-" + target;
-  ::unlinkat(at, draft.c_str(), 0);  // of a start that was cut off
+  ::unlinkat(at, draft.c_str(), 0);  // left by an interrupted start
   const UniqueFd fd(
       ::openat(at, draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return problem("writing", errno);

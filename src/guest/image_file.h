@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of the image, touched as container root before anything of the image has run, yet laid out
-// by whoever made the image: no symbolic link is followed and no mount is entered.
+// Files of the image, accessed as root before anything of the image has run, but with untrusted
+// content: no symbolic link is followed and no mount is crossed.
 #pragma once
 
 #include <sys/types.h>
@@ -14,26 +14,25 @@
 
 namespace agbox::guest {
 
-// Below `root`, a descriptor of the image's root folder. The errno of a failure is in `problem`,
-// because callers tell "not there", "read-only" and "a mount" apart.
+// Below `root`, a descriptor of the image's root directory. `problem` is the errno, because callers
+// distinguish ENOENT, EROFS and EXDEV.
 struct OpenedFile {
   UniqueFd fd;
   int problem = 0;
   explicit operator bool() const { return static_cast<bool>(fd); }
 };
 OpenedFile open_inside(int root, std::string_view path, int flags);
-// The same, but a mount may lie on the way.
+// The same, but may cross mounts.
 OpenedFile open_across_mounts(int root, std::string_view path, int flags);
-// The same with links followed inside of the root, as the engine did when it mounted something
-// there.
+// The same, but follows links inside the root, as the engine does for mount targets.
 OpenedFile open_as_mounted(int root, std::string_view path, int flags);
 
-// The whole text; nothing where there is no such file. At most 4 MiB.
+// The content; nullopt if the file does not exist. At most 4 MiB.
 Result<std::optional<std::string>> read_image_file(int root, std::string_view path);
 
-// Replaces or creates a file of this folder in one step. An existing file keeps its owner and mode;
-// a new one is ours with `mode`.
-Result<> replace_image_file(int root, std::string_view folder, std::string_view name,
+// Creates or replaces a file atomically. An existing file keeps owner and mode; a new one is ours
+// with `mode`.
+Result<> replace_image_file(int root, std::string_view directory, std::string_view name,
                             std::string_view text, mode_t mode);
 
 }  // namespace agbox::guest

@@ -25,9 +25,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// How long the last output of an ending container may take to reach the engine's log.
-constexpr milliseconds kLogPatience{1000};
-// How long execs may take to end by SIGTERM when the container is stopped. The engine waits longer.
+// Time for the last output of an ending container to reach the engine's log.
+constexpr milliseconds kLogFlushTimeout{1000};
+// Time for execs to end by SIGTERM when the container is stopped. The engine waits longer.
 constexpr milliseconds kStopGrace{2000};
 
 bool has_ended(const UniqueFd& pidfd) {
@@ -35,9 +35,9 @@ bool has_ended(const UniqueFd& pidfd) {
   return ::poll(&ended, 1, 0) > 0;
 }
 
-// A frame of megabytes goes back to the kernel when it has been served, and the runner of an exec
-// begins as a copy of what we have in memory.
-void stay_small() {
+// Returns large frames to the kernel after use, because the runner of an exec starts as a copy of
+// our memory.
+void return_memory_early() {
   constexpr int kThreshold = 64 << 10;
   ::mallopt(M_MMAP_THRESHOLD, kThreshold);
   ::mallopt(M_TRIM_THRESHOLD, kThreshold);
@@ -51,8 +51,8 @@ std::string_view engine_home() {
 }  // namespace
 
 int Init::run() {
-  stay_private();
-  stay_small();
+  make_undumpable();
+  return_memory_early();
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t ours;
   ::sigemptyset(&ours);
@@ -63,7 +63,7 @@ int Init::run() {
   AGBOX_CHECK(signals, "signalfd");
   UniqueFd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   AGBOX_CHECK(root, "opening /");
-  // Now: later root inside may have put something else there, a FIFO that never opens for instance.
+  // Now, because later root inside may replace it, for instance by a FIFO that never opens.
   UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   AGBOX_CHECK(null, "opening /dev/null");
   Init init(std::move(root), std::move(null), std::move(signals));
@@ -77,13 +77,13 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
       out_(STDOUT_FILENO, tail_),
       err_(STDERR_FILENO, tail_),
       execs_({.null = null_.get(),
-              .tell =
+              .send =
                   [this](const v1::ToDaemon& message) {
                     if (greeted_) link_->send(message);
                   },
               .in_runner = [this] { ::explicit_bzero(secret_.data(), secret_.size()); },
-              .is_foreign = [this](const Process& process) { return is_of_main(process); }}),
-      connection_tries_([this](const v1::ConnectionTried& tried) {
+              .is_foreign = [this](const Process& process) { return belongs_to_main(process); }}),
+      connection_probes_([this](const v1::ConnectionTried& tried) {
         v1::ToDaemon message;
         *message.mutable_connection_tried() = tried;
         link_->send(message);
@@ -91,23 +91,23 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
 
 int Init::loop() {
   auto link = DaemonLink::open(
-      guestwire::kLinkFolderInside,
+      guestwire::kLinkDirectoryInside,
       {.hello =
            [this] {
              greeted_ = false;
-             connection_tries_.give_up();
+             connection_probes_.cancel_all();
              return hello();
            },
        .on_message = [this](v1::ToGuest& message) { return on_message(message); }});
   if (!link) {
-    // In the container's log, where whoever looks for the reason will look.
+    // To the container's log, where users look for the reason.
     const std::string line = "agbox-guest: " + link.error().message() + "\n";
     return ::write(STDERR_FILENO, line.data(), line.size()) < 0 ? 2 : 1;
   }
   link_.emplace(std::move(*link));
   while (!exit_code_) round();
-  out_.finish(kLogPatience);
-  err_.finish(kLogPatience);
+  out_.finish(kLogFlushTimeout);
+  err_.finish(kLogFlushTimeout);
   return *exit_code_;
 }
 
@@ -118,12 +118,12 @@ void Init::round() {
   out_.collect(watches);
   err_.collect(watches);
   if (phase_ == v1::PHASE_ENTRYPOINT) {
-    door_.collect(watches, main_, enter_reply_,
-                  [this](Entered entered) { on_entered(std::move(entered)); });
+    enter_socket_.collect(watches, main_, enter_reply_,
+                          [this](Entered entered) { on_entered(std::move(entered)); });
     watches.wake(entrypoint_deadline_);
   }
   execs_.collect(watches);
-  connection_tries_.collect(watches);
+  connection_probes_.collect(watches);
   if (stopped_at_ && !command_runs()) watches.wake(*stopped_at_ + kStopGrace);
 
   wait_and_serve(watches);
@@ -131,8 +131,8 @@ void Init::round() {
     on_entrypoint_late();
   }
   execs_.work();
-  connection_tries_.end_overdue();
-  // A command that runs ends the container itself.
+  connection_probes_.end_overdue();
+  // A running command ends the container itself.
   if (stopped_at_ && !command_runs() &&
       (!execs_.any_runs() || steady_clock::now() >= *stopped_at_ + kStopGrace)) {
     end(0);
@@ -146,7 +146,7 @@ void Init::start() {
   pass();
 }
 
-// A program of ours as the runtime user: proves ids, limits and the mount of the guest itself.
+// Runs our own program as the runtime user: verifies IDs, limits and the guest's mount.
 bool Init::runtime_user_runs() {
   const auto probe = start_child({.arguments = {guestwire::kProgramInside, "true"},
                                   .environment = {},
@@ -170,11 +170,11 @@ void Init::start_entrypoint() {
                        .identity = preparation_.image_user};
   program.arguments.insert(program.arguments.end(), {guestwire::kProgramInside, "enter"});
   program.arguments.insert(program.arguments.end(), go_.command().begin(), go_.command().end());
-  // The engine chose HOME for root, whom it started. Where the image itself sets one, that stands.
+  // The engine set HOME for root, as which it started us. A HOME set by the image stays.
   if (program.identity.uid != 0 && engine_home() == preparation_.root_home) {
     program.environment = environment_with({"HOME=" + program.identity.home});
   }
-  if (const auto opened = door_.open(); !opened) {
+  if (const auto opened = enter_socket_.open(); !opened) {
     return fail(v1::EntrypointFailed::CAUSE_NOT_STARTED, 0, opened.error().message());
   }
   const auto started = start_main(std::move(program));
@@ -201,18 +201,18 @@ void Init::start_command() {
   pass();
 }
 
-// With pipes of its own, so that we see its last words.
+// With pipes, so that we keep its last output.
 std::expected<pid_t, NotStarted> Init::start_main(ChildProgram program) {
   std::array<int, 2> out{-1, -1};
   std::array<int, 2> err{-1, -1};
   {
-    // The pipes are its user's own: `>/dev/stdout` opens them once more.
+    // Owned by its user, because `>/dev/stdout` reopens them.
     const FileAccessAs user(program.identity.uid, program.identity.gid);
     if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) {
       const int problem = errno;
       ::close(out[0]);
       ::close(out[1]);
-      return std::unexpected(NotStarted{0, errno_error("cannot make pipes", problem).message()});
+      return std::unexpected(NotStarted{0, errno_error("cannot create pipes", problem).message()});
     }
   }
   out_.start(UniqueFd(out[0]));
@@ -244,12 +244,12 @@ void Init::on_entrypoint_late() {
   fail(v1::EntrypointFailed::CAUSE_TOOK_TOO_LONG, 0, "");
 }
 
-// Nothing of it is left running; the guest stays to tell the daemon, however late that asks.
+// Kills everything; the guest keeps running to report the failure to the daemon.
 void Init::fail(v1::EntrypointFailed::Cause cause, int code, std::string detail) {
   ::kill(-1, SIGKILL);
   out_.finish(milliseconds(0));
   err_.finish(milliseconds(0));
-  door_.close();
+  enter_socket_.close();
   failure_.set_cause(cause);
   failure_.set_code(code);
   failure_.set_detail(std::move(detail));
@@ -263,7 +263,7 @@ void Init::fail(v1::EntrypointFailed::Cause cause, int code, std::string detail)
 void Init::on_signal() {
   signalfd_siginfo signal{};
   while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
-    // The engine's SIGTERM comes from outside of this container, where nobody has a pid here.
+    // The engine's SIGTERM comes from outside of this container, where processes have no pid here.
     if (signal.ssi_signo == SIGTERM && signal.ssi_pid == 0) on_stop();
     if (signal.ssi_signo == SIGCHLD) reap();
   }
@@ -295,8 +295,8 @@ void Init::on_exit(pid_t pid, int status) {
   }
   if (phase_ != v1::PHASE_PASSED || go_.command_size() == 0) return;
   if (pid == entered_.pid) return end(code);
-  // Below a shell or an init of the image, the command is not our child: its parent passes its
-  // code on. A parent that went first leaves the command to us.
+  // Below a shell or an init of the image, the command is not our child: its parent passes its exit
+  // code on. If the parent ended first, the command was reparented to us.
   if (main_code_ && command_is_gone()) end(*main_code_);
 }
 
@@ -309,7 +309,7 @@ bool Init::command_runs() const {
          (phase_ == v1::PHASE_ENTRYPOINT || phase_ == v1::PHASE_PASSED);
 }
 
-bool Init::is_of_main(const Process& process) const {
+bool Init::belongs_to_main(const Process& process) const {
   return main_ != 0 && (process.session == main_ ||
                         (entered_.pid != 0 && process.session == ::getsid(entered_.pid)));
 }

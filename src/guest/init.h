@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// PID 1 of a sandbox's primary container: prepares it, waits for the daemon's go, starts the
-// image's entrypoint, and stays until it is stopped or the caller's command ends.
+// PID 1 of a sandbox's primary container: prepares it, waits for the daemon's Go, starts the
+// image's entrypoint, and runs until it is stopped or the caller's command ends.
 //
 //   Fresh --Welcome--> Prepared --Go--> Entrypoint --enter--> Passed
 //                                          |
-//                                          +-- ended first, or took too long --> Failed
+//                                          +-- exited or timed out --> Failed
 //
-// One thread, one loop, no exception leaves it. It never ends because the daemon is away.
+// One thread, one loop, no exceptions. It keeps running while the daemon is unreachable.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,9 @@
 #include "agbox/guest/v1/link.pb.h"
 #include "base/unique_fd.h"
 #include "guest/child.h"
-#include "guest/connection_tries.h"
+#include "guest/connection_probes.h"
 #include "guest/daemon_link.h"
-#include "guest/enter_door.h"
+#include "guest/enter_socket.h"
 #include "guest/execs.h"
 #include "guest/output_relay.h"
 #include "guest/preparation.h"
@@ -28,7 +28,7 @@ namespace agbox::guest {
 
 class Init {
  public:
-  // Runs until the container is to end; returns its exit code.
+  // Runs until the container must end; returns its exit code.
   static int run();
 
  private:
@@ -37,7 +37,7 @@ class Init {
   int loop();
   void round();
 
-  // What the daemon says.
+  // Messages from the daemon.
   v1::Hello hello() const;
   bool on_message(v1::ToGuest& message);
   bool on_challenge(const v1::Challenge& challenge);
@@ -57,13 +57,13 @@ class Init {
   void pass();
   void fail(v1::EntrypointFailed::Cause cause, int code, std::string detail);
 
-  // What the kernel says.
+  // Signals and child processes.
   void on_signal();
   void reap();
   void on_exit(pid_t pid, int status);
   bool command_is_gone() const;
   bool command_runs() const;
-  bool is_of_main(const Process& process) const;
+  bool belongs_to_main(const Process& process) const;
   void end(int code);
 
   UniqueFd root_;
@@ -82,14 +82,14 @@ class Init {
   Tail tail_;
   OutputRelay out_;
   OutputRelay err_;
-  EnterDoor door_;
-  pid_t main_ = 0;  // the entrypoint, or the command where there is none; 0: not running
+  EnterSocket enter_socket_;
+  pid_t main_ = 0;                // the entrypoint, or the command if there is none; 0: not running
   std::optional<int> main_code_;  // once it has ended
   Entered entered_;
   Execs execs_;
-  ConnectionTries connection_tries_;
-  bool greeted_ = false;              // the daemon knows which execs we know
-  std::optional<Moment> stopped_at_;  // when we were asked to end
+  ConnectionProbes connection_probes_;
+  bool greeted_ = false;              // the daemon knows our execs
+  std::optional<Moment> stopped_at_;  // when a stop was requested
   std::optional<int> exit_code_;
 };
 

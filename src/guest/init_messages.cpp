@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the guest that is about what the daemon says to it: hello and welcome, the order to
-// go, and orders about execs.
+// Handles the daemon's messages: handshake, Go, and execs.
 #include <chrono>
 #include <utility>
 
@@ -43,7 +42,7 @@ bool Init::on_message(v1::ToGuest& message) {
       on_stop();
       return true;
     case v1::ToGuest::kTryConnection:
-      connection_tries_.begin(message.try_connection());
+      connection_probes_.begin(message.try_connection());
       return true;
     case v1::ToGuest::kStartExec:
       return on_start_exec(std::move(*message.mutable_start_exec()));
@@ -57,7 +56,7 @@ bool Init::on_message(v1::ToGuest& message) {
     case v1::ToGuest::BODY_NOT_SET:
       break;
   }
-  return false;  // of a protocol that was not agreed on
+  return false;  // unknown message of another protocol version
 }
 
 bool Init::on_challenge(const v1::Challenge& challenge) {
@@ -87,7 +86,7 @@ bool Init::on_welcome(const v1::Welcome& welcome) {
   *answer.mutable_prepared() = preparation_.report;
   link_->send(answer);
   greeted_ = true;
-  execs_.tell_all();
+  execs_.report_all();
   return true;
 }
 
@@ -96,7 +95,7 @@ bool Init::on_go(const v1::Go& go) {
       go.secret().size() != guestwire::kSecretSize) {
     return false;
   }
-  if (phase_ != v1::PHASE_PREPARED) return true;  // said again after a lost connection
+  if (phase_ != v1::PHASE_PREPARED) return true;  // repeated after a lost connection
   secret_ = go.secret();
   go_ = go;
   go_.clear_secret();

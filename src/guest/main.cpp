@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox-guest: PID 1 of a sandbox's primary container, and the two small programs it needs there.
+// agbox-guest: PID 1 of a sandbox's primary container, and its two helper commands.
 #include <unistd.h>
 
 #include <string_view>
@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   if (verb == "enter") return agbox::guest::enter(argv + 2);
   if (argc == 1 && ::getpid() == 1) return agbox::guest::Init::run();
   constexpr std::string_view kUsage =
-      "agbox-guest is the first program of a sandbox's container and has no use elsewhere\n";
+      "agbox-guest runs as PID 1 of a sandbox's container; it has no other use\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kUsage.data(), kUsage.size());
   return 2;
 }

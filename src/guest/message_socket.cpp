@@ -10,10 +10,10 @@
 namespace agbox::guest {
 namespace {
 
-// Nothing where none came; a pair of none where the kernel could not give us both.
+// nullopt if none arrived; an empty pair if the kernel could not install both.
 std::optional<MessageSocket::DescriptorPair> pair_in(const msghdr& message) {
   std::vector<UniqueFd> received;
-  // The macros want it mutable and change nothing.
+  // The macros require a mutable argument but do not modify it.
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(const_cast<msghdr*>(&message), part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
@@ -71,13 +71,14 @@ bool MessageSocket::handle_frames(const std::function<bool(v1::ToGuest&)>& on_me
   while (!broken_) {
     v1::ToGuest message;
     {
-      const auto bytes = reader_.next();  // gone before anything is started: it may be megabytes
+      const auto bytes =
+          reader_.next();  // released before anything is started: it may be megabytes
       if (!bytes) break;
       if (!message.ParseFromString(*bytes)) return false;
     }
     if (!on_message(message)) return false;
   }
-  // What is left belongs to a message that is on its way, or to one that had no use for it.
+  // What remains belongs to a message in transit, or to one that had no use for it.
   return !reader_.broken() && descriptors_.size() <= (reader_.is_between_frames() ? 0U : 1U);
 }
 

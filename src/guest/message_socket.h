@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to the daemon: frames in both directions, and the descriptors that come with some
-// of them. Ends by being broken; whoever owns it throws it away then.
+// One connection to the daemon: frames in both directions, and descriptors passed with some of
+// them. Once broken it must be replaced.
 #pragma once
 
 #include <functional>
@@ -27,11 +27,11 @@ class MessageSocket {
 
   void send(const v1::ToDaemon& message);
   void write_some();
-  // Calls `on_message` for each that is whole; false breaks the connection.
+  // Calls `on_message` for each complete message; false breaks the connection.
   void read_some(const std::function<bool(v1::ToGuest&)>& on_message);
 
-  // Those of the message that is being handled; nothing where none came with it. A pair that could
-  // not be received whole, because this process has all the descriptors it may have, holds none.
+  // The descriptors of the message being handled; nullopt if it had none. If this process is out of
+  // descriptors, the pair is empty.
   std::optional<DescriptorPair> take_descriptors();
 
  private:
@@ -40,8 +40,8 @@ class MessageSocket {
   UniqueFd socket_;
   guestwire::FrameReader reader_{guestwire::kMaxFrameToGuest};
   std::string unsent_;
-  // They come with the first byte of their message, and one call receives one pair at most. So
-  // there are never more than two: of a message that has just become whole, and of the next.
+  // They arrive with the first byte of their message, at most one pair per call. So there are at
+  // most two pairs: of a just completed message, and of the next.
   std::vector<DescriptorPair> descriptors_;
   bool broken_ = false;
 };

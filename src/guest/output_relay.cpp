@@ -40,7 +40,7 @@ bool OutputRelay::read_some() {
   std::array<char, 8192> chunk;
   const ssize_t got = ::read(from_.get(), chunk.data(), chunk.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
-  if (got <= 0) {  // every writer is gone
+  if (got <= 0) {  // no writer is left
     from_.reset();
     return false;
   }
@@ -55,15 +55,15 @@ void OutputRelay::write_some() {
     const ssize_t written = ::write(to_, pending_.data(), pending_.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) return;
-    if (written <= 0) break;  // the log is gone for good: what is written from now on is lost
+    if (written <= 0) break;  // the log is gone: all further output is lost
     pending_.erase(0, static_cast<std::size_t>(written));
   }
   pending_ = {};
 }
 
-void OutputRelay::finish(std::chrono::milliseconds patience) {
-  read_what_is_there();
-  const Moment until = std::chrono::steady_clock::now() + patience;
+void OutputRelay::finish(std::chrono::milliseconds timeout) {
+  drain();
+  const Moment until = std::chrono::steady_clock::now() + timeout;
   while (true) {
     write_some();
     if (pending_.empty()) return;
@@ -75,8 +75,8 @@ void OutputRelay::finish(std::chrono::milliseconds patience) {
   }
 }
 
-// As much as the pipe holds now: a child that goes on writing has no end.
-void OutputRelay::read_what_is_there() {
+// Only what the pipe holds now: a child may never stop writing.
+void OutputRelay::drain() {
   int waiting = 0;
   if (!from_ || ::ioctl(from_.get(), FIONREAD, &waiting) != 0) return;
   const std::size_t whole = pending_.size() + static_cast<std::size_t>(waiting);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries what the entrypoint and the caller's command write into the container's own stdout or
-// stderr, which the engine logs, and remembers the last of it. A log that does not take more holds
-// the writer up, as without us; it never holds the guest up.
+// Copies the output of the entrypoint and the caller's command to the container's own stdout or
+// stderr, which the engine logs, and keeps the tail. If the log is blocked, the writer blocks, as
+// without us, but never the guest.
 #pragma once
 
 #include <chrono>
@@ -30,18 +30,18 @@ class OutputRelay {
   // `tail` must outlive the relay.
   OutputRelay(int to, Tail& tail) : to_(to), tail_(tail) {}
 
-  // Begins with a new source.
+  // Sets a new source.
   void start(UniqueFd from);
   void collect(Watches& watches);
-  // Takes everything that has been written so far and waits a moment for the log to take it.
-  void finish(std::chrono::milliseconds patience);
-  // From here on nobody asks for the tail.
+  // Reads everything written so far and waits up to `timeout` for the log to accept it.
+  void finish(std::chrono::milliseconds timeout);
+  // The tail is no longer needed.
   void forget_tail() { remember_ = false; }
 
  private:
-  bool read_some();  // whether there may be more
+  bool read_some();  // true if there may be more
   void write_some();
-  void read_what_is_there();
+  void drain();
 
   int to_;
   Tail& tail_;

@@ -20,13 +20,13 @@ using guestwire::kHome;
 using guestwire::kUserName;
 using guestwire::kWorkspace;
 
-// One preparation under way: the root folder and the report that it fills.
+// One preparation: the root directory and the report that it fills.
 class Preparing {
  public:
   Preparing(int root, const v1::Welcome& welcome) : root_(root), welcome_(welcome) {}
 
   Preparation run() {
-    look_at_mounts();
+    check_mounts();
     make_user();
     make_home();
     give_workspace();
@@ -37,12 +37,12 @@ class Preparing {
 
  private:
   void note(std::string text) { done_.report.add_notes(std::move(text)); }
-  // The first failure is the one that is told.
+  // Only the first failure is reported.
   void refuse(const Error& error) {
     if (done_.report.failure().empty()) done_.report.set_failure(error.message());
   }
 
-  void look_at_mounts() {
+  void check_mounts() {
     for (const v1::Mount& mount : welcome_.mounts()) {
       v1::MountSeen* seen = done_.report.add_mounts();
       seen->set_target(mount.target());
@@ -72,7 +72,7 @@ class Preparing {
     }
     const AccountFiles written = with_runtime_user(image, plan);
     done_.runtime_user = runtime_identity(written, plan);
-    // Group first: a user whose group has no name yet is odder than a group without users.
+    // Group first: a user whose group has no name is worse than a group without users.
     write_account("group", image.group, written.group);
     if (image.shadow) write_account("shadow", *image.shadow, *written.shadow);
     write_account("passwd", image.passwd, written.passwd);
@@ -108,22 +108,22 @@ class Preparing {
   }
 
   void make_home() {
-    make_folder("/home");
-    make_folder(kHome);
-    give(kHome);
-    // Tools that an image brought a configuration for would else not be able to write it.
+    make_directory("/home");
+    make_directory(kHome);
+    give_to_user(kHome);
+    // Otherwise tools could not write configuration that came with the image.
     for (const std::string_view name :
          {".claude", ".codex", ".agents", ".cache", ".npm", ".config"}) {
-      give(std::string(kHome) + "/" + std::string(name));
+      give_to_user(std::string(kHome) + "/" + std::string(name));
     }
   }
 
   void give_workspace() {
-    make_folder(kWorkspace);
-    give(kWorkspace);
+    make_directory(kWorkspace);
+    give_to_user(kWorkspace);
   }
 
-  void make_folder(const std::string& path) {
+  void make_directory(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     const OpenedFile parent = open_inside(root_, path.substr(0, slash), O_PATH | O_DIRECTORY);
     const std::string name = path.substr(slash + 1);
@@ -131,8 +131,8 @@ class Preparing {
                         : ::mkdirat(parent.fd.get(), name.c_str(), 0755) == 0 ? 0
                                                                               : errno;
     if (problem == 0 && ::fchmodat(parent.fd.get(), name.c_str(), 0755, 0) == 0) return;
-    if (problem == EEXIST || problem == EXDEV) return;  // there, or inside of a mount
-    note("making " + path + ": " + std::strerror(problem == 0 ? errno : problem));
+    if (problem == EEXIST || problem == EXDEV) return;  // exists, or inside a mount
+    note("create " + path + ": " + std::strerror(problem == 0 ? errno : problem));
   }
 
   bool is_anonymous_volume(std::string_view path) const {
@@ -141,32 +141,32 @@ class Preparing {
         [&](const v1::Mount& mount) { return mount.anonymous_volume() && mount.target() == path; });
   }
 
-  // Makes a folder the runtime user's, but not what is in it. A mount is not ours to give, unless
-  // it is a volume that was made for this very container.
-  void give(const std::string& path) {
+  // Makes the runtime user owner of a directory, not of its content. Mounts are left alone, except
+  // anonymous volumes of this container.
+  void give_to_user(const std::string& path) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
-    const OpenedFile folder = is_anonymous_volume(path) ? open_across_mounts(root_, path, flags)
-                                                        : open_inside(root_, path, flags);
-    if (!folder) {
-      if (folder.problem == ENOENT || folder.problem == EXDEV) return;
-      note("giving " + path + " to " + kUserName + ": " + std::strerror(folder.problem));
+    const OpenedFile directory = is_anonymous_volume(path) ? open_across_mounts(root_, path, flags)
+                                                           : open_inside(root_, path, flags);
+    if (!directory) {
+      if (directory.problem == ENOENT || directory.problem == EXDEV) return;
+      note("chown " + path + " to " + kUserName + ": " + std::strerror(directory.problem));
       return;
     }
     struct stat status{};
-    if (::fstat(folder.fd.get(), &status) == 0 && status.st_uid == welcome_.uid() &&
+    if (::fstat(directory.fd.get(), &status) == 0 && status.st_uid == welcome_.uid() &&
         status.st_gid == welcome_.gid()) {
       return;
     }
-    if (::fchown(folder.fd.get(), welcome_.uid(), welcome_.gid()) != 0) {
-      note("giving " + path + " to " + kUserName + ": " + std::strerror(errno));
+    if (::fchown(directory.fd.get(), welcome_.uid(), welcome_.gid()) != 0) {
+      note("chown " + path + " to " + kUserName + ": " + std::strerror(errno));
     }
   }
 
   void allow_sudo() {
     if (!open_inside(root_, "/etc/sudoers.d", O_PATH | O_DIRECTORY)) return;
     const std::string rule = std::string(kUserName) + " ALL=(ALL:ALL) NOPASSWD: ALL\n";
-    const auto there = read_image_file(root_, "/etc/sudoers.d/runtime-user");
-    if (there && *there == rule) return;
+    const auto existing = read_image_file(root_, "/etc/sudoers.d/runtime-user");
+    if (existing && *existing == rule) return;
     const auto written = replace_image_file(root_, "/etc/sudoers.d", "runtime-user", rule, 0440);
     if (!written) note("sudo for " + std::string(kUserName) + ": " + written.error().message());
   }

@@ -15,7 +15,7 @@
 
 namespace agbox::guest {
 
-void stay_private() {
+void make_undumpable() {
   AGBOX_CHECK(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, "prctl(PR_SET_DUMPABLE)");
 }
 
@@ -23,8 +23,8 @@ Result<> drop_capabilities() {
   constexpr std::uint32_t kKept = (1U << CAP_KILL) | (1U << CAP_SETUID) | (1U << CAP_SETGID);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> sets{};
-  // Only what the engine granted can be kept: an engine that withheld one of the three still works
-  // for everything that does not need it.
+  // Only granted capabilities can be kept: with an engine that withholds one of the three,
+  // everything that does not need it still works.
   if (::syscall(SYS_capget, &header, sets.data()) != 0) {
     return std::unexpected(errno_error("reading the guest's capabilities", errno));
   }
@@ -35,29 +35,29 @@ Result<> drop_capabilities() {
   if (::syscall(SYS_capset, &header, sets.data()) != 0) {
     return std::unexpected(errno_error("dropping the guest's capabilities", errno));
   }
-  stay_private();
+  make_undumpable();
   return {};
 }
 
-int become(const Identity& identity) {
-  // Groups while we still may, the uid last.
+int switch_user(const Identity& identity) {
+  // Groups first, while permitted; the uid last.
   if (::setgroups(identity.gids.size(), identity.gids.data()) != 0) return errno;
   if (::setresgid(identity.gid, identity.gid, identity.gid) != 0) return errno;
   if (::setresuid(identity.uid, identity.uid, identity.uid) != 0) return errno;
-  stay_private();
+  make_undumpable();
   return 0;
 }
 
 FileAccessAs::FileAccessAs(uid_t uid, gid_t gid) {
   ::setfsgid(gid);
   ::setfsuid(uid);
-  stay_private();
+  make_undumpable();
 }
 
 FileAccessAs::~FileAccessAs() {
   ::setfsuid(::geteuid());
   ::setfsgid(::getegid());
-  stay_private();
+  make_undumpable();
 }
 
 }  // namespace agbox::guest

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process may do and who may look into it.
+// Privileges of this process and access to it by others.
 #pragma once
 
 #include <sys/types.h>
@@ -9,19 +9,19 @@
 
 namespace agbox::guest {
 
-// Closes memory, environment and descriptors to everybody inside, container root included. The
-// kernel opens them again at every change of ids: call it after each.
-void stay_private();
+// Hides memory, environment and descriptors from all processes inside, including root. The kernel
+// resets it at every change of IDs: call it after each.
+void make_undumpable();
 
-// Keeps KILL, SETUID and SETGID as this process's own. The bounding set stays whole, so that what
-// it starts as root has what the container grants, and sudo works.
+// Keeps only KILL, SETUID and SETGID. The bounding set stays complete, so that what it starts as
+// root has what the container grants, and sudo works.
 Result<> drop_capabilities();
 
-// Turns a child for good into somebody else: 0, or the errno of the step that was refused.
-int become(const Identity& identity);
+// Switches a child permanently to another user; returns 0, or the errno of the failed step.
+int switch_user(const Identity& identity);
 
-// Looks at files as somebody else while it lives: without DAC_OVERRIDE not even root may enter a
-// user's 0700 folder.
+// Accesses files as another user during its lifetime: without DAC_OVERRIDE not even root may enter
+// a user's 0700 directory.
 class FileAccessAs {
  public:
   FileAccessAs(uid_t uid, gid_t gid);

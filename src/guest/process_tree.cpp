@@ -77,8 +77,8 @@ std::vector<Process> ProcessTable::with_descendants(std::vector<Process> process
     const auto [first, last] = range_of(parent.pid);
     for (std::size_t i = first; i < last; ++i) {
       const Process& child = by_parent_[i];
-      // A child that is older than its parent had another one, whose number was given away while
-      // we walked.
+      // A child older than its parent belonged to another process whose pid was reused during the
+      // walk.
       if (child.start_ticks < parent.start_ticks || !seen.insert(child.pid).second) continue;
       processes.push_back(child);
     }
@@ -87,7 +87,7 @@ std::vector<Process> ProcessTable::with_descendants(std::vector<Process> process
 }
 
 bool descends(pid_t pid, pid_t ancestor, const std::function<std::optional<pid_t>(pid_t)>& parent) {
-  // Parents change while we look, so a circle is thinkable; no tree is this deep.
+  // Parents change during the walk, so a cycle is possible; no tree is this deep.
   for (int step = 0; step < 4096 && pid > 1; ++step) {
     if (pid == ancestor) return true;
     const auto next = parent(pid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who descends from whom, as /proc tells it.
+// The process hierarchy according to /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -14,34 +14,34 @@
 
 namespace agbox::guest {
 
-// The parent of a process of this container; nothing where it is gone.
+// The parent of a process of this container; nullopt if it is gone.
 std::optional<pid_t> parent_of(pid_t pid);
 
 using Process = ProcessStat;
 inline constexpr std::uint64_t kTicksPerSecond = 100;  // the kernel's unit of start_ticks
 
-// The clock of start_ticks.
+// The current time on the clock of start_ticks.
 std::uint64_t ticks_now();
 
-// Every process of this container as one walk of /proc sees it. Processes come and go meanwhile:
-// what one walk misses the next one finds.
+// Every process of this container as seen by one walk of /proc. Processes come and go during a
+// walk: what one misses the next finds.
 class ProcessTable {
  public:
-  // Nothing where the walk fails, for want of memory or descriptors say: what it would show is not
-  // all there is.
+  // nullopt if the walk fails, for example for lack of memory or descriptors: the result would be
+  // incomplete.
   static std::optional<ProcessTable> read();
   explicit ProcessTable(std::vector<Process> processes);
 
   std::vector<Process> children_of(pid_t parent) const;
-  // All that come from these, and these themselves.
+  // These processes and all their descendants.
   std::vector<Process> with_descendants(std::vector<Process> processes) const;
 
  private:
   std::pair<std::size_t, std::size_t> range_of(pid_t parent) const;
-  std::vector<Process> by_parent_;  // in the order of their parents
+  std::vector<Process> by_parent_;  // sorted by parent
 };
 
-// Whether `pid` is `ancestor` or comes from it.
+// Whether `pid` is `ancestor` or a descendant of it.
 bool descends(pid_t pid, pid_t ancestor,
               const std::function<std::optional<pid_t>(pid_t)>& parent = parent_of);
 

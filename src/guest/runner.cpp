@@ -28,7 +28,7 @@ namespace agbox::guest {
 namespace {
 
 constexpr char kName[] = "agbox-runner";
-// As much as a pipe holds. Only what is really read comes into memory.
+// The capacity of a pipe. Only what is read occupies memory.
 constexpr std::size_t kChunk = std::size_t{64} << 10;
 
 std::uint64_t microseconds(const timeval& time) {
@@ -41,13 +41,13 @@ struct Pipe {
   UniqueFd writing;
 };
 
-// Of the command's user: `>/dev/stdout` opens it once more.
+// Owned by the command's user, because `>/dev/stdout` reopens it.
 std::optional<Pipe> make_pipe(const Identity& user) {
   const FileAccessAs as_user(user.uid, user.gid);
   std::array<int, 2> ends;
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  // Of our end alone: the command's must behave as any pipe.
+  // Only our end: the command's must be an ordinary pipe.
   if (::fcntl(pipe.reading.get(), F_SETFL, O_NONBLOCK) != 0) return std::nullopt;
   return pipe;
 }
@@ -61,9 +61,9 @@ class Running {
 
   void run() {
     sigset_t all;
-    ::sigfillset(&all);  // so that no call is interrupted, and nothing but SIGKILL ends us
+    ::sigfillset(&all);  // no call is interrupted, and only SIGKILL ends us
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
-    ::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of write()
+    ::signal(SIGXFSZ, SIG_IGN);  // write() fails with EFBIG instead
     sigset_t child;
     ::sigemptyset(&child);
     ::sigaddset(&child, SIGCHLD);
@@ -71,15 +71,15 @@ class Running {
     AGBOX_CHECK(signals_, "signalfd");
     AGBOX_CHECK(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, "prctl(PR_SET_CHILD_SUBREAPER)");
 
-    if (receive_cancel(channel_.get()) == Heard::Something) {
+    if (receive_cancel(channel_.get()) == Received::Packet) {
       end_.set_how(v1::ExecEnded::HOW_CANCELLED);
-      return tell_end();
+      return report_end();
     }
     if (const auto started = start(); !started) {
       end_.set_how(v1::ExecEnded::HOW_NOT_STARTED);
       end_.set_code(started.error().code == 0 ? kNotExecutable : started.error().code);
       end_.set_detail(started.error().reason);
-      return tell_end();
+      return report_end();
     }
     while (!is_done()) round();
   }
@@ -91,7 +91,7 @@ class Running {
     auto err = make_pipe(order_.user);
     if (!out || !err) {
       return std::unexpected(
-          NotStarted{0, std::string("cannot make pipes: ") + std::strerror(errno)});
+          NotStarted{0, std::string("cannot create pipes: ") + std::strerror(errno)});
     }
     const auto main = start_child({.arguments = std::move(order_.command),
                                    .environment = std::move(order_.environment),
@@ -103,7 +103,7 @@ class Running {
     main_ = *main;
     out_ = std::move(out->reading);
     err_ = std::move(err->reading);
-    // There may be a thousand of us; an environment of a megabyte need not be kept by each.
+    // There may be a thousand runners; none need keep an environment of a megabyte.
     order_ = {};
     ::malloc_trim(0);
     return {};
@@ -120,11 +120,11 @@ class Running {
     }
     if (polled[2].revents != 0) read_out();
     if (polled[3].revents != 0) read_err();
-    if (polled[1].revents != 0) hear_guest();
+    if (polled[1].revents != 0) on_guest();
     if (polled[0].revents != 0) reap();
     if (main_ended_ && channel_ && (!cancelled_ || childless_)) {
-      take_what_is_there();
-      tell_end();
+      drain_all();
+      report_end();
     }
   }
 
@@ -137,12 +137,12 @@ class Running {
     return read_some(err_, [&](std::string_view bytes) { output_.append_err(bytes); });
   }
 
-  // How much came.
+  // Returns the number of bytes read.
   template <class Append>
   std::size_t read_some(UniqueFd& pipe, Append append) {
     const ssize_t got = ::read(pipe.get(), chunk_.data(), chunk_.size());
     if (got < 0 && errno == EAGAIN) return 0;
-    if (got <= 0) {  // every writer is gone
+    if (got <= 0) {  // no writer is left
       pipe.reset();
       return 0;
     }
@@ -154,8 +154,8 @@ class Running {
     return static_cast<std::size_t>(got);
   }
 
-  // As much as stands in the pipes now: whoever goes on writing has no end.
-  void take_what_is_there() {
+  // Only what the pipes hold now: a process may never stop writing.
+  void drain_all() {
     take(out_, [this] { return read_out(); });
     take(err_, [this] { return read_err(); });
   }
@@ -166,24 +166,24 @@ class Running {
     std::size_t left = static_cast<std::size_t>(waiting);
     while (left > 0 && pipe) {
       const std::size_t got = read();
-      if (got == 0) return;  // somebody else has opened the pipe and read it
+      if (got == 0) return;  // another process has opened the pipe and read it
       left -= std::min(left, got);
     }
   }
 
-  // Which of a cancel and the command's end came first is decided here and nowhere else.
-  void hear_guest() {
+  // The only place that decides which came first: a cancel or the command's end.
+  void on_guest() {
     switch (receive_cancel(channel_.get())) {
-      case Heard::Something:
+      case Received::Packet:
         reap();
         if (main_ended_) return;
         cancelled_ = true;
         send_report(channel_.get(), {RunnerReport::Kind::CancelTaken, {}});
         return;
-      case Heard::NothingMore:  // no guest, no container: we are about to be gone too
+      case Received::Closed:  // no guest, no container: we are about to be gone too
         channel_.reset();
         return;
-      case Heard::NothingYet:
+      case Received::NothingYet:
         return;
     }
   }
@@ -211,7 +211,7 @@ class Running {
     end_.set_peak_memory_bytes(static_cast<std::uint64_t>(used.ru_maxrss) << 10);
   }
 
-  void tell_end() {
+  void report_end() {
     if (cancelled_) {
       end_.set_how(v1::ExecEnded::HOW_CANCELLED);
       end_.set_code(0);
@@ -221,7 +221,7 @@ class Running {
   }
 
   ExecOrder order_;
-  UniqueFd channel_;  // until the end is told
+  UniqueFd channel_;  // until the end is reported
   ExecOutput output_;
   UniqueFd signals_;
   pid_t main_ = 0;
@@ -236,7 +236,7 @@ class Running {
 
 [[noreturn]] void be_runner(ExecOrder order, UniqueFd channel, int null) {
   ::prctl(PR_SET_NAME, kName, 0, 0, 0);
-  // The engine's log is not ours, nor the command's.
+  // The engine's log belongs neither to us nor to the command.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
   close_all_but({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, channel.get(), order.files.out.get(),
                  order.files.err.get()});
@@ -251,7 +251,7 @@ std::expected<Runner, NotStarted> start_runner(ExecOrder order, int null,
                                                const std::function<void()>& in_runner) {
   if (!order.files.out || !order.files.err) {
     return std::unexpected(NotStarted{
-        kNotExecutable, "its log files could not be taken over: too many open files in the guest"});
+        kNotExecutable, "its log files could not be received: too many open files in the guest"});
   }
   auto channel = make_runner_channel();
   if (!channel) return std::unexpected(NotStarted{kNotExecutable, channel.error().message()});

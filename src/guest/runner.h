@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner: one small process per exec, between the guest and the command. It is the parent of
-// all that the exec ever starts (a subreaper), drains the command's output into the log files, and
-// tells the guest how it ended.
+// The runner: one small process per exec, between the guest and the command. It adopts all
+// processes of the exec (as a subreaper), copies the command's output into the log files, and
+// reports the end to the guest.
 //
 //   guest (PID 1) ---- runner ---- command ---- ...
 //                        ^ |
 //                  pipes | | files of the daemon
 //
-// Container root like the guest, with no more capabilities than it, and closed to everybody inside
-// as it is. It knows nothing of the daemon: neither the link nor its secret.
+// Root in the container like the guest, with the same capabilities, and undumpable too. It has no
+// access to the daemon: neither to the link nor to its secret.
 #pragma once
 
 #include <sys/types.h>
@@ -26,11 +26,11 @@ struct Runner {
   UniqueFd channel;  // see runner_channel.h
 };
 
-// `null` is /dev/null, opened before anybody inside could have put something else in its place.
-// `in_runner` runs in the new process before anything else: what it must forget.
+// `null` is /dev/null, opened before any process inside could replace it. `in_runner` runs first in
+// the new process and drops what it must not know.
 //
-// The exec ends when the command does and all that it had written until then is in the files.
-// The runner stays for what the command left behind, until no child of it and no writer is left.
+// The exec ends when the command does and its output up to then is in the files. The runner stays
+// for background processes until no child and no writer is left.
 std::expected<Runner, NotStarted> start_runner(ExecOrder order, int null,
                                                const std::function<void()>& in_runner);
 

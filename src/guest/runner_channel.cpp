@@ -18,21 +18,20 @@ constexpr std::string_view kCancel = "c";
 
 void send(int channel, std::string_view packet) {
   const ssize_t sent = ::send(channel, packet.data(), packet.size(), MSG_NOSIGNAL);
-  // Else the other side is gone, which each of them learns in its own way.
-  AGBOX_CHECK(sent >= 0 || errno == EPIPE || errno == ECONNRESET, "a word to or from a runner");
+  // Otherwise the peer is gone, which each side detects on its own.
+  AGBOX_CHECK(sent >= 0 || errno == EPIPE || errno == ECONNRESET, "send to or from a runner");
 }
 
-Heard receive(int channel, std::span<char> buffer, std::string_view& packet) {
+Received receive(int channel, std::span<char> buffer, std::string_view& packet) {
   ssize_t got = 0;
   do {
     got = ::recv(channel, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    // ECONNRESET comes once, and before what the other side has said: it ended and had a word of
-    // ours still to read.
+    // ECONNRESET comes once, before the peer's packets, if it ended with a packet of ours unread.
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (got < 0 && errno == EAGAIN) return Heard::NothingYet;
-  if (got <= 0) return Heard::NothingMore;
+  if (got < 0 && errno == EAGAIN) return Received::NothingYet;
+  if (got <= 0) return Received::Closed;
   packet = {buffer.data(), static_cast<std::size_t>(got)};
-  return Heard::Something;
+  return Received::Packet;
 }
 
 }  // namespace
@@ -40,7 +39,7 @@ Heard receive(int channel, std::span<char> buffer, std::string_view& packet) {
 Result<std::pair<UniqueFd, UniqueFd>> make_runner_channel() {
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return std::unexpected(errno_error("cannot make a channel to a runner", errno));
+    return std::unexpected(errno_error("cannot create a channel to a runner", errno));
   }
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
@@ -55,19 +54,19 @@ void send_cancel(int channel) {
   send(channel, kCancel);
 }
 
-Heard receive_report(int channel, RunnerReport& report) {
+Received receive_report(int channel, RunnerReport& report) {
   std::array<char, 4096> buffer;
   std::string_view packet;
-  const Heard heard = receive(channel, buffer, packet);
-  if (heard != Heard::Something) return heard;
+  const Received received = receive(channel, buffer, packet);
+  if (received != Received::Packet) return received;
   report.kind = static_cast<RunnerReport::Kind>(packet[0]);
   packet.remove_prefix(1);
   AGBOX_CHECK(report.end.ParseFromArray(packet.data(), static_cast<int>(packet.size())),
               "a runner's report");
-  return heard;
+  return received;
 }
 
-Heard receive_cancel(int channel) {
+Received receive_cancel(int channel) {
   std::array<char, kCancel.size()> buffer;
   std::string_view packet;
   return receive(channel, buffer, packet);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest and the runner of an exec say to each other, over a socket pair that nobody else
-// has: packets, a few per exec, so that neither side ever waits to be heard.
+// Messages between the guest and the runner of an exec, over a private socket pair: a few packets
+// per exec, so that sending never blocks.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@ namespace agbox::guest {
 
 struct RunnerReport {
   enum class Kind : char {
-    Truncated = 't',    // output is dropped from here on; never after Ended
+    Truncated = 't',    // output is dropped from now on; never after Ended
     CancelTaken = 'c',  // the cancel came before the end
-    Ended = 'e',        // the last word; without the exec's id
+    Ended = 'e',        // the last report; without the exec's ID
   };
   Kind kind;
   v1::ExecEnded end;
@@ -28,9 +28,9 @@ Result<std::pair<UniqueFd, UniqueFd>> make_runner_channel();
 void send_report(int channel, const RunnerReport& report);
 void send_cancel(int channel);
 
-// What came, or whether there will be more.
-enum class Heard { Something, NothingYet, NothingMore };
-Heard receive_report(int channel, RunnerReport& report);
-Heard receive_cancel(int channel);
+// The result of a receive.
+enum class Received { Packet, NothingYet, Closed };
+Received receive_report(int channel, RunnerReport& report);
+Received receive_cancel(int channel);
 
 }  // namespace agbox::guest

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest's one loop waits for: descriptors, each with what to do when it is ready, and the
-// moments at which somebody wants to be woken.
+// What the guest's loop waits for: descriptors with their handlers, and a wake-up time.
 #pragma once
 
 #include <chrono>
@@ -18,8 +17,8 @@ struct Watch {
   std::function<void()> ready;
 };
 
-// Collected anew in every round. A handler may close any descriptor: handlers do not remember
-// descriptors, and reading or writing one that is not ready does no harm.
+// Collected again in every iteration. A handler may close any descriptor: handlers do not keep
+// descriptors, and reading or writing one that is not ready is harmless.
 struct Watches {
   std::vector<Watch> watches;
   std::optional<Moment> wake_at;
@@ -32,7 +31,7 @@ struct Watches {
   }
 };
 
-// One round: waits for any of it, and calls what is ready.
+// One iteration: waits, then calls the handlers of ready descriptors.
 void wait_and_serve(const Watches& watches);
 
 }  // namespace agbox::guest

@@ -39,7 +39,7 @@ struct GuestLinksEvents {
 };
 
 struct LinkPlace {
-  std::filesystem::path folder;  // to be mounted read-only at guestwire::kLinkFolderInside
+  std::filesystem::path folder;  // to be mounted read-only at guestwire::kLinkDirectoryInside
   FolderIdentity identity;       // to be stored
 };
 

@@ -9,7 +9,7 @@ namespace agbox::guestwire {
 
 std::string frame(std::string_view message) {
   AGBOX_CHECK(!message.empty() && message.size() <= std::max(kMaxFrameToGuest, kMaxFrameToDaemon),
-              "a frame of our own is in bounds");
+              "own frames are within bounds");
   const auto length = static_cast<std::uint32_t>(message.size());
   std::string bytes;
   bytes.reserve(kFrameHeader + message.size());
@@ -42,7 +42,7 @@ std::optional<std::string> FrameReader::next() {
   std::string message(rest.substr(kFrameHeader, length));
   taken_ += kFrameHeader + length;
   if (taken_ == buffer_.size()) {
-    std::string().swap(buffer_);  // we live for weeks: an assignment would keep the memory
+    std::string().swap(buffer_);  // the daemon runs for weeks: clear() would keep the memory
     taken_ = 0;
   }
   return message;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the guest and its link are inside a container. Top-level mounts: container root can rename
-// a plain folder away and put a false one in its place, but not a mount point.
+// Paths of the guest and its link inside a container. Both are top-level mounts: root in the
+// container can replace a plain directory, but not a mount point.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,12 @@
 namespace agbox::guestwire {
 
 inline constexpr char kProgramInside[] = "/.agbox-guest";
-inline constexpr char kLinkFolderInside[] = "/.agbox-link";
+inline constexpr char kLinkDirectoryInside[] = "/.agbox-link";
 inline constexpr char kSocketName[] = "guest.sock";
 
 inline constexpr std::uint32_t kProtocolMin = 1;
 inline constexpr std::uint32_t kProtocolMax = 1;
 
-// The runtime user's name and home in every container.
 inline constexpr char kUserName[] = "agbox";
 inline constexpr char kHome[] = "/home/agbox";
 inline constexpr char kWorkspace[] = "/workspace";

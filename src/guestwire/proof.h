@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a guest proves that it is the one that was handed the secret of this container start, without
-// saying the secret: HMAC-SHA256 over random bytes that the daemon chose for this connection.
+// Challenge-response authentication of a guest with the secret of its container start: HMAC-SHA256
+// over a nonce that the daemon chose for this connection.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace agbox::guestwire {
 inline constexpr std::size_t kSecretSize = 32;
 inline constexpr std::size_t kNonceSize = 32;
 
-// From the kernel's generator.
+// From getrandom().
 std::string random_bytes(std::size_t size);
 
-// The secret must have kSecretSize bytes.
+// `secret` must have kSecretSize bytes.
 std::string prove(std::string_view secret, std::string_view nonce);
-// In constant time; false for a secret or a mac of another size.
+// Constant time; false if the secret or the MAC has the wrong size.
 bool proves(std::string_view mac, std::string_view secret, std::string_view nonce);
 
 }  // namespace agbox::guestwire

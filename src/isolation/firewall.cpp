@@ -16,10 +16,10 @@
 namespace agbox {
 namespace {
 
-// Whoever else changes the same tables does so between our look and our change.
+// Another process may change the same tables between our read and our transaction.
 constexpr int kReplaceAttempts = 5;
 
-bool is_about_a_table(const nft::Refusal& refusal) {
+bool concerns_table(const nft::Refusal& refusal) {
   return refusal.what.starts_with("add table") || refusal.what.starts_with("delete table");
 }
 
@@ -27,7 +27,7 @@ bool is_about_a_table(const nft::Refusal& refusal) {
 
 Firewall::Firewall(FirewallOptions options, nft::PacketFilter filter)
     : options_(std::move(options)), filter_(std::move(filter)) {
-  want({});
+  set_wanted({});
 }
 
 Result<Firewall> Firewall::open(FirewallOptions options) {
@@ -36,7 +36,7 @@ Result<Firewall> Firewall::open(FirewallOptions options) {
 }
 
 Result<> Firewall::load(const HostNetwork& host) {
-  want(host);
+  set_wanted(host);
   AGBOX_TRY_VOID(replace_both());
   follows_ = true;
   return verify();
@@ -44,7 +44,7 @@ Result<> Firewall::load(const HostNetwork& host) {
 
 Result<> Firewall::follow(const HostNetwork& host) {
   if (follows_ && host == host_) return {};
-  want(host);
+  set_wanted(host);
   follows_ = false;
   nft::Batch batch;
   for (const nft::Table& table : all_tables()) {
@@ -52,7 +52,7 @@ Result<> Firewall::follow(const HostNetwork& host) {
     for (const nft::Set& set : host_sets(host)) batch.replace_elements(table.name, set);
   }
   if (!filter_.apply(batch)) {
-    // Somebody has taken a table or a set away: all of it, anew.
+    // Another process has removed a table or a set: replace everything.
     AGBOX_TRY_VOID(replace_both());
   }
   follows_ = true;
@@ -69,12 +69,11 @@ Result<> Firewall::verify() {
   AGBOX_TRY(seen, filter_.read(table_names()));
   const auto what = nft::difference(all_tables(), seen);
   if (!what) return {};
-  return fail(reason::kIsolationUnavailable,
-              "the firewall of the sandboxes is not as it should be: " + *what +
-                  "; something else on this host changes it, see: nft monitor");
+  return fail(reason::kIsolationUnavailable, "the sandbox firewall is not as expected: " + *what +
+                                                 "; find what changes it with: nft monitor");
 }
 
-Result<FirewallFacts> Firewall::look() {
+Result<FirewallFacts> Firewall::inspect() {
   AGBOX_TRY(seen, filter_.read(table_names()));
   AGBOX_TRY(forwarding, filter_.read_forward_chains());
   FirewallFacts facts;
@@ -108,7 +107,7 @@ Result<Firewall::CountMark> Firewall::begin_count(const std::string& bridge) {
   ++counting_[bridge];
   auto packets = packets_counted(bridge);
   if (!packets) {
-    leave_count(bridge);
+    release_count(bridge);
     return std::unexpected(std::move(packets.error()));
   }
   return CountMark{.packets = std::move(*packets), .replacements = replacements_};
@@ -117,7 +116,7 @@ Result<Firewall::CountMark> Firewall::begin_count(const std::string& bridge) {
 Result<std::optional<std::uint64_t>> Firewall::end_count(const std::string& bridge,
                                                          const CountMark& mark) {
   const auto packets = packets_counted(bridge);
-  leave_count(bridge);
+  release_count(bridge);
   if (!packets) return std::unexpected(packets.error());
   if (mark.replacements != replacements_) return std::optional<std::uint64_t>{};
   std::uint64_t refused = 0;
@@ -127,15 +126,15 @@ Result<std::optional<std::uint64_t>> Firewall::end_count(const std::string& brid
   return refused;
 }
 
-void Firewall::leave_count(const std::string& bridge) {
+void Firewall::release_count(const std::string& bridge) {
   if (--counting_[bridge] > 0) return;
   counting_.erase(bridge);
   nft::Batch batch;
   for (const nft::TableName& table : counting_tables()) {
     batch.delete_element(table, std::string(kProofsSet), interface_key(bridge));
   }
-  // Where it is refused a table was replaced meanwhile, without the element; one that stays in the
-  // other does nothing but count.
+  // If refused, a table was replaced, which dropped the element; one that remains in the other
+  // table only counts.
   static_cast<void>(filter_.apply(batch));
 }
 
@@ -176,7 +175,7 @@ std::vector<nft::TableName> Firewall::table_names() const {
   return names;
 }
 
-void Firewall::want(const HostNetwork& host) {
+void Firewall::set_wanted(const HostNetwork& host) {
   host_ = host;
   wanted_ = make_ruleset({.instance_id = options_.instance_id,
                           .address_pool = options_.address_pool,
@@ -190,8 +189,8 @@ std::vector<nft::Table> Firewall::all_tables() const {
   return tables;
 }
 
-// Packets that pass while a transaction takes effect may see the new rules with sets that are still
-// empty, and the old ones not any more. So there is always a copy that stays as it is.
+// While a transaction takes effect, packets may see the new rules with empty sets, and no longer
+// the old ones. So one copy always stays unchanged.
 Result<> Firewall::replace_both() {
   AGBOX_TRY_VOID(replace(&Ruleset::owned));
   return replace(&Ruleset::plain);
@@ -200,11 +199,11 @@ Result<> Firewall::replace_both() {
 Result<> Firewall::replace(Copy copy) {
   auto replaced = put(wanted_.*copy);
   const bool may_be_the_flag =
-      !replaced && is_about_a_table(replaced.error()) &&
+      !replaced && concerns_table(replaced.error()) &&
       (replaced.error().number == EOPNOTSUPP || replaced.error().number == EINVAL);
   if (may_be_the_flag && kernel_has_persist_) {
     kernel_has_persist_ = false;
-    want(host_);
+    set_wanted(host_);
     replaced = put(wanted_.*copy);
   }
   if (!replaced) return std::unexpected(std::move(replaced.error().error));
@@ -238,7 +237,7 @@ std::expected<void, nft::Refusal> Firewall::put(const std::vector<nft::Table>& t
     }
     const nft::Refusal& refusal = applied.error();
     const bool raced = refusal.number == ENOENT || refusal.number == EEXIST;
-    if (!is_about_a_table(refusal) || !raced || attempt == kReplaceAttempts) return applied;
+    if (!concerns_table(refusal) || !raced || attempt == kReplaceAttempts) return applied;
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The firewall of one instance's sandboxes: holds what is wanted, puts it into the kernel and
-// compares. Two copies of every table: docs/decisions/0030-two-tables.md says why. Every call
-// blocks for about a millisecond and is for one thread.
+// The sandbox firewall of one instance: holds the wanted rules, loads them into the kernel and
+// compares. Every table has two copies (see docs/decisions/0030-two-tables.md). Every call blocks
+// for about a millisecond; single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -27,41 +27,39 @@ class Firewall {
  public:
   static Result<Firewall> open(FirewallOptions options);
 
-  // Puts both copies in place of whatever is there, and reads them back. They stay in the kernel
-  // when this object goes; the owned ones where the kernel knows how.
+  // Replaces existing tables by both copies and reads them back. They stay in the kernel after this
+  // object's end; the owned copy if the kernel supports that.
   Result<> load(const HostNetwork& host);
 
-  // Both copies with what the host has become. Nothing happens where nothing changed.
+  // Updates both copies to the current host network. No effect if nothing changed.
   Result<> follow(const HostNetwork& host);
 
-  // Whether the kernel shows exactly what is wanted; the error says what is different.
+  // Compares the kernel's tables with the wanted ones; the error names the difference.
   Result<> verify();
 
-  // Each table of ours beside what is wanted of it, and the chains of others that cut sandboxes
-  // off.
-  Result<FirewallFacts> look();
+  // The state of each of our tables, and other chains that cut sandboxes off.
+  Result<FirewallFacts> inspect();
 
-  // Puts back what is different; the answer says what it was, and is nothing where all is well.
+  // Restores what differs; returns the difference, nullopt if there was none.
   Result<std::optional<std::string>> repair();
 
-  // From begin_count() to end_count(), connections to this host that are refused to one bridge are
-  // counted. Several may count at the same bridge.
+  // Between begin_count() and end_count(), refused connections from one bridge to this host are
+  // counted. May be nested for a bridge.
   struct CountMark {
     std::vector<std::uint64_t> packets;  // by table
     unsigned replacements = 0;
   };
   Result<CountMark> begin_count(const std::string& bridge);
-  // How many packets were refused since. Nothing where it is not known, because tables were put
-  // back meanwhile.
+  // The number of packets refused since; nullopt if unknown because tables were replaced.
   Result<std::optional<std::uint64_t>> end_count(const std::string& bridge, const CountMark& mark);
 
-  // Takes both copies away: for a daemon that ends and has no sandbox left.
+  // Removes both copies: for a daemon that ends without sandboxes.
   Result<> remove();
 
-  // How often tables were put in place of others.
+  // How often tables were replaced.
   unsigned replacements() const { return replacements_; }
   const HostNetwork& host() const { return host_; }
-  // Of every table, to tell its changes from others'.
+  // Of all tables, to recognize changes to them.
   std::vector<nft::TableName> table_names() const;
   std::uint32_t port_id() const { return filter_.port_id(); }
 
@@ -69,25 +67,25 @@ class Firewall {
   Firewall(FirewallOptions options, nft::PacketFilter filter);
   using Copy = std::vector<nft::Table> Ruleset::*;
 
-  void want(const HostNetwork& host);
-  // Both, one after the other: each of them filters while the other one is replaced.
+  void set_wanted(const HostNetwork& host);
+  // One after the other: each filters while the other is replaced.
   Result<> replace_both();
   Result<> replace(Copy copy);
-  // These tables instead of those with their names, in one transaction.
+  // Replaces these tables, in one transaction.
   std::expected<void, nft::Refusal> put(const std::vector<nft::Table>& tables);
-  void leave_count(const std::string& bridge);
+  void release_count(const std::string& bridge);
   Result<std::vector<std::uint64_t>> packets_counted(const std::string& bridge);
   std::vector<nft::TableName> counting_tables() const;
   std::vector<nft::Table> all_tables() const;
 
   FirewallOptions options_;
   nft::PacketFilter filter_;
-  bool kernel_has_persist_ = true;  // until it says otherwise
+  bool kernel_has_persist_ = true;  // until the kernel refuses the flag
   HostNetwork host_;
-  bool follows_ = false;  // the kernel has taken host_
+  bool follows_ = false;  // the kernel has accepted host_
   Ruleset wanted_;
   unsigned replacements_ = 0;
-  std::map<std::string, unsigned> counting_;  // bridges, and how many count there
+  std::map<std::string, unsigned> counting_;  // per bridge, how many count there
 };
 
 }  // namespace agbox

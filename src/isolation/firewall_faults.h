@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tests make the firewall fail, to see that the rest of the daemon notices it. The programs
-// that users run link firewall_faults.cpp of this directory, in which nothing ever fails; test
-// programs link that of tests/support instead, in which failpoints decide.
+// Fault injection for tests. Released programs link firewall_faults.cpp of this directory, in which
+// nothing fails; test programs link that of tests/support, which is controlled by failpoints.
 #pragma once
 
 #include <functional>
@@ -14,11 +13,11 @@ namespace agbox::firewall_faults {
 
 using PutTables = std::function<Result<>(const std::vector<nft::Table>&)>;
 
-// Before a verification, with the tables that it expects to find.
+// Before a verification, with the expected tables.
 Result<> damage(const std::vector<nft::Table>& tables, const PutTables& put);
-// A verification that does not look.
+// Verifications always succeed.
 bool verifies_blindly();
-// A monitor that does not notice what others change.
+// The monitor misses changes by others.
 bool ignores_changes();
 
 }  // namespace agbox::firewall_faults

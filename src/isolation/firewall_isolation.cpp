@@ -18,11 +18,10 @@
 namespace agbox {
 namespace {
 
-// A stranger who changes the rules during each of them in a row does not do so by accident.
-constexpr int kProofAttempts = 5;
+// Changes by another process during this many verifications in a row are no accident.
+constexpr int kVerificationAttempts = 5;
 
-// Whoever waits cannot be cancelled meanwhile: it takes milliseconds, and a half-told answer would
-// be worse.
+// The wait cannot be cancelled: it takes milliseconds, and a partial result would be worse.
 template <class T>
 boost::asio::awaitable<T> run_on(boost::asio::any_io_executor executor,
                                  boost::asio::awaitable<T> work) {
@@ -38,7 +37,7 @@ std::int64_t microseconds_between(std::chrono::steady_clock::time_point from,
 }
 
 std::unexpected<Error> firewall_not_started() {
-  return fail(reason::kIsolationUnavailable, "the firewall of the sandboxes is not loaded yet");
+  return fail(reason::kIsolationUnavailable, "the sandbox firewall is not loaded yet");
 }
 
 }  // namespace
@@ -58,55 +57,55 @@ FirewallIsolation::~FirewallIsolation() {
 boost::asio::awaitable<Result<>> FirewallIsolation::start(std::vector<Ipv4Address> resolvers,
                                                           std::function<void()> on_repair) {
   reported_->on_repair = std::move(on_repair);
-  auto outcome = co_await run_on(worker_, start_there(std::move(resolvers)));
+  auto outcome = co_await run_on(worker_, start_on_worker(std::move(resolvers)));
   started_ = outcome.has_value();
   co_return outcome;
 }
 
 boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers(
     std::vector<Ipv4Address> resolvers) {
-  co_return co_await run_on(worker_, set_resolvers_there(std::move(resolvers)));
+  co_return co_await run_on(worker_, set_resolvers_on_worker(std::move(resolvers)));
 }
 
 boost::asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
   started_ = false;
   reported_->on_repair = {};
-  co_return co_await run_on(worker_, stop_there(remove_rules));
+  co_return co_await run_on(worker_, stop_on_worker(remove_rules));
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::prove(std::string bridge_name, Probe probe) {
-  unsigned replacements = co_await run_on(worker_, put_back_there());
+boost::asio::awaitable<Result<>> FirewallIsolation::verify(std::string bridge_name, Probe probe) {
+  unsigned replacements = co_await run_on(worker_, restore_on_worker());
   for (int attempt = 1;; ++attempt) {
-    auto proven = co_await prove_once(bridge_name, probe);
-    if (proven || attempt == kProofAttempts) co_return proven;
-    const unsigned replacements_now = co_await run_on(worker_, put_back_there());
+    auto proven = co_await verify_once(bridge_name, probe);
+    if (proven || attempt == kVerificationAttempts) co_return proven;
+    const unsigned replacements_now = co_await run_on(worker_, restore_on_worker());
     if (std::exchange(replacements, replacements_now) == replacements_now) co_return proven;
   }
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::prove_once(std::string bridge_name,
-                                                               const Probe& probe) {
+boost::asio::awaitable<Result<>> FirewallIsolation::verify_once(std::string bridge_name,
+                                                                const Probe& probe) {
   using std::chrono::steady_clock;
   const auto began = steady_clock::now();
-  AGBOX_CO_TRY(proof, co_await run_on(worker_, begin_proof_there(std::move(bridge_name))));
+  AGBOX_CO_TRY(verification, co_await run_on(worker_, begin_on_worker(std::move(bridge_name))));
   const auto asked = steady_clock::now();
-  const Result<ProbeReport> inside =
-      co_await probe({.address = proof->listener.address(), .port = proof->listener.port()});
-  const auto told = steady_clock::now();
-  auto outcome = co_await run_on(worker_, end_proof_there(*proof, inside));
-  log_.debug("what a proof of the isolation took",
-             {{"bridge", proof->bridge_name},
-              {"bridge_us", proof->bridge.count()},
-              {"tables_us", proof->tables.count()},
-              {"listener_us", proof->listening.count()},
-              {"inside_us", microseconds_between(asked, told)},
-              {"verdict_us", proof->verdict.count()},
+  const Result<ProbeReport> inside = co_await probe(
+      {.address = verification->listener.address(), .port = verification->listener.port()});
+  const auto answered = steady_clock::now();
+  auto outcome = co_await run_on(worker_, end_on_worker(*verification, inside));
+  log_.debug("isolation verification timing",
+             {{"bridge", verification->bridge_name},
+              {"bridge_us", verification->bridge.count()},
+              {"tables_us", verification->tables.count()},
+              {"listener_us", verification->listening.count()},
+              {"inside_us", microseconds_between(asked, answered)},
+              {"verdict_us", verification->verdict.count()},
               {"whole_us", microseconds_between(began, steady_clock::now())}});
   co_return outcome;
 }
 
-boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::look() {
-  co_return co_await run_on(worker_, look_there());
+boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::inspect() {
+  co_return co_await run_on(worker_, inspect_on_worker());
 }
 
 IsolationHealth FirewallIsolation::health() const {
@@ -114,7 +113,7 @@ IsolationHealth FirewallIsolation::health() const {
   return {.shortcoming = firewall_not_started().error().message()};
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::start_there(
+boost::asio::awaitable<Result<>> FirewallIsolation::start_on_worker(
     std::vector<Ipv4Address> resolvers) {
   const auto report = [home = home_,
                        weak = std::weak_ptr(reported_)](const IsolationHealth& health) {
@@ -129,50 +128,50 @@ boost::asio::awaitable<Result<>> FirewallIsolation::start_there(
   AGBOX_CO_TRY(monitor,
                FirewallMonitor::start(worker_, options_, std::move(resolvers), report, log_));
   monitor_ = std::move(monitor);
-  log_.info("the firewall of the sandboxes is loaded", {{"table", table_name()}});
+  log_.info("sandbox firewall loaded", {{"table", table_name()}});
   co_return Result<>{};
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::stop_there(bool remove_rules) {
+boost::asio::awaitable<Result<>> FirewallIsolation::stop_on_worker(bool remove_rules) {
   if (!monitor_) co_return Result<>{};
   co_await monitor_->stop();
   const auto monitor = std::move(monitor_);
   if (!remove_rules) co_return Result<>{};
-  // Whoever asks may not know of all: a container that no store knows runs on behind its bridge.
+  // The caller may not know all sandboxes: a container missing in the store may still run.
   AGBOX_CO_TRY(bridges, find_links(bridge_prefix(options_.instance_id)));
   if (!bridges.empty()) {
-    log_.warn("the firewall of the sandboxes stays, because bridges are left that need it",
+    log_.warn("sandbox firewall kept: bridges remain that need it",
               {{"table", table_name()}, {"bridges", bridges.size()}, {"bridge", bridges.front()}});
     co_return Result<>{};
   }
   AGBOX_CO_TRY_VOID(monitor->remove_rules());
-  log_.info("the firewall of the sandboxes is removed", {{"table", table_name()}});
+  log_.info("sandbox firewall removed", {{"table", table_name()}});
   co_return Result<>{};
 }
 
-boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Proof>>>
-FirewallIsolation::begin_proof_there(std::string bridge_name) {
+boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Verification>>>
+FirewallIsolation::begin_on_worker(std::string bridge_name) {
   if (!monitor_) co_return firewall_not_started();
-  AGBOX_CO_TRY(proof, monitor_->begin_proof(bridge_name));
-  co_return std::make_unique<FirewallMonitor::Proof>(std::move(proof));
+  AGBOX_CO_TRY(verification, monitor_->begin_verification(bridge_name));
+  co_return std::make_unique<FirewallMonitor::Verification>(std::move(verification));
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::end_proof_there(
-    FirewallMonitor::Proof& proof, const Result<ProbeReport>& inside) {
+boost::asio::awaitable<Result<>> FirewallIsolation::end_on_worker(
+    FirewallMonitor::Verification& verification, const Result<ProbeReport>& inside) {
   if (!monitor_) co_return firewall_not_started();
-  co_return monitor_->end_proof(proof, inside);
+  co_return monitor_->end_verification(verification, inside);
 }
 
-boost::asio::awaitable<unsigned> FirewallIsolation::put_back_there() {
-  co_return monitor_ ? monitor_->put_back() : 0U;
+boost::asio::awaitable<unsigned> FirewallIsolation::restore_on_worker() {
+  co_return monitor_ ? monitor_->restore() : 0U;
 }
 
-boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::look_there() {
+boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::inspect_on_worker() {
   if (!monitor_) co_return firewall_not_started();
-  co_return monitor_->look();
+  co_return monitor_->inspect();
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers_there(
+boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers_on_worker(
     std::vector<Ipv4Address> resolvers) {
   if (!monitor_) co_return firewall_not_started();
   co_return monitor_->set_resolvers(std::move(resolvers));

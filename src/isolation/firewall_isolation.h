@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The isolation that the daemon relies on: the firewall with its monitor, on a thread of its own,
-// as the control thread sees it.
+// The isolation used by the daemon: the firewall and its monitor, which run on a thread of their
+// own, as seen from the control thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,8 +20,8 @@ namespace agbox {
 
 class FirewallIsolation final : public HostIsolation {
  public:
-  // Everything public is for the thread of `home`; the firewall's work is done on `worker`, which
-  // ends after stop().
+  // All public methods run on the thread of `home`; the firewall's work runs on `worker`, which
+  // must outlive stop().
   FirewallIsolation(boost::asio::any_io_executor home, boost::asio::any_io_executor worker,
                     FirewallOptions options, Logger log);
   ~FirewallIsolation() override;
@@ -32,29 +32,29 @@ class FirewallIsolation final : public HostIsolation {
   boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
   boost::asio::awaitable<Result<>> stop(bool remove_rules) override;
 
-  // That the rules are in the kernel and are for this bridge, and that they refuse a connection
-  // from the sandbox to a listener of ours. What a stranger changes meanwhile is put back, and the
-  // proof begun anew.
-  boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) override;
-  boost::asio::awaitable<Result<FirewallFacts>> look() override;
+  // Verifies that the rules are in the kernel and match this bridge, and that they refuse a
+  // connection from the sandbox to a listener of ours. Changes by another process are undone, and
+  // the verification repeated.
+  boost::asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) override;
+  boost::asio::awaitable<Result<FirewallFacts>> inspect() override;
   IsolationHealth health() const override;
 
  private:
-  // What of this object a report may find gone when it arrives.
+  // State that a report in flight may outlive.
   struct Reported {
     IsolationHealth health;
     std::function<void()> on_repair;
   };
-  boost::asio::awaitable<Result<>> start_there(std::vector<Ipv4Address> resolvers);
-  boost::asio::awaitable<Result<>> stop_there(bool remove_rules);
-  boost::asio::awaitable<Result<>> prove_once(std::string bridge_name, const Probe& probe);
-  boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Proof>>> begin_proof_there(
+  boost::asio::awaitable<Result<>> start_on_worker(std::vector<Ipv4Address> resolvers);
+  boost::asio::awaitable<Result<>> stop_on_worker(bool remove_rules);
+  boost::asio::awaitable<Result<>> verify_once(std::string bridge_name, const Probe& probe);
+  boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Verification>>> begin_on_worker(
       std::string bridge_name);
-  boost::asio::awaitable<Result<>> end_proof_there(FirewallMonitor::Proof& proof,
-                                                   const Result<ProbeReport>& inside);
-  boost::asio::awaitable<unsigned> put_back_there();
-  boost::asio::awaitable<Result<FirewallFacts>> look_there();
-  boost::asio::awaitable<Result<>> set_resolvers_there(std::vector<Ipv4Address> resolvers);
+  boost::asio::awaitable<Result<>> end_on_worker(FirewallMonitor::Verification& verification,
+                                                 const Result<ProbeReport>& inside);
+  boost::asio::awaitable<unsigned> restore_on_worker();
+  boost::asio::awaitable<Result<FirewallFacts>> inspect_on_worker();
+  boost::asio::awaitable<Result<>> set_resolvers_on_worker(std::vector<Ipv4Address> resolvers);
 
   std::string table_name() const { return firewall_table_name(options_.instance_id); }
 
@@ -63,9 +63,9 @@ class FirewallIsolation final : public HostIsolation {
   FirewallOptions options_;
   Logger log_;
   bool started_ = false;
-  // Of the home thread. A report may be on its way when this object goes, so it knows it weakly.
+  // Belongs to the home thread. Reports in flight hold it weakly.
   std::shared_ptr<Reported> reported_ = std::make_shared<Reported>();
-  std::unique_ptr<FirewallMonitor> monitor_;  // of the worker thread
+  std::unique_ptr<FirewallMonitor> monitor_;  // belongs to the worker thread
 };
 
 }  // namespace agbox

@@ -12,7 +12,7 @@
 #include "isolation/firewall_faults.h"
 #include "isolation/netlink/netlink_attributes.h"
 #include "isolation/nft/netfilter.h"
-#include "isolation/sandbox_proof.h"
+#include "isolation/sandbox_verification.h"
 #include "model/object_names.h"
 #include "model/reasons.h"
 
@@ -21,12 +21,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A stranger who removes our table whenever it comes back must not cost a core; the owned copy
-// filters all the time.
+// Limits the CPU time if another process removes our table again and again; the owned copy filters
+// all the time.
 constexpr milliseconds kAfterRepair{50};
-// Links and addresses come and go in bursts when containers start.
+// Links and addresses change in bursts when containers start.
 constexpr milliseconds kAfterRouteChange{20};
-// Until the next try where the kernel refused the last one.
+// Between retries of what the kernel refused.
 constexpr milliseconds kFirstRetryPause{200};
 constexpr milliseconds kLongestRetryPause{10'000};
 
@@ -34,7 +34,7 @@ constexpr std::uint32_t group_bit(unsigned group) {
   return 1U << (group - 1);
 }
 constexpr std::uint32_t kTableGroups = group_bit(NFNLGRP_NFTABLES);
-// The links too: with a link its routes go, and nobody tells of those.
+// Links too: a removed link takes its routes with it, without events for them.
 constexpr std::uint32_t kRouteGroups = group_bit(RTNLGRP_LINK) | group_bit(RTNLGRP_IPV4_IFADDR) |
                                        group_bit(RTNLGRP_IPV4_ROUTE) | group_bit(RTNLGRP_IPV4_RULE);
 
@@ -42,7 +42,7 @@ std::unexpected<Error> cannot_listen(const std::string& to_what, const KernelErr
   return fail(reason::kIsolationUnavailable, nft::explain_refusal("listen to " + to_what, error));
 }
 
-// How long each part of something takes.
+// Measures consecutive durations.
 class Laps {
  public:
   std::chrono::microseconds next() {
@@ -54,7 +54,7 @@ class Laps {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Tables, chains, rules, sets and elements all name their table in the first attribute.
+// Tables, chains, rules, sets and elements all have their table's name in the first attribute.
 std::string table_of_event(const nlmsghdr* event) {
   std::string name;
   for_each_attribute(event, sizeof(nfgenmsg), [&](const nlattr* attribute) {
@@ -97,7 +97,7 @@ Result<std::unique_ptr<FirewallMonitor>> FirewallMonitor::start(
       std::move(executor), std::move(options), std::move(firewall), std::move(routing),
       std::move(*table_events), std::move(*route_events), std::move(on_health), std::move(log)));
   monitor->resolvers_ = std::move(resolvers);
-  AGBOX_TRY(host, monitor->look_at_host());
+  AGBOX_TRY(host, monitor->read_host_network());
   AGBOX_TRY_VOID(monitor->firewall_.load(host));
   monitor->tasks_.spawn("watch the firewall", monitor->watch_tables());
   monitor->tasks_.spawn("watch the routes", monitor->watch_routes());
@@ -114,11 +114,12 @@ Result<> FirewallMonitor::set_resolvers(std::vector<Ipv4Address> resolvers) {
   return follow_routes();
 }
 
-Result<FirewallMonitor::Proof> FirewallMonitor::begin_proof(const std::string& bridge_name) {
+Result<FirewallMonitor::Verification> FirewallMonitor::begin_verification(
+    const std::string& bridge_name) {
   AGBOX_TRY_VOID(check());
   Laps laps;
   AGBOX_TRY(routing, routing_.read());
-  const BridgeSeen bridge = look_at_bridge(bridge_name, routing);
+  const BridgeSeen bridge = inspect_bridge(bridge_name, routing);
   AGBOX_TRY_VOID(
       check_bridge({.prefix = our_bridges_, .address_pool = options_.address_pool}, bridge));
   const auto bridge_took = laps.next();
@@ -127,36 +128,37 @@ Result<FirewallMonitor::Proof> FirewallMonitor::begin_proof(const std::string& b
   AGBOX_TRY(gateway, gateway_of(bridge));
   AGBOX_TRY(listener, ProbeListener::open(gateway));
   AGBOX_TRY(mark, firewall_.begin_count(bridge_name));
-  return Proof{.bridge_name = bridge_name,
-               .listener = std::move(listener),
-               .mark = std::move(mark),
-               .bridge = bridge_took,
-               .tables = tables_took,
-               .listening = laps.next()};
+  return Verification{.bridge_name = bridge_name,
+                      .listener = std::move(listener),
+                      .mark = std::move(mark),
+                      .bridge = bridge_took,
+                      .tables = tables_took,
+                      .listening = laps.next()};
 }
 
-Result<> FirewallMonitor::end_proof(Proof& proof, const Result<ProbeReport>& inside) {
+Result<> FirewallMonitor::end_verification(Verification& verification,
+                                           const Result<ProbeReport>& inside) {
   Laps laps;
-  const ProbeListener::Seen listener = proof.listener.look();
-  AGBOX_TRY(refused, firewall_.end_count(proof.bridge_name, proof.mark));
-  proof.verdict = laps.next();
-  // Who was reached was reached, whether the guest tells it or not.
+  const ProbeListener::Seen listener = verification.listener.check();
+  AGBOX_TRY(refused, firewall_.end_count(verification.bridge_name, verification.mark));
+  verification.verdict = laps.next();
+  // A connection that reached the listener counts, even if the guest does not report it.
   if (!inside && !listener.was_reached) return std::unexpected(inside.error());
-  return judge_probe({.address = proof.listener.address(),
+  return judge_probe({.address = verification.listener.address(),
                       .inside = inside.value_or(ProbeReport{}),
                       .listener_answers = listener.answers,
                       .listener_was_reached = listener.was_reached,
                       .refused_by_us = refused.value_or(0)});
 }
 
-unsigned FirewallMonitor::put_back() {
-  static_cast<void>(mend());  // the proof that follows says what is refused
+unsigned FirewallMonitor::restore() {
+  static_cast<void>(repair_all());  // the verification that follows reports what is refused
   return firewall_.replacements();
 }
 
-Result<FirewallFacts> FirewallMonitor::look() {
-  AGBOX_TRY_VOID(mend());
-  return firewall_.look();
+Result<FirewallFacts> FirewallMonitor::inspect() {
+  AGBOX_TRY_VOID(repair_all());
+  return firewall_.inspect();
 }
 
 boost::asio::awaitable<void> FirewallMonitor::watch_tables() {
@@ -171,28 +173,28 @@ boost::asio::awaitable<void> FirewallMonitor::watch_tables() {
 
 boost::asio::awaitable<void> FirewallMonitor::watch_routes() {
   while (co_await route_events_.wait()) {
-    // Whatever it was, also what the kernel had to drop: the lists are read anew.
+    // Whatever changed, also if events were lost: read the lists again.
     static_cast<void>(route_events_.drain([](const nlmsghdr*) {}));
     static_cast<void>(follow_routes());
     co_await pause(kAfterRouteChange);
   }
 }
 
-Result<> FirewallMonitor::mend() {
+Result<> FirewallMonitor::repair_all() {
   if (route_problem_.empty()) {
-    mend_tables();
+    repair_if_needed();
   } else {
     static_cast<void>(follow_routes());
   }
   return check();
 }
 
-void FirewallMonitor::mend_tables() {
+void FirewallMonitor::repair_if_needed() {
   if (take_table_events() || !table_problem_.empty()) repair();
 }
 
-boost::asio::awaitable<void> FirewallMonitor::mend_after(boost::asio::awaitable<bool> pause) {
-  if (co_await std::move(pause)) static_cast<void>(mend());
+boost::asio::awaitable<void> FirewallMonitor::repair_after(boost::asio::awaitable<bool> pause) {
+  if (co_await std::move(pause)) static_cast<void>(repair_all());
 }
 
 Result<> FirewallMonitor::check() const {
@@ -205,7 +207,7 @@ bool FirewallMonitor::take_table_events() {
   const bool complete = table_events_.drain(
       [&](const nlmsghdr* event) { was_changed = take_table_event(event) || was_changed; });
   if (firewall_faults::ignores_changes()) return false;
-  // What the kernel had to drop may have been about us.
+  // Lost events may have concerned us.
   return was_changed || !complete;
 }
 
@@ -213,16 +215,16 @@ bool FirewallMonitor::take_table_event(const nlmsghdr* event) {
   const bool is_nftables = event->nlmsg_type >> 8 == NFNL_SUBSYS_NFTABLES;
   if (!is_nftables || event->nlmsg_pid == firewall_.port_id()) return false;
   if (mnl_nlmsg_get_payload_len(event) < sizeof(nfgenmsg)) return false;
-  if ((event->nlmsg_type & 0xFF) == NFT_MSG_NEWGEN) {  // ends a transaction: by whom
+  if ((event->nlmsg_type & 0xFF) == NFT_MSG_NEWGEN) {  // end of a transaction, names the process
     if (!std::exchange(transaction_concerns_us_, false)) return false;
-    if (stranger_.pid != 0) return true;
+    if (last_writer_.pid != 0) return true;
     for_each_attribute(event, sizeof(nfgenmsg), [&](const nlattr* attribute) {
       const std::uint16_t type = mnl_attr_get_type(attribute);
       if (type == NFTA_GEN_PROC_PID && mnl_attr_validate(attribute, MNL_TYPE_U32) == 0) {
-        stranger_.pid = ntohl(mnl_attr_get_u32(attribute));
+        last_writer_.pid = ntohl(mnl_attr_get_u32(attribute));
       }
       if (type == NFTA_GEN_PROC_NAME && mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) == 0) {
-        stranger_.program = mnl_attr_get_str(attribute);
+        last_writer_.program = mnl_attr_get_str(attribute);
       }
     });
     return true;
@@ -239,29 +241,29 @@ void FirewallMonitor::repair() {
   if (*repaired) {
     ++health_.repairs;
     health_.last_repair = **repaired + ", changed by " +
-                          (stranger_.pid == 0 ? std::string("an unknown process")
-                                              : "'" + stranger_.program + "' (pid " +
-                                                    std::to_string(stranger_.pid) + ")");
-    log_.warn("the firewall of the sandboxes was changed and is put back",
+                          (last_writer_.pid == 0 ? std::string("an unknown process")
+                                                 : "'" + last_writer_.program + "' (pid " +
+                                                       std::to_string(last_writer_.pid) + ")");
+    log_.warn("sandbox firewall restored after a change by another process",
               {{"difference", **repaired},
-               {"program", stranger_.program},
-               {"pid", stranger_.pid},
+               {"program", last_writer_.program},
+               {"pid", last_writer_.pid},
                {"repairs", health_.repairs}});
     on_health_(health_);
   }
-  stranger_ = {};
+  last_writer_ = {};
   set_problem(table_problem_, {});
 }
 
 Result<> FirewallMonitor::follow_routes() {
-  mend_tables();  // whose sets are to follow; put back along with them, nobody would be told of it
+  repair_if_needed();  // first, because follow() would restore them without a report
   const HostNetwork before = firewall_.host();
-  const auto host = look_at_host();
+  const auto host = read_host_network();
   const auto followed = host ? firewall_.follow(*host) : std::unexpected(host.error());
   set_problem(route_problem_, followed ? std::string() : followed.error().message());
   if (!followed) return followed;
   if (firewall_.host() != before) {
-    log_.info("the firewall follows this host's networks",
+    log_.info("sandbox firewall follows the host's networks",
               {{"uplinks", firewall_.host().uplinks.size()},
                {"on_link", firewall_.host().on_link.size()},
                {"resolvers", firewall_.host().resolvers.size()}});
@@ -269,7 +271,7 @@ Result<> FirewallMonitor::follow_routes() {
   return {};
 }
 
-Result<HostNetwork> FirewallMonitor::look_at_host() {
+Result<HostNetwork> FirewallMonitor::read_host_network() {
   AGBOX_TRY(routing, routing_.read());
   return HostNetwork{.uplinks = uplinks_of(routing, our_bridges_),
                      .on_link = on_link_networks_of(routing, our_bridges_),
@@ -287,16 +289,15 @@ void FirewallMonitor::set_problem(std::string& which, std::string problem) {
   if (first.empty()) {
     retry_pause_.reset();
   } else if (!retry_pause_.is_waiting()) {
-    tasks_.spawn("mend the firewall", mend_after(retry_pause_.wait()));
+    tasks_.spawn("repair the firewall", repair_after(retry_pause_.wait()));
   }
   if (first == health_.shortcoming) return;
   health_.shortcoming = first;
   if (first.empty()) {
-    log_.info("the firewall of the sandboxes is as it should be again");
+    log_.info("sandbox firewall in place again");
   } else {
-    log_.error(
-        "the firewall of the sandboxes is not as it should be, so none is created or started",
-        {{"error", first}});
+    log_.error("sandbox firewall not in place: no sandbox is created or started",
+               {{"error", first}});
   }
   on_health_(health_);
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the firewall true while the daemon lives: the kernel tells of every change to our tables,
-// and they are put back; it tells of routes, addresses and links, and the sets follow them. Nothing
-// is looked at without a reason. What the kernel refuses is tried again until it is done, and no
-// proof begins meanwhile.
+// Keeps the firewall in place while the daemon runs: changes to our tables are undone, and the sets
+// follow changes of routes, addresses and links. Driven by netlink events, without polling. What
+// the kernel refuses is retried until it succeeds; until then no verification begins.
 //
-// All of it runs on one executor. Calls to the kernel take about a millisecond each, so that
-// executor's thread should not be one that others wait for.
+// Everything runs on one executor. Kernel calls take about a millisecond each, so it should not be
+// a latency-sensitive thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -33,8 +32,8 @@ class FirewallMonitor {
  public:
   using OnHealth = std::function<void(const IsolationHealth&)>;
 
-  // Listens first, then loads the rules: nothing that happens in between is missed. Fails where the
-  // rules are not in place at the end.
+  // Subscribes before it loads the rules, so that no change is missed. Fails if the rules are not
+  // in place at the end.
   static Result<std::unique_ptr<FirewallMonitor>> start(boost::asio::any_io_executor executor,
                                                         FirewallOptions options,
                                                         std::vector<Ipv4Address> resolvers,
@@ -43,39 +42,40 @@ class FirewallMonitor {
   // The rules stay as they are.
   boost::asio::awaitable<void> stop();
 
-  // The resolvers that sandboxes use have changed.
+  // The sandboxes' resolvers have changed.
   Result<> set_resolvers(std::vector<Ipv4Address> resolvers);
 
-  // That at this moment the rules are in the kernel and are for this bridge; and somebody to reach
-  // on the host, whom the sandbox behind the bridge must not reach.
-  struct Proof {
+  // A verification in progress: the rules are in the kernel and match this bridge, and a listener
+  // on the host waits that the sandbox behind the bridge must not reach.
+  struct Verification {
     std::string bridge_name;
     ProbeListener listener;
     Firewall::CountMark mark;
-    // What its parts took: the look at the bridge, the tables read back, the listener and the count
-    // begun; then both looked at.
+    // Durations: inspecting the bridge, reading the tables, opening the listener and the count,
+    // then evaluating both.
     std::chrono::microseconds bridge{};
     std::chrono::microseconds tables{};
     std::chrono::microseconds listening{};
     std::chrono::microseconds verdict{};
   };
-  Result<Proof> begin_proof(const std::string& bridge_name);
-  // What came of the sandbox's try. Whoever begins a proof ends it.
-  Result<> end_proof(Proof& proof, const Result<ProbeReport>& inside);
+  Result<Verification> begin_verification(const std::string& bridge_name);
+  // Evaluates the sandbox's attempt. Every verification that was begun must be ended.
+  Result<> end_verification(Verification& verification, const Result<ProbeReport>& inside);
 
-  // Puts back what strangers have changed and tries again what was refused, where there is
-  // anything; how often tables were put in place of others since the start.
-  unsigned put_back();
+  // Undoes pending changes by others and retries what was refused; returns how often tables were
+  // replaced since the start.
+  unsigned restore();
 
-  // What is there now, ours and others', after the same; fails with what is refused still.
-  Result<FirewallFacts> look();
+  // The current state of our tables and other chains, after restore(); fails if something is still
+  // refused.
+  Result<FirewallFacts> inspect();
 
-  // For a daemon that ends and has no sandbox left; after stop().
+  // For a daemon that ends without sandboxes; after stop().
   Result<> remove_rules() { return firewall_.remove(); }
 
  private:
-  // Who changed the firewall, as the kernel tells it.
-  struct Stranger {
+  // The process that changed the firewall, according to the kernel.
+  struct Writer {
     std::uint32_t pid = 0;
     std::string program;
   };
@@ -86,22 +86,22 @@ class FirewallMonitor {
 
   boost::asio::awaitable<void> watch_tables();
   boost::asio::awaitable<void> watch_routes();
-  // Whether something may have happened to our tables.
+  // True if our tables may have changed.
   bool take_table_events();
-  // Whether it ends a transaction about our tables. Only the end says whose it was, and the kernel
-  // may tell the rest of it a moment earlier.
+  // True at the end of a transaction that concerns our tables. Only the end names the process, and
+  // it may arrive separately.
   bool take_table_event(const nlmsghdr* event);
   void repair();
-  // Repairs where something may have happened or the last repair was refused.
-  void mend_tables();
+  // Repairs if a change is pending or the last repair was refused.
+  void repair_if_needed();
   Result<> follow_routes();
-  // All that there is to do; fails where something of it is refused.
-  Result<> mend();
-  boost::asio::awaitable<void> mend_after(boost::asio::awaitable<bool> pause);
+  // Everything pending; fails if any part is refused.
+  Result<> repair_all();
+  boost::asio::awaitable<void> repair_after(boost::asio::awaitable<bool> pause);
   Result<> check() const;
-  Result<HostNetwork> look_at_host();
+  Result<HostNetwork> read_host_network();
   boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
-  // What the kernel refused, which is tried again; empty: it is over.
+  // What the kernel refused and is retried; empty: resolved.
   void set_problem(std::string& which, std::string problem);
 
   boost::asio::any_io_executor executor_;
@@ -116,7 +116,7 @@ class FirewallMonitor {
   Logger log_;
   std::vector<Ipv4Address> resolvers_;
   bool transaction_concerns_us_ = false;
-  Stranger stranger_;
+  Writer last_writer_;
   std::string table_problem_;
   std::string route_problem_;
   IsolationHealth health_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps a sandbox away from the host, the local network and other sandboxes, as the control
-// thread sees it.
+// Isolates sandboxes from the host, the local network and each other, as seen from the control
+// thread.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -17,9 +17,9 @@
 namespace agbox {
 
 struct IsolationHealth {
-  // One sentence while something is wrong; empty where all of it is in place.
+  // One sentence while something is wrong; empty if all is in place.
   std::string shortcoming{};
-  // How often a stranger's change was undone since the start, and the last time in one sentence.
+  // How often a change by another process was undone since the start, and the latest one.
   std::uint64_t repairs = 0;
   std::string last_repair{};
 };
@@ -30,23 +30,22 @@ class HostIsolation {
 
   virtual ~HostIsolation() = default;
 
-  // Puts it in place; before any network of a sandbox is made. From then on `on_repair` is called
-  // whenever something was put back that others had changed.
+  // Puts it in place; call before any sandbox network is created. From then on `on_repair` is
+  // called whenever a change by others was undone.
   virtual boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
                                                  std::function<void()> on_repair) = 0;
-  // Those that sandboxes may ask, wherever they are.
+  // The resolvers that sandboxes may reach, wherever they are.
   virtual boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) = 0;
-  // It stays in place, unless it is of no use to anybody any more: `remove_rules` says that no
-  // sandbox is known, and it is removed where no bridge of one is left either. Nothing is called
-  // afterwards.
+  // Stays in place, except with `remove_rules`, which means that no sandbox is known: then it is
+  // removed if no sandbox bridge is left either. No callback follows.
   virtual boost::asio::awaitable<Result<>> stop(bool remove_rules) = 0;
 
-  // Says whether, for the sandbox with this bridge and now, it holds. Nothing of a caller runs
-  // before. `probe` tries a connection from inside of this sandbox.
-  virtual boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) = 0;
+  // Verifies that the sandbox with this bridge is isolated now; required before any user code runs.
+  // `probe` attempts a connection from inside the sandbox.
+  virtual boost::asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) = 0;
 
-  // What is there of it now, and what of others is in its way: for people.
-  virtual boost::asio::awaitable<Result<FirewallFacts>> look() = 0;
+  // The current state of the rules, and rules of others that interfere; for diagnosis.
+  virtual boost::asio::awaitable<Result<FirewallFacts>> inspect() = 0;
 
   virtual IsolationHealth health() const = 0;
 };

@@ -27,7 +27,7 @@ sockaddr_in socket_address(Ipv4Address address, std::uint16_t port) {
   return made;
 }
 
-// sockaddr is the C interface's base class.
+// sockaddr is the base class of the C interface.
 sockaddr* generic(sockaddr_in& address) {
   return reinterpret_cast<sockaddr*>(&address);
 }
@@ -36,7 +36,7 @@ UniqueFd tcp_socket() {
   return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// 0 where there is none.
+// 0 on failure.
 std::uint16_t own_port(const UniqueFd& socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
@@ -55,16 +55,16 @@ bool becomes_ready(const UniqueFd& socket, short events, Deadline deadline) {
   return ready == 1;
 }
 
-bool says(const UniqueFd& connection, std::string_view word, Deadline deadline) {
-  std::array<char, 64> heard{};
+bool receives(const UniqueFd& connection, std::string_view expected, Deadline deadline) {
+  std::array<char, 64> received{};
   if (!becomes_ready(connection, POLLIN, deadline)) return false;
-  const ssize_t size = ::recv(connection.get(), heard.data(), heard.size(), MSG_DONTWAIT);
-  return size > 0 && std::string_view(heard.data(), static_cast<std::size_t>(size)) == word;
+  const ssize_t size = ::recv(connection.get(), received.data(), received.size(), MSG_DONTWAIT);
+  return size > 0 && std::string_view(received.data(), static_cast<std::size_t>(size)) == expected;
 }
 
 std::unexpected<Error> cannot_listen(Ipv4Address address, int problem) {
   return std::unexpected(
-      errno_error("the proof of the isolation: listen on " + address.text(), problem));
+      errno_error("isolation verification: listen on " + address.text(), problem));
 }
 
 }  // namespace
@@ -81,24 +81,24 @@ Result<ProbeListener> ProbeListener::open(Ipv4Address address) {
   return ProbeListener(std::move(socket), address, port);
 }
 
-ProbeListener::Seen ProbeListener::look(std::chrono::milliseconds limit) {
+ProbeListener::Seen ProbeListener::check(std::chrono::milliseconds limit) {
   const Deadline deadline = std::chrono::steady_clock::now() + limit;
   const UniqueFd own = tcp_socket();
-  // Known by what it says: an engine's masquerading changes its address on the way to ourselves.
-  const std::string word = random_uuid();
+  // Identified by its content: an engine's masquerading changes its source address.
+  const std::string token = random_uuid();
   sockaddr_in place = socket_address(address_, port_);
   const bool begun =
       own && (::connect(own.get(), generic(place), sizeof place) == 0 || errno == EINPROGRESS);
   const bool said = begun && becomes_ready(own, POLLOUT, deadline) &&
-                    ::send(own.get(), word.data(), word.size(), MSG_NOSIGNAL) > 0;
+                    ::send(own.get(), token.data(), token.size(), MSG_NOSIGNAL) > 0;
   if (said) static_cast<void>(becomes_ready(socket_, POLLIN, deadline));
   Seen seen;
-  // One stranger is enough to know; many that say nothing would each keep us waiting.
+  // One other connection is enough; many silent ones would each delay us.
   while (!seen.was_reached) {
     const UniqueFd accepted(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!accepted && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!accepted) return seen;
-    (says(accepted, word, deadline) ? seen.answers : seen.was_reached) = true;
+    (receives(accepted, token, deadline) ? seen.answers : seen.was_reached) = true;
   }
   return seen;
 }

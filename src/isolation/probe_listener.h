@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody on the host who would answer a sandbox, for the moment of a proof: that a connection was
-// refused shows something only where there was somebody to reach.
+// A listener on the host during a verification: a refused connection shows something only if it
+// could have been accepted.
 #pragma once
 
 #include <chrono>
@@ -15,19 +15,19 @@ namespace agbox {
 
 class ProbeListener {
  public:
-  // On a port that the kernel chooses.
+  // On a port chosen by the kernel.
   static Result<ProbeListener> open(Ipv4Address address);
 
   Ipv4Address address() const { return address_; }
   std::uint16_t port() const { return port_; }
 
   struct Seen {
-    bool answers = false;      // a connection of our own
-    bool was_reached = false;  // by anybody else
+    bool answers = false;      // accepted our own connection
+    bool was_reached = false;  // by any other connection
   };
-  // Tries it from here, and checks who else came. Blocks while the kernel connects us to ourselves,
-  // which takes no time unless packets are dropped, and never longer than `limit` in all.
-  Seen look(std::chrono::milliseconds limit = std::chrono::seconds(1));
+  // Connects to it from here, and checks for other connections. Blocks while connecting to
+  // ourselves, which is instant unless packets are dropped, and never longer than `limit` in total.
+  Seen check(std::chrono::milliseconds limit = std::chrono::seconds(1));
 
  private:
   ProbeListener(UniqueFd socket, Ipv4Address address, std::uint16_t port)

@@ -5,7 +5,7 @@
 
 namespace agbox {
 
-// The profile that every container gets, as the engine takes it; see seccomp/syscalls.txt.
+// The seccomp profile of every container, in the engine's format; see seccomp/syscalls.txt.
 std::string_view seccomp_profile();
 
 }  // namespace agbox

@@ -21,11 +21,11 @@ Result<std::string> resolve_engine_socket(const Environment& environment) {
   std::string path = host.substr(kScheme.size());
   if (!path.starts_with('/') || path.contains('\0')) {
     return fail(reason::kInvalidArgument,
-                "DOCKER_HOST is " + host + ", but a socket's path begins with / (unix:///...)");
+                "DOCKER_HOST is " + host + ", but a socket's path must be absolute (unix:///...)");
   }
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     return fail(reason::kInvalidArgument,
-                "DOCKER_HOST is " + host + ", but a socket's path has at most " +
+                "DOCKER_HOST is " + host + ", but a socket's path is limited to " +
                     std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
   }
   return path;

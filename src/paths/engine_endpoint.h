@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the engine listens: DOCKER_HOST, or the usual socket. Only Unix sockets: an engine on
-// another machine could hold none of our promises about files and networks.
+// The engine's socket: DOCKER_HOST or the default. Unix sockets only: with a remote engine none of
+// our guarantees about files and networks would hold.
 #pragma once
 
 #include <string>

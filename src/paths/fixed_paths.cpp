@@ -10,44 +10,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The variable's value; empty where it is unset or empty. A relative path would mean another folder
-// for every caller, so it is an error.
-Result<fs::path> folder_from(const Environment& environment, const std::string& name) {
+// The variable's value; empty if unset or empty. A relative path is an error, because it would
+// depend on the caller's working directory.
+Result<fs::path> absolute_path_from(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   if (found == environment.end() || found->second.empty()) return fs::path();
-  fs::path folder(found->second);
-  if (folder.is_relative()) {
+  fs::path path(found->second);
+  if (path.is_relative()) {
     return fail(reason::kInvalidArgument,
                 name + " must be an absolute path, but is \"" + found->second + "\"");
   }
-  return folder;
+  return path;
 }
 
 Result<fs::path> home(const Environment& environment) {
-  AGBOX_TRY(folder, folder_from(environment, "HOME"));
-  if (folder.empty()) {
-    return fail(reason::kInvalidArgument, "HOME is not set; set it to your home folder");
+  AGBOX_TRY(path, absolute_path_from(environment, "HOME"));
+  if (path.empty()) {
+    return fail(reason::kInvalidArgument, "HOME is not set; set it to your home directory");
   }
-  return folder;
+  return path;
 }
 
 // $variable/name, or ~/fallback/name.
-Result<fs::path> xdg_folder(const Environment& environment, const std::string& variable,
-                            std::string_view fallback, std::string_view name) {
-  AGBOX_TRY(folder, folder_from(environment, variable));
-  if (!folder.empty()) return folder / name;
+Result<fs::path> xdg_directory(const Environment& environment, const std::string& variable,
+                               std::string_view fallback, std::string_view name) {
+  AGBOX_TRY(base, absolute_path_from(environment, variable));
+  if (!base.empty()) return base / name;
   AGBOX_TRY(user, home(environment));
   return user / fallback / name;
 }
 
-Result<fs::path> runtime_folder(Platform platform, const Environment& environment) {
-  AGBOX_TRY(folder, folder_from(environment, "XDG_RUNTIME_DIR"));
-  if (!folder.empty()) return folder / "agbox";
+Result<fs::path> runtime_directory(Platform platform, const Environment& environment) {
+  AGBOX_TRY(base, absolute_path_from(environment, "XDG_RUNTIME_DIR"));
+  if (!base.empty()) return base / "agbox";
   if (platform == Platform::Linux) {
     return fail(
         reason::kInvalidArgument,
         "resolve runtime path: XDG_RUNTIME_DIR is required on linux; a login session sets it "
-        "to /run/user/<uid>, elsewhere set it to a folder that only you may enter");
+        "to /run/user/<uid>, elsewhere set it to a directory that only you can access");
   }
   AGBOX_TRY(user, home(environment));
   return user / "Library/Application Support/agbox/run";
@@ -64,18 +64,18 @@ std::string_view data_fallback(Platform platform) {
 }  // namespace
 
 Result<fs::path> resolve_socket_path(Platform platform, const Environment& environment) {
-  AGBOX_TRY(folder, runtime_folder(platform, environment));
-  return folder / "agboxd.sock";
+  AGBOX_TRY(runtime, runtime_directory(platform, environment));
+  return runtime / "agboxd.sock";
 }
 
 Result<FixedPaths> resolve_fixed_paths(Platform platform, const Environment& environment) {
-  AGBOX_TRY(runtime, runtime_folder(platform, environment));
-  AGBOX_TRY(config, xdg_folder(environment, "XDG_CONFIG_HOME", config_fallback(platform),
-                               "agents-sandbox"));
+  AGBOX_TRY(runtime, runtime_directory(platform, environment));
+  AGBOX_TRY(config, xdg_directory(environment, "XDG_CONFIG_HOME", config_fallback(platform),
+                                  "agents-sandbox"));
   AGBOX_TRY(data,
-            xdg_folder(environment, "XDG_DATA_HOME", data_fallback(platform), "agents-sandbox"));
+            xdg_directory(environment, "XDG_DATA_HOME", data_fallback(platform), "agents-sandbox"));
   return FixedPaths{
-      .runtime_folder = runtime,
+      .runtime_directory = runtime,
       .socket = runtime / "agboxd.sock",
       .lock = runtime / "agboxd.lock",
       .config_file = config / "config.toml",

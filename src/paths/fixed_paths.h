@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where everything of ours lives on a user's machine. Pure: the platform and the environment go in,
-// paths come out, so that the macOS rows are tested on Linux too. Nothing overrides these paths.
+// All fixed paths of the project. A pure function of platform and environment, so that the macOS
+// paths are tested on Linux too. Nothing overrides these paths.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ enum class Platform { Linux, MacOs };
 using Environment = std::map<std::string, std::string>;
 
 struct FixedPaths {
-  std::filesystem::path runtime_folder;  // 0700, holds socket and lock
+  std::filesystem::path runtime_directory;  // 0700, holds socket and lock
   std::filesystem::path socket;
   std::filesystem::path lock;
   std::filesystem::path config_file;
@@ -27,8 +27,7 @@ struct FixedPaths {
 
 Result<FixedPaths> resolve_fixed_paths(Platform platform, const Environment& environment);
 
-// Only the socket, for clients: they need neither HOME nor a data folder where XDG_RUNTIME_DIR is
-// set.
+// The socket alone, for clients: needs neither HOME nor a data directory if XDG_RUNTIME_DIR is set.
 Result<std::filesystem::path> resolve_socket_path(Platform platform,
                                                   const Environment& environment);
 

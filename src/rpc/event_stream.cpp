@@ -10,10 +10,10 @@
 namespace agbox {
 namespace {
 
-// Enough that handing over costs little per event; a reader that stalls holds no more than these.
+// Amortizes the hand-over; a stalled reader holds no more than these.
 constexpr std::size_t kBatchEvents = 64;
 
-// A stored event has neither flag, and in a protobuf message a field may come last.
+// A stored event has neither flag, and protobuf fields may be appended in any order.
 constexpr std::string_view kReplay = "\x30\x01";    // replay (6) = true
 constexpr std::string_view kSnapshot = "\x38\x01";  // snapshot (7) = true
 
@@ -49,7 +49,7 @@ void EventStream::begin(Directory& directory, const v1::SubscribeSandboxEventsRe
   auto subscription = directory.subscribe(request, std::move(on_news));
   if (!subscription) return finish(to_status(subscription.error()));
   subscription_ = std::move(*subscription);
-  StartSendInitialMetadata();  // the client knows now that it is subscribed
+  StartSendInitialMetadata();  // confirms the subscription to the client
   write_more();
 }
 
@@ -66,7 +66,7 @@ void EventStream::write_more() {
     if (end != nullptr && batch_.empty()) {
       return finish(end->outcome ? grpc::Status::OK : to_status(end->outcome.error()));
     }
-    break;  // an end comes again once the batch is out
+    break;  // an end is returned again once the batch is sent
   }
   if (batch_.empty()) return;
   is_writing_ = true;
@@ -77,11 +77,11 @@ void EventStream::write_front() {
   message_ = to_buffer(batch_.front());
   batch_.pop_front();
   grpc::WriteOptions options;
-  if (!batch_.empty()) options.set_buffer_hint();  // the next one follows at once
+  if (!batch_.empty()) options.set_buffer_hint();  // the next one follows immediately
   StartWrite(&message_, options);
 }
 
-// Never while a write is under way: its end comes here.
+// Never during a write: its completion comes here.
 void EventStream::finish(const grpc::Status& status) {
   if (std::exchange(has_finished_, true)) return;
   subscription_.reset();

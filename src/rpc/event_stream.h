@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One SubscribeSandboxEvents call. The control thread hands it a few events at a time; gRPC's
-// threads write them one after another and come back for more, so that neither an event nor its
-// reader costs the control thread a turn of its own. What goes out are the bytes that are on disk.
+// One SubscribeSandboxEvents call. The control thread passes it events in batches; gRPC's threads
+// write them one after another and ask for more, so that neither an event nor its reader costs the
+// control thread an iteration of its own. Events are sent as the bytes on disk.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,11 +18,11 @@ namespace agbox {
 class EventStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                           public std::enable_shared_from_this<EventStream> {
  public:
-  // Lives until gRPC is done with it.
+  // Lives until gRPC calls OnDone().
   static EventStream* open(ControlLoop& loop, Directory& directory,
                            const grpc::ByteBuffer& request);
 
-  // On gRPC's threads, OnCancel() possibly beside the others.
+  // On gRPC's threads, OnCancel() possibly concurrently with the others.
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
@@ -33,12 +33,12 @@ class EventStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void begin(Directory& directory, const v1::SubscribeSandboxEventsRequest& request);
   void write_more();
   void finish(const grpc::Status& status);
-  // On the thread that has the batch: the control thread until the first write, then gRPC's.
+  // On the thread that owns the batch: the control thread until the first write, then gRPC's.
   void write_front();
 
   ControlLoop& loop_;
   std::shared_ptr<EventSubscription> subscription_;
-  bool is_writing_ = false;  // the batch is not the control thread's
+  bool is_writing_ = false;  // gRPC's threads own the batch
   bool is_cancelled_ = false;
   bool has_finished_ = false;
   std::shared_ptr<EventStream> until_done_;

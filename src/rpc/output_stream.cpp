@@ -21,7 +21,7 @@ void free_chunk(void* bytes) {
   delete[] static_cast<char*>(bytes);
 }
 
-// The message around the chunk is written by hand, so that the chunk itself is never copied.
+// Encodes the message around the chunk by hand, so that the chunk is not copied.
 grpc::ByteBuffer to_buffer(ExecOutput::Chunk chunk) {
   std::array<std::uint8_t, 2 + 2 * 10> head;  // a varint has at most ten bytes
   std::uint8_t* end = head.data();
@@ -130,7 +130,7 @@ void OutputStream::write_more() {
   }
 }
 
-// Never while a write is under way: its end comes here.
+// Never during a write: its completion comes here.
 void OutputStream::finish(const grpc::Status& status) {
   if (std::exchange(has_finished_, true)) return;
   on_end_.reset();
@@ -156,7 +156,7 @@ void OutputStream::OnCancel() {
 }
 
 void OutputStream::OnDone() {
-  loop_.post([last = std::move(until_done_)] {});  // what it holds is of that thread
+  loop_.post([last = std::move(until_done_)] {});  // its members belong to that thread
 }
 
 }  // namespace agbox

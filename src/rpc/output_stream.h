@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ReadExecOutput call. The control thread says where the log is and when its exec has ended;
-// the output thread reads it and hands one chunk at a time to gRPC, which sends that very memory. A
-// client that stalls costs that chunk, and its exec nothing.
+// One ReadExecOutput call. The control thread provides the log's location and the end of its exec;
+// the output thread reads it and passes one chunk at a time to gRPC, which sends it without a copy.
+// A stalled client costs one chunk and does not affect its exec.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,15 +23,15 @@ namespace agbox {
 class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                            public std::enable_shared_from_this<OutputStream> {
  public:
-  // Asked on the control thread, and answered there.
+  // Called on the control thread, and replies there.
   using FindSource = std::function<void(const std::string& exec_id, OnExecEnd on_end,
                                         std::function<void(Result<ExecOutputSource>)> reply)>;
 
-  // Lives until gRPC is done with it.
+  // Lives until gRPC calls OnDone().
   static OutputStream* open(ControlLoop& control, OutputLoop& output, FindSource find,
                             const grpc::ByteBuffer& request);
 
-  // On gRPC's threads, OnCancel() possibly beside the others.
+  // On gRPC's threads, OnCancel() possibly concurrently with the others.
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
@@ -55,7 +55,7 @@ class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   bool is_cancelled_ = false;
   bool has_finished_ = false;
   grpc::ByteBuffer message_;
-  std::shared_ptr<OutputStream> until_done_;  // gRPC knows us by our address alone
+  std::shared_ptr<OutputStream> until_done_;  // gRPC holds only our address
 };
 
 }  // namespace agbox

@@ -13,12 +13,12 @@
 namespace agbox {
 namespace {
 
-// Names that clients test for; a name stays once it was released.
+// Clients test for these names; a released name is never removed.
 constexpr std::string_view kFeatures[] = {"diagnose",    "error-info", "exec",
                                           "exec-output", "health",     "isolation",
                                           "list-pages",  "reflection", "stop-resume"};
 
-// Answers the call with an error, or with what `fill` makes of the value.
+// Replies with an error, or with the response that `fill` makes of the value.
 template <class Fill>
 auto answer(grpc::ServerUnaryReactor* call, Fill fill) {
   return [call, fill](const auto& result) {

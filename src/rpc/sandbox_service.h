@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of agbox.v1.SandboxService. A method parses, posts and replies; nothing is decided
-// here.
+// The calls of agbox.v1.SandboxService. A method parses, posts and replies, without logic of its
+// own.
 #pragma once
 
 #include <string>
@@ -14,14 +14,13 @@
 
 namespace agbox {
 
-// What Ping says about this daemon.
+// What Ping returns about this daemon.
 struct DaemonIdentity {
   std::string version;
   std::string instance_id;
 };
 
-// Events go out as the bytes that are stored, and output as the bytes that were read, hence the raw
-// form of these methods.
+// Raw methods, because events are sent as the stored bytes and output as the bytes read.
 using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEvents<
     v1::SandboxService::WithRawCallbackMethod_ReadExecOutput<v1::SandboxService::CallbackService>>;
 

@@ -16,15 +16,15 @@ namespace agbox {
 namespace {
 
 constexpr int kMaxReceivedMessageBytes = 4 << 20;
-// A connection that has not said HTTP/2 by then is closed.
+// A connection without an HTTP/2 preface by then is closed.
 constexpr int kHandshakeTimeoutMilliseconds = 5'000;
 constexpr int kMaxStreamsPerConnection = 10'000;
-// All buffers of all connections; beyond it gRPC slows and then drops the greediest.
+// For all connections; above it gRPC throttles and then drops the largest.
 constexpr std::size_t kMaxBufferBytes = std::size_t{256} << 20;
-// Reflection alone is served by blocking threads, one for each open stream of it.
+// Only reflection uses blocking threads, one per open stream.
 constexpr int kMaxBlockingThreads = 8;
 
-// gRPC's own messages, which it would print to stderr between our lines.
+// gRPC's own messages, which would otherwise appear on stderr between our lines.
 void log_grpc_message(gpr_log_func_args* message) {
   const Logger log = Logger().with({"daemon", "agboxd"}).with({"library", "grpc"});
   switch (message->severity) {
@@ -36,8 +36,8 @@ void log_grpc_message(gpr_log_func_args* message) {
   }
 }
 
-// gRPC takes itself down with its last object and waits up to 10 s for connections that linger
-// then. With this one more user it never does: the process ends soon anyway.
+// gRPC shuts itself down with its last object, which waits up to 10 s for lingering connections.
+// This reference prevents that; the process ends soon anyway.
 void keep_grpc_up() {
   [[maybe_unused]] static const bool is_up = [] {
     grpc_init();
@@ -61,7 +61,7 @@ RpcServer::RpcServer(ControlLoop& loop, std::unique_ptr<Running> running)
 
 RpcServer::~RpcServer() {
   if (shutdown_.joinable()) shutdown_.join();
-  // Nobody who asked for shut_down() still runs; without one, nothing is waited for.
+  // After shut_down() nothing runs any more; without it, nothing is waited for.
   running_->server->Shutdown(std::chrono::system_clock::now());
 }
 
@@ -81,7 +81,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   builder.SetMaxReceiveMessageSize(kMaxReceivedMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // Reflection's queue and poller: one of each is plenty.
+  // Reflection needs only one queue and one poller.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
@@ -92,7 +92,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   running->server = builder.BuildAndStart();
   if (!running->server) {
     return fail(reason::kHostNotReady,
-                "gRPC could not start its server; its own words are in the log");
+                "gRPC could not start its server; see the log for gRPC's message");
   }
   running->server->GetHealthCheckService()->SetServingStatus(
       v1::SandboxService::service_full_name(), true);
@@ -102,7 +102,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
 
 void RpcServer::serve(UniqueFd connection) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-  parameters.fd = connection.release();  // gRPC closes it, also where it refuses it
+  parameters.fd = connection.release();  // gRPC closes it, even if it refuses it
   running_->acceptor->HandleNewConnection(&parameters);
 }
 

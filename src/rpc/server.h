@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gRPC server: our service beside gRPC's own health and reflection services, on connections
-// that our listener accepted.
+// The gRPC server: our service, gRPC's health and reflection services, on connections accepted by
+// our listener.
 #pragma once
 
 #include <chrono>
@@ -25,9 +25,9 @@ class RpcServer {
   // Serves one connected, non-blocking stream socket.
   void serve(UniqueFd connection);
 
-  // Refuses new calls, lets those under way end, cancels with UNAVAILABLE what is left after
-  // `grace` (streams, mostly), then calls `done` on the control thread. Does not block it
-  // meanwhile: calls that end normally need it.
+  // Refuses new calls, waits for running ones, cancels with UNAVAILABLE what is left after `grace`
+  // (mostly streams), then calls `done` on the control thread. Does not block that thread, which
+  // running calls need.
   void shut_down(std::chrono::milliseconds grace, std::function<void()> done);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where an Error becomes a gRPC status: the status by its code, its sentence, and a
-// google.rpc.Status with google.rpc.ErrorInfo in the trailer, from which clients pick the facts.
+// The only place that converts an Error to a gRPC status: code, message, and a google.rpc.Status
+// with google.rpc.ErrorInfo in the trailer for clients.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -11,8 +11,8 @@ namespace agbox {
 
 grpc::StatusCode status_code(ErrorCode code);
 
-// Clients refuse trailers above 8 KiB and then see no error of ours at all, so a long sentence or
-// long metadata is cut, with an ellipsis; bytes that are not UTF-8 are replaced.
+// Clients reject trailers above 8 KiB and then see none of our error, so long messages and metadata
+// are truncated, with an ellipsis; invalid UTF-8 is replaced.
 grpc::Status to_status(const Error& error);
 
 }  // namespace agbox

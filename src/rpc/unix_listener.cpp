@@ -18,13 +18,13 @@
 namespace agbox {
 namespace {
 
-// sun_path without its closing NUL.
+// sun_path without its terminating NUL.
 constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
-// As long as the process has no descriptor to spare, the waiting connection stays readable: without
-// a pause the loop would spin.
+// While the process is out of descriptors, the pending connection stays readable: without a pause
+// the loop would spin.
 constexpr std::chrono::milliseconds kPause{50};
-// One turn of the loop serves others too.
-constexpr int kMaxAcceptsPerTurn = 64;
+// Bounds one iteration of the loop.
+constexpr int kMaxAcceptsPerIteration = 64;
 
 std::string errno_text() {
   return std::generic_category().message(errno);
@@ -32,10 +32,10 @@ std::string errno_text() {
 
 }  // namespace
 
-UnixListener::UnixListener(ControlLoop& loop, UniqueFd folder, std::filesystem::path socket,
+UnixListener::UnixListener(ControlLoop& loop, UniqueFd directory, std::filesystem::path socket,
                            Logger log)
     : loop_(loop),
-      folder_(std::move(folder)),
+      directory_(std::move(directory)),
       path_(std::move(socket)),
       log_(std::move(log)),
       socket_(loop.io()),
@@ -45,14 +45,14 @@ UnixListener::~UnixListener() {
   close();
 }
 
-Result<std::unique_ptr<UnixListener>> UnixListener::open(ControlLoop& loop, int folder_fd,
+Result<std::unique_ptr<UnixListener>> UnixListener::open(ControlLoop& loop, int directory_fd,
                                                          const std::filesystem::path& socket,
                                                          Logger log) {
   AGBOX_ON_CONTROL_THREAD(loop);
-  UniqueFd folder(::fcntl(folder_fd, F_DUPFD_CLOEXEC, 0));
-  if (!folder) return std::unexpected(errno_error("listen on " + socket.string(), errno));
+  UniqueFd directory(::fcntl(directory_fd, F_DUPFD_CLOEXEC, 0));
+  if (!directory) return std::unexpected(errno_error("listen on " + socket.string(), errno));
   std::unique_ptr<UnixListener> listener(
-      new UnixListener(loop, std::move(folder), socket, std::move(log)));
+      new UnixListener(loop, std::move(directory), socket, std::move(log)));
   if (auto bound = listener->bind(); !bound) {
     return std::unexpected(bound.error().within("listen on " + socket.string()));
   }
@@ -64,17 +64,17 @@ Result<> UnixListener::bind() {
   const std::string name = path_.filename().string();
   if (path.size() > kMaxPathBytes) {
     return fail(reason::kHostNotReady, "the path has " + std::to_string(path.size()) +
-                                           " bytes, but a Unix socket's may have " +
+                                           " bytes, but a Unix socket's path is limited to " +
                                            std::to_string(kMaxPathBytes) +
                                            "; set XDG_RUNTIME_DIR to a shorter path");
   }
   struct stat found{};
-  if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) {
+  if (::fstatat(directory_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) {
     if (!S_ISSOCK(found.st_mode)) {
       return fail(reason::kHostNotReady,
                   "something that is not a socket is there and was left as it is; move it away");
     }
-    if (::unlinkat(folder_.get(), name.c_str(), 0) != 0) {
+    if (::unlinkat(directory_.get(), name.c_str(), 0) != 0) {
       return fail(reason::kHostNotReady, "remove the socket of an earlier daemon: " + errno_text());
     }
   } else if (errno != ENOENT) {
@@ -82,22 +82,22 @@ Result<> UnixListener::bind() {
   }
 
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return fail(reason::kHostNotReady, "make a socket: " + errno_text());
+  if (!fd) return fail(reason::kHostNotReady, "create a socket: " + errno_text());
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  // reinterpret_cast: the socket API's own way to pass one address type for all families.
+  // reinterpret_cast: required by the socket API.
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return fail(reason::kHostNotReady, "bind: " + errno_text());
   }
-  if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
-    return fail(reason::kHostNotReady, "look at the new socket: " + errno_text());
+  if (::fstatat(directory_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail(reason::kHostNotReady, "inspect the new socket: " + errno_text());
   }
   device_ = found.st_dev;
   inode_ = found.st_ino;
-  // Before listen() nobody can connect, so there is no moment with wider permissions; umask would
-  // change them for every thread of the process.
-  if (::fchmodat(folder_.get(), name.c_str(), 0600, 0) != 0) {
+  // Nothing can connect before listen(), so the permissions are never wider; umask would affect all
+  // threads.
+  if (::fchmodat(directory_.get(), name.c_str(), 0600, 0) != 0) {
     return fail(reason::kHostNotReady, "set its mode to 0600: " + errno_text());
   }
   if (::listen(fd.get(), SOMAXCONN) != 0)
@@ -115,19 +115,19 @@ void UnixListener::accept(OnConnection on_connection) {
 void UnixListener::wait() {
   socket_.async_wait(asio::posix::stream_descriptor::wait_read,
                      [this](const boost::system::error_code& error) {
-                       if (!error) accept_all();  // the only error is that close() was called
+                       if (!error) accept_all();  // the only error is cancellation by close()
                      });
 }
 
 void UnixListener::accept_all() {
-  if (!socket_.is_open()) return;  // closed while this turn was already on its way
-  for (int accepted = 0; accepted < kMaxAcceptsPerTurn; ++accepted) {
+  if (!socket_.is_open()) return;  // closed after this was queued
+  for (int accepted = 0; accepted < kMaxAcceptsPerIteration; ++accepted) {
     if (!accept_one()) return;
   }
   wait();
 }
 
-// False where the next turn is already arranged.
+// False if the next iteration is already scheduled.
 bool UnixListener::accept_one() {
   UniqueFd connection(
       ::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -147,7 +147,7 @@ bool UnixListener::accept_one() {
 void UnixListener::back_off(int error_number) {
   if (const auto left_out = warnings_.is_due()) {
     log_.warn(
-        "cannot accept a connection; trying again",
+        "cannot accept a connection, retrying",
         {{"error", std::generic_category().message(error_number)}, {"lines_left_out", *left_out}});
   }
   pause_.expires_after(kPause);
@@ -162,7 +162,7 @@ bool UnixListener::is_permitted(int connection) {
   if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
     const std::string problem = errno_text();
     if (const auto left_out = warnings_.is_due()) {
-      log_.warn("refused a connection of unknown origin",
+      log_.warn("refused a connection: peer credentials unavailable",
                 {{"error", problem}, {"lines_left_out", *left_out}});
     }
     return false;
@@ -180,11 +180,11 @@ void UnixListener::close() {
   if (!socket_.is_open()) return;
   const std::string name = path_.filename().string();
   struct stat found{};
-  if (::fstatat(folder_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+  if (::fstatat(directory_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
       found.st_dev == device_ && found.st_ino == inode_) {
-    ::unlinkat(folder_.get(), name.c_str(), 0);  // a stale one is replaced at the next start
+    ::unlinkat(directory_.get(), name.c_str(), 0);  // a stale one is replaced at the next start
   }
-  boost::system::error_code ignored;  // the descriptor is gone whatever close() says
+  boost::system::error_code ignored;  // the descriptor is closed regardless
   socket_.close(ignored);
   pause_.cancel();
 }

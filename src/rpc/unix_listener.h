@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's Unix socket: makes it, accepts on it, and lets only our own user and root through.
-// gRPC gets connected descriptors and never sees the path, because it would unlink a socket there
-// without asking whose it is. Belongs to the control thread, and lives until the loop has stopped.
+// The daemon's Unix socket: creates it, accepts connections, and rejects all users but ours and
+// root. gRPC gets connected descriptors and never sees the path, because it would unlink any socket
+// there. Belongs to the control thread, and must outlive the loop.
 #pragma once
 
 #include <sys/types.h>
@@ -25,21 +25,21 @@ class UnixListener {
  public:
   using OnConnection = std::function<void(UniqueFd)>;
 
-  // `folder_fd` is the socket's folder, ours alone; the caller holds the host lock, so that a
-  // socket found at the path is nobody's and is replaced. Anything else there is left as it is.
-  static Result<std::unique_ptr<UnixListener>> open(ControlLoop& loop, int folder_fd,
+  // `directory_fd` is the socket's directory, which only we can access; the caller holds the host
+  // lock, so an existing socket is stale and replaced. Anything else at the path is left alone.
+  static Result<std::unique_ptr<UnixListener>> open(ControlLoop& loop, int directory_fd,
                                                     const std::filesystem::path& socket,
                                                     Logger log);
   ~UnixListener();
 
-  // Calls `on_connection` with every connection of a permitted user, until close().
+  // Calls `on_connection` for every connection of a permitted user, until close().
   void accept(OnConnection on_connection);
 
-  // Stops accepting and removes the socket, unless another one has taken its place.
+  // Stops accepting and removes the socket, unless it was replaced by another one.
   void close();
 
  private:
-  UnixListener(ControlLoop& loop, UniqueFd folder, std::filesystem::path socket, Logger log);
+  UnixListener(ControlLoop& loop, UniqueFd directory, std::filesystem::path socket, Logger log);
 
   Result<> bind();
   void wait();
@@ -49,13 +49,13 @@ class UnixListener {
   bool is_permitted(int connection);
 
   ControlLoop& loop_;
-  UniqueFd folder_;
+  UniqueFd directory_;
   std::filesystem::path path_;
   Logger log_;
   asio::posix::stream_descriptor socket_;
   asio::steady_timer pause_;
   OnConnection on_connection_;
-  dev_t device_ = 0;  // which file our socket is, to know it again in close()
+  dev_t device_ = 0;  // identifies our socket in close()
   ino_t inode_ = 0;
   RareLine warnings_{std::chrono::seconds(1)};
 };

@@ -15,7 +15,7 @@
 namespace agbox {
 namespace {
 
-// For file systems without fallocate. Not zeros: some would compress those to nothing.
+// For file systems without fallocate. Not zeros, which some file systems compress away.
 int write_noise(int fd, std::uint64_t bytes) {
   std::array<char, 1 << 16> block{};
   std::uint64_t noise = 0x9E3779B97F4A7C15;
@@ -66,7 +66,7 @@ Result<> Ballast::make() {
   if (problem == 0) return {};
   ::unlink(path_.c_str());
   const Error error =
-      errno_error("set " + std::to_string(bytes_) + " bytes aside in " + path_.string(), problem);
+      errno_error("reserve " + std::to_string(bytes_) + " bytes in " + path_.string(), problem);
   if (problem != ENOSPC && problem != EDQUOT) return std::unexpected(error);
   return fail(reason::kResourceExhausted, error.message() + "; free some space");
 }
@@ -74,19 +74,20 @@ Result<> Ballast::make() {
 Result<> Ballast::make_with_margin() {
   struct statvfs disk{};
   if (::statvfs(path_.parent_path().c_str(), &disk) != 0) {
-    return std::unexpected(errno_error("look for room in " + path_.parent_path().string(), errno));
+    return std::unexpected(
+        errno_error("check free space in " + path_.parent_path().string(), errno));
   }
   if (disk.f_bavail * disk.f_frsize < 2 * bytes_) {
-    return fail(reason::kResourceExhausted, "no room for " + path_.string());
+    return fail(reason::kResourceExhausted, "not enough free space for " + path_.string());
   }
   return make();
 }
 
 bool Ballast::release() {
   AGBOX_FAILPOINT("store.ballast.before_release");
-  const bool was_there = ::unlink(path_.c_str()) == 0;
+  const bool existed = ::unlink(path_.c_str()) == 0;
   AGBOX_FAILPOINT("store.ballast.after_release");
-  return was_there;
+  return existed;
 }
 
 }  // namespace agbox

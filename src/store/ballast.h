@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file beside the store that holds nothing but room. When the disk is full it is given up, so
-// that the work which was already accepted can still be recorded.
+// A file next to the store that only reserves disk space. When the disk is full it is deleted, so
+// that work already accepted can still be recorded.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ class Ballast {
   Ballast(std::filesystem::path path, std::uint64_t bytes)
       : path_(std::move(path)), bytes_(bytes) {}
 
-  // Is it there with all its blocks?
+  // True if it exists with all its blocks.
   bool is_whole() const;
-  // Makes it, or completes it. Where the disk has no room it leaves nothing and says so.
+  // Creates or completes it. If the disk is full, leaves nothing behind and fails.
   Result<> make();
-  // Like make(), but only where as much room again stays free; otherwise the next write would take
-  // it away at once.
+  // Like make(), but only if as much space again stays free; otherwise the next write would release
+  // it at once.
   Result<> make_with_margin();
-  // Gives the room back; false where there was none to give.
+  // Frees the space; false if there was no ballast.
   bool release();
 
   std::uint64_t bytes() const { return bytes_; }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be written. A Change is a list of mutations that becomes durable as one: after a crash
-// either all of it is there or nothing.
+// What can be written. A Change is a list of mutations that is applied atomically.
 #pragma once
 
 #include <string>
@@ -13,8 +12,8 @@ namespace agbox {
 
 namespace change {
 
-// Takes the id for ever and makes the record. Refused (SANDBOX_ID_ALREADY_EXISTS) where the id was
-// ever taken, also by a sandbox that is long purged.
+// Reserves the ID forever and creates the record. Refused (SANDBOX_ID_ALREADY_EXISTS) if the ID was
+// ever reserved, even by a purged sandbox.
 struct CreateSandbox {
   std::string sandbox_id;
   WallTime created_at;
@@ -24,7 +23,7 @@ struct CreateSandbox {
   store::v1::CreatedWith created_with;
 };
 
-// The next event of event.sandbox_id(). The store gives it its sequence and event_id.
+// The next event of event.sandbox_id(). The store assigns its sequence and event_id.
 struct AppendEvent {
   v1::SandboxEvent event;
 };
@@ -39,32 +38,32 @@ struct SetOperation {
   OperationUnderWay operation;
 };
 
-// The latest change of its state or end of an exec.
+// The latest state change or end of an exec.
 struct SetQuietSince {
   std::string sandbox_id;
   Moment when;
 };
 
-// Refused where another sandbox that is not deleted has it.
+// Refused if another sandbox that is not deleted has it.
 struct SetSubnet {
   std::string sandbox_id;
   std::optional<std::string> subnet;
 };
 
-// A container was made, or has a new start.
+// A container was created or started.
 struct PutContainer {
   std::string sandbox_id;
   std::string name;  // empty: the primary
   store::v1::Container container;
 };
 
-// The sandbox's containers are gone: a create that starts over.
+// The sandbox's containers are gone: a create starts over.
 struct ForgetContainers {
   std::string sandbox_id;
 };
 
-// Takes request.exec_id() for ever and makes a running exec of request.sandbox_id(). Refused
-// (EXEC_ID_ALREADY_EXISTS) where the id was ever taken, by whichever sandbox.
+// Reserves request.exec_id() forever and creates a running exec of request.sandbox_id(). Refused
+// (EXEC_ID_ALREADY_EXISTS) if the ID was ever reserved, by any sandbox.
 struct CreateExec {
   v1::CreateExecRequest request;
   store::v1::Exec record;
@@ -76,13 +75,13 @@ struct UpdateExec {
   store::v1::Exec record;
 };
 
-// From here the history waits for its purge, and the subnet is free.
+// The sandbox can now be purged, and its subnet is free.
 struct MarkDeleted {
   std::string sandbox_id;
   WallTime deleted_at;
 };
 
-// Removes a deleted sandbox with its history and execs. Its ids stay taken.
+// Removes a deleted sandbox with its history and execs. Its IDs stay reserved.
 struct Purge {
   std::string sandbox_id;
 };
@@ -94,10 +93,10 @@ using Mutation = std::variant<change::CreateSandbox, change::AppendEvent, change
                               change::PutContainer, change::ForgetContainers, change::CreateExec,
                               change::UpdateExec, change::MarkDeleted, change::Purge>;
 
-// Whether a change may wait for room on the disk, or has to be turned away.
+// Whether a change waits for disk space or is refused.
 enum class Urgency {
-  GoesOn,   // work that was accepted before: it waits for room, and is never dropped
-  NewWork,  // a client asks for more: refused with RESOURCE_EXHAUSTED while room is short
+  GoesOn,   // work accepted earlier: waits for space, never dropped
+  NewWork,  // a new request: refused with RESOURCE_EXHAUSTED while space is short
 };
 
 struct Change {
@@ -105,9 +104,9 @@ struct Change {
   Urgency urgency = Urgency::GoesOn;
 };
 
-// What became of a change, once it is on disk.
+// The result of a change that is on disk.
 struct Committed {
-  std::vector<StoredEvent> events;  // those of its AppendEvents, in their order
+  std::vector<StoredEvent> events;  // of its AppendEvents, in order
 };
 
 }  // namespace agbox

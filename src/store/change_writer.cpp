@@ -12,8 +12,8 @@ using sqlite::Blob;
 using sqlite::Failure;
 using sqlite::SqlResult;
 
-// Protobuf writes text that is not UTF-8 and then refuses to read it: such a message must not get
-// to the disk, where it would break its sandbox at the next start.
+// Protobuf serializes text that is not UTF-8 but refuses to parse it: such a message must not reach
+// the disk, where it would break its sandbox at the next start.
 template <class Message>
 Result<std::string> serialize(const Message& message) {
   std::string bytes = message.SerializeAsString();
@@ -81,8 +81,7 @@ SqlResult<Result<Committed>> ChangeWriter::write(const Change& change) {
     AGBOX_FAILPOINT("store.after_apply");
     return Result<Committed>(std::move(committed));
   }
-  // A statement that breaks a rule of the schema, or is too large for it, is this change's fault
-  // and nobody else's.
+  // A statement that violates a constraint or is too large concerns this change alone.
   const auto* failure = std::get_if<Failure>(&outcome.error());
   if (failure != nullptr && !failure->is_constraint() && failure->code != SQLITE_TOOBIG) {
     return std::unexpected(*failure);
@@ -137,8 +136,8 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::CreateSandbox& create
   return {};
 }
 
-// The sequence is given here, inside the transaction, from what the log really holds: a change that
-// is refused or lost in a crash cannot leave a gap.
+// The sequence is assigned inside the transaction from what the table holds, so that a refused or
+// lost change cannot leave a gap.
 ChangeWriter::Step<> ChangeWriter::write_one(const change::AppendEvent& append,
                                              Committed& committed) {
   StoredEvent stored{.event = append.event, .bytes = {}};

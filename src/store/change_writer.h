@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts one Change after another into an open transaction. A change that is refused is undone as a
-// whole and leaves the others of the transaction alone.
+// Applies Changes within an open transaction. A refused change is rolled back as a whole and does
+// not affect the others.
 #pragma once
 
 #include "base/clock.h"
@@ -14,8 +14,8 @@ class ChangeWriter {
   static sqlite::SqlResult<ChangeWriter> prepare(sqlite::Connection& connection,
                                                  const Clock& clock);
 
-  // The outer failure is the disk's and concerns the whole transaction; the inner one is a refusal
-  // of this change alone.
+  // The outer error is a disk failure and concerns the whole transaction; the inner one refuses
+  // this change alone.
   sqlite::SqlResult<Result<Committed>> write(const Change& change);
 
  private:
@@ -28,7 +28,7 @@ class ChangeWriter {
         update_exec;
     sqlite::Statement delete_events, delete_execs, delete_containers, delete_origin, delete_sandbox;
   };
-  // A refusal or a failure of the disk, whichever came first.
+  // A refusal or a disk failure.
   using Stop = std::variant<Error, sqlite::Failure>;
   template <class T = void>
   using Step = std::expected<T, Stop>;

@@ -66,8 +66,8 @@ std::string event_id(std::string_view sandbox_id, std::uint64_t sequence) {
 
 namespace {
 
-// Without what it was made from.
-Result<SandboxRecord> decode_life(const SandboxRow& row) {
+// Without spec and configuration.
+Result<SandboxRecord> decode_state(const SandboxRow& row) {
   SandboxRecord record;
   record.sandbox_id = row.sandbox_id;
   record.created_at = decode_time(row.created_at);
@@ -88,7 +88,7 @@ Result<SandboxRecord> decode_life(const SandboxRow& row) {
                       .attempts = static_cast<std::uint32_t>(row.operation_attempts)};
   if (row.subnet) record.subnet = std::string(*row.subnet);
   if (row.deleted_at) record.deleted_at = decode_time(*row.deleted_at);
-  // Where it cannot be read the dates of the record do instead, as for one that has none.
+  // If it cannot be decoded, callers use the dates of the record, as for records without it.
   if (store::v1::Moment moment; row.quiet_since && parse(moment, *row.quiet_since)) {
     record.quiet_since = {.wall = decode_time(moment.wall()),
                           .boot = BootTime(moment.boot()),
@@ -99,16 +99,16 @@ Result<SandboxRecord> decode_life(const SandboxRow& row) {
 
 }  // namespace
 
-Result<SandboxRecord> decode_sandbox_life(const SandboxRow& row) {
-  AGBOX_TRY(record, decode_life(row));
-  // What could be read in part is not believed in part.
+Result<SandboxRecord> decode_sandbox_leniently(const SandboxRow& row) {
+  AGBOX_TRY(record, decode_state(row));
+  // A failed parse may leave a partial message: do not use it.
   if (!parse(record.spec, row.spec)) record.spec.Clear();
   if (!parse(record.created_with, row.created_with)) record.created_with.Clear();
   return record;
 }
 
 Result<SandboxRecord> decode_sandbox(const SandboxRow& row) {
-  AGBOX_TRY(record, decode_life(row));
+  AGBOX_TRY(record, decode_state(row));
   if (!parse(record.spec, row.spec)) return unreadable("spec is not a CreateSpec");
   if (!parse(record.created_with, row.created_with)) {
     return unreadable("configuration is not a CreatedWith");
@@ -145,7 +145,7 @@ Result<StoredEvent> decode_event(std::string_view sandbox_id, std::int64_t seque
   if (!parse(stored.event, body)) return unreadable(name + " is not a SandboxEvent");
   if (sequence < 1 || stored.event.sequence() != static_cast<std::uint64_t>(sequence) ||
       stored.event.sandbox_id() != sandbox_id) {
-    return unreadable(name + " belongs elsewhere");
+    return unreadable(name + " does not match its key");
   }
   if (!decode_time(stored.event.occurred_at())) return unreadable(name + " has an impossible time");
   stored.bytes = body;

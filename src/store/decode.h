@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From stored columns to records. The bytes may be anything (a bad disk, a hand with the sqlite3
-// program): what cannot be a record is an Error that says which part, never a crash.
+// Decodes stored columns into records. The bytes may be anything (a bad disk, manual edits): what
+// cannot be decoded is an Error that names the part, never a crash.
 #pragma once
 
 #include <cstdint>
@@ -38,20 +38,20 @@ struct ExecRow {
   std::string_view record;
 };
 
-// All but containers, execs and the newest event, which have rows of their own.
+// Everything but containers, execs and the newest event, which have their own rows.
 Result<SandboxRecord> decode_sandbox(const SandboxRow& row);
-// The same without what it was made from, as far as that cannot be read.
-Result<SandboxRecord> decode_sandbox_life(const SandboxRow& row);
+// The same, but leaves out the spec or configuration if it cannot be decoded.
+Result<SandboxRecord> decode_sandbox_leniently(const SandboxRow& row);
 Result<store::v1::Container> decode_container(std::string_view name, std::string_view record);
 Result<ExecRecord> decode_exec(const ExecRow& row);
-// An event has to be the one that its key says.
+// Fails if the event does not match its key.
 Result<StoredEvent> decode_event(std::string_view sandbox_id, std::int64_t sequence,
                                  std::string_view body);
 
 // Nanoseconds since 1970.
 std::int64_t encode_time(WallTime time);
 WallTime decode_time(std::int64_t nanoseconds);
-// Of an event or an exec; absent where it is out of the range that a WallTime can hold.
+// nullopt if out of the range of WallTime.
 std::optional<WallTime> decode_time(const google::protobuf::Timestamp& timestamp);
 
 store::v1::Moment encode_moment(const Moment& moment);

@@ -40,10 +40,10 @@ Result<> copy_and_sync(int from, const fs::path& to) {
 
 }  // namespace
 
-Result<> sync_folder(const fs::path& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+Result<> sync_directory(const fs::path& directory) {
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) {
-    return std::unexpected(errno_error("sync folder " + folder.string(), errno));
+    return std::unexpected(errno_error("sync directory " + directory.string(), errno));
   }
   return {};
 }
@@ -59,25 +59,25 @@ Result<> copy_durably(int from, const fs::path& to) {
     ::unlink(unfinished.c_str());
     return std::unexpected(error);
   }
-  return sync_folder(to.parent_path());
+  return sync_directory(to.parent_path());
 }
 
-Result<> make_private_folders(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), 0700) == 0) return sync_folder(folder.parent_path());
+Result<> make_private_directories(const fs::path& directory) {
+  if (::mkdir(directory.c_str(), 0700) == 0) return sync_directory(directory.parent_path());
   if (errno == EEXIST) {
     struct stat found{};
-    if (::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return {};
-    return fail(reason::kHostNotReady, "create folder " + folder.string() +
-                                           ": something that is not a folder has that name");
+    if (::stat(directory.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return {};
+    return fail(reason::kHostNotReady,
+                "create directory " + directory.string() + ": exists and is not a directory");
   }
-  if (errno != ENOENT || !folder.has_relative_path()) {
-    return std::unexpected(errno_error("create folder " + folder.string(), errno));
+  if (errno != ENOENT || !directory.has_relative_path()) {
+    return std::unexpected(errno_error("create directory " + directory.string(), errno));
   }
-  AGBOX_TRY_VOID(make_private_folders(folder.parent_path()));
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return std::unexpected(errno_error("create folder " + folder.string(), errno));
+  AGBOX_TRY_VOID(make_private_directories(directory.parent_path()));
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return std::unexpected(errno_error("create directory " + directory.string(), errno));
   }
-  return sync_folder(folder.parent_path());
+  return sync_directory(directory.parent_path());
 }
 
 }  // namespace agbox

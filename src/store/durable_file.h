@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are either whole or absent, also after a power cut.
+// Files that are either complete or absent, even after a power cut.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,13 @@
 
 namespace agbox {
 
-// The names in a folder are as durable as its files.
-Result<> sync_folder(const std::filesystem::path& folder);
+// Makes the entries of a directory durable.
+Result<> sync_directory(const std::filesystem::path& directory);
 
-// Makes `to` a copy of the open file `from`, replacing what was there; it has its name only when it
-// is complete.
+// Replaces `to` by a copy of the open file `from`, atomically.
 Result<> copy_durably(int from, const std::filesystem::path& to);
 
-// mkdir -p with mode 0700 for what is missing; each new name is durable.
-Result<> make_private_folders(const std::filesystem::path& folder);
+// mkdir -p with mode 0700; each new entry is durable.
+Result<> make_private_directories(const std::filesystem::path& directory);
 
 }  // namespace agbox

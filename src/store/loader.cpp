@@ -37,8 +37,8 @@ SandboxRow sandbox_row(const Rows& rows) {
   return row;
 }
 
-// The statements that complete one sandbox. Each returns what was wrong with the stored bytes
-// inside, and what was wrong with the database outside.
+// The statements that complete one sandbox. The inner result reports undecodable data, the outer
+// one a database failure.
 class SandboxLoader {
  public:
   static SqlResult<SandboxLoader> prepare(sqlite::Connection& connection) {
@@ -68,15 +68,15 @@ class SandboxLoader {
     return Result<>();
   }
 
-  // What can be read of a sandbox that is broken; nothing where its history cannot be gone on with.
+  // The readable part of a broken sandbox; nullopt if its history cannot be continued.
   SqlResult<std::optional<SandboxRecord>> rest_of(std::int64_t number, const SandboxRow& row) {
-    auto rest = decode_sandbox_life(row);
+    auto rest = decode_sandbox_leniently(row);
     if (!rest) return std::nullopt;
     AGBOX_TRY(history, add_newest_event(number, *rest));
     if (!history) return std::nullopt;
     AGBOX_TRY(containers, add_containers(number, *rest));
     if (!containers) rest->containers.clear();
-    AGBOX_TRY(execs, add_running_execs(number, *rest));  // up to the first that cannot be read
+    AGBOX_TRY(execs, add_running_execs(number, *rest));  // up to the first undecodable one
     static_cast<void>(execs);
     return std::move(*rest);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads every sandbox at start, without reading its history: the newest event is enough.
+// Loads every sandbox at start, without its history: the newest event is enough.
 #pragma once
 
 #include "base/result.h"
@@ -8,8 +8,8 @@
 
 namespace agbox {
 
-// What cannot be read of one sandbox makes that sandbox broken; only a database that SQLite itself
-// cannot read is an error.
+// A sandbox that cannot be decoded is reported as broken; only a database that SQLite cannot read
+// is an error.
 sqlite::SqlResult<LoadedSandboxes> load_sandboxes(sqlite::Connection& connection);
 
 sqlite::SqlResult<std::string> load_instance_id(sqlite::Connection& connection);

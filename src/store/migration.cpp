@@ -17,10 +17,10 @@ sqlite::SqlResult<> run_step(sqlite::Connection& connection, const Migration& st
   return connection.execute("COMMIT");
 }
 
-// The log's content goes into the file, so that the file alone is the whole store.
-Result<> empty_the_log(sqlite::Connection& connection, const std::filesystem::path& path) {
+// Moves the log's content into the file, so that the file alone is the whole store.
+Result<> truncate_log(sqlite::Connection& connection, const std::filesystem::path& path) {
   if (auto pages = connection.checkpoint(SQLITE_CHECKPOINT_TRUNCATE); !pages) {
-    return std::unexpected(pages.error().error("bring the store " + path.string() + " together"));
+    return std::unexpected(pages.error().error("checkpoint the store " + path.string()));
   }
   return {};
 }
@@ -40,7 +40,7 @@ Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::
   for (const Migration& step : plan.steps) {
     if (step.to_version <= *version) continue;
     const std::filesystem::path copy = path.string() + ".before-" + std::to_string(step.to_version);
-    AGBOX_TRY_VOID(empty_the_log(connection, path));
+    AGBOX_TRY_VOID(truncate_log(connection, path));
     AGBOX_FAILPOINT("store.migrate.before_copy");
     AGBOX_TRY_VOID(copy_durably(fd, copy));
     AGBOX_FAILPOINT("store.migrate.after_copy");
@@ -49,8 +49,8 @@ Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::
           done.error().error(what + " to schema " + std::to_string(step.to_version)));
     }
     AGBOX_FAILPOINT("store.migrate.after_commit");
-    // The version in the header, which is looked at before SQLite sees the file, has to be true.
-    AGBOX_TRY_VOID(empty_the_log(connection, path));
+    // The version in the header, which is checked before SQLite opens the file, must be current.
+    AGBOX_TRY_VOID(truncate_log(connection, path));
     AGBOX_FAILPOINT("store.migrate.after_checkpoint");
     log.info("store migrated",
              {{"path", path.string()}, {"schema", step.to_version}, {"copy", copy.string()}});

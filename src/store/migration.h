@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings an older store to the current schema, one version at a time. Before each step a durable
-// copy of the file is left beside it as <store>.before-<version>; a step is one transaction, so a
-// kill anywhere leaves either the old schema or the new one.
+// Migrates an older store to the current schema, one version at a time. Before each step a durable
+// copy of the file is kept as <store>.before-<version>; a step is one transaction, so a kill leaves
+// either the old schema or the new one.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct MigrationPlan {
 
 MigrationPlan current_migrations();
 
-// `connection` must be the only one on the file. The copy is read through `fd`, the lock's own
-// descriptor: closing another one would drop SQLite's locks on the file.
+// `connection` must be the only one on the file. The copy is read through `fd`, the descriptor that
+// holds the lock: closing another one would drop SQLite's locks.
 Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::path& path,
                  const MigrationPlan& plan, const Logger& log);
 

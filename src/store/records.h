@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store gives back: sandboxes, their containers, execs and events, as they were committed.
+// What the store returns: sandboxes, containers, execs and events as committed.
 #pragma once
 
 #include <chrono>
@@ -19,20 +19,20 @@
 
 namespace agbox {
 
-// What is under way with a sandbox. After a crash this is what goes on. The numbers are stored.
+// The operation in progress; after a crash it is continued. The numbers are stored.
 enum class Operation {
   None = 0,
   Creating = 1,
   Resuming = 2,
   Stopping = 3,
   Deleting = 4,
-  CleaningUp = 5,  // after a failed create, of which something may be left in the engine
+  CleaningUp = 5,  // after a failed create, which may have left objects in the engine
 };
 
 struct OperationUnderWay {
   Operation operation = Operation::None;
   std::string reason;          // for example stop_requested or idle_ttl
-  std::uint32_t attempts = 0;  // how often it was begun
+  std::uint32_t attempts = 0;  // how often it was started
 };
 
 // A sandbox's state as clients see it.
@@ -62,26 +62,26 @@ struct SandboxRecord {
   std::map<std::string, store::v1::Container> containers;  // by name; the primary's is empty
   std::vector<ExecRecord> running_execs;
   std::optional<WallTime> last_exec_ended_at;
-  // The latest change of its state or end of an exec; nothing in records of an older daemon.
+  // The latest state change or end of an exec; absent in records of older daemons.
   std::optional<Moment> quiet_since;
-  // The newest event. It has as many predecessors as its sequence says.
+  // The newest event; sequences have no gaps.
   std::uint64_t newest_sequence = 0;
   WallTime newest_event_at;
 };
 
 struct ExecPage {
   std::vector<ExecRecord> execs;
-  std::uint64_t last = 0;  // where the next page goes on
+  std::uint64_t last = 0;  // cursor for the next page
   bool has_more = false;
 };
 
-// A sandbox whose stored records cannot be read. It harms no other.
+// A sandbox whose records cannot be decoded. Other sandboxes are not affected.
 struct BrokenSandbox {
   std::string sandbox_id;
   std::string why;
-  std::optional<std::string> subnet{};  // taken, whatever else is known
-  // What can be read of it, where that is at least its life and its history: such a sandbox can
-  // still be shown as failed, and deleted.
+  std::optional<std::string> subnet{};  // stays reserved
+  // The readable part, if it includes at least state and history: such a sandbox can be shown as
+  // failed and deleted.
   std::optional<SandboxRecord> rest{};
 };
 
@@ -92,7 +92,7 @@ struct LoadedSandboxes {
 
 struct StoredEvent {
   v1::SandboxEvent event;
-  std::string bytes;  // exactly what is on disk, now and after every restart
+  std::string bytes;  // exactly what is on disk
 };
 
 struct EventPage {

@@ -4,21 +4,20 @@
 namespace agbox {
 namespace {
 
-//   store ──┬─ instance             one row: the UUID that every engine object of ours carries
+//   store ──┬─ instance             one row: the instance ID, a label of all our engine objects
 //           │
-//           ├─ sandbox_reservation  ids that were ever taken. Never deleted from, so an id cannot
-//           ├─ exec_reservation     come back, whatever else is purged. Two namespaces
+//           ├─ sandbox_reservation  every ID ever used; rows are never deleted, so an ID is never
+//           ├─ exec_reservation     reused, whatever is purged. Two namespaces
 //           │
-//           └─ sandbox              one row each, small and often written: what the daemon decides
-//           on
-//               ├─ sandbox_origin   written once: what it was made from
+//           └─ sandbox              one small row each, written often: the basis of decisions
+//               ├─ sandbox_origin   written once: spec and configuration
 //               ├─ container        by name ('' is the primary), with its latest start
-//               ├─ event            its history: sequence 1, 2, 3 … without a gap
-//               └─ exec             its commands, running and ended
+//               ├─ event            the history: sequence 1, 2, 3 … without gaps
+//               └─ exec             commands, running and ended
 //
-// A purge removes a sandbox's row with everything below it, in one transaction, and leaves the
-// reservations. Times are nanoseconds since 1970 (UTC). The blobs are serialized protobuf messages,
-// named in the comments. STRICT, so that a column holds what it says, whoever wrote it.
+// A purge removes a sandbox's row with everything below it, in one transaction, and keeps the
+// reservations. Times are nanoseconds since 1970 (UTC). Blobs are serialized protobuf messages,
+// named in the comments. STRICT, so that SQLite enforces the column types.
 constexpr const char* kTables = R"sql(
 CREATE TABLE instance (
   only_row     INTEGER PRIMARY KEY CHECK (only_row = 1),

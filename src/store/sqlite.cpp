@@ -10,22 +10,22 @@
 namespace agbox::sqlite {
 
 bool Failure::is_out_of_space() const {
-  // The shared-memory file is grown by writing to it, and every failure of that has one code.
+  // Failures to grow the shared-memory file all have this code.
   if ((code & 0xff) == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE) return true;
   const bool wrote = code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_TRUNCATE ||
                      (code & 0xff) == SQLITE_CANTOPEN;
   return wrote && (error_number == ENOSPC || error_number == EDQUOT);
 }
 
-std::string Failure::sentence() const {
-  std::string words = text;
-  if (error_number != 0) words += ": " + std::generic_category().message(error_number);
-  return words + " (SQLite code " + std::to_string(code) + ")";
+std::string Failure::message() const {
+  std::string message = text;
+  if (error_number != 0) message += ": " + std::generic_category().message(error_number);
+  return message + " (SQLite code " + std::to_string(code) + ")";
 }
 
 Error Failure::error(std::string_view what) const {
   const Reason reason = is_out_of_space() ? reason::kResourceExhausted : reason::kStoreFailed;
-  return {reason, std::string(what) + ": " + sentence()};
+  return {reason, std::string(what) + ": " + message()};
 }
 
 void Statement::bind(int index, std::int64_t value, sqlite3_destructor_type) {
@@ -33,7 +33,7 @@ void Statement::bind(int index, std::int64_t value, sqlite3_destructor_type) {
 }
 
 void Statement::bind(int index, std::string_view text, sqlite3_destructor_type lifetime) {
-  // A null pointer would mean NULL, and an empty view may have one.
+  // A null pointer would bind NULL, and an empty view may have one.
   const char* data = text.data() == nullptr ? "" : text.data();
   bind_failed_ |= sqlite3_bind_text64(statement_.get(), index, data, text.size(), lifetime,
                                       SQLITE_UTF8) != SQLITE_OK;

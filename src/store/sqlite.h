@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little of SQLite that the store needs, with failures as values: a connection, a prepared
-// statement, the rows of a query. Knows nothing of sandboxes. A connection and its statements
-// belong to one thread.
+// A minimal SQLite wrapper with failures as values: connection, prepared statement, rows. Knows
+// nothing of sandboxes. A connection and its statements belong to one thread.
 #pragma once
 
 #include <sqlite3.h>
@@ -18,27 +17,27 @@
 
 namespace agbox::sqlite {
 
-// What SQLite said, and the errno below it where there was one.
+// SQLite's error, with the underlying errno if any.
 struct Failure {
   int code = SQLITE_OK;  // extended result code
   int error_number = 0;
   std::string text;
 
-  // No room on the disk, or in the user's quota.
+  // The disk is full or the user's quota exhausted.
   bool is_out_of_space() const;
-  // Somebody else, for example a person with the sqlite3 program, holds a lock.
+  // Another process, for example the sqlite3 shell, holds a lock.
   bool is_busy() const { return (code & 0xff) == SQLITE_BUSY; }
-  // The statement would break a rule of the schema; nothing but that statement was undone.
+  // The statement violates a constraint; only that statement was undone.
   bool is_constraint() const { return (code & 0xff) == SQLITE_CONSTRAINT; }
 
-  std::string sentence() const;
+  std::string message() const;
   Error error(std::string_view what) const;
 };
 
 template <class T = void>
 using SqlResult = std::expected<T, Failure>;
 
-// Bytes, as opposed to text.
+// Bytes, not text.
 struct Blob {
   std::string_view bytes;
 };
@@ -49,7 +48,7 @@ class Statement {
  public:
   Statement() = default;
 
-  // Runs it to the end with these values in place of the ?s.
+  // Runs it to completion with these values bound.
   template <class... Values>
   SqlResult<> run(const Values&... values) {
     int index = 0;
@@ -57,7 +56,7 @@ class Statement {
     return finish();
   }
 
-  // Starts it; at most one Rows of a statement is alive at a time.
+  // Starts it; a statement has at most one live Rows.
   template <class... Values>
   Rows query(const Values&... values);
 
@@ -84,7 +83,7 @@ class Statement {
   bool bind_failed_ = false;
 };
 
-// The rows of a query, one at a time; ends the query when it goes away.
+// The rows of a query, one at a time; the destructor ends the query.
 class Rows {
  public:
   explicit Rows(Statement& statement) : statement_(statement) {}
@@ -92,13 +91,13 @@ class Rows {
   Rows& operator=(const Rows&) = delete;
   ~Rows() { statement_.reset(); }
 
-  // Moves to the next row; false after the last.
+  // Advances to the next row; false after the last.
   SqlResult<bool> next() { return statement_.step(); }
 
   bool is_null(int column) const;
   std::int64_t integer(int column) const;
   std::optional<std::int64_t> optional_integer(int column) const;
-  // Valid until the next next(): text and blobs alike, byte by byte.
+  // Text or blob; valid until the next call of next().
   std::string_view bytes(int column) const;
   std::string string(int column) const { return std::string(bytes(column)); }
 
@@ -117,11 +116,11 @@ enum class Access { ReadWrite, ReadOnly, Create };
 
 class Connection {
  public:
-  // `vfs` names one that was registered with SQLite; empty means the system's own.
+  // `vfs` names a VFS registered with SQLite; empty means the default.
   static SqlResult<Connection> open(const std::filesystem::path& path, Access access,
                                     const std::string& vfs);
 
-  // One or several statements without values and without rows.
+  // One or more statements without parameters or rows.
   SqlResult<> execute(const std::string& sql);
   SqlResult<Statement> prepare(std::string_view sql);
   SqlResult<std::int64_t> read_integer(std::string_view sql);
@@ -132,7 +131,7 @@ class Connection {
   sqlite3* handle() const { return handle_.get(); }
   Failure failure(int code) const;
 
-  // Copies what the write-ahead log holds into the database file; how many pages the log has.
+  // Checkpoints the write-ahead log; returns the number of pages in it.
   SqlResult<int> checkpoint(int mode);
 
  private:

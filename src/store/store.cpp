@@ -16,8 +16,8 @@ using sqlite::Access;
 using sqlite::Connection;
 using sqlite::SqlResult;
 
-// The log is emptied by writing it anew from its start; it keeps this much, because a sync of a
-// file that does not grow is cheaper.
+// The log is reused from its start; it keeps this size, because syncing a file that does not grow
+// is cheaper.
 constexpr const char* kCommonSettings =
     "PRAGMA journal_size_limit = 16777216; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;"
     " PRAGMA cell_size_check = ON; PRAGMA busy_timeout = 5000;";
@@ -26,25 +26,25 @@ SqlResult<Connection> connect(const StoreOptions& options, Access access) {
   AGBOX_TRY(connection, Connection::open(options.path, access, options.testing.vfs));
   AGBOX_TRY_VOID(connection.execute(kCommonSettings));
   AGBOX_TRY_VOID(connection.execute("PRAGMA synchronous = " + options.testing.synchronous));
-  // The first look at the file: recovers the log where the last process was killed.
+  // The first access: recovers the log if the last process was killed.
   AGBOX_TRY_VOID(connection.read_integer("SELECT count(*) FROM sqlite_schema"));
   return connection;
 }
 
-// A killed process may have left a full disk, and even reading needs a little room for the log's
-// index: that is what the ballast is for.
-SqlResult<Connection> connect_with_room(const StoreOptions& options, Ballast& ballast) {
+// The disk may be full, and even reading needs a little space for the log's index: release the
+// ballast for it.
+SqlResult<Connection> connect_with_ballast(const StoreOptions& options, Ballast& ballast) {
   auto connection = connect(options, Access::ReadWrite);
   if (connection || !connection.error().is_out_of_space() || !ballast.release()) return connection;
   return connect(options, Access::ReadWrite);
 }
 
-// The header has this number too, but a kill may have left the latest one in the log.
+// The header has this number too, but after a kill the latest one may be in the log.
 Result<> check_schema_is_known(Connection& connection, const StoreOptions& options) {
   const auto version = connection.read_integer("PRAGMA user_version");
   if (!version) return std::unexpected(version.error().error("read the store's schema number"));
   if (*version <= options.testing.migrations.version) return {};
-  // Closing must not tidy up a store that we do not understand.
+  // Closing must not checkpoint a store that we do not understand.
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   return fail(reason::kStoreFailed,
               "the store " + options.path.string() + " has schema " + std::to_string(*version) +
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
   const int fd = store->file_->fd();
 
   const std::string what = "open the store " + options.path.string();
-  auto writing = connect_with_room(options, ballast);
+  auto writing = connect_with_ballast(options, ballast);
   if (!writing) return std::unexpected(writing.error().error(what));
   AGBOX_TRY_VOID(check_schema_is_known(*writing, options));
   AGBOX_TRY_VOID(migrate(*writing, fd, options.path, options.testing.migrations, options.log));
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
 }
 
 Result<LoadedSandboxes> Store::load() {
-  // A connection of its own: both others belong to their threads.
+  // A separate connection: the other two belong to their threads.
   const std::string what = "load the store " + options_->path.string();
   auto connection = connect(*options_, Access::ReadOnly);
   if (!connection) return std::unexpected(connection.error().error(what));

@@ -39,10 +39,9 @@ bool looks_like_bbolt(std::span<const unsigned char> header) {
 }
 
 Error refused(const fs::path& path, const std::string& why) {
-  return {reason::kStoreFailed,
-          "the file " + path.string() + " " + why +
-              "; it was left untouched: move it away, and agboxd makes a store "
-              "of its own"};
+  return {reason::kStoreFailed, "the file " + path.string() + " " + why +
+                                    "; it was left untouched: move it away and agboxd creates "
+                                    "a new store"};
 }
 
 Error cannot_open(const fs::path& path, int error_number) {
@@ -51,14 +50,13 @@ Error cannot_open(const fs::path& path, int error_number) {
     case ELOOP:
       return {
           reason::kStoreFailed,
-          what + ": it is a symbolic link, which agboxd does not follow; replace it by the file"};
+          what + ": it is a symbolic link, which agboxd does not follow; replace it with the file"};
     case EROFS:
-      return {reason::kStoreFailed,
-              what +
-                  ": it lies on a read-only file system; make it writable, or "
-                  "set XDG_DATA_HOME to a folder that is"};
+      return {reason::kStoreFailed, what +
+                                        ": it is on a read-only file system; make it writable, or "
+                                        "set XDG_DATA_HOME to a directory that is"};
     case EISDIR:
-      return {reason::kStoreFailed, what + ": it is a folder; move it away"};
+      return {reason::kStoreFailed, what + ": it is a directory; move it away"};
     default:
       return errno_error(what, error_number);
   }
@@ -76,7 +74,7 @@ Result<> lock(int fd, const fs::path& path) {
   return std::unexpected(errno_error("lock the store " + path.string(), errno));
 }
 
-// Does the path still name the file that we opened?
+// Does the path still refer to the open file?
 bool is_still_at(int fd, const fs::path& path) {
   struct stat ours{};
   struct stat there{};
@@ -84,7 +82,7 @@ bool is_still_at(int fd, const fs::path& path) {
          ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-bool is_there(const fs::path& path) {
+bool file_exists(const fs::path& path) {
   struct stat found{};
   return ::lstat(path.c_str(), &found) == 0;
 }
@@ -100,7 +98,7 @@ Result<> check_open_file(int fd, const fs::path& path, std::uint32_t newest_sche
                             newest_schema);
 }
 
-// SQLite's own files beside a database of this name.
+// SQLite's own files next to a database of this name.
 void remove_side_files(const fs::path& path) {
   for (const char* suffix : {"-journal", "-wal", "-shm"}) {
     ::unlink((path.string() + suffix).c_str());
@@ -118,7 +116,7 @@ void remove_unfinished(const fs::path& unfinished) {
 
 sqlite::SqlResult<> fill_new_store(const fs::path& path, const std::string& vfs) {
   AGBOX_TRY(connection, sqlite::Connection::open(path, sqlite::Access::Create, vfs));
-  // A kill during creation leaves a file under another name, which the next start begins again:
+  // A kill during creation leaves a file with a temporary name, and the next start begins again:
   // there is nothing to roll back, so no journal.
   AGBOX_TRY_VOID(connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL"));
   AGBOX_TRY_VOID(create_schema(connection, random_uuid()));
@@ -126,14 +124,14 @@ sqlite::SqlResult<> fill_new_store(const fs::path& path, const std::string& vfs)
   return connection.execute("PRAGMA journal_mode = WAL");
 }
 
-Result<> give_it_its_name(const UniqueFd& fd, const fs::path& unfinished, const fs::path& path) {
+Result<> publish(const UniqueFd& fd, const fs::path& unfinished, const fs::path& path) {
   if (::fsync(fd.get()) != 0) return std::unexpected(errno_error("sync " + path.string(), errno));
   AGBOX_FAILPOINT("store.create.before_rename");
   if (::rename(unfinished.c_str(), path.c_str()) != 0) {
     return std::unexpected(errno_error("rename " + unfinished.string(), errno));
   }
   AGBOX_FAILPOINT("store.create.after_rename");
-  return sync_folder(path.parent_path());
+  return sync_directory(path.parent_path());
 }
 
 }  // namespace
@@ -146,7 +144,7 @@ Result<> check_store_header(std::span<const unsigned char> header, const fs::pat
   }
   if (header.size() < kHeaderSize ||
       std::memcmp(header.data(), kSqliteMagic.data(), kSqliteMagic.size()) != 0) {
-    return std::unexpected(refused(path, "is not a store of agboxd (it is no SQLite database)"));
+    return std::unexpected(refused(path, "is not a store of agboxd (not a SQLite database)"));
   }
   if (big_endian(header, kApplicationIdOffset) != kStoreApplicationId) {
     return std::unexpected(refused(path, "is a SQLite database of another program"));
@@ -158,8 +156,8 @@ Result<> check_store_header(std::span<const unsigned char> header, const fs::pat
                 "the store " + path.string() + " has schema " + std::to_string(schema) +
                     " and was made by a newer agboxd, this one knows up to schema " +
                     std::to_string(newest_schema) +
-                    "; it was left untouched: install the newer agboxd again, or go back to the "
-                    "copy that it made (" +
+                    "; it was left untouched: install the newer agboxd again, or restore the "
+                    "backup that it made (" +
                     path.string() + ".before-" + std::to_string(schema) + ")");
   }
   return {};
@@ -174,7 +172,7 @@ Result<std::optional<StoreFile>> StoreFile::open_existing(const fs::path& path,
   AGBOX_TRY_VOID(check_open_file(fd.get(), path, newest_schema));
   if (::access(path.parent_path().c_str(), W_OK | X_OK) != 0) {
     return std::unexpected(errno_error(
-        "open the store " + path.string() + ": its folder must be writable too", errno));
+        "open the store " + path.string() + ": its directory must be writable too", errno));
   }
   remove_unfinished(unfinished_name(path));
   return StoreFile(std::move(fd));
@@ -182,20 +180,20 @@ Result<std::optional<StoreFile>> StoreFile::open_existing(const fs::path& path,
 
 Result<std::optional<StoreFile>> StoreFile::create(const fs::path& path, Ballast& ballast,
                                                    const std::string& vfs) {
-  // In this order: another daemon that has just made the store has its log only after the store.
-  if (const fs::path log = path.string() + "-wal"; is_there(log) && !is_there(path)) {
+  // In this order: another daemon that has just created the store has its log only after the store.
+  if (const fs::path log = path.string() + "-wal"; file_exists(log) && !file_exists(path)) {
     return fail(reason::kStoreFailed, "the store " + path.string() + " is missing, but its log " +
                                           log.string() +
-                                          " is there; put the store back, or remove the log");
+                                          " exists; restore the store, or remove the log");
   }
   const fs::path unfinished = unfinished_name(path);
   UniqueFd fd(
       ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (!fd) return std::unexpected(cannot_open(unfinished, errno).within("make a new store"));
+  if (!fd) return std::unexpected(cannot_open(unfinished, errno).within("create a new store"));
   AGBOX_TRY_VOID(lock(fd.get(), path));
-  // Somebody else may have finished in between: look again from the start.
+  // Another process may have finished in between: start over.
   if (!is_still_at(fd.get(), unfinished)) return std::nullopt;
-  if (is_there(path)) {
+  if (file_exists(path)) {
     ::unlink(unfinished.c_str());
     return std::nullopt;
   }
@@ -205,26 +203,26 @@ Result<std::optional<StoreFile>> StoreFile::create(const fs::path& path, Ballast
     AGBOX_TRY_VOID(ballast.make());
     remove_side_files(unfinished);
     if (::ftruncate(fd.get(), 0) != 0) {
-      return std::unexpected(errno_error("empty " + unfinished.string(), errno));
+      return std::unexpected(errno_error("truncate " + unfinished.string(), errno));
     }
     if (auto filled = fill_new_store(unfinished, vfs); !filled) {
       return std::unexpected(filled.error().error("write " + unfinished.string()));
     }
-    return give_it_its_name(fd, unfinished, path);
+    return publish(fd, unfinished, path);
   };
   if (auto made = make(); !made) {
     ballast.release();
     remove_unfinished(unfinished);
-    return std::unexpected(made.error().within("make a new store"));
+    return std::unexpected(made.error().within("create a new store"));
   }
   return StoreFile(std::move(fd));
 }
 
 Result<StoreFile> StoreFile::open(const fs::path& path, std::uint32_t newest_schema,
                                   Ballast& ballast, const std::string& vfs) {
-  AGBOX_TRY_VOID(make_private_folders(path.parent_path()));
-  // Several daemons may start at once on a folder without a store: one makes it, and the others
-  // come round to find it locked. Each round means that another process got a step further.
+  AGBOX_TRY_VOID(make_private_directories(path.parent_path()));
+  // Several daemons may start at once without a store: one creates it, the others find it locked.
+  // Each round means that another process made progress.
   for (int round = 0; round < 100; ++round) {
     AGBOX_TRY(existing, open_existing(path, newest_schema));
     if (existing) return std::move(*existing);

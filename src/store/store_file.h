@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store as a file: makes it, locks it, and looks at its header before SQLite may touch it. A
-// file at the store's path is always whole, because it gets that name last; a file that is not ours
-// stays as it is, byte by byte, with nothing new beside it.
+// The store as a file: creates it, locks it, and checks its header before SQLite opens it. A file
+// at the store's path is always complete, because it is renamed into place; a file of another
+// program stays untouched, with nothing new next to it.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,15 @@
 
 namespace agbox {
 
-// Is this the beginning of a store of ours, with a schema up to `newest_schema`? The header of a
-// SQLite file is its first 100 bytes.
+// Checks that this is the header of one of our stores, with a schema up to `newest_schema`. The
+// header of a SQLite file is its first 100 bytes.
 Result<> check_store_header(std::span<const unsigned char> header,
                             const std::filesystem::path& path, std::uint32_t newest_schema);
 
-// Holds the lock on the store for as long as it lives.
+// Holds the lock on the store.
 class StoreFile {
  public:
-  // Opens the file, or makes it together with its ballast. `vfs` is SQLite's, empty for the
-  // system's own.
+  // Opens the file, or creates it together with its ballast. `vfs`: see sqlite::Connection::open().
   static Result<StoreFile> open(const std::filesystem::path& path, std::uint32_t newest_schema,
                                 Ballast& ballast, const std::string& vfs);
 

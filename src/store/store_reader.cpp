@@ -13,7 +13,7 @@ namespace {
 using sqlite::Rows;
 using sqlite::SqlResult;
 
-// SQLite's failures in the words of the store.
+// Maps SQLite failures to store errors.
 template <class T>
 Result<T> reading(SqlResult<T> result) {
   if (!result) return std::unexpected(result.error().error("read the store"));
@@ -47,7 +47,7 @@ SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection co
       {&reader->exec_,
        "SELECT exec_id, sandbox_id, exec.state, request, record FROM exec"
        " JOIN sandbox ON sandbox.number = exec.sandbox WHERE exec_id = ?"},
-      // Row numbers grow with every exec. They are sorted alone, without the requests.
+      // Row numbers grow with every exec. Sorting them alone avoids reading the requests.
       {&reader->exec_numbers_,
        "SELECT rowid FROM exec INDEXED BY exec_by_sandbox WHERE sandbox = ? AND rowid > ?"
        " ORDER BY rowid"},
@@ -74,7 +74,7 @@ StoreReader::~StoreReader() {
     const std::scoped_lock lock(mutex_);
     is_ending_ = true;
   }
-  something_to_do_.notify_one();
+  wake_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -83,7 +83,7 @@ void StoreReader::run() {
     std::function<void()> job;
     {
       std::unique_lock lock(mutex_);
-      something_to_do_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
+      wake_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
       if (jobs_.empty()) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();
@@ -102,11 +102,11 @@ void StoreReader::answer(std::function<void(Result<T>)> done, Read read) {
     const std::scoped_lock lock(mutex_);
     jobs_.push_back(std::move(job));
   }
-  something_to_do_.notify_one();
+  wake_.notify_one();
 }
 
 template <class Read>
-auto StoreReader::at_one_moment(Read read) -> decltype(read()) {
+auto StoreReader::in_snapshot(Read read) -> decltype(read()) {
   AGBOX_TRY_VOID(reading(begin_.run()));
   auto result = read();
   AGBOX_TRY_VOID(reading(end_.run()));
@@ -116,10 +116,10 @@ auto StoreReader::at_one_moment(Read read) -> decltype(read()) {
 void StoreReader::read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                               std::size_t limit_bytes,
                               std::function<void(Result<EventPage>)> done) {
-  answer(std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count,
-                           limit_bytes] {
-    return at_one_moment([&] { return event_page(sandbox_id, after, limit_count, limit_bytes); });
-  });
+  answer(
+      std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count, limit_bytes] {
+        return in_snapshot([&] { return event_page(sandbox_id, after, limit_count, limit_bytes); });
+      });
 }
 
 void StoreReader::read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done) {
@@ -128,10 +128,10 @@ void StoreReader::read_exec(std::string exec_id, std::function<void(Result<ExecR
 
 void StoreReader::read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                              std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done) {
-  answer(std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count,
-                           limit_bytes] {
-    return at_one_moment([&] { return exec_page(sandbox_id, after, limit_count, limit_bytes); });
-  });
+  answer(
+      std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count, limit_bytes] {
+        return in_snapshot([&] { return exec_page(sandbox_id, after, limit_count, limit_bytes); });
+      });
 }
 
 void StoreReader::read_due_for_purge(WallTime cutoff, std::size_t limit,
@@ -142,7 +142,7 @@ void StoreReader::read_due_for_purge(WallTime cutoff, std::size_t limit,
 void StoreReader::read_purged(std::vector<std::string> sandbox_ids,
                               std::function<void(Result<std::vector<std::string>>)> done) {
   answer(std::move(done), [this, sandbox_ids = std::move(sandbox_ids)] {
-    return at_one_moment([&] { return purged(sandbox_ids); });
+    return in_snapshot([&] { return purged(sandbox_ids); });
   });
 }
 
@@ -196,8 +196,8 @@ Result<ExecPage> StoreReader::exec_page(const std::string& sandbox_id, std::uint
     if (!found) return page;
     const std::int64_t exec_number = numbers.integer(0);
     Rows rows = exec_by_number_.query(exec_number);
-    AGBOX_TRY(is_there, reading(rows.next()));
-    AGBOX_CHECK(is_there, "both were read at one moment");
+    AGBOX_TRY(found_exec, reading(rows.next()));
+    AGBOX_CHECK(found_exec, "both queries use one snapshot");
     bytes += rows.bytes(3).size() + rows.bytes(4).size();
     page.has_more =
         !page.execs.empty() && (page.execs.size() >= limit_count || bytes > limit_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one thread that reads history, on a connection of its own: a reader never waits for a sync,
-// and the writer never waits for a reader.
+// The reader thread, with its own connection: it never waits for a sync, and the writer never waits
+// for it.
 #pragma once
 
 #include <condition_variable>
@@ -23,10 +23,10 @@ class StoreReader {
  public:
   static sqlite::SqlResult<std::unique_ptr<StoreReader>> start(sqlite::Connection connection,
                                                                Post post);
-  // Answers what was asked, then ends the thread.
+  // Completes queued reads, then ends the thread.
   ~StoreReader();
 
-  // What Store's methods of the same names promise.
+  // As documented in Store.
   void read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                    std::size_t limit_bytes, std::function<void(Result<EventPage>)> done);
   void read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done);
@@ -44,9 +44,9 @@ class StoreReader {
   void run();
   template <class T, class Read>
   void answer(std::function<void(Result<T>)> done, Read read);
-  // Several statements that see the same moment.
+  // Runs several statements in one read transaction.
   template <class Read>
-  auto at_one_moment(Read read) -> decltype(read());
+  auto in_snapshot(Read read) -> decltype(read());
 
   Result<std::int64_t> sandbox_number(const std::string& sandbox_id);
   Result<EventPage> event_page(const std::string& sandbox_id, std::uint64_t after,
@@ -63,7 +63,7 @@ class StoreReader {
       exec_by_number_, due_, purged_;
 
   std::mutex mutex_;  // guards the two below
-  std::condition_variable something_to_do_;
+  std::condition_variable wake_;
   std::deque<std::function<void()>> jobs_;
   bool is_ending_ = false;
 

@@ -16,8 +16,8 @@ using sqlite::SqlResult;
 
 constexpr auto kFirstPause = 20ms;
 constexpr auto kLongestPause = 1s;
-// How often a writer that is short of room, and has nothing to write, looks whether there is some.
-constexpr auto kLookForRoomEvery = 1s;
+// How often an idle writer checks whether there is space again.
+constexpr auto kSpaceCheckInterval = 1s;
 constexpr int kLogPagesBeforeCheckpoint = 1000;
 constexpr std::uint64_t kPageBytes = 4096;
 
@@ -31,7 +31,7 @@ SqlResult<std::unique_ptr<StoreWriter>> StoreWriter::start(Parts parts) {
   AGBOX_TRY(commit, writer->connection_.prepare("COMMIT"));
   writer->begin_ = std::move(begin);
   writer->commit_ = std::move(commit);
-  // In place of SQLite's own checkpoints, which would come between a commit and its callbacks.
+  // Replaces SQLite's automatic checkpoints, which would delay the callbacks of a commit.
   sqlite3_wal_hook(
       writer->connection_.handle(),
       [](void* pages, sqlite3*, const char*, int log_pages) {
@@ -39,7 +39,7 @@ SqlResult<std::unique_ptr<StoreWriter>> StoreWriter::start(Parts parts) {
         return SQLITE_OK;
       },
       &writer->log_pages_);
-  writer->look_for_room();
+  writer->check_space();
   writer->thread_ = std::thread([self = writer.get()] { self->run(); });
   return writer;
 }
@@ -47,9 +47,10 @@ SqlResult<std::unique_ptr<StoreWriter>> StoreWriter::start(Parts parts) {
 StoreWriter::StoreWriter(Parts parts)
     : connection_(std::move(parts.connection)),
       ballast_(std::move(parts.ballast)),
-      // Wherever the log is when the disk becomes full, as much as the ballast has is before it.
-      log_room_(std::move(parts.log_path),
-                kLogPagesBeforeCheckpoint * kPageBytes + ballast_.bytes()),
+      // Wherever the end of the log is when the disk becomes full, at least the ballast's size
+      // remains.
+      wal_reserve_(std::move(parts.log_path),
+                   kLogPagesBeforeCheckpoint * kPageBytes + ballast_.bytes()),
       clock_(parts.clock),
       post_(std::move(parts.post)),
       log_(std::move(parts.log)) {}
@@ -59,7 +60,7 @@ StoreWriter::~StoreWriter() {
     const std::scoped_lock lock(mutex_);
     is_ending_ = true;
   }
-  something_to_do_.notify_one();
+  wake_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -70,7 +71,7 @@ void StoreWriter::append(Change change, std::function<void(Result<Committed>)> o
     was_empty = queued_.empty();
     queued_.push_back({std::move(change), std::move(on_committed)});
   }
-  if (was_empty) something_to_do_.notify_one();
+  if (was_empty) wake_.notify_one();
 }
 
 void StoreWriter::stop_waiting() {
@@ -78,7 +79,7 @@ void StoreWriter::stop_waiting() {
     const std::scoped_lock lock(mutex_);
     may_wait_ = false;
   }
-  something_to_do_.notify_one();
+  wake_.notify_one();
 }
 
 bool StoreWriter::may_wait() const {
@@ -94,15 +95,14 @@ SpaceStatus StoreWriter::space() const {
 void StoreWriter::run() {
   Batch waiting;
   while (take_queued(waiting)) {
-    if (is_short_of_room_) look_for_room();
+    if (is_short_of_space_) check_space();
     if (!waiting.empty()) commit(waiting);
     keep_log_short();
     const std::scoped_lock lock(mutex_);
-    space_ = {.refuses_new_work = is_short_of_room_, .waiting_changes = waiting.size()};
+    space_ = {.refuses_new_work = is_short_of_space_, .waiting_changes = waiting.size()};
   }
   if (!waiting.empty()) {
-    log_.error("store closed with changes that the disk had no room for",
-               {{"changes", waiting.size()}});
+    log_.error("store closed with unwritten changes: disk full", {{"changes", waiting.size()}});
   }
 }
 
@@ -110,11 +110,11 @@ bool StoreWriter::take_queued(Batch& waiting) {
   std::unique_lock lock(mutex_);
   const auto has_work = [&] { return is_ending_ || !queued_.empty(); };
   if (!waiting.empty()) {
-    something_to_do_.wait_for(lock, pause_, [&] { return has_work() || !may_wait_; });
-  } else if (is_short_of_room_) {
-    something_to_do_.wait_for(lock, kLookForRoomEvery, has_work);
+    wake_.wait_for(lock, pause_, [&] { return has_work() || !may_wait_; });
+  } else if (is_short_of_space_) {
+    wake_.wait_for(lock, kSpaceCheckInterval, has_work);
   } else {
-    something_to_do_.wait(lock, has_work);
+    wake_.wait(lock, has_work);
   }
   if (is_ending_ && queued_.empty()) return false;
   std::ranges::move(queued_, std::back_inserter(waiting));
@@ -123,36 +123,35 @@ bool StoreWriter::take_queued(Batch& waiting) {
 }
 
 void StoreWriter::commit(Batch& waiting) {
-  // A commit into the log's own room would succeed, and new work would use it up.
-  if (!is_short_of_room_ && std::ranges::any_of(waiting, is_new_work) &&
-      log_room_.is_all_that_is_left()) {
-    make_room();
+  // A commit into the reserve would succeed, and new work would use it up.
+  if (!is_short_of_space_ && std::ranges::any_of(waiting, is_new_work) &&
+      wal_reserve_.is_last_space()) {
+    free_space();
   }
-  if (is_short_of_room_) refuse_new_work(waiting);
+  if (is_short_of_space_) refuse_new_work(waiting);
   auto outcomes = write(waiting);
   if (!outcomes && outcomes.error().is_out_of_space()) {
-    make_room();
+    free_space();
     refuse_new_work(waiting);
     outcomes = write(waiting);
   }
   if (!outcomes && (outcomes.error().is_out_of_space() || outcomes.error().is_busy())) {
     if (!may_wait()) {
-      log_.error("store closes without changes that it cannot write",
-                 {{"error", outcomes.error().sentence()}, {"changes", waiting.size()}});
-      return refuse(
-          std::exchange(waiting, {}),
-          Error(reason::kShuttingDown, "agboxd is shutting down; ask again when it runs"));
+      log_.error("store closes with unwritten changes",
+                 {{"error", outcomes.error().message()}, {"changes", waiting.size()}});
+      return refuse(std::exchange(waiting, {}),
+                    Error(reason::kShuttingDown, "agboxd is shutting down; retry later"));
     }
     if (pause_ == 0ms) {
-      log_.warn("store cannot write yet and keeps trying",
-                {{"error", outcomes.error().sentence()}, {"waiting_changes", waiting.size()}});
+      log_.warn("store cannot write, retrying",
+                {{"error", outcomes.error().message()}, {"waiting_changes", waiting.size()}});
     }
     pause_ = std::clamp(2 * pause_, std::chrono::milliseconds(kFirstPause),
                         std::chrono::milliseconds(kLongestPause));
     return;
   }
-  if (!outcomes) die("store: commit failed: " + outcomes.error().sentence());
-  if (pause_ > 0ms) log_.info("store writes again", {{"waited_changes", waiting.size()}});
+  if (!outcomes) die("store: commit failed: " + outcomes.error().message());
+  if (pause_ > 0ms) log_.info("store can write again", {{"waited_changes", waiting.size()}});
   pause_ = 0ms;
   acknowledge(std::exchange(waiting, {}), std::move(*outcomes));
 }
@@ -162,7 +161,7 @@ SqlResult<StoreWriter::Outcomes> StoreWriter::write(const Batch& batch) {
   auto outcomes = write_in_transaction(batch);
   if (!outcomes && connection_.in_transaction()) {
     if (auto undone = connection_.execute("ROLLBACK"); !undone) {
-      die("store: roll-back failed: " + undone.error().sentence());
+      die("store: roll-back failed: " + undone.error().message());
     }
   }
   return outcomes;
@@ -184,34 +183,34 @@ SqlResult<StoreWriter::Outcomes> StoreWriter::write_in_transaction(const Batch& 
   return outcomes;
 }
 
-// The disk is full. Gives up the ballast, and the log's old pages where nobody reads them: to the
-// log itself where it has room of its own, or somebody else would take that.
-void StoreWriter::make_room() {
+// The disk is full: releases the ballast and checkpoints the log. With a reserve the log is not
+// truncated, or another process could take its blocks.
+void StoreWriter::free_space() {
   const bool had_ballast = ballast_.release();
-  if (!is_short_of_room_ || had_ballast) {
-    log_.error("no room left on the store's disk: new work is refused until there is",
+  if (!is_short_of_space_ || had_ballast) {
+    log_.error("store's disk is full: refusing new work",
                {{"ballast_freed", had_ballast}, {"ballast_bytes", ballast_.bytes()}});
   }
-  is_short_of_room_ = true;
-  // What it cannot copy for want of room simply stays in the log.
-  const int mode = log_room_.is_held() ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
+  is_short_of_space_ = true;
+  // What cannot be copied for lack of space stays in the log.
+  const int mode = wal_reserve_.is_held() ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
   if (auto emptied = connection_.checkpoint(mode);
       !emptied && !emptied.error().is_out_of_space() && !emptied.error().is_busy()) {
-    die("store: checkpoint failed: " + emptied.error().sentence());
+    die("store: checkpoint failed: " + emptied.error().message());
   }
 }
 
-void StoreWriter::look_for_room() {
+void StoreWriter::check_space() {
   const auto made = ballast_.is_whole() ? Result<>{} : ballast_.make_with_margin();
-  if (made && is_short_of_room_) log_.info("store's disk has room again");
-  if (!made && !is_short_of_room_) {
-    log_.error("no room for the store's ballast: new work is refused until there is",
+  if (made && is_short_of_space_) log_.info("store's disk has free space again");
+  if (!made && !is_short_of_space_) {
+    log_.error("no space for the store's ballast: refusing new work",
                {{"error", made.error().message()}});
   }
-  is_short_of_room_ = !made;
-  log_room_.hold();
+  is_short_of_space_ = !made;
+  wal_reserve_.hold();
   const std::scoped_lock lock(mutex_);
-  space_.refuses_new_work = is_short_of_room_;
+  space_.refuses_new_work = is_short_of_space_;
 }
 
 bool StoreWriter::is_new_work(const Pending& pending) {
@@ -220,11 +219,11 @@ bool StoreWriter::is_new_work(const Pending& pending) {
 
 void StoreWriter::refuse_new_work(Batch& waiting) {
   Batch refused;
-  Batch goes_on;
+  Batch accepted;
   for (Pending& pending : waiting) {
-    (is_new_work(pending) ? refused : goes_on).push_back(std::move(pending));
+    (is_new_work(pending) ? refused : accepted).push_back(std::move(pending));
   }
-  waiting = std::move(goes_on);
+  waiting = std::move(accepted);
   refuse(std::move(refused),
          Error(reason::kResourceExhausted,
                "the disk of the daemon's store is full; free some space and try again"));
@@ -252,16 +251,16 @@ void StoreWriter::acknowledge(Batch batch, Outcomes outcomes) {
   AGBOX_FAILPOINT("store.after_post");
 }
 
-// After the acknowledgements, so that no change waits for it but those which come now.
+// After the acknowledgements, so that it does not delay them.
 void StoreWriter::keep_log_short() {
   if (log_pages_ < kLogPagesBeforeCheckpoint) return;
   AGBOX_FAILPOINT("store.before_checkpoint");
   const auto done = connection_.checkpoint(SQLITE_CHECKPOINT_PASSIVE);
   AGBOX_FAILPOINT("store.after_checkpoint");
   if (!done && !done.error().is_out_of_space() && !done.error().is_busy()) {
-    die("store: checkpoint failed: " + done.error().sentence());
+    die("store: checkpoint failed: " + done.error().message());
   }
-  log_pages_ = 0;  // until the next commit tells
+  log_pages_ = 0;  // set again by the next commit
 }
 
 }  // namespace agbox

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one thread that writes. Group commit without a timer: everything that was queued while the
-// last commit was on its way to disk becomes the next commit, so a change alone waits for nobody
-// and many changes share one sync. Also keeps the log short, and gets along without room on the
-// disk.
+// The writer thread. Group commit without a timer: everything queued during one commit becomes the
+// next, so a single change is not delayed and many changes share one sync. Also checkpoints the log
+// and handles a full disk.
 #pragma once
 
 #include <chrono>
@@ -17,9 +16,9 @@
 #include "base/log.h"
 #include "store/ballast.h"
 #include "store/change_writer.h"
-#include "store/log_room.h"
 #include "store/sqlite.h"
 #include "store/store.h"
+#include "store/wal_reserve.h"
 
 namespace agbox {
 
@@ -28,14 +27,14 @@ class StoreWriter {
   struct Parts {
     sqlite::Connection connection;
     Ballast ballast;
-    std::filesystem::path log_path;  // SQLite's own
+    std::filesystem::path log_path;  // of the write-ahead log
     const Clock& clock;
     Post post;
     Logger log;
   };
 
   static sqlite::SqlResult<std::unique_ptr<StoreWriter>> start(Parts parts);
-  // Writes what is queued and ends the thread.
+  // Writes what is queued, then ends the thread.
   ~StoreWriter();
 
   void append(Change change, std::function<void(Result<Committed>)> on_committed);
@@ -53,14 +52,14 @@ class StoreWriter {
   explicit StoreWriter(Parts parts);
 
   void run();
-  // Moves what is queued behind what waits already. False: time to end.
+  // Appends queued changes to `waiting`. False when it is time to end.
   bool take_queued(Batch& waiting);
-  // Empties `waiting`, or leaves in it what the disk has no room for.
+  // Empties `waiting`, or leaves in it what cannot be written yet.
   void commit(Batch& waiting);
   sqlite::SqlResult<Outcomes> write(const Batch& batch);
   sqlite::SqlResult<Outcomes> write_in_transaction(const Batch& batch);
-  void make_room();
-  void look_for_room();
+  void free_space();
+  void check_space();
   static bool is_new_work(const Pending& pending);
   void refuse_new_work(Batch& waiting);
   void refuse(Batch refused, const Error& why);
@@ -70,18 +69,18 @@ class StoreWriter {
 
   sqlite::Connection connection_;
   Ballast ballast_;
-  LogRoom log_room_;
+  WalReserve wal_reserve_;
   const Clock& clock_;
   Post post_;
   Logger log_;
   std::unique_ptr<ChangeWriter> changes_;
   sqlite::Statement begin_, commit_;
   int log_pages_ = 0;  // after the latest commit
-  bool is_short_of_room_ = false;
-  std::chrono::milliseconds pause_{0};  // before the next try to write what waits
+  bool is_short_of_space_ = false;
+  std::chrono::milliseconds pause_{0};  // before the next attempt to write
 
   mutable std::mutex mutex_;  // guards what append() and space() share with the thread
-  std::condition_variable something_to_do_;
+  std::condition_variable wake_;
   Batch queued_;
   bool is_ending_ = false;
   bool may_wait_ = true;

@@ -30,7 +30,7 @@ def flags_of(agbox: pathlib.Path, *path: str) -> list[str]:
 
 
 def complete_in_bash(agbox: pathlib.Path, *words: str) -> list[str]:
-    """What bash's own completion machinery offers for the last word."""
+    """The candidates of bash's completion for the last word."""
     script = 'source <("$0" completion bash) && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && ' \
              '$(complete -p agbox | grep -q -- "-F _agbox agbox" && echo _agbox) && ' \
              'printf "%s\\n" "${COMPREPLY[@]}"'
@@ -73,7 +73,7 @@ START = {
 
 
 def read_until(terminal: int, wanted: bytes, seconds: float = 60) -> bytes:
-    """What the terminal shows, up to `wanted`; fails where that does not come."""
+    """The terminal's output up to `wanted`; fails if that does not appear."""
     shown, deadline = b"", time.monotonic() + seconds
     while wanted not in shown:
         left = deadline - time.monotonic()

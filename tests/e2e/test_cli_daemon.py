@@ -7,7 +7,7 @@ import subprocess
 
 
 def run_agbox(daemon, *arguments: str) -> subprocess.CompletedProcess:
-    """As whoever runs the daemon, in the daemon's own environment."""
+    """As the daemon's user, in the daemon's environment."""
     command = [str(daemon.bin_dir / "agbox"), *arguments]
     if daemon.user:
         command = daemon.user.command(command)

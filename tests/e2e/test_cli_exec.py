@@ -39,7 +39,7 @@ def run(box: PrivateDaemon, *command: str, flags: tuple[str, ...] = ()) -> tuple
 
 @contextlib.contextmanager
 def begin(box: PrivateDaemon, *arguments: str, **options) -> Iterator[subprocess.Popen]:
-    """agbox itself as a child, so that signals reach it and nobody else. Its end is waited for; a test
+    """agbox itself as a child, so that signals reach only it. Its end is waited for; a test
     that fails before it could bring that end does not wait."""
     argv = [str(box.bin_dir / "agbox"), *arguments]
     if box.user:
@@ -173,7 +173,7 @@ def test_much_output_needs_little_memory(box: PrivateDaemon) -> None:
 
 
 def peak_memory(pid: int) -> int:
-    """In bytes; 0 where it has just ended."""
+    """In bytes; 0 if it has just ended."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.M)
     return int(found[1]) << 10 if found else 0
@@ -193,7 +193,7 @@ def test_a_restart_of_the_daemon_is_waited_out(box: PrivateDaemon, engine) -> No
             assert live.stdout.readline() == line
             if step == 1:
                 found_in = time.monotonic() - began
-        # It looks at least once a second, and gives up only after thirty.
+        # It checks at least once a second, and times out after thirty.
         assert found_in < 15, "the daemon that is back is found soon"
         assert live.wait(30) == 7
         assert live.stderr.read() == b""

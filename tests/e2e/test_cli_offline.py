@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""agbox where no daemon answers: help, versions, what is said about a daemon that is not there, and
-output that nobody takes."""
+"""agbox without a reachable daemon: help, versions, errors about a missing daemon, and closed output."""
 
 import json
 import os
@@ -92,7 +91,7 @@ def test_version_without_a_daemon(agbox, runtime):
     assert json.loads(as_json.stdout) == {"agbox": own, "agboxd": None}
 
 
-def test_version_without_a_runtime_folder(agbox):
+def test_version_without_a_runtime_directory(agbox):
     result = run(agbox, "version")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.endswith("agboxd: unavailable\n")
@@ -116,7 +115,7 @@ def test_ping_on_a_stale_socket(agbox, runtime):
 def test_ping_of_another_users_daemon(agbox, runtime):
     leave_stale_socket(runtime / "agbox" / "agboxd.sock")
     (runtime / "agbox").chmod(0o700)
-    # A copy, because the folders above the build may be closed to other users.
+    # A copy, because the build's parent directories may not be accessible to other users.
     shutil.copy(agbox, runtime / "agbox-copy")
     runtime.chmod(0o755)
     result = run(runtime / "agbox-copy", "ping", runtime=runtime,
@@ -140,7 +139,7 @@ def test_ping_with_a_socket_path_that_is_too_long(agbox, runtime):
     assert "the limit is 107; set XDG_RUNTIME_DIR to a shorter path" in result.stderr
 
 
-def test_ping_without_a_runtime_folder_says_what_to_set(agbox):
+def test_ping_without_a_runtime_directory_names_the_variable(agbox):
     result = run(agbox, "ping")
     assert result.returncode == 1
     assert "XDG_RUNTIME_DIR is required" in result.stderr

@@ -81,7 +81,7 @@ def test_a_sandbox_from_create_to_delete(box_daemon):
     assert [box["state"] for box in everything["sandboxes"]] == ["SANDBOX_STATE_DELETED"]
 
 
-def test_an_image_that_nobody_has_fails_with_the_engines_words(box_daemon):
+def test_an_unknown_image_fails_with_the_engines_message(box_daemon):
     created = run_agbox(box_daemon, "sandbox", "create", "--sandbox-id", "cli-missing",
                         "--image", "127.0.0.1:1/agbox/missing:1")
     assert (created.returncode, created.stdout) == (1, "")

@@ -28,7 +28,7 @@ GUEST_CAPABILITIES = sum(1 << number for number in (5, 6, 7))  # KILL, SETGID, S
 DEVICES = {"full", "null", "pts/ptmx", "random", "tty", "urandom", "zero"}
 OUR_MOUNTS = {"/.agbox-guest", "/.agbox-link", "/var/log/agents-sandbox"}
 ENGINE_MOUNTS = {"/", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}
-# What tells of the host, and what changes it, as far as this kernel has it.
+# Files that reveal or change the host, if this kernel has them.
 MASKED = (
     "/proc/acpi /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug /proc/scsi "
     "/proc/timer_list /proc/timer_stats /sys/firmware"
@@ -90,7 +90,7 @@ def said(box: Execs, *command: str) -> str:
     return output(status)
 
 
-def test_every_call_is_answered_as_it_was_written_down(box, engine, folder, bin_dir):
+def test_every_system_call_has_the_expected_result(box, engine, folder, bin_dir):
     wanted = verdicts()
     shutil.copy(hostile_program(bin_dir), folder / "hostile-sandbox")
     engine.docker("cp", str(folder / "hostile-sandbox"), f"{primary('box-1')}:{PROGRAM}")

@@ -63,7 +63,7 @@ def test_a_refusal_has_error_info(daemon, contract):
 
 
 def let_everybody_through(daemon):
-    """As far as the modes of its socket and of the folders above it go."""
+    """Makes the socket and its parent directories accessible."""
     daemon.socket.chmod(0o777)
     for folder in [daemon.socket.parent, daemon.runtime_folder, daemon.folder]:
         folder.chmod(0o755)
@@ -123,7 +123,7 @@ def test_without_descriptors_it_neither_dies_nor_spins(make_daemon, contract):
     limit = len(os.listdir(f"/proc/{daemon.pid}/fd")) + 8
     before = _set_descriptor_limit(daemon.pid, limit)
     clients = [connected(daemon) for _ in range(40)]
-    daemon.wait_for_message("cannot accept a connection; trying again", timeout=10)
+    daemon.wait_for_message("cannot accept a connection, retrying", timeout=10)
     cpu_before = cpu_seconds(daemon.pid)
     time.sleep(1)  # the span over which CPU time is measured, not a wait for something
     assert cpu_seconds(daemon.pid) - cpu_before < 0.3

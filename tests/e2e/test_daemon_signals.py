@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals, and what a service manager is told."""
+"""Signals, and notifications to the service manager."""
 
 import os
 import re
@@ -20,13 +20,13 @@ def test_the_first_signal_ends_it_cleanly(make_daemon, number):
     assert daemon.wait(timeout=5) == 0
     messages = [entry["msg"] for entry in daemon.log()]
     assert "shutting down" in messages
-    assert messages[-1] == "the firewall of the sandboxes is removed"
+    assert messages[-1] == "sandbox firewall removed"
     assert not daemon.socket.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(make_daemon, number):
-    # It stops where the first signal is taken, so that the second one always finds it there.
+    # It stops when the first signal is handled, so that the second one always finds it there.
     daemon = make_daemon(environment={"AGBOX_FAILPOINTS": "daemon.shutdown=stop"}).start()
     with daemon.channel() as channel:
         watch = channel.unary_stream("/grpc.health.v1.Health/Watch", bytes, bytes)(b"", timeout=60)
@@ -69,7 +69,7 @@ def test_a_reader_of_the_log_that_goes_away_does_not_end_it(make_daemon, contrac
         while b'"listening"' not in process.stderr.readline():
             pass
         process.stderr.close()
-        process.send_signal(signal.SIGHUP)  # writes a line that nobody reads
+        process.send_signal(signal.SIGHUP)  # writes a line that is not read
         with daemon.channel() as channel:
             contract.stub(channel).Ping(contract.service.PingRequest(), timeout=10)
         process.send_signal(signal.SIGTERM)
@@ -81,7 +81,7 @@ def test_a_reader_of_the_log_that_goes_away_does_not_end_it(make_daemon, contrac
 
 @pytest.fixture
 def with_full_log(make_daemon):
-    """A daemon whose log is a pipe that takes nothing any more: whoever writes a line there hangs."""
+    """A daemon whose log is a full pipe: writing a line blocks."""
     daemon = make_daemon()
     process = subprocess.Popen(daemon.command(), env=daemon.environment, stderr=subprocess.PIPE)
     try:
@@ -99,7 +99,7 @@ def with_full_log(make_daemon):
         process.stderr.close()
 
 
-def test_a_log_that_nobody_reads_does_not_hold_up_the_end(with_full_log):
+def test_an_unread_log_does_not_block_shutdown(with_full_log):
     with_full_log.send_signal(signal.SIGTERM)
     # By the alarm alone; that it comes in time is a matter of its constant.
     assert with_full_log.wait(timeout=30) == 1
@@ -112,7 +112,7 @@ def test_a_control_thread_that_hangs_does_not_hold_up_the_end(with_full_log):
     assert with_full_log.wait(timeout=30) == 1
 
 
-def test_the_service_manager_hears_ready_and_stopping(make_daemon, daemon_user, folder):
+def test_the_service_manager_is_notified_of_ready_and_stopping(make_daemon, daemon_user, folder):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(10)
         manager.bind(str(folder / "notify"))

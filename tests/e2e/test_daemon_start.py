@@ -92,7 +92,7 @@ def test_the_configuration_is_read(make_daemon):
     assert any(entry["level"] == "DEBUG" for entry in daemon.log())
 
 
-def test_wider_permissions_of_the_runtime_folder_are_taken_away(make_daemon):
+def test_wider_permissions_of_the_runtime_directory_are_restricted(make_daemon):
     daemon = make_daemon()
     daemon.socket.parent.mkdir()
     daemon.socket.parent.chmod(0o777)
@@ -295,7 +295,7 @@ def test_a_symbolic_link_is_not_followed(make_daemon, folder, name):
     assert link.is_symlink()
 
 
-def test_a_link_in_place_of_the_runtime_folder_is_not_followed(make_daemon, folder):
+def test_a_link_in_place_of_the_runtime_directory_is_not_followed(make_daemon, folder):
     daemon = make_daemon()
     daemon.socket.parent.symlink_to(folder)
     code, _ = ended(daemon)
@@ -304,7 +304,7 @@ def test_a_link_in_place_of_the_runtime_folder_is_not_followed(make_daemon, fold
     assert list(folder.iterdir()) == []
 
 
-def test_a_runtime_folder_of_another_user_is_refused(make_daemon, test_user):
+def test_a_runtime_directory_of_another_user_is_refused(make_daemon, test_user):
     daemon = make_daemon()
     daemon.socket.parent.mkdir(mode=0o700)
     os.chown(daemon.socket.parent, test_user.uid, test_user.gid)
@@ -313,7 +313,7 @@ def test_a_runtime_folder_of_another_user_is_refused(make_daemon, test_user):
     assert f"belongs to user {test_user.uid}" in error_of(daemon)
 
 
-def test_a_folder_in_place_of_the_socket_is_left_alone(make_daemon):
+def test_a_directory_in_place_of_the_socket_is_left_alone(make_daemon):
     daemon = make_daemon()
     (daemon.socket / "inside").mkdir(parents=True)
     code, _ = ended(daemon)
@@ -334,7 +334,7 @@ def test_a_socket_path_of_108_bytes_is_refused_with_the_remedy(make_daemon):
 
     code, _ = ended(daemon := daemon_with_socket_path_of(108))
     assert code == FAILURE
-    assert "has 108 bytes, but a Unix socket's may have 107" in error_of(daemon)
+    assert "has 108 bytes, but a Unix socket's path is limited to 107" in error_of(daemon)
     assert "XDG_RUNTIME_DIR" in error_of(daemon)
 
     longest = daemon_with_socket_path_of(107).start()

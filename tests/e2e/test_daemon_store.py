@@ -39,7 +39,7 @@ def test_the_instance_survives_every_end(daemon, contract):
     assert instance(daemon.start(), contract) == first
 
 
-def test_another_runtime_folder_cannot_share_the_store(make_daemon, contract):
+def test_another_runtime_directory_cannot_share_the_store(make_daemon, contract):
     first = make_daemon().start()
     second = make_daemon()
     second.environment["XDG_DATA_HOME"] = first.environment["XDG_DATA_HOME"]

@@ -162,7 +162,7 @@ def test_a_table_that_was_put_back_is_told(make_started, engine):
     daemon = make_started(engine)
     plain = next(name for name in daemon.firewall_tables() if name.startswith("inet"))
     engine.world.run("nft", "delete", "table", *plain.split())
-    daemon.wait_for_message("the firewall of the sandboxes was changed and is put back")
+    daemon.wait_for_message("sandbox firewall restored after a change by another process")
     told = Diagnosis(daemon)
     assert told.of("firewall")["verdict"] == OK
     told.assert_only("firewall-repairs", WARNING, f"table {plain} is missing, changed by 'nft'")

@@ -70,7 +70,7 @@ def guest_of(engine) -> int:
 
 
 def settled(look, expected):
-    """What is seen once it is as expected: nothing tells when a process has been reaped."""
+    """Polls until the expected value: there is no notification when a process is reaped."""
     deadline = time.monotonic() + GRACE
     while (seen := look()) != expected and time.monotonic() < deadline:
         select.select([], [], [], 0.05)

@@ -20,7 +20,7 @@ from support.watch import Watch
 MIB = 1 << 20
 
 
-def test_a_sandbox_at_its_output_limit_disturbs_nobody(
+def test_a_sandbox_at_its_output_limit_does_not_affect_others(
     make_daemon, daemon_user, engine, contract
 ):
     image = make_image(engine.api, "limits:1")
@@ -118,7 +118,7 @@ def test_on_a_full_disk_nothing_acknowledged_is_lost(
         with connected(daemon, contract) as sandboxes:
             execs = Execs(sandboxes, "box-1")
             assert_refused(execs)
-            # What runs ends all the same, and is told.
+            # Running execs end all the same, and are reported.
             inside(engine, "box-1", "touch", "/tmp/go")
             for exec_id, code in acknowledged.items():
                 assert execs.wait(exec_id).exit_code == code
@@ -135,7 +135,7 @@ def test_on_a_full_disk_nothing_acknowledged_is_lost(
         events = execs.events()
         for exec_id in acknowledged:
             assert ends_of(events, exec_id) == 1
-            # What was written on the full disk was dropped, and that was told.
+            # Output to the full disk was dropped, and that was reported.
             status = execs.get(exec_id)
             assert output(status) == ("begin\n" if status.output_truncated else "begin\nend\n")
 
@@ -188,7 +188,7 @@ def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
             said += next(stream).data
         stream.cancel()
         with Watch(daemon, contract, "box-2", runs_commands=True) as beside:
-            beside.wait_for(20)  # a neighbour goes on
+            beside.wait_for(20)  # a neighbour keeps running
         say(f"beside a fork bomb of {limit} processes: {beside.beside(quiet)}")
         assert beside.slowdown(quiet) < 100
 
@@ -204,7 +204,7 @@ def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
 
 
 def living_below_the_guest(engine, group: Path) -> list[str]:
-    """Names of what runs in the container besides the guest; what has only to be reaped is dead."""
+    """Names of processes in the container besides the guest, without zombies."""
     processes = all_processes()
     inside_pids = {int(line) for line in (group / "cgroup.procs").read_text().split()}
     return [

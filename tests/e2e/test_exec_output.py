@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReadExecOutput on a real engine: every byte, in order, to whoever reads, and never in the writer's way."""
+"""ReadExecOutput on a real engine: every byte, in order, to every reader, without affecting the writer."""
 
 import concurrent.futures
 import hashlib
@@ -106,7 +106,7 @@ def test_what_a_background_child_writes_later_is_read_by_offset(execs: Execs) ->
     assert len(data) > 1 << 19 and not data.strip(b"\0")
 
 
-def test_ten_readers_agree_and_five_that_stopped_hold_up_nobody(execs: Execs, pytestconfig) -> None:
+def test_ten_readers_agree_though_five_stall(execs: Execs, pytestconfig) -> None:
     size = (2 << 30) if pytestconfig.getoption("--long") else (256 << 20)
     expected = hashlib.sha256()
     for _ in range(size >> 20):
@@ -213,7 +213,7 @@ def test_after_the_purge_there_is_no_output(make_daemon, engine, contract) -> No
         execs = Execs(sandboxes)
         path = execs.begin("echo", "x", exec_id="gone").stdout_log_path
         execs.wait("gone")
-        # Open before the delete: a second after it nobody can open one any more.
+        # Open before the delete: a second after it none can be opened any more.
         events = sandboxes.subscribe(BOX)
         next(events)
         sandboxes.delete(BOX)

@@ -59,7 +59,7 @@ def honest(engine):
 
 @pytest.fixture
 def lying(engine):
-    """lying("floods"): an image whose guest tells this lie."""
+    """lying("floods"): an image whose guest behaves like this."""
 
     def make(lie):
         name = f"lies-{lie.split()[0]}:1"
@@ -154,7 +154,7 @@ class Execs:
         return self.get(exec_id)
 
 
-def test_nobody_ends_the_exec_of_a_neighbour(daemon, contract, honest, lying):
+def test_a_guest_cannot_end_the_exec_of_a_neighbour(daemon, contract, honest, lying):
     lie = f"ends-others {NEIGHBOURS_EXEC}"
     with connected(daemon, contract) as sandboxes:
         execs = Execs(sandboxes)

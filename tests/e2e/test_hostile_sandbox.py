@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandboxes that take whatever they can get: the engine's log, the guest's socket, the engine's disk.
-The daemon goes on answering and neighbours go on working; how much slower is told. Fork bombs and floods
+The daemon and neighbours keep working; the slowdown is printed. Fork bombs and floods
 of an exec's output are in test_exec_limits.py, guests that lie in test_hostile_guest.py."""
 
 import contextlib
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.engines("28")
 
 MIB = 1 << 20
 PROGRAM = "/hostile-sandbox"
-ANSWERS = 30  # of a watch, in quiet and beside an attack
+ANSWERS = 30  # of a watch, idle and under attack
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def watched(daemon, contract) -> Watch:
 
 
 def size_of_files(folder) -> int:
-    """Of a folder in which the engine goes on working: a file may go while its size is asked."""
+    """Of a directory in use by the engine: a file may disappear meanwhile."""
     size = 0
     for file in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -88,7 +88,7 @@ def test_what_a_container_writes_to_its_log_is_bounded(
     assert left_over(engine) == []
 
 
-def test_garbage_on_the_guests_socket_keeps_nobody_out(
+def test_garbage_on_the_guests_socket_does_not_block_the_guest(
     make_daemon, engine, contract, make_hostile_image, pytestconfig, say
 ):
     """Anyone inside may connect while the guest is not: after a restart of the daemon, and for as long
@@ -156,7 +156,7 @@ def findings(daemon, check: str) -> list[dict[str, str]]:
     return [finding for finding in answer["findings"] if finding["check"] == check]
 
 
-def test_a_sandbox_that_fills_the_engines_disk_ends_nobody_elses_work(
+def test_a_sandbox_that_fills_the_engines_disk_does_not_stop_others(
     engine_disk, make_engine, make_daemon, test_user, contract, make_hostile_image, say
 ):
     engine = make_engine("28", arguments=("--data-root", str(engine_disk)))
@@ -230,11 +230,11 @@ def test_a_disk_that_the_daemon_shares_with_the_engine_is_freed_by_a_delete(
             beside.wait_for(ANSWERS)
         say(f"beside a full disk of engine and daemon: {beside.beside(quiet)}")
         assert beside.slowdown(quiet) < 100
-        # What runs goes on and its end is told; and whoever did it can be taken away.
+        # Running execs continue and their end is reported; and the culprit can be deleted.
         inside(engine, "neighbour", "sh", "-c", "echo > /dev/shm/go")
         assert neighbour.wait("goes-on").exit_code == 7
         sandboxes.delete_wait("hostile")
-        daemon.wait_for_message("store's disk has room again")
+        daemon.wait_for_message("store's disk has free space again")
         assert neighbour.run("true").state == FINISHED
         sandboxes.delete_wait("neighbour")
     assert left_over(engine) == []

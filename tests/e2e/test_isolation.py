@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The firewall as sandboxes meet it, on real engines: what a command inside reaches and does not
-reach, before and after crashes of the daemon and changes by strangers, and the proof before READY.
+reach, before and after crashes of the daemon and changes by other processes, and the verification before READY.
 Every probe of a forbidden place gets through once the rules are gone."""
 
 import contextlib
@@ -33,12 +33,12 @@ from support.sandboxes import (
     times_logged,
     wait_for_log,
 )
-from support.table_owner import owned_by_a_stranger
+from support.table_owner import owned_by_another_process
 
 NEIGHBOUR_PORT = 7004
 MARK = "answered"
 
-# Says for every NAME/ADDRESS/PORT whether what was sent came back. A first packet that was lost is
+# Prints for every NAME/ADDRESS/PORT whether data was echoed. A first packet that was lost is
 # sent again after a second.
 PROBE = f"""
 for place in "$@"; do
@@ -168,13 +168,13 @@ def make_started(make_daemon, test_user, engine):
 
 
 def listed(engine, tables):
-    """All that the tables have, but for counters, handles, and bridges whose proof is under way."""
+    """The content of the tables, without counters, handles, and bridges under verification."""
     shown = [engine.world.run("nft", "-s", "list", "table", *table.split()) for table in tables]
     return re.sub(r'\n\s*elements = { "agbx[^}]*}', "", "".join(done.stdout for done in shown))
 
 
 @pytest.mark.engines("28")
-def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, contract, image):
+def test_flushed_tables_are_restored_and_reported(make_started, engine, contract, image):
     daemon = make_started()
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-1", image)
@@ -183,7 +183,7 @@ def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, cont
         plain = next(table for table in tables if not table.endswith("_owned"))
         engine.world.run("nft", "delete", "table", *plain.split())
         repair = daemon.wait_for_message(
-            "the firewall of the sandboxes was changed and is put back"
+            "sandbox firewall restored after a change by another process"
         )
         assert repair["program"] == "nft"
         assert listed(engine, tables) == before
@@ -200,16 +200,16 @@ def test_what_a_stranger_flushes_is_put_back_and_told(make_started, engine, cont
 def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
     make_started, engine, contract, image
 ):
-    """Nobody else can change the owned copy, so the daemon damages both itself; and its monitor, which
-    would not look at its own changes, does not look at a stranger's either."""
-    # The first look is that of the start.
+    """No other process can change the owned copy, so the daemon damages both itself; its monitor, which
+    ignores its own changes, is disabled too."""
+    # The first verification is that of the start.
     daemon = make_started("isolation.watch=error;isolation.damage=error@2")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create("box-1", image)
         sandboxes.wait("box-1", FAILED)
         problem = sandboxes.get("box-1").error_message
-        assert "the firewall of the sandboxes is not as it should be: " in problem
-        assert "chain refuse has 0 rules where there are 2" in problem
+        assert "the sandbox firewall is not as expected: " in problem
+        assert "chain refuse has 0 rules instead of 2" in problem
         for table in daemon.firewall_tables():
             if table.startswith("inet"):
                 shown = engine.world.run("nft", "list", "chain", *table.split(), "refuse").stdout
@@ -225,7 +225,7 @@ def test_a_create_fails_by_name_where_the_rules_are_not_those_that_should_be(
 
 @pytest.mark.engines("28")
 def test_the_sandbox_itself_notices_that_it_is_not_held(make_started, engine, contract, image):
-    """All rules are gone, and the daemon's look at them says that they are there."""
+    """All rules are gone, and the daemon's check reports them as present."""
     daemon = make_started("isolation.damage=error@2;isolation.blind=error@2")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create("box-1", image)
@@ -257,14 +257,14 @@ def test_a_refusal_of_another_firewall_is_no_proof(make_started, engine, contrac
         finally:
             engine.world.run("nft", "delete", "table", "ip", "stranger")
         problem = sandboxes.get("box-1").error_message
-        assert "was refused, but not by the rules of the sandboxes" in problem
+        assert "was refused, but not by the sandbox firewall" in problem
         sandboxes.create_ready("box-2", image)
         for name in ("box-1", "box-2"):
             sandboxes.delete_wait(name)
 
 
 @pytest.mark.engines("28")
-def test_a_create_fails_while_a_strangers_change_is_not_undone(
+def test_a_create_fails_while_a_foreign_change_is_not_undone(
     make_started, engine, contract, image
 ):
     daemon = make_started("isolation.watch=error")
@@ -288,7 +288,7 @@ def test_every_resume_proves_it_again(make_started, engine, contract, image):
         sandboxes.resume("box-1")
         sandboxes.wait("box-1", FAILED)
         problem = sandboxes.get("box-1").error_message
-        assert "the firewall of the sandboxes is not as it should be: " in problem
+        assert "the sandbox firewall is not as expected: " in problem
         assert inspect(engine, primary("box-1"))["State"]["Running"] is False
         sandboxes.delete_wait("box-1")
 
@@ -299,7 +299,7 @@ def test_nothing_runs_again_before_the_isolation_is_proven(
 ):
     engine = make_engine(engine_name)
     image = make_image(engine.api, "isolation:1")
-    # The look of the start and that of the create find all well.
+    # The verifications of the start and of the create succeed.
     failpoints = {"AGBOX_FAILPOINTS": "isolation.damage=error@3"}
     daemon = started(
         make_daemon(user=test_user, engine=engine, config=CONFIG, environment=failpoints)
@@ -311,7 +311,7 @@ def test_nothing_runs_again_before_the_isolation_is_proven(
         engine.restart()
         # The engine, just back, may refuse it at first for reasons of its own.
         again = "the container could not be started and is tried again"
-        problem = "the firewall of the sandboxes is not as it should be"
+        problem = "the sandbox firewall is not as expected"
         daemon.process.wait_for_line(
             lambda line: again in line and problem in line, "the refusal", timeout=30
         )
@@ -340,7 +340,7 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_until_they_can(
     assert daemon.firewall_tables() == tables  # a sandbox is left
     for table in tables:
         engine.world.run("nft", "delete", "table", *table.split())
-    with owned_by_a_stranger(engine.network_namespace, tables[-1]):
+    with owned_by_another_process(engine.network_namespace, tables[-1]):
         daemon.start()
         daemon.wait_for_message("sandboxes cannot be isolated, so none is created or started")
         daemon.wait_for_message("engine answers")

@@ -78,7 +78,7 @@ def address_of(engine, container):
 
 
 class Matrix:
-    """A host with sandboxes, containers beside them and all that is tried; a row for each state."""
+    """A host with sandboxes, other containers and all probed places; a row for each state."""
 
     def __init__(self, host, daemon, contract, stack):
         self.host, self.daemon, self.engine = host, daemon, host.engine
@@ -195,7 +195,7 @@ class Matrix:
             yield
 
     def _slowest_refusal(self, name):
-        """Of TCP, in milliseconds. What is between sandboxes is dropped without a word."""
+        """Of TCP, in milliseconds. Traffic between sandboxes is dropped silently."""
         _, groups = self.forbidden[0]
         places = [
             place
@@ -216,7 +216,7 @@ class Matrix:
 
     def put_back(self):
         """Returns when the daemon has undone what was done."""
-        return self._answered_with("was changed and is put back")
+        return self._answered_with("restored after a change by another process")
 
     @contextlib.contextmanager
     def _answered_with(self, message):
@@ -260,7 +260,7 @@ class Matrix:
         for _ in range(3):
             if shortest <= LONGEST_OPEN_NEXT_DOOR:
                 break
-            with self._answered_with("the firewall follows this host's networks"):
+            with self._answered_with("sandbox firewall follows the host's networks"):
                 self.engine.world.run("ip", "address", "del", ON_LINK, "dev", "up0")
             shortest = min(shortest, self._milliseconds_open_next_door())
         return shortest
@@ -319,8 +319,8 @@ def walk(matrix):
             matrix.bridge_nf(value)
     with matrix.state("one rule deleted by hand"), matrix.put_back():
         matrix.delete_a_rule()
-    # Until the engine starts again, nobody forwards to what is published.
-    with matrix.state("tables flushed by a stranger", is_published=False):
+    # Published ports are not forwarded until the engine restarts.
+    with matrix.state("tables flushed by another process", is_published=False):
         with matrix.put_back():
             matrix.nft("delete", "table", *matrix.plain_table())
         with matrix.put_back():
@@ -348,7 +348,7 @@ def assert_cut_and_closed_by_the_next_start(matrix):
     """What a neighbour had opened before, and everything else."""
     with matrix.outside.holding(f"tcp/{matrix.companion}/{PORT}") as connection:
         matrix.daemon.start()
-        matrix.daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        matrix.daemon.wait_for_message("sandbox firewall loaded")
         connection.write_line("")
         connection.wait_for_line("silent".__eq__, "the end of the connection", timeout=10)
     for vantage, groups in matrix.forbidden:

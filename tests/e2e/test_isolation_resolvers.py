@@ -14,7 +14,7 @@ from support.sandboxes import connected, primary, started
 def test_a_resolver_on_the_hosts_loopback_is_never_asked(
     make_engine, engine_name, make_daemon, test_user, contract, folder
 ):
-    """What a container is not told to ask, the engine asks for it, in the host's own namespace."""
+    """The engine resolves other names for a container itself, in the host's namespace."""
     own_run = folder / "run"
     own_run.mkdir()
     loopback = ("127.0.0.53", "127.0.0.1")
@@ -35,7 +35,7 @@ def test_a_resolver_on_the_hosts_loopback_is_never_asked(
         assert "the host's are all on loopback or IPv6; set network.dns" in refused.value.details()
         assert daemon.stop() == 0
 
-        # As systemd-resolved tells whom it asks itself.
+        # As systemd-resolved publishes its upstream servers.
         (own_run / "systemd" / "resolve").mkdir(parents=True)
         (own_run / "systemd" / "resolve" / "resolv.conf").write_text(f"nameserver {RESOLVER}\n")
         started(daemon)

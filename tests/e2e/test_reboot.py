@@ -40,11 +40,11 @@ def test_after_a_reboot_nothing_runs_before_the_isolation_is_proven(
     # The engine is back and has made the bridge again; no rule is there, and nothing runs.
     assert links(engine) != [] and daemon.firewall_tables() == []
     assert inspect(engine, primary("box-1"))["State"]["Running"] is False
-    # The look of the start finds all well, that of the proof does not.
+    # The verification of the start succeeds, that of the sandbox fails.
     restarted(daemon, "isolation.damage=error@2")
     daemon.process.wait_for_line(
         lambda line: "the container could not be started and is tried again" in line
-        and "the firewall of the sandboxes is not as it should be" in line,
+        and "the sandbox firewall is not as expected" in line,
         "the refusal",
         timeout=30,
     )

@@ -76,7 +76,7 @@ def test_new_sandboxes_ask_the_resolvers_that_the_host_asks_then(
             sandboxes.create_ready("box-2", image)
             assert given(engine, "box-2") == ["192.0.2.8"]
             assert within_reach(engine, daemon) == {"192.0.2.7", "192.0.2.8"}
-            # A stub alone, behind a link, and nobody says whom it asks.
+            # Only a stub, behind a link, without known upstream servers.
             stub = "echo nameserver 127.0.0.53 > /etc/stub; ln -s stub /etc/new; mv /etc/new /etc/resolv.conf"
             daemon.change_etc(stub)
             with pytest.raises(grpc.RpcError) as refused:
@@ -89,7 +89,7 @@ def test_new_sandboxes_ask_the_resolvers_that_the_host_asks_then(
             for name in ("box-1", "box-2", "box-3"):
                 sandboxes.delete_wait(name)
             daemon.process.wait_for_line(
-                lambda line: "the firewall follows" in line and '"resolvers":1' in line,
+                lambda line: "sandbox firewall follows" in line and '"resolvers":1' in line,
                 "the resolvers of nobody to go",
                 timeout=30,
                 after=lines,

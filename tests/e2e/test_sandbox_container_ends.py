@@ -20,7 +20,7 @@ def image(engine):
 
 @pytest.fixture
 def code_out_of_memory(engine, image):
-    """What the daemon calls it here. Not every kernel tells the engine of it; then it is an exit like others."""
+    """The daemon's name for it. Not every kernel reports it to the engine; then it is an ordinary exit."""
     body = {"Image": image, "Cmd": ["sh", "-c", EAT],
             "HostConfig": {"Memory": 64 << 20, "NetworkMode": "none"}}
     made = engine.api.call("POST", "/containers/create", json_body=body).json()["Id"]

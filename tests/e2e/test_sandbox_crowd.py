@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many sandboxes at once, beside things in the engine that are none of ours."""
+"""Many sandboxes at once, next to foreign objects in the engine."""
 
 import json
 import random
@@ -35,7 +35,7 @@ def image(engine):
 
 
 class Strangers:
-    """Containers and networks of somebody else, with names and labels much like ours."""
+    """Foreign containers and networks, with names and labels similar to ours."""
 
     def __init__(self, engine, image):
         self.engine, self.image = engine, image
@@ -108,7 +108,7 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
         for events in histories:
             assert_one_history(events)
             assert [event.event_type for event in events].count(DELETE_REQUESTED) == 1
-        # Otherwise the deletes would not have met creates that were under way.
+        # Otherwise no delete would have met a create in progress.
         assert any(READY not in {event.sandbox_state for event in events} for events in histories)
         assert list(sandboxes.page().sandboxes) == []
         assert len(sandboxes.page(include_deleted=True).sandboxes) == len(names)
@@ -122,7 +122,7 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
 
 
 @pytest.mark.parametrize("what", ["container", "network"])
-def test_a_stranger_that_holds_our_name_fails_the_create_and_is_named(
+def test_a_foreign_object_with_our_name_fails_the_create_and_is_named(
     daemon, engine, contract, image, strangers, what
 ):
     name = primary("taken") if what == "container" else network("taken")

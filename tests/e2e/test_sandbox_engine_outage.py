@@ -32,7 +32,7 @@ def slowest_answer(sandboxes, contract, sandbox_id):
     return slowest
 
 
-def test_an_engine_that_hangs_in_a_create_holds_up_nobody_else(
+def test_an_engine_that_hangs_in_a_create_blocks_nothing_else(
     daemon, own_engine, contract
 ):
     image = make_image(own_engine.api, "outage:1")

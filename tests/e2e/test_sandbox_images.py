@@ -28,7 +28,7 @@ CAPABILITIES = "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SYS_CHROOT".
 
 @pytest.fixture
 def sandboxes(make_daemon, test_user, engine, contract):
-    """Root's daemon beside one engine, the user's beside the others: what happens here depends on
+    """Root's daemon with one engine, the user's with the others: what happens here depends on
     the one or on the other, not on the pair."""
     user = None if engine.kind.name == "20.10" else test_user
     daemon = started(make_daemon(user=user, engine=engine, config=CONFIG))
@@ -177,7 +177,7 @@ def test_a_sandbox_has_no_more_power_than_it_needs(sandboxes, engine):
     sandboxes.delete_wait("power")
 
 
-def test_the_daemons_folders_hold_no_more_than_they_must(sandboxes, engine):
+def test_the_daemons_directories_have_no_leftovers(sandboxes, engine):
     """Folders of guests go with their sandboxes; the store is private."""
     image = make_image(engine.api, "odd-folders:1", odd_image("busybox"))
     sandboxes.create_ready("folders", image)

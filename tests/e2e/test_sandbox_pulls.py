@@ -137,7 +137,7 @@ def test_a_long_pull_reports_at_most_once_a_second(
         sandboxes.delete_wait("patient")
 
 
-def test_a_delete_gives_up_the_pull_that_nobody_else_waits_for(
+def test_a_delete_cancels_a_pull_without_other_waiters(
     daemon, engine, contract, make_registry
 ):
     registry = make_registry(engine)

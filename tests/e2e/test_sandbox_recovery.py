@@ -310,7 +310,7 @@ def test_another_engine_behind_the_socket_is_not_the_sandboxs(
 
 
 @pytest.mark.engines("28")
-def test_what_nobody_claims_goes_and_what_is_not_ours_stays(armed, engine, contract, image):
+def test_unclaimed_objects_are_removed_and_foreign_ones_stay(armed, engine, contract, image):
     daemon = started(armed())
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("claimed-1", image)
@@ -407,7 +407,7 @@ def test_a_bridge_that_the_engine_forgot_goes_with_its_sandbox(
 
 
 @pytest.mark.engines("28")
-def test_a_bridge_of_nobody_is_removed_at_the_start(armed, engine, contract, image):
+def test_an_unclaimed_bridge_is_removed_at_the_start(armed, engine, contract, image):
     daemon = started(armed())
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("bridged-1", image)

@@ -96,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 13:
       if (const auto reference = parse_image_reference(text)) {
-        // What was understood must be understood again, as the same.
+        // What was parsed must parse again to the same value.
         if (parse_image_reference(reference->canonical()) != *reference) __builtin_trap();
       }
       break;

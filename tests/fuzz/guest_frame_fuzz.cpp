@@ -26,7 +26,7 @@ void read(const agbox::guest::v1::ToDaemon& message) {
   const auto& failed =
       message.has_hello() ? message.hello().failure() : message.entrypoint_failed();
   if (const auto failure = to_failure(failed)) {
-    // Whatever was written inside, people and protobuf strings get valid UTF-8.
+    // Whatever the guest sent, messages and protobuf strings must be valid UTF-8.
     const std::string sentence = failure->sentence();
     if (readable(sentence, sentence.size()) != sentence) std::abort();
     if (failure->code < 0 || failure->code > 255) std::abort();

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "guest/connection_tries.h"
+#include "guest/connection_probes.h"
 #include "guest/preparation.h"
 #include "guest/privilege.h"
 #include "guestwire/place.h"
@@ -23,7 +23,8 @@
 namespace agbox::hostile {
 namespace {
 
-// Between two tries to connect where nobody listens: the daemon alone decides when it does again.
+// Between two attempts to connect without a listener: only the daemon decides when it listens
+// again.
 constexpr useconds_t kPause = 2000;
 
 v1::ToDaemon exec_ended(const std::string& exec_id, int code) {
@@ -52,14 +53,14 @@ v1::ToDaemon pong() {
 // Honestly: a guest that only says that it was refused is found out, because nobody has counted it.
 v1::ToDaemon try_connection(const v1::TryConnection& order) {
   v1::ToDaemon answer;
-  guest::ConnectionTries tries(
+  guest::ConnectionProbes probes(
       [&](const v1::ConnectionTried& tried) { *answer.mutable_connection_tried() = tried; });
-  tries.begin(order);
+  probes.begin(order);
   while (!answer.has_connection_tried()) {
     guest::Watches watches;
-    tries.collect(watches);
+    probes.collect(watches);
     guest::wait_and_serve(watches);
-    tries.end_overdue();
+    probes.end_overdue();
   }
   return answer;
 }
@@ -69,7 +70,7 @@ v1::ToDaemon try_connection(const v1::TryConnection& order) {
 Liar::Liar(const std::string& words)
     : name_(words.substr(0, words.find(' '))),
       exec_id_(words.substr(std::min(words.size(), name_.size() + 1))),
-      folder_(::open(guestwire::kLinkFolderInside, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+      folder_(::open(guestwire::kLinkDirectoryInside, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
   struct stat status{};
   AGBOX_CHECK(folder_ && ::fstat(folder_.get(), &status) == 0, "the link's folder is there");
   owner_ = status.st_uid;
@@ -220,7 +221,7 @@ UniqueFd Liar::open_connection() const {
       "/proc/self/fd/" + std::to_string(folder_.get()) + "/" + guestwire::kSocketName;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   const guest::FileAccessAs owner(owner_, group_);
-  // sockaddr is the C interface's base class.
+  // sockaddr is the base class of the C interface.
   const auto* general = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(fd.get(), general, sizeof address) != 0) return {};
   return fd;

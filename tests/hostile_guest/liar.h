@@ -21,7 +21,7 @@ namespace v1 = guest::v1;
 
 class Liar {
  public:
-  // The name of a lie, then an exec id for those that need one.
+  // The name of a lie, then an exec ID for those that need one.
   explicit Liar(const std::string& words);
 
   [[noreturn]] void live();
@@ -30,7 +30,7 @@ class Liar {
   void behave_until_go();
   void lie();
 
-  // The lies. Each returns when its connection is over, and is told again on the next one.
+  // The lies. Each returns when its connection ends, and is repeated on the next one.
   void end_execs_of_others();
   void end_what_runs();
   void flood();
@@ -41,7 +41,7 @@ class Liar {
   void come_in_crowds();
   void never_read();
 
-  // The conversation; each step is false or nothing where the connection is over.
+  // Protocol steps; false or nullopt if the connection has ended.
   bool connect();
   UniqueFd open_connection() const;
   bool is_taken_in(std::string_view secret);

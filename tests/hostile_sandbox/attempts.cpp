@@ -94,7 +94,7 @@ int connect_to_oneself() {
   socklen_t size = sizeof address;
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // sockaddr is the C interface's base class.
+  // sockaddr is the base class of the C interface.
   auto* place = reinterpret_cast<sockaddr*>(&address);
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -45,7 +45,7 @@ int bind_ipv6_loopback();
 int connect_to_oneself();
 int make_socket_pair(int family);
 int set_option(int level, int option);
-int set_flags_of_loopback();  // as they are
+int set_flags_of_loopback();  // unchanged
 
 int trace_a_child();
 int trace_the_first_process();
@@ -54,7 +54,7 @@ int take_a_descriptor_of_the_first_process();
 int filter_oneself();
 
 int read_clock();
-int set_clock();  // as it is
+int set_clock();  // unchanged
 int raise_core_limit();
 int map_executable_memory();
 int make_queue();
@@ -64,7 +64,7 @@ int make_signal_descriptor();
 int make_asynchronous_context();
 
 #ifdef __x86_64__
-int i386_getpid();  // as 32-bit programs make calls, from this one of 64 bits
+int i386_getpid();  // a 32-bit system call from a 64-bit program
 #endif
 
 }  // namespace agbox::hostile

@@ -29,7 +29,7 @@ namespace {
 
 constexpr long kNoDescriptor = -1;
 constexpr long kBadFlags = -1;
-constexpr long kBadAddress = 1;  // a pointer that leads nowhere
+constexpr long kBadAddress = 1;  // an invalid pointer
 constexpr const char* kNoFile = "/no/such/file";
 constexpr uid_t kSomebody = 12345;
 // Of a register. The kernel drops it where it takes an int.
@@ -37,7 +37,7 @@ constexpr long kUpperHalf = 1L << 32;
 constexpr long kNoSuchCall = 600;
 
 constexpr auto kCalls = std::to_array<Call>({
-    // Work past what filters see, and the kernel's own programs.
+    // Work that filters cannot see, and the kernel's own programs.
     {"io_uring_setup", [] { return call(SYS_io_uring_setup, 1, kBadAddress); }},
     {"io_uring_enter", [] { return call(SYS_io_uring_enter, kNoDescriptor, 0, 0, 0, 0, 0); }},
     {"io_uring_register", [] { return call(SYS_io_uring_register, kNoDescriptor, 0, 0, 0); }},
@@ -47,7 +47,7 @@ constexpr auto kCalls = std::to_array<Call>({
     {"fanotify_init", [] { return call(SYS_fanotify_init, kBadFlags, 0); }},
     {"lookup_dcookie", [] { return call(SYS_lookup_dcookie, 0, kBadAddress, 0); }},
 
-    // Keys, which know no namespaces.
+    // Keys, which have no namespaces.
     {"keyctl", [] { return call(SYS_keyctl, 0, -3, 0); }},
     {"add_key", [] { return call(SYS_add_key, kBadAddress, kBadAddress, 0, 0, 0); }},
     {"request_key", [] { return call(SYS_request_key, kBadAddress, kBadAddress, 0, 0); }},
@@ -142,7 +142,7 @@ constexpr auto kCalls = std::to_array<Call>({
     {"setsockopt IP_TRANSPARENT", [] { return set_option(SOL_IP, IP_TRANSPARENT); }},
     {"ioctl SIOCSIFFLAGS", set_flags_of_loopback},
 
-    // What only some capability allows.
+    // What requires a capability.
     {"fchown to another user", [] { return said(::fchown(new_file(), kSomebody, kSomebody)); }},
     {"setuid", [] { return said(::setuid(kSomebody)); }},
     {"setgroups", [] { return said(::setgroups(0, nullptr)); }},
@@ -161,7 +161,7 @@ constexpr auto kCalls = std::to_array<Call>({
     {"setxattr security.capability", set_file_capability},
     {"fcntl F_SETLEASE", [] { return said(::fcntl(new_file(), F_SETLEASE, F_WRLCK)); }},
 
-    // The guest, which is the first process, and the kernel's files.
+    // The guest, which is PID 1, and the kernel's files.
     {"ptrace of the first process", trace_the_first_process},
     {"process_vm_readv of the first process", [] { return read_memory_of(1); }},
     {"pidfd_getfd of the first process", take_a_descriptor_of_the_first_process},
@@ -179,7 +179,7 @@ constexpr auto kCalls = std::to_array<Call>({
     {"write /sys", [] { return open_file("/sys/kernel/mm/ksm/run", O_WRONLY); }},
     {"open /dev/kmsg", [] { return open_file("/dev/kmsg", O_RDONLY); }},
 
-    // What every program may count on.
+    // What every program relies on.
     {"fork", [] { return clone_with(0); }},
     {"thread", start_thread},
     {"ptrace of a child", trace_a_child},

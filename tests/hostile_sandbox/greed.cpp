@@ -26,7 +26,7 @@ UniqueFd open_connection(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
-  // sockaddr is the C interface's base class.
+  // sockaddr is the base class of the C interface.
   if (!fd ||
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return {};
@@ -49,9 +49,9 @@ unsigned long send_garbage(const std::string& socket, unsigned connections) {
     }
     ++made;
     if (::getrandom(garbage.data(), garbage.size(), 0) < 0) garbage.fill('x');
-    // Random bytes are hardly ever a frame; every second one is.
+    // Random bytes are hardly ever a frame; every second message is.
     if (made % 2 == 0) std::ranges::copy(kTextThatIsNotUtf8, garbage.begin());
-    // Whoever closes at once is not written to; that is an answer too.
+    // A connection that is closed immediately is an answer too.
     (void)::send(one.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
     held.push_back(std::move(one));
     if (held.size() > kHeldOpen) held.pop_front();
@@ -63,7 +63,7 @@ void fill_disk(const std::string& file) {
   const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!fd) return;
   static const std::array<char, 1 << 16> block{};
-  // The less there is, the smaller the pieces: down to one byte nothing is left to others.
+  // The less free space, the smaller the writes: down to one byte, so that nothing is left.
   for (std::size_t size = block.size();;) {
     const bool took = ::write(fd.get(), block.data(), size) > 0;
     size = took ? block.size() : std::max<std::size_t>(size / 2, 1);

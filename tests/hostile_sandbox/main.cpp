@@ -24,7 +24,7 @@
 namespace agbox::hostile {
 namespace {
 
-constexpr unsigned kPatience = 10;  // seconds, of one call
+constexpr unsigned kPatience = 10;  // seconds per call
 
 // In a process of its own: a call may kill whoever makes it, or change it for good.
 std::string answer_of(const Call& call) {
@@ -53,7 +53,7 @@ int try_calls() {
   for (const Call& call : all_calls()) {
     const std::string answer = answer_of(call);
     std::printf("%.*s\t%s\n", static_cast<int>(call.name.size()), call.name.data(), answer.c_str());
-    std::fflush(stdout);  // or a child would have it once more
+    std::fflush(stdout);  // otherwise a child would print it again
   }
   return 0;
 }

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine contract test (tests/contract) against every selected real engine, each with the
-oldest API version that it can be told to keep to."""
+oldest API version that it can be limited to."""
 
 import pytest
 from support.images import Image, make_image
 from support.process import base_environment, run
 
-# Docker 29 takes nothing older than 1.44 unless told so; this is its strictest.
+# Docker 29 accepts nothing older than 1.44 by default; this is its strictest setting.
 STRICTEST = {"29": {"DOCKER_MIN_API_VERSION": "1.44"}}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several tests of the kit use."""
+"""Fixtures shared by the kit's tests."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def running_container(engine: PrivateEngine, image: str) -> Iterator[str]:
 
 
 def start_sleeper(engine: PrivateEngine, image: str) -> str:
-    # A first process ignores SIGTERM; with SIGKILL nobody waits for it to heed one.
+    # PID 1 ignores SIGTERM; SIGKILL avoids the wait.
     options = ("--detach", "--name", "kit-sleeper", "--stop-signal", "KILL")
     engine.docker("run", *options, image, "sleep", "600")
     return "kit-sleeper"

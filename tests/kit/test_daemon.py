@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The private daemon really is private, starts and stops as asked, and can be talked to in every
-way that tests need. What the daemon itself promises is tested elsewhere."""
+"""The private daemon is private, starts and stops on request, and can be reached in every way that tests
+need. The daemon itself is tested elsewhere."""
 
 import os
 import signal
@@ -64,13 +64,13 @@ def test_without_an_engine_it_leaves_the_hosts_network_alone(daemon):
 
 def test_its_firewall_is_beside_its_engine_and_is_taken_away(make_daemon, daemon_user, engine):
     daemon = make_daemon(user=daemon_user, engine=engine).start()
-    daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    daemon.wait_for_message("sandbox firewall loaded")
     assert len(daemon.firewall_tables()) == 4
     assert daemon.stop() == 0
     assert daemon.firewall_tables() == []
     daemon.start()
-    daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    daemon.wait_for_message("sandbox firewall loaded")
     daemon.kill()
-    assert len(daemon.firewall_tables()) >= 2  # those that it owned go with it on older kernels
+    assert len(daemon.firewall_tables()) >= 2  # owned tables disappear with it on older kernels
     daemon.end()
     assert daemon.firewall_tables() == []

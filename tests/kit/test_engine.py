@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The private engines are real, sealed, and can be hurt."""
+"""The private engines are real and isolated, and can be broken."""
 
 import os
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_an_exec_works_and_cannot_see_a_host_file(engine, running_container, fol
             ).returncode
             == 1
         )
-    # The control: where the folder is mounted, the same exec does see the file.
+    # The control: if the directory is mounted, the same exec sees the file.
     control = ("run", "--rm", "--volume", f"{folder}:{folder}", IMAGE, "cat", str(marker))
     assert engine.docker(*control).stdout == "secret of the host\n"
 
@@ -129,7 +129,7 @@ def test_its_containers_reach_an_outside_that_it_was_connected_to(make_engine, e
     engine = make_engine(engine_name)
     make_image(engine.api, IMAGE)
     outside = engine.connect_outside()
-    run = ("run", "--rm", "--cap-add", "NET_RAW", IMAGE)  # Podman does not give it by itself
+    run = ("run", "--rm", "--cap-add", "NET_RAW", IMAGE)  # not a default of Podman
     ping = engine.docker(*run, "ping", "-c", "1", "-W", "5", outside.ADDRESS, check=False)
     assert ping.returncode == 0, ping.stdout + ping.stderr
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of engine roots: made once, whole or not at all."""
+"""The cache of engine roots: created once and atomically."""
 
 import threading
 from dataclasses import dataclass, field

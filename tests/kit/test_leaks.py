@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A planted leak of each kind is caught and named, and is no leak any more once it was removed."""
+"""A planted leak of each kind is detected and named until it is removed."""
 
 import contextlib
 import os
@@ -29,14 +29,14 @@ NAME = "agbxleak"
 
 @pytest.fixture
 def check(run_folder: RunFolder) -> LeakCheck:
-    """Of its own, and strict whatever the options say: everything on the host counts."""
+    """A separate check, strict regardless of options: everything on the host counts."""
     return LeakCheck(run_folder)
 
 
 def assert_caught(
     check: LeakCheck, plant: Callable, remove: Callable, words: tuple[str, ...]
 ) -> None:
-    """The planted leak is reported in a line with these words, and only until it is removed."""
+    """The planted leak is reported in a line with these words, only until it is removed."""
 
     def named_in(leaks: list[str]) -> bool:
         return any(all(word in leak for word in words) for leak in leaks)
@@ -144,7 +144,7 @@ def test_an_account_is_caught(caught):
 
 @contextlib.contextmanager
 def orphan(script: str, environment: dict[str, str], folder: Path, **options) -> Iterator[int]:
-    """A process that a shell left behind: not our child any more, and in a session of its own."""
+    """An orphan of a shell: no longer our child, and in its own session."""
     shell = f"setsid sh -c {script!r} </dev/null >/dev/null 2>&1 & echo $!"
     pid = int(run("sh", "-c", shell, env=environment, **options).stdout)
     try:
@@ -173,7 +173,7 @@ def test_a_process_that_got_away_is_caught(check, folder, known_by):
 
 def test_a_child_without_a_mark_is_caught(check):
     before = check.snapshot()
-    # Popen comes back before the kernel shows what the child runs; its own word comes after.
+    # Popen returns before the kernel shows the child's program; the child's output comes later.
     child = subprocess.Popen(
         ["/bin/sh", "-c", "echo here; read never"],
         env={},
@@ -259,7 +259,7 @@ def test_a_container_of_the_hosts_engine_is_caught(check: LeakCheck, host_engine
 
 
 def test_the_fixture_blames_the_test_that_left_something(folder):
-    """A whole pytest run in the small: the leaking test fails, the one after it does not."""
+    """A small pytest run: the leaking test fails, the next one does not."""
     inner = InnerRun(
         folder,
         """
@@ -286,7 +286,7 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
 
 
 @pytest.mark.engines("20.10")
-def test_of_a_killed_run_nothing_stays_when_the_next_has_begun(
+def test_the_next_run_removes_leftovers_of_a_killed_run(
     folder, check, engine_name, monkeypatch
 ):
     monkeypatch.setenv("AGBOX_TEST_TMP", str(folder))
@@ -313,7 +313,7 @@ def test_of_a_killed_run_nothing_stays_when_the_next_has_begun(
     assert [leak for leak in check.leaks_since(before) if user in leak or str(folder) in leak] == []
 
 
-def test_runs_that_begin_and_end_beside_each_other(folder):
+def test_concurrent_starts_and_ends_of_runs(folder):
     """Every second one of each is abandoned."""
     rounds = """
         import os
@@ -340,7 +340,7 @@ def test_runs_that_begin_and_end_beside_each_other(folder):
 
 
 class InnerRun:
-    """A pytest run of its own with the fixtures of the kit and the given tests."""
+    """A separate pytest run with the kit's fixtures and the given tests."""
 
     def __init__(self, folder: Path, tests: str):
         kit = Path(__file__).parents[1]

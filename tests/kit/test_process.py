@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for what a program writes: found, ended first, too late."""
+"""Waiting for a program's output: found, ended first, timed out."""
 
 import subprocess
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test user is an ordinary one: no root, in the docker group, with folders and programs of its
-own."""
+"""The test user is an ordinary one: not root, in the docker group, with its own directories and programs."""
 
 import grp
 import os
@@ -46,7 +45,7 @@ def test_it_may_use_a_private_engine(test_user, engine):
 
 
 def test_its_copy_of_the_daemon_has_the_capability(run_folder, folder):
-    # Not agboxd: the file capability is the kit's promise, and any program shows it.
+    # Not agboxd: the kit sets the file capability, and any program shows it.
     shutil.copy("/usr/bin/cat", folder / "agboxd")
     user = TestUser(RunFolderOf(run_folder))
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/with-engine: an engine answers while the command runs, and its exit code is ours."""
+"""scripts/with-engine: an engine is reachable while the command runs, and its exit code is returned."""
 
 from support.contract import REPOSITORY
 from support.engine_api import EngineApi

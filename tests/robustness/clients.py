@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that write down all that they ask, are told and see: the calls of one client, a reader that
-follows a sandbox through every restart, and a crowd that does at random what clients do."""
+"""Clients that record all requests, replies and observations: the calls of one client, a reader that follows a
+sandbox through every restart, and a crowd with random requests."""
 
 import random
 import threading
@@ -14,13 +14,13 @@ from robustness.host_service import ADDRESS, PORT
 from support.contract import Contract
 from support.daemon import PrivateDaemon
 
-# The daemon answers at once, also while no engine does; this long only where something hangs.
+# The daemon answers immediately, even without an engine; this long only if something hangs.
 _PATIENCE = 60
 _RECONNECT_AT_ONCE = [
     ("grpc.initial_reconnect_backoff_ms", 20),
     ("grpc.min_reconnect_backoff_ms", 20),
     ("grpc.max_reconnect_backoff_ms", 100),
-    # Else clients in one process share one connection.
+    # Otherwise clients in one process share one connection.
     ("grpc.use_local_subchannel_pool", 1),
 ]
 _CONNECTION_BROKE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
@@ -32,8 +32,8 @@ _REFUSALS = (
     grpc.StatusCode.OUT_OF_RANGE,
 )
 RAN_FILE = "/tmp/ran"  # in every sandbox: one line for each exec whose command ran
-# Its id, how long it runs, how it ends; fake_engine.cpp does the same without a shell. In between it
-# tries whether a service of the host answers it.
+# Arguments: ID, duration, exit code; fake_engine.cpp does the same without a shell. In between it tries to
+# reach a service of the host.
 _SCRIPT = f"""
 echo "$0" >>{RAN_FILE}
 echo "$0"
@@ -45,7 +45,7 @@ exit "$2"
 
 
 class Client:
-    """One client of the daemon, on a connection of its own that comes back after every restart."""
+    """One client of the daemon, with its own connection that reconnects after every restart."""
 
     def __init__(self, name: str, daemon: PrivateDaemon, contract: Contract, recorder: Recorder):
         self.name = name
@@ -60,8 +60,8 @@ class Client:
         self.channel.close()
 
     def reconnect(self) -> str:
-        """Returns when the daemon that runs now answers on this connection; its instance. The
-        connection to one that was killed may break only now, and then once."""
+        """Returns the instance ID when the current daemon answers on this connection. The connection to
+        a killed one may break only now, and then once."""
         request = self.service.PingRequest()
         for _ in range(2):
             try:
@@ -92,7 +92,7 @@ class Client:
         return self._change("delete", self.stub.DeleteSandbox, request, sandbox_id)
 
     def exec(self, sandbox_id: str, exec_id: str, exit_code: int, seconds: float) -> Answer:
-        """A command that leaves its id in the sandbox and in its output, once for each run."""
+        """A command that writes its ID to the sandbox and to its output, once per run."""
         command = ["sh", "-c", _SCRIPT, exec_id, f"{seconds:.2f}", str(exit_code)]
         request = self.service.CreateExecRequest(
             sandbox_id=sandbox_id, exec_id=exec_id, command=command
@@ -135,7 +135,7 @@ class Client:
 
     def _judge(self, what: str, error: grpc.RpcError) -> tuple[Answer, str]:
         words = f"{error.code().name}: {error.details()}"
-        # What the daemon itself says has details; what gRPC says of a broken connection has none.
+        # Errors of the daemon have details; gRPC's own for a broken connection have none.
         said = {key for key, _ in error.trailing_metadata() or ()}
         if error.code() in _REFUSALS:
             return Answer.REFUSED, words
@@ -148,7 +148,7 @@ class Client:
     # --- reads ---
 
     def get(self, sandbox_id: str, known: int = 0) -> Reading | None:
-        """What Get says, recorded; None where there is no such sandbox or the connection broke."""
+        """The recorded result of Get; None if there is no such sandbox or the connection broke."""
         asked_at = time.monotonic()
         request = self.service.GetSandboxRequest(sandbox_id=sandbox_id)
         try:
@@ -172,10 +172,10 @@ class Client:
         return self.stub.SubscribeSandboxEvents(request, timeout=timeout, wait_for_ready=True)
 
     def read_from(self, sandbox_id: str, anchor: int, newest: int) -> None:
-        """Reads old events once more, as a reader that nobody saw before."""
+        """Reads old events again, as a new reader."""
         if anchor >= newest:
             return
-        # A reader of its own: it continues nothing.
+        # A new reader: it continues no other.
         self._reads += 1
         reader = f"read {self._reads} of {self.name}"
         stream = self.recorder.stream(reader, sandbox_id, anchor)
@@ -216,7 +216,7 @@ class Client:
         return self.contract.sandbox.SandboxState.Name(state).removeprefix("SANDBOX_STATE_")
 
 
-# How a reader gets its messages: a test may put a liar in between.
+# How a reader gets its messages: a test may modify them.
 Tap = Callable[[str, int, Iterable], Iterator]
 
 
@@ -225,8 +225,8 @@ def untapped(sandbox_id: str, anchor: int, messages: Iterable) -> Iterator:
 
 
 class Reader:
-    """Follows one sandbox until its end, from where it was after every restart of the daemon. At each
-    event it asks Get, which must not be behind."""
+    """Follows one sandbox until its end, resuming after every restart of the daemon. At each event it calls
+    Get, which must not be older."""
 
     def __init__(self, client: Client, sandbox_id: str, tap: Tap = untapped):
         self._client = client
@@ -268,7 +268,7 @@ class Reader:
             except grpc.RpcError as error:
                 if error.code() in _CONNECTION_BROKE:
                     continue
-                # One whose create broke off need not be there.
+                # One whose create was interrupted need not exist.
                 if error.code() is not grpc.StatusCode.NOT_FOUND or anchor:
                     self._recorder.complain(
                         f"sandbox {self._sandbox_id}: subscribing after event {anchor}: "
@@ -277,8 +277,8 @@ class Reader:
                 return
 
 
-# What clients want of a sandbox, by the state that they found it in; how often, of a hundred. Some of it
-# is refused, as what comes too late or makes no sense is.
+# Requests by the observed state of a sandbox, with percentages. Some are refused, because they come too late
+# or make no sense.
 _WISHES = {
     "PENDING": {"nothing": 90, "read": 4, "exec": 2, "stop": 2, "delete": 2},
     "READY": {"exec": 79, "cancel": 6, "read": 6, "stop": 5, "delete": 3, "create": 1},
@@ -290,12 +290,11 @@ _WISHES = {
 
 
 class Crowd:
-    """Several clients that create, use, stop, resume and delete sandboxes of their own and of each
-    other until they are told to rest. What they choose follows from the seed; how their choices meet
-    in time does not."""
+    """Several clients that create, use, stop, resume and delete their own and each other's sandboxes until
+    rest(). Their choices follow from the seed; their timing does not."""
 
     CLIENTS = 3
-    MOST_ALIVE = 4  # sandboxes, of all clients together
+    MOST_ALIVE = 4  # sandboxes of all clients
 
     def __init__(
         self,
@@ -313,7 +312,7 @@ class Crowd:
         self._lock = threading.Lock()
         self._alive: list[str] = []
         self._execs: dict[str, list[str]] = {}
-        self.asked: list[str] = []  # every sandbox that may be there
+        self.asked: list[str] = []  # every sandbox that may exist
         self._readers: list[Reader] = []
         self._observer = self._connect("observer")
         self._clients = [self._connect(f"client-{number}") for number in range(self.CLIENTS)]
@@ -334,7 +333,7 @@ class Crowd:
         self.rest()
 
     def rest(self) -> None:
-        """Returns when every client has its last answer. The daemon must run, or its clients wait."""
+        """Returns when every client has its last answer. The daemon must be running."""
         self._rest.set()
         for thread in self._threads:
             thread.join()
@@ -348,7 +347,7 @@ class Crowd:
 
     def _live(self, client: Client, rng: random.Random) -> None:
         for number in range(1_000_000):
-            if self._rest.wait(rng.uniform(0, 0.1)):  # people pause between two commands
+            if self._rest.wait(rng.uniform(0, 0.1)):  # pause like a user
                 return
             with self._lock:
                 sandbox_id = rng.choice(self._alive) if self._alive else ""
@@ -361,7 +360,7 @@ class Crowd:
             if reading is not None:
                 self._use(client, rng, reading, f"{client.name}-exec-{number}")
             elif not self.recorder.known(sandbox_id):
-                self._forget(sandbox_id)  # its create broke off, and was perhaps never done
+                self._forget(sandbox_id)  # its create was interrupted, and possibly never done
 
     def _create(self, client: Client, sandbox_id: str) -> None:
         with self._lock:
@@ -389,7 +388,7 @@ class Crowd:
                 client.cancel(sandbox_id, rng.choice(execs))
         elif wish == "read":
             client.read_from(sandbox_id, rng.randrange(reading.sequence), reading.sequence)
-        elif wish == "create":  # the id stays taken, whatever became of its sandbox
+        elif wish == "create":  # the ID stays reserved
             client.create(sandbox_id, self._image)
         elif wish != "nothing":
             {"stop": client.stop, "resume": client.resume, "delete": client.delete}[wish](sandbox_id)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for LD_PRELOAD that moves the date of a program, and only the date: the first eight
-// bytes of the file that AGBOX_CLOCK_SHIFT names are nanoseconds to add. They may change at any
-// time.
+// A library for LD_PRELOAD that shifts a program's wall clock only: the first eight bytes of the
+// file AGBOX_CLOCK_SHIFT are nanoseconds to add. They may change at any time.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -31,7 +30,7 @@ const Shift* open_shift() {
 extern "C" int clock_gettime(clockid_t id, timespec* now) noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
   static const Shift* const shift = open_shift();
-  // The system call itself: the function of this name in the C library is hidden by this one.
+  // Direct system call: this function hides the C library's.
   const long result = ::syscall(SYS_clock_gettime, id, now);
   if (result != 0 || shift == nullptr) return static_cast<int>(result);
   if (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE) return 0;

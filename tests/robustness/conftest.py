@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of the robustness suite: a daemon, a crowd of clients, faults in between, and the judgement."""
+"""A run of the robustness suite: a daemon, a crowd of clients, faults, and the check of the history."""
 
 import contextlib
 import itertools
@@ -15,7 +15,7 @@ from robustness.faults import DaemonKiller
 from robustness.history import Look, Recorder
 from robustness.host_service import host_service
 from robustness.promises import broken_promises
-from robustness.rest import Foreign, Observer, RealSide, has_mended, prove_ready, settle
+from robustness.rest import Foreign, Observer, RealSide, has_repaired, prove_ready, settle
 from support.contract import REPOSITORY, Contract
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
@@ -38,7 +38,7 @@ def seed(request: pytest.FixtureRequest, say: Callable[[str], None]) -> int:
 
 
 class Run:
-    """One daemon on one engine from its first start to the last judgement.
+    """One daemon on one engine from its first start to the last check.
 
     with run.crowd():
         ...faults...
@@ -72,7 +72,7 @@ class Run:
             started(daemon)
 
     def rng(self, name: str) -> random.Random:
-        """Of one seed, every test draws something else."""
+        """Derived from the seed, different for every name and test."""
         return random.Random(f"{self.seed}/{self.name}/{name}")
 
     def crowd(self, tap: Tap = untapped) -> Crowd:
@@ -82,12 +82,12 @@ class Run:
         return self._crowd
 
     def work(self, entries: int) -> None:
-        """Lets the clients work until so much more is written down."""
+        """Lets the clients work until this many more entries are recorded."""
         if not self.recorder.wait_for_entries(entries, _LONGEST_WORK):
             pytest.fail(f"seed {self.seed}: the clients did nothing for {_LONGEST_WORK} s")
 
     def look(self) -> Look:
-        """At what there is once nothing is under way; not part of the history."""
+        """Observes the state at rest; not part of the history."""
         client = Client("looker", self.daemon, self.contract, Recorder())
         try:
             settle(client, self._asked())
@@ -96,7 +96,7 @@ class Run:
             client.close()
 
     def broken(self) -> list[str]:
-        """Takes the looks, deletes everything, looks again; the promises that did not hold."""
+        """Observes, deletes everything, observes again; returns the violated guarantees."""
         history = self.recorder.history
         client = Client("judge", self.daemon, self.contract, self.recorder)
         try:
@@ -130,7 +130,7 @@ class Run:
             )
 
     def _end(self) -> None:
-        """A daemon that is stopped with no sandbox left takes its firewall along."""
+        """A daemon that is stopped without sandboxes removes its firewall."""
         code = self.daemon.stop()
         if code != 0:
             self.recorder.complain(f"the daemon ended with {code}:\n{self.daemon.process.tail()}")
@@ -141,15 +141,15 @@ class Run:
         return self._crowd.asked if self._crowd else []
 
     def _look_at_rest(self, client: Client, name: str, wanted: str = "") -> Look:
-        """An engine may tell late that a container ended, or finish what it was asked for by a daemon
-        that is dead. Where the daemon had something to mend meanwhile, it was not at rest; what it cannot
-        mend in a few rounds is judged."""
+        """An engine may report the end of a container late, or finish a request of a dead daemon. If the
+        daemon had to repair something meanwhile, it was not at rest; what it cannot repair in a few rounds
+        is judged."""
         for _ in range(_ROUNDS_TO_REST):
             begun = len(self.daemon.log_lines())
             settle(client, self._asked(), wanted)
             prove_ready(client, self._asked(), f"probe-{next(self._probes)}")
             look = self._look(client, name)
-            if not has_mended(self.daemon.log_lines()[begun:]):
+            if not has_repaired(self.daemon.log_lines()[begun:]):
                 break
         return look
 
@@ -182,7 +182,7 @@ def make_run(
     with contextlib.ExitStack() as stack:
 
         def make(daemon: PrivateDaemon, engine: PrivateEngine | FakeEngine) -> Run:
-            if isinstance(engine, PrivateEngine):  # what no sandbox may reach
+            if isinstance(engine, PrivateEngine):  # a service that no sandbox may reach
                 stack.enter_context(host_service(engine))
             runs.append(Run(request.node.name, seed, daemon, engine, contract, say))
             return runs[-1]
@@ -190,7 +190,7 @@ def make_run(
         yield make
         for run in runs:
             run.daemon.end()
-            if isinstance(run.engine, PrivateEngine):  # fakes go with their engine
+            if isinstance(run.engine, PrivateEngine):  # fakes end with their engine
                 run.foreign.remove()
                 remove_left_overs(run.engine)
 
@@ -202,8 +202,8 @@ def make_real_run(
     make_engine: Callable[..., PrivateEngine],
     make_run: Callable[..., Run],
 ) -> Callable[..., Run]:
-    """make_real_run("28", live_restore=True): with an engine of its own. It may be killed, and one whose
-    client is killed while it makes a network keeps that network's iptables rules for ever."""
+    """make_real_run("28", live_restore=True): with its own engine, which may be killed; an engine whose client
+    is killed while it creates a network keeps that network's iptables rules forever."""
 
     def make(name: str, user: TestUser | None = test_user, **options) -> Run:
         live_restore = options.pop("live_restore", False)
@@ -229,14 +229,14 @@ def make_fake_run(
     folder: Path,
     make_run: Callable[..., Run],
 ) -> Iterator[Callable[..., Run]]:
-    """make_fake_run(): on an engine of fakes; `docker_host` is what stands in between."""
+    """make_fake_run(): on a fake engine; `docker_host` may be a proxy."""
     with contextlib.ExitStack() as stack:
 
         def make(docker_host: str = fake_engine.docker_host) -> Run:
             programs = install_daemon(bin_dir.parent / "tests", folder / "bin")
             place = run_folder.new_folder("d")
             stack.callback(shutil.rmtree, place)
-            # Guests of fakes see the sockets where the daemon makes them: the path must be short.
+            # Fake guests use the daemon's socket paths, which must be short.
             config = CONFIG.replace("[network]", f'state_root = "{place}/s"\n[network]')
             daemon = PrivateDaemon(programs, place, docker_host=docker_host, config=config)
             return make_run(stack.enter_context(daemon), fake_engine)

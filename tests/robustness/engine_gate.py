@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A socket between the daemon and its engine that passes everything on, or does not: it delays, cuts
-connections in the middle and garbles answers, as its manners say."""
+"""A proxy between the daemon and its engine that can delay, cut connections and corrupt answers, as defined by
+its manners."""
 
 import contextlib
 import os
@@ -17,24 +17,24 @@ _CHUNK = 65536
 
 
 class Manners:
-    """How one connection is treated; this one passes everything on. Either method may return other
-    bytes. Once `is_over` is true, what they returned is passed on and the connection is cut."""
+    """How one connection is treated; this one forwards everything. Either method may return other bytes.
+    Once `is_over` is true, the returned bytes are forwarded and the connection is cut."""
 
     is_over = False
 
     def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes:
-        """`answer` speaks in the engine's place."""
+        """`answer` replies instead of the engine."""
         return data
 
     def response(self, data: bytes) -> bytes:
         return data
 
     def end(self) -> None:
-        """The connection is over."""
+        """The connection has ended."""
 
 
 class Slow(Manners):
-    """Each piece of an answer comes late."""
+    """Delays each chunk of an answer."""
 
     def __init__(self, seconds: float):
         self._seconds = seconds
@@ -45,7 +45,7 @@ class Slow(Manners):
 
 
 class CutRequest(Manners):
-    """The engine gets the beginning of a request and nothing more."""
+    """The engine gets only the beginning of a request."""
 
     def __init__(self, after: int):
         self._left = after
@@ -58,7 +58,7 @@ class CutRequest(Manners):
 
 
 class CutResponse(Manners):
-    """The engine did what it was asked for; its answer ends in the middle."""
+    """The engine performs the request; its answer is cut."""
 
     def __init__(self, after: int):
         self._left = after
@@ -71,7 +71,7 @@ class CutResponse(Manners):
 
 
 class Garbled(Manners):
-    """An answer that is none: its bytes are noise."""
+    """Answers with random bytes."""
 
     def __init__(self, rng: random.Random):
         self._noise = rng.randbytes(512)
@@ -86,7 +86,7 @@ def faithful() -> Manners:
 
 
 def flaky(rng: random.Random, share: float) -> Callable[[], Manners]:
-    """That share of the connections is treated badly."""
+    """Breaks that share of the connections."""
     lock = threading.Lock()
 
     def choose() -> Manners:
@@ -107,7 +107,7 @@ def flaky(rng: random.Random, share: float) -> Callable[[], Manners]:
 
 
 class ForgetsNetworks(Manners):
-    """Says that a network was removed, and leaves it."""
+    """Reports that a network was removed, but keeps it."""
 
     def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes:
         words = data.split(b" ", 2)
@@ -118,8 +118,8 @@ class ForgetsNetworks(Manners):
 
 
 class NetworkTurns:
-    """Lets nobody make or remove a network while `nobody()` is held. Docker 20.10 that is killed in one
-    of them leaves a record over which it panics at every later start: no client can help it then."""
+    """Blocks creation and removal of networks while `nobody()` is held. Docker 20.10 killed during one of
+    them leaves a record over which it panics at every later start, which no client can fix."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -175,7 +175,7 @@ class _TakesTurns(Manners):
 
 
 class EngineGate:
-    """Listens on `path` until end(); `manners` is asked for each connection and may be exchanged."""
+    """Listens on `path` until end(); `manners` is called for each connection and may be replaced."""
 
     def __init__(self, path: Path, upstream: Path, manners: Callable[[], Manners] = faithful):
         self.path, self.manners = path, manners
@@ -220,7 +220,7 @@ class EngineGate:
             engine = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 engine.connect(str(self._upstream))
-            except OSError:  # no engine is there: so it looks from outside
+            except OSError:  # no engine: looks the same to the client
                 client.close()
                 engine.close()
                 continue
@@ -233,7 +233,7 @@ class EngineGate:
             self._start(self._connection, client, engine, self.manners())
 
     def _connection(self, client: socket.socket, engine: socket.socket, manners: Manners) -> None:
-        """Ends when both sides have nothing more to say, or the connection is cut."""
+        """Ends when both sides have closed, or the connection is cut."""
         sides = {
             client: (engine, lambda data: manners.request(data, client.sendall)),
             engine: (client, manners.response),
@@ -251,7 +251,7 @@ class EngineGate:
                     if manners.is_over:
                         return
         except OSError:
-            return  # one side has gone: so does the other
+            return  # one side is gone: close the other
         finally:
             manners.end()
             with self._lock:
@@ -265,4 +265,4 @@ def _shut(one: socket.socket) -> None:
     try:
         one.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return  # it was not connected any more
+        return  # no longer connected

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine of fakes that outlives the daemons which are killed beside it: FakeDocker with a guest
-// in every container. Runs until SIGTERM; test_fake_engine_kills.py starts it.
+// A fake engine that outlives killed daemons: FakeDocker with a guest in every container. Runs
+// until SIGTERM; test_fake_engine_kills.py starts it.
 //
-//   fake_engine FOLDER IMAGE
+//   fake_engine DIRECTORY IMAGE
 //
-// Its first line is the path of its socket. Guests know one command,
+// Its first line is the path of its socket. Guests support one command,
 //
 //   sh -c SCRIPT ID SECONDS CODE
 //
-// and do what the script of the robustness tests does: leave ID in a file of the container, here
-// FOLDER/<container id>, and in the output, and end with CODE when SECONDS have passed.
+// and behave like the script of the robustness tests: write ID to a file of the container, here
+// DIRECTORY/<container id>, and to the output, and exit with CODE after SECONDS.
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine of fakes in a process of its own, and the programs of the daemon that goes with it. Both
-are made beside the other test programs, in build/*/tests."""
+"""A fake engine in its own process, and the matching daemon. Both are built with the other test programs, in
+build/*/tests."""
 
 import shutil
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ IMAGE = "robust:1"
 
 
 class FakeEngine:
-    """Runs until end(). Its containers are fakes with guests that do as agbox-guest does."""
+    """Runs until end(). Its containers are fakes with guests that behave like agbox-guest."""
 
     network_namespace = None
 
@@ -44,7 +44,7 @@ class FakeEngine:
         return None
 
     def run_again(self, container_id: str, exec_id: str) -> None:
-        """As if a command had run twice."""
+        """Simulates a command that ran twice."""
         with open(self._ran / container_id, "a", encoding="utf-8") as file:
             file.write(f"{exec_id}\n")
 
@@ -55,7 +55,7 @@ class FakeEngine:
 
 
 def install_daemon(programs: Path, folder: Path) -> Path:
-    """The folder of an agboxd for fakes, with something in the guest's place, which nobody runs."""
+    """The directory of an agboxd for fakes, with a placeholder for the guest, which is never run."""
     folder.mkdir()
     shutil.copy(programs / "fake_engine_daemon", folder / "agboxd")
     guest = folder / "agbox-guest"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// agboxd for an engine of fakes: the same store, control plane and server, put together as
-// src/daemon does it, without what only a real engine has. It never ends by itself: the robustness
-// tests kill it.
+// agboxd for a fake engine: the same store, control plane and server, wired as in src/daemon,
+// without what requires a real engine. It never exits by itself: the robustness tests kill it.
 #include <signal.h>
 #include <sys/stat.h>
 #include <boost/asio/thread_pool.hpp>
@@ -18,7 +17,7 @@
 #include "daemon/configuration.h"
 #include "daemon/control_options.h"
 #include "daemon/host_lock.h"
-#include "daemon/runtime_folder.h"
+#include "daemon/runtime_directory.h"
 #include "paths/fixed_paths.h"
 #include "rpc/server.h"
 #include "rpc/unix_listener.h"
@@ -38,13 +37,13 @@ Result<> serve() {
   ControlLoop loop;
   boost::asio::thread_pool blocking(1);
 
-  AGBOX_TRY(folder, RuntimeFolder::open(paths.runtime_folder, log));
+  AGBOX_TRY(folder, RuntimeDirectory::open(paths.runtime_directory, log));
   AGBOX_TRY(lock, HostLock::acquire(folder, paths.lock.filename().c_str()));
   auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
   AGBOX_TRY(options, control_options(configuration, paths, environment));
-  // Guests of fakes come back often: daemons are killed faster than people would start them.
+  // Fake guests reconnect often: daemons are killed faster than in practice.
   options.guest_limits.penalty = std::chrono::milliseconds(10);
   FakeIsolation isolation(loop.io());
   AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, isolation,

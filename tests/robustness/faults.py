@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in a run: the daemon is killed, at random and at its failpoints; the engine is killed
-or hangs; a stranger changes the firewall; the disk is full; the clock jumps. What and when is drawn from
-the run's seed."""
+"""The faults of a run: kills of the daemon, at random and at failpoints; kills and hangs of the engine; changes of
+the firewall by another process; a full disk; clock jumps. All are derived from the run's seed."""
 
 import errno
 import mmap
@@ -23,13 +22,13 @@ from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
 from support.process import run
 
-# Not passed by a daemon whose store is there, whole and of this version.
+# Not passed by a daemon with a complete store of this version.
 _ONCE_IN_A_STORE = ("store.create.", "store.migrate.", "store.ballast.", "store.purge.")
 _START_TIMEOUT = 60
 
 
 def failpoints() -> list[str]:
-    """Every failpoint that the operations of a sandbox pass, and those of the store below them."""
+    """Every failpoint of a sandbox's operations, and of the store."""
     listed = subprocess.run(
         [sys.executable, str(REPOSITORY / "scripts" / "check-failpoints"), "--list"],
         check=True,
@@ -44,24 +43,24 @@ def failpoints() -> list[str]:
 
 
 class DaemonKiller:
-    """Kills the daemon and starts it again. The kills are counted, the logs of all its lives kept."""
+    """Kills and restarts the daemon. Counts the kills and keeps the logs of all its runs."""
 
     def __init__(self, daemon: PrivateDaemon, recorder: Recorder, rng: random.Random):
         self._daemon, self._recorder, self._rng = daemon, recorder, rng
         self._failpoints = failpoints()
-        # How much is written down between two kills: one of these.
+        # The number of recorded entries between two kills: one of these.
         self.pause: tuple[int, ...] = (10, 100, 200)
         self.kills = 0
         self.killed_at_failpoints = 0
         self.logs: list[str] = []
 
     def kill(self) -> None:
-        """Now, wherever it is."""
+        """Immediately."""
         self._daemon.kill()
         self._has_died("")
 
     def start(self, armed: str = "") -> bool:
-        """False where it died at what was armed before it listened."""
+        """False if it died at an armed failpoint before it listened."""
         self._launch(armed)
         try:
             self._daemon.wait_listening(_START_TIMEOUT)
@@ -73,8 +72,7 @@ class DaemonKiller:
         return True
 
     def rounds(self, kills: int) -> Iterator[int]:
-        """Until it was killed so often; the daemon runs at the beginning of each round and in the
-        end."""
+        """Until this many kills; the daemon runs at the beginning of each round and at the end."""
         while self.kills < kills:
             yield self.kills
             self.one_kill()
@@ -86,14 +84,14 @@ class DaemonKiller:
             self._work_a_while(self._rng.randrange(1, 50))
             self.kill()
             self.start()
-        elif way < 0.5:  # while it starts
+        elif way < 0.5:  # during its start
             self.kill()
             self._launch("")
             self._recorder.wait_for_entries(1, self._rng.uniform(0, 0.4), self._is_dead)
             self.kill()
             self.start()
         else:
-            # Several, because most are passed by one kind of operation only.
+            # Several, because most are passed by only one kind of operation.
             names = self._rng.sample(self._failpoints, 5)
             armed = ";".join(f"{name}=kill@{self._rng.choice((1, 1, 2, 3, 5))}" for name in names)
             self.kill()
@@ -136,7 +134,7 @@ class DaemonKiller:
 
 
 class EngineBreaker:
-    """Kills a private engine, or lets it hang, and mends it again. It is killed while `moment` is held."""
+    """Kills or freezes a private engine, and restores it. It is killed while `moment` is held."""
 
     def __init__(
         self,
@@ -150,7 +148,7 @@ class EngineBreaker:
         self.kills = 0
 
     def kill(self) -> None:
-        """The engine crashes and is back after a while."""
+        """The engine crashes and restarts after a while."""
         self._recorder.history.engine_failed = True
         with self._moment():
             self._engine.kill9()
@@ -169,9 +167,9 @@ class EngineBreaker:
         )
 
 
-class Stranger:
-    """Changes the firewall of the sandboxes, and waits until each change is undone. Only while the daemon
-    has it in place: what is taken away behind the back of a dead one stays away until the next start."""
+class FirewallChanger:
+    """Changes the sandbox firewall, and waits until each change is undone. Only while the daemon runs:
+    otherwise it is restored at the next start."""
 
     _CHANGES = (
         "delete table inet {name}",
@@ -191,12 +189,12 @@ class Stranger:
 
     def change(self) -> None:
         """One of our tables."""
-        loaded = self._daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        loaded = self._daemon.wait_for_message("sandbox firewall loaded")
         self._undone(self._rng.choice(self._CHANGES).format(name=loaded["table"]))
 
     def flush(self) -> None:
-        """All tables of the host. Its engine starts again, because it needs those that were its own."""
-        self._daemon.wait_for_message("the firewall of the sandboxes is loaded")
+        """Flushes all tables of the host. Restarts its engine, which needs its own."""
+        self._daemon.wait_for_message("sandbox firewall loaded")
         self._recorder.history.engine_failed = True
         self._undone("flush ruleset")
         self._engine.restart()
@@ -205,7 +203,7 @@ class Stranger:
         lines = len(self._daemon.log_lines())
         self._engine.world.run("nft", command)
         self._daemon.process.wait_for_line(
-            lambda line: "the firewall of the sandboxes was changed and is put back" in line,
+            lambda line: "sandbox firewall restored after a change by another process" in line,
             f"what undoes {command!r}",
             timeout=30,
             after=lines,
@@ -214,7 +212,7 @@ class Stranger:
 
 
 class SmallDisk:
-    """A filesystem of its own for a store, which can be full."""
+    """A separate filesystem for a store, which can be filled."""
 
     def __init__(self, folder: Path, size: str, daemon: PrivateDaemon):
         self.folder = folder
@@ -241,8 +239,8 @@ class SmallDisk:
 
 
 class JumpingClock:
-    """The date that a daemon sees, through build/*/tests/libclock_shift.so. It can be given only to a
-    daemon of root's: the loader ignores such libraries for programs with capabilities."""
+    """The date that a daemon sees, through build/*/tests/libclock_shift.so. Only for a daemon of root: the
+    loader ignores such libraries for programs with capabilities."""
 
     def __init__(self, file: Path, library: Path):
         if not library.exists():
@@ -253,7 +251,7 @@ class JumpingClock:
         self.environment = {"LD_PRELOAD": str(library), "AGBOX_CLOCK_SHIFT": str(file)}
 
     def jump_to(self, seconds: float) -> None:
-        """So far from the true date."""
+        """The offset from the real date."""
         self._shift[:] = struct.pack("q", int(seconds * 1e9))
 
     def end(self) -> None:

@@ -17,8 +17,8 @@
 namespace agbox {
 namespace {
 
-// What one file looks like to this process; shared by its connections. Once a write came, the whole
-// content is held here and goes to the real file only by a sync, or when the last connection
+// One file's content in this process; shared by its connections. After the first write the whole
+// content is held here and written to the real file only by a sync, or when the last connection
 // closes.
 struct Content {
   std::mutex mutex;
@@ -53,8 +53,8 @@ sqlite3_vfs* system_vfs() {
   return vfs;
 }
 
-// SQLite's own file layer never gets more than a page at once, and writes nothing at all when asked
-// for a multiple of 128 KiB.
+// SQLite's own VFS never gets more than a page at once, and writes nothing for a multiple of 128
+// KiB.
 constexpr std::size_t kPiece = 1 << 16;
 
 template <class Transfer>
@@ -183,7 +183,7 @@ int sector_size(sqlite3_file* file) {
 int device_characteristics(sqlite3_file* file) {
   return ours(file).real()->pMethods->xDeviceCharacteristics(ours(file).real());
 }
-// The log's index is rebuilt by whoever opens after a kill, so it needs no forgetting.
+// The log's index is rebuilt at the first open after a kill, so it is passed through.
 int shm_map(sqlite3_file* file, int region, int size, int extend, void volatile** to) {
   return ours(file).real()->pMethods->xShmMap(ours(file).real(), region, size, extend, to);
 }

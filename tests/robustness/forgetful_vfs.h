@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file layer for SQLite that behaves like a disk in a power cut: what was written but not synced
-// lives only in this process's memory, so that a kill forgets it. The kernel's page cache, which
-// survives a kill, never hides a missing sync here.
+// An SQLite VFS that simulates power cuts: unsynced writes exist only in this process's memory, so
+// a kill loses them. The kernel's page cache, which survives a kill, cannot hide a missing sync.
 #pragma once
 
 namespace agbox {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients asked, were answered and saw, as plain values: written down while a run goes on and
-judged afterwards (promises.py). Nothing in here talks to anybody."""
+"""Requests, replies and observations of clients as plain values: recorded during a run and judged afterwards
+(promises.py). No I/O."""
 
 import enum
 import threading
@@ -13,11 +13,11 @@ from typing import Any
 class Answer(enum.Enum):
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
-    # The connection broke: it may have been done or not.
+    # The connection broke: the outcome is unknown.
     UNKNOWN = "unknown"
 
 
-# Every command of the clients tries to reach the host, and says this where it does.
+# Every command of the clients tries to reach the host, and prints this if it succeeds.
 REACHED = "reached-the-host"
 
 
@@ -29,11 +29,11 @@ class Call:
     sandbox_id: str
     answer: Answer
     exec_id: str = ""
-    exit_code: int = 0  # what the command of an exec ends with
-    known: int = 0  # the sandbox's newest event that anybody had been told of when this was asked
+    exit_code: int = 0  # of an exec's command
+    known: int = 0  # the sandbox's newest observed event at the time of the request
     answered_at: float = 0
     client: str = ""
-    error: str = ""  # "CODE: words"
+    error: str = ""  # "CODE: message"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Event:
     sequence: int
     kind: str  # SANDBOX_READY …
     state: str  # READY …
-    content: bytes  # all of it but `replay`
+    content: bytes  # everything but `replay`
     at: int = 0  # nanoseconds since 1970
     exec_id: str = ""
     exit_code: int = 0
@@ -50,7 +50,7 @@ class Event:
 
 @dataclass
 class Stream:
-    """One subscription, from its beginning to its end; a reader that comes back has another."""
+    """One subscription; a reader that reconnects has another."""
 
     reader: str
     sandbox_id: str
@@ -60,7 +60,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Reading:
-    """A Get. `known` is the newest event that the asker had seen before."""
+    """A Get. `known` is the newest event that the client had seen before."""
 
     sandbox_id: str
     state: str
@@ -82,26 +82,26 @@ class ExecSeen:
     state: str
     exit_code: int
     error_code: str
-    output: str | None = None  # None: nobody looked
+    output: str | None = None  # None: not read
 
 
 @dataclass
 class Look:
-    """All that there is at a moment of rest: what the daemon says, and what the engine has."""
+    """The state at rest, according to the daemon and the engine."""
 
     name: str
     sandboxes: dict[str, SandboxSeen] = field(default_factory=dict)
     execs: dict[str, ExecSeen] = field(default_factory=dict)
-    # Of each sandbox whose file was read: the ids that its execs wrote into it when they ran.
+    # Per sandbox whose file was read: the IDs that its execs wrote when they ran.
     ran: dict[str, list[str]] = field(default_factory=dict)
-    containers: list[str] = field(default_factory=list)  # sandbox ids on the labels
+    containers: list[str] = field(default_factory=list)  # sandbox IDs of the labels
     networks: list[str] = field(default_factory=list)
-    stray_links: list[str] = field(default_factory=list)  # bridges of ours that no network has
+    stray_links: list[str] = field(default_factory=list)  # our bridges without a network
     running: set[str] = field(default_factory=set)
-    foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # what is not ours, as inspected
-    # The daemon's own tables, as `nft` names them, with their rules; None where there is no firewall.
+    foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # foreign objects, as inspected
+    # The daemon's tables in nft's syntax, with their rules; None without a firewall.
     tables: dict[str, str] | None = None
-    # What the daemon finds wrong with the isolation when it looks at it anew.
+    # The daemon's findings about the isolation.
     unproven: list[str] = field(default_factory=list)
 
 
@@ -112,9 +112,9 @@ class History:
     readings: list[Reading] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # before the run
-    # What else went wrong: an answer that no promise allows, something that never came.
+    # Other failures: a forbidden answer, a timeout.
     complaints: list[str] = field(default_factory=list)
-    # The engine was killed, or its answers were not its own: containers may end, operations may fail.
+    # The engine was killed or its answers modified: containers may end, operations may fail.
     engine_failed: bool = False
 
     def summary(self) -> str:
@@ -132,7 +132,7 @@ class History:
 
 
 class Recorder:
-    """Writes a history down, on any thread."""
+    """Records a history, on any thread."""
 
     def __init__(self) -> None:
         self.history = History()
@@ -160,7 +160,7 @@ class Recorder:
         self._add(self.history.complaints.append, text)
 
     def known(self, sandbox_id: str) -> int:
-        """The newest event of it that anybody was told of."""
+        """Its newest observed event."""
         with self._changed:
             return self._known.get(sandbox_id, 0)
 
@@ -171,8 +171,8 @@ class Recorder:
     def wait_for_entries(
         self, count: int, timeout: float, unless: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Until so many more are written down; False where it took too long, or `unless` is true,
-        which is asked with each entry and each wake()."""
+        """Until this many more are recorded; False on a timeout, or if `unless` is true, which is
+        evaluated with each entry and each wake()."""
         deadline = time.monotonic() + timeout
         with self._changed:
             wanted = self._entries + count

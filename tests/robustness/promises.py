@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promises that clients rely on, held against a recorded history. Pure: broken_promises() takes
-what was seen and returns one sentence per promise that did not hold."""
+"""Checks the guarantees that clients rely on against a recorded history. Pure: broken_promises() takes a
+history and returns one sentence per violation."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _KILLED = (128 + 15, 128 + 9)  # by SIGTERM, by SIGKILL
 
 
 def is_settled(events: list[Event]) -> bool:
-    """Whether nothing is under way with a sandbox that has this history."""
+    """Whether a sandbox with this history is at rest."""
     running: set[str] = set()
     under_way = True
     for event in events:
@@ -48,7 +48,7 @@ def is_settled(events: list[Event]) -> bool:
 
 
 def broken_promises(history: History) -> list[str]:
-    """Empty where everything holds."""
+    """Empty if everything holds."""
     checks = (
         _complaints,
         _histories_have_no_gap_and_never_change,
@@ -112,7 +112,7 @@ def _histories_have_no_gap_and_never_change(history: History) -> Iterator[str]:
                 )
             for event in seen.events:
                 yield from compare(sandbox_id, event, look.name)
-    # What anybody saw was on disk before it was shown.
+    # Whatever was observed was on disk before.
     last = history.looks[-1] if history.looks else Look("no look")
     for (sandbox_id, sequence), (_, place) in content.items():
         if sandbox_id in last.sandboxes and sequence > len(last.sandboxes[sandbox_id].events):
@@ -132,7 +132,7 @@ def _streams_see_each_event_once(history: History) -> Iterator[str]:
                     f"{stream.anchor}, got event {event.sequence} where {expected} comes next"
                 )
                 break
-    # A reader that comes back continues where it was.
+    # A reader that reconnects continues where it was.
     last: dict[tuple[str, str], int] = {}
     for stream in history.streams:
         key = (stream.reader, stream.sandbox_id)
@@ -209,7 +209,7 @@ def _is_effective(call: Call, events: tuple[Event, ...]) -> bool:
     if call.kind == "delete":
         return "SANDBOX_DELETED" in kinds
     if call.kind == "stop":
-        # One that was under way already is as good.
+        # One that was already in progress counts too.
         known = [e.kind for e in events if e.sequence <= call.known and not e.exec_id]
         was_under_way = bool(known) and known[-1] == "SANDBOX_STOP_REQUESTED"
         return was_under_way or any(e.kind == "SANDBOX_STOP_REQUESTED" for e in later)
@@ -273,7 +273,7 @@ def _deleted_stays_deleted(history: History) -> Iterator[str]:
 
 
 def _sandboxes_fail_for_a_reason(history: History) -> Iterator[str]:
-    """With an engine that works, only a create fails: one in which the daemon was killed three times."""
+    """With a working engine only a create can fail: if the daemon was killed three times during it."""
     if history.engine_failed:
         return
     for sandbox_id, events in _newest_events(history).items():
@@ -334,7 +334,7 @@ def _fault_of_end(end: Event, call: Call, was_interrupted: bool, engine_failed: 
     if end.kind == "EXEC_FAILED" and end.error_code in _CONTAINER_ENDED:
         return "" if engine_failed else f"{how}, but nothing ended its container"
     if engine_failed and _ended_by_a_signal(end):
-        return ""  # an engine that comes back without live-restore ends its containers politely
+        return ""  # an engine that restarts without live-restore stops its containers with SIGTERM
     expected = ("EXEC_FINISHED", "") if call.exit_code == 0 else ("EXEC_FAILED", "EXEC_RUN_FAILED")
     if (end.kind, end.error_code) != expected or end.exit_code != call.exit_code:
         return f"{how}, but its command ends with {call.exit_code}"
@@ -342,7 +342,7 @@ def _fault_of_end(end: Event, call: Call, was_interrupted: bool, engine_failed: 
 
 
 def _ended_by_a_signal(end: Event) -> bool:
-    """No command of the crowd ends with one of these by itself."""
+    """No command of the crowd exits with one of these by itself."""
     return end.error_code == "EXEC_RUN_FAILED" and end.exit_code in _KILLED
 
 

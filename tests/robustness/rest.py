@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After the faults: waits until nothing is under way any more, then looks at everything from the side
-of a client and from the side of the engine."""
+"""After the faults: waits until all operations have ended, then observes the state as a client and in the engine."""
 
 import io
 import json
@@ -18,11 +17,11 @@ from support.engine_api import EngineApi, EngineRefused
 from support.sandboxes import LABEL
 
 _PROBES = 3
-# In seconds. A container that an engine cannot start any more is given up after five to seven minutes;
-# everything else takes a moment.
+# In seconds. A container that an engine cannot start any more fails after five to seven minutes; everything
+# else is quick.
 _PATIENCE = 450
-# What the daemon logs when it sets about it. That isolation does not hold is not among them: it is
-# judged, and where the engine took the container's network, the container is started again.
+# Log messages of repairs. Failed isolation is not among them: it is judged, and if the engine removed the
+# container's network, the container is restarted.
 _MENDS = (
     "the container ended and is started again",
     "orphaned container is removed",
@@ -32,13 +31,13 @@ _MENDS = (
 
 
 def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None:
-    """Returns when nothing is under way with any of them (and each has the wanted state); complains
-    of those with which that does not come. Nobody else asks for anything meanwhile."""
+    """Returns when all of them are at rest (and in the wanted state); records a failure for those that
+    time out. No other client is active meanwhile."""
     client.reconnect()
     for sandbox_id in sandbox_ids:
         now = client.get(sandbox_id)
         if now is None:
-            continue  # one whose create broke off need not be there; the judge knows which
+            continue  # one whose create was interrupted need not exist; the judge knows which
         events: list[Event] = []
         call = client.subscribe(sandbox_id, 0, _PATIENCE)
         try:
@@ -58,8 +57,8 @@ def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None
 
 
 def prove_ready(client: Client, sandbox_ids: Iterable[str], probe: str) -> None:
-    """READY says that a command can run. One whose container has just ended is started again first;
-    a command that was under way then says so, and another is asked for."""
+    """READY means that a command can run. One whose container has just exited is restarted first; a command
+    that was running then fails, and is retried."""
     waiting = _ready_ones(client, sandbox_ids)
     for attempt in range(_PROBES):
         for sandbox_id in waiting:
@@ -71,8 +70,8 @@ def prove_ready(client: Client, sandbox_ids: Iterable[str], probe: str) -> None:
         client.recorder.complain(f"sandbox {sandbox_id}: READY, but {_PROBES} commands did not run")
 
 
-def has_mended(log_lines: list[str]) -> bool:
-    """Whether the daemon, by its log, had to put something right that nobody had asked for."""
+def has_repaired(log_lines: list[str]) -> bool:
+    """Whether the daemon's log shows a repair."""
     return any(message in line for line in log_lines for message in _MENDS)
 
 
@@ -87,13 +86,13 @@ def _has_run(client: Client, exec_id: str) -> bool:
         status = client.stub.GetExec(request, timeout=30).exec
     except grpc.RpcError as error:
         if error.code() is grpc.StatusCode.NOT_FOUND:
-            return False  # it was refused, and that is recorded
+            return False  # refused, which is recorded
         raise
     return status.state == client.contract.exec.ExecState.EXEC_STATE_FINISHED
 
 
 class EngineSide(Protocol):
-    """What there is to see of an engine. It is asked directly, not through what stands in between."""
+    """The observable state of an engine, queried directly, not through a proxy."""
 
     api: EngineApi
 
@@ -101,11 +100,11 @@ class EngineSide(Protocol):
         """Every link of its host."""
 
     def ran(self, container_id: str) -> list[str]:
-        """The lines of the file that execs write to, of a container that runs or not."""
+        """The lines of the file that execs write, of a running or stopped container."""
 
     def rules(self, tables: Iterable[str]) -> dict[str, str] | None:
-        """Of each of these tables of its host, in words that leave out whose copy it is. None where
-        there is no firewall."""
+        """The rules of each of these tables of its host, without the marks of the copy. None without a
+        firewall."""
 
 
 class RealSide:
@@ -131,14 +130,14 @@ class RealSide:
     def rules(self, tables: Iterable[str]) -> dict[str, str] | None:
         found = {}
         for table in tables:
-            # Without counters and elements: packets add some to one copy and not to the other.
+            # Without counters and elements, which packets add to only one copy.
             listing = ["nft", "--stateless", "--terse", "list", "table", *table.split()]
             found[table] = _without_marks_of_the_copy(self._world.run(*listing).stdout)
         return found
 
 
 def _without_marks_of_the_copy(listing: str) -> str:
-    """Its name, its owner, and the budget of connections, which is counted in the plain copy alone."""
+    """Removes its name, its owner, and the connection limit, which only the plain copy counts."""
     parts = listing.split("\n\n")
     kept = "\n".join(part for part in parts if not part.startswith("\tset budget"))
     marks = ("table ", "\tflags owner", "\t\tct state new add @budget")
@@ -146,14 +145,14 @@ def _without_marks_of_the_copy(listing: str) -> str:
 
 
 class Observer:
-    """Looks at all of it, from both sides."""
+    """Observes the state as a client and in the engine."""
 
     def __init__(self, client: Client, daemon: PrivateDaemon, engine: EngineSide):
         self._client, self._daemon, self._engine = client, daemon, engine
         self._instance = client.reconnect()
 
     def look(self, name: str) -> Look:
-        """The daemon runs, and nothing is under way."""
+        """The daemon must be running and at rest."""
         self._wait_until_swept()
         look = Look(name)
         for handle in self._sandboxes():
@@ -184,8 +183,8 @@ class Observer:
         return look
 
     def _wait_until_swept(self) -> None:
-        """What nobody claims is removed after each start of the daemon, and after each of the engine's,
-        which may bring back what it had forgotten."""
+        """Unclaimed objects are removed after each start of the daemon and of the engine, which may bring
+        objects back."""
         lines = self._daemon.log_lines()
         lost = [n for n, line in enumerate(lines) if "container event subscription lost" in line]
         self._daemon.process.wait_for_line(
@@ -196,7 +195,7 @@ class Observer:
         )
 
     def _unproven(self) -> Iterator[str]:
-        """What does not hold when the rules are compared and every live sandbox proves them."""
+        """Findings after comparing the rules and verifying every live sandbox."""
         verdicts = self._client.contract.diagnosis.FindingVerdict
         request = self._client.service.DiagnoseRequest()
         for finding in self._client.stub.Diagnose(request, timeout=60).findings:
@@ -258,7 +257,7 @@ class Observer:
 
 
 class Foreign:
-    """Things in the engine that are not the daemon's, whatever their names and labels look like."""
+    """Foreign objects in the engine, with similar names and labels."""
 
     _OTHER = {f"{LABEL}.instance": "00000000-0000-4000-8000-000000000000",
               f"{LABEL}.sandbox-id": "foreign", f"{LABEL}.component": "primary"}
@@ -273,7 +272,7 @@ class Foreign:
         body = {"Name": self._networks[0], "Labels": self._OTHER}
         self._api.call("POST", "/networks/create", json_body=body)
 
-    # Of what an engine says about them: with a restart it says some of the rest in other words.
+    # Only these attributes: an engine reports some others differently after a restart.
     _KEPT = ("Id", "Name", "Created", "Labels", "Containers", "State")
 
     def inspect(self) -> dict[str, dict[str, Any]]:
@@ -290,7 +289,7 @@ class Foreign:
         return found
 
     def remove(self) -> None:
-        """What is still there: the judge has seen what is not."""
+        """Removes what still exists; the judge has seen what does not."""
         for kind, name in (thing.split() for thing in self.inspect()):
             self._api.call("DELETE", f"/{kind}/{name}", query={"force": "true"})
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Works a store hard from several threads and says on stdout, one line each, what the store has
-// acknowledged; test_store_kills.py kills it and holds the next run's first lines against that.
+// Uses a store from several threads and prints, one line each, what the store has acknowledged;
+// test_store_kills.py kills it and compares the next run's first lines with that.
 //
 //   store_driver PATH RUN [option=value ...]
 //
 //   changes=N         per thread, then close and exit 0; without it, until killed
-//   vfs=forgetful     a kill forgets what was not synced
+//   vfs=forgetful     a kill loses unsynced writes
 //   synchronous=...   SQLite's
-//   plan=migrate      opens with a schema two versions on
+//   plan=migrate      opens with a schema two versions ahead
 //   ballast=BYTES
-//   insist=1          nothing is new work, so all of it waits for room on a full disk
-//   taken=FILE        ids, one per line, that must never be given again
-//   record=1          at the end, the names of the failpoints that were passed
+//   insist=1          nothing is new work, so all changes wait for space on a full disk
+//   taken=FILE        IDs, one per line, that must never be reused
+//   record=1          prints the passed failpoints at the end
 //
-// First everything that is stored, then "go", then what is acknowledged. Every change to a sandbox
-// moves a counter k in five places at once (two events, operation, status, container), so a change
-// that is half there shows.
+// Prints everything that is stored, then "go", then what is acknowledged. Every change to a sandbox
+// updates a counter k in five places (two events, operation, status, container), so a partial
+// change is detected.
 #include <signal.h>
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ namespace {
 
 constexpr int kThreads = 6;
 
-// One write per line: after a kill the reader has the line whole or not at all.
+// One write per line: after a kill the reader has complete lines only.
 void say(const std::string& line) {
   const std::string text = line + "\n";
   AGBOX_CHECK(::write(STDOUT_FILENO, text.data(), text.size()) == static_cast<ssize_t>(text.size()),
@@ -144,7 +144,7 @@ class Driver {
 
   void count_to(const std::string& id, int k) {
     const std::string count = std::to_string(k);
-    const std::size_t padding = k % 3 == 0 ? 30'000 : 0;  // fills the log, so checkpoints come
+    const std::size_t padding = k % 3 == 0 ? 30'000 : 0;  // fills the log to cause checkpoints
     store::v1::Container container;
     container.set_start_count(static_cast<std::uint64_t>(k));
     append({event(id, count + ".first", padding),
@@ -170,7 +170,7 @@ class Driver {
   }
 
   Store& store_;
-  int changes_;  // left to make; below zero: endless
+  int changes_;  // remaining; negative: endless
   Urgency new_work_;
   std::string name_;
   std::mt19937 random_;
@@ -226,7 +226,7 @@ void say_what_is_stored(Store& store) {
   }
 }
 
-// An id that was ever given must not be given again.
+// An ID that was ever used must not be reused.
 void try_taken_ids(Store& store, const std::string& file) {
   std::ifstream ids(file);
   std::string id;
@@ -284,7 +284,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: store_driver PATH RUN [option=value ...]\n");
     return 2;
   }
-  ::alarm(120);  // whoever started it is gone
+  ::alarm(120);  // the test is gone
   agbox::Settings settings{.path = argv[1], .run = argv[2], .options = {}};
   for (int i = 3; i < argc; ++i) {
     const std::string option = argv[i];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes tests/data/store/schema-<n>.db: a small store of the current schema, with one of
-// everything. Run once when a schema is new, and commit the file; it is the old store of every
-// later version.
+// Creates tests/data/store/schema-<n>.db: a small store of the current schema, with one object of
+// each kind. Run once for a new schema, and commit the file as the old store for later versions.
 //
 //   store_sample tests/data/store/schema-2.db
 #include <cstdio>

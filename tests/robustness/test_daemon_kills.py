@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon is killed at random and at its failpoints while clients work with it: afterwards everything
-that they were told is true."""
+"""The daemon is killed at random and at its failpoints under load: afterwards everything that it reported to
+clients is true."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk of the store is full, or the date jumps, while clients work and the daemon is killed."""
+"""A full disk of the store, or clock jumps, under load with kills of the daemon."""
 
 import json
 
@@ -16,7 +16,7 @@ _YEAR = 365 * 86400.0
 def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run, folder):
     engine = make_engine(engine_name)
     daemon = make_daemon(user=test_user, engine=engine)
-    # Only the store is on the small disk: a private engine does not see what is mounted later.
+    # Only the store is on the small disk: a private engine does not see later mounts.
     elsewhere = test_user.own(folder / "elsewhere")
     daemon.write_config(
         CONFIG.replace("[network]", f'state_root = "{elsewhere}/state"\n[network]')
@@ -41,7 +41,7 @@ def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run,
         run.judge()
         assert refused, "the disk was never too full for a call"
     finally:
-        daemon.end()  # before its disk goes
+        daemon.end()  # before its disk is removed
         disk.end()
 
 

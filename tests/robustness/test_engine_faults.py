@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine is killed, hangs, or is reached through a socket that delays, cuts and garbles, or a stranger
-changes the firewall of its host, while clients work and the daemon is killed too."""
+"""The engine is killed, hangs, or has a socket that delays, cuts and corrupts, or another process changes the
+firewall of its host, under load with kills of the daemon."""
 
 import pytest
 from robustness.engine_gate import EngineGate, NetworkTurns, faithful, flaky
-from robustness.faults import EngineBreaker, Stranger
+from robustness.faults import EngineBreaker, FirewallChanger
 from support.sandboxes import CONFIG
 
 EVERYDAY_KILLS = 4  # of the daemon
@@ -92,10 +92,10 @@ def test_a_flaky_socket_of_the_engine(
 
 
 @pytest.mark.engines("28")
-def test_a_stranger_who_changes_the_firewall(make_real_run, engine_name):
-    """With live-restore: commands go on trying to reach the host while the engine starts again."""
+def test_firewall_changes_by_another_process(make_real_run, engine_name):
+    """With live-restore: commands keep trying to reach the host while the engine restarts."""
     run = make_real_run(engine_name, live_restore=True)
-    stranger = Stranger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
+    stranger = FirewallChanger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
     rng = run.rng("rounds")
     with run.crowd():
         for fault in (
@@ -113,9 +113,9 @@ def test_a_stranger_who_changes_the_firewall(make_real_run, engine_name):
 
 @pytest.mark.long
 @pytest.mark.engines("28")
-def test_a_stranger_who_never_gives_up(make_real_run, engine_name):
+def test_many_firewall_changes_by_another_process(make_real_run, engine_name):
     run = make_real_run(engine_name, live_restore=True)
-    stranger = Stranger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
+    stranger = FirewallChanger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
     rng = run.rng("rounds")
     with run.crowd():
         while stranger.changes < LONG_CHANGES:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many kills in little time: the daemon's store, control plane and server on an engine of fakes. The
-clients and the judgement are those of the real engine."""
+"""Many kills in little time: the daemon's store, control plane and server on a fake engine, with the same clients
+and checks as for a real engine."""
 
 import pytest
 

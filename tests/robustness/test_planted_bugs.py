@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite sees what it is for: each test plants a bug around a daemon that has none, and fails where the
-judgement does not name it."""
+"""Tests of the suite itself: each test plants a bug around a correct daemon, and fails if the check does not
+name it."""
 
 import contextlib
 import shutil
@@ -23,7 +23,7 @@ def named(broken, *any_of):
 
 @contextlib.contextmanager
 def planter(run, crowd):
-    """A client with a sandbox `kept` that nobody of the crowd knows, so that it stays as it is."""
+    """A client with a sandbox `kept` that is unknown to the crowd, so that it stays unchanged."""
     client = Client("planter", run.daemon, run.contract, run.recorder)
     try:
         client.create("kept", run.image)
@@ -40,8 +40,7 @@ def test_a_daemon_without_a_bug_is_passed(run):
 
 
 def test_an_event_that_is_shown_before_its_commit(run, folder):
-    """A commit that has not reached the disk is one that a crash takes back: so the store becomes what
-    it was a moment ago."""
+    """A crash loses a commit that has not reached the disk: restores an earlier copy of the store."""
     store = run.daemon.store
     kept = folder / "store"
     with run.crowd():
@@ -57,9 +56,9 @@ def test_an_event_that_is_shown_before_its_commit(run, folder):
             shutil.copy(file, store.parent / file.name)
         run.killer.start()
         run.work(50)
-    run.recorder.history.engine_failed = True  # so it looks: its containers are not what they were
+    run.recorder.history.engine_failed = True  # its containers have changed too
     broken = run.broken()
-    # What was seen is gone, or its number was given to another event.
+    # Observed events are gone, or their sequences were reused.
     named(broken, "is not there in the last look", "was another one", "lost in the last look")
 
 
@@ -107,11 +106,11 @@ def test_a_clean_up_that_takes_what_is_not_ours(run):
 
 @pytest.mark.engines("28")
 def test_a_firewall_that_holds_nobody(make_real_run, engine_name):
-    """Both copies lose every rule at the daemon's second look at them, and nobody puts them back."""
+    """Both copies lose every rule at the daemon's second verification, without a repair."""
     run = make_real_run(engine_name)
     with run.crowd() as crowd, planter(run, crowd):
         run.work(20)
-    run.look()  # when nothing is under way
+    run.look()  # at rest
     run.killer.kill()
     run.killer.start("isolation.watch=error;isolation.damage=error@2")
     run.daemon.wait_for_message("the isolation of a sandbox does not hold any more")
@@ -130,7 +129,7 @@ def test_a_copy_of_the_firewall_that_stays_away(make_real_run, engine_name):
     run.look()
     run.killer.kill()
     run.killer.start("isolation.watch=error")
-    loaded = run.daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    loaded = run.daemon.wait_for_message("sandbox firewall loaded")
     run.engine.world.run("nft", "delete", "table", "inet", loaded["table"])
     broken = run.broken()
     named(broken, "the look at rest: the inet firewall is not there twice and alike: ")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge of histories, with histories made by hand: a good one that it passes, and for every promise
-ones that break it and nothing else."""
+"""The check of histories, with hand-made histories: a valid one, and for every guarantee some that violate only
+that one."""
 
 import copy
 from dataclasses import replace
@@ -49,8 +49,8 @@ def numbered(life):
 
 @pytest.fixture
 def good():
-    """One sandbox from its create to its delete, with two execs, a stop, a resume, a reader that comes
-    back twice, a call whose answer was lost and one that was refused."""
+    """One sandbox from create to delete, with two execs, a stop, a resume, a reader that reconnects twice, a
+    call whose answer was lost and one that was refused."""
     events = numbered(_LIFE + _END)
     alive = tuple(events[: len(_LIFE)])
     execs = {
@@ -118,7 +118,7 @@ def test_a_command_that_runs_between_two_looks_is_no_fault_of_the_first(good):
     assert broken_promises(good) == []
 
 
-# --- ways to break it: each is given a good history ------------------------------------------------
+# --- violations: each modifies a valid history -----------------------------------------------------
 
 
 def events_of(history, look=-1):
@@ -133,7 +133,7 @@ def set_events(history, events, look=-1, state=None):
 
 
 def set_last_life(history, life):
-    """Another life: the same in every place that saw it."""
+    """Replaces the events consistently in every observation."""
     events = numbered(life)
     history.streams = [Stream("reader", "box", 0, events)]
     history.looks = history.looks[-1:]
@@ -145,7 +145,7 @@ def lose_a_sandbox(history):
 
 
 def lose_the_newest_event(history):
-    """What an event that is shown before its commit looks like after a crash."""
+    """An event that was published before its commit, after a crash."""
     set_events(history, events_of(history)[:-1])
 
 

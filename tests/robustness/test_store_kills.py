@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills a program that works on the store, at every failpoint and at random, and checks what is left; the
-same on a disk that is full or read-only.
+"""Kills a program that uses the store, at every failpoint and at random, and checks what is left; the same on a
+full or read-only disk.
 
-After each kill the next run first says everything that is stored. Held against what was acknowledged
-before: nothing acknowledged is lost, sequences have no gap, an id is never given twice, and no change
-is half there.
+After each kill the next run first prints everything that is stored. Compared with what was acknowledged:
+nothing is lost, sequences have no gap, an ID is never reused, and no change is partial.
 
 AGBOX_KILLS (default 500) is the number of random kills, AGBOX_KILL_SEED repeats a run's choices.
 """
@@ -28,11 +27,11 @@ BIN_DIR = Path(os.environ.get("AGBOX_BIN_DIR", REPOSITORY / "build/release/bin")
 DRIVER = BIN_DIR.parent / "tests" / "store_driver"
 KILLS = int(os.environ.get("AGBOX_KILLS", "500"))
 SEED = int(os.environ.get("AGBOX_KILL_SEED", str(random.SystemRandom().randrange(2**32))))
-KILLS_PER_STORE = 25  # a store that was killed often before, but whose content is still quick to check
+KILLS_PER_STORE = 25  # many, but the content is still quick to check
 
 
 class Model:
-    """What the store has promised so far."""
+    """What the store has acknowledged so far."""
 
     def __init__(self) -> None:
         self.created: set[str] = set()
@@ -40,7 +39,7 @@ class Model:
         self.started: set[str] = set()
         self.ended: set[str] = set()
         self.deleted: set[str] = set()
-        self.purging: set[str] = set()  # asked for, so it may be gone
+        self.purging: set[str] = set()  # requested, so it may be gone
         self.purged: set[str] = set()
         self.sequences: dict[tuple[str, int], str] = {}
         self.instance: str | None = None
@@ -73,7 +72,7 @@ class Model:
 
 
 class Stored:
-    """What the store says that it holds."""
+    """The content that the store reports."""
 
     def __init__(self, lines: list[str]) -> None:
         self.sandboxes: dict[str, list[str]] = {}
@@ -105,7 +104,7 @@ class Stored:
         self._check_nothing_lost(model)
 
     def _check_whole(self, sandbox: str, fields: list[str]) -> None:
-        """Each change is there with all its parts, or not at all."""
+        """Each change is complete or absent."""
         attempts, changed_at, starts, life, image = fields
         tokens = [token for _, token in self.events[sandbox]]
         sequences = [sequence for sequence, _ in self.events[sandbox]]
@@ -140,7 +139,7 @@ class Stored:
 
 
 class Victim:
-    """A store, the model of what it owes us, and the runs that are killed on it."""
+    """A store, the model of its expected content, and the runs that are killed."""
 
     def __init__(self, folder: Path, *options: str, wrapper: tuple[str, ...] = ()) -> None:
         self.path = folder / "data" / "ids.db"
@@ -167,9 +166,9 @@ class Victim:
         )
 
     def finish(self, process: subprocess.Popen, before: list[str] | None = None) -> tuple[int, str]:
-        """Waits for the end and checks what it said, of which `before` was read already; returns its exit code
-        and stderr."""
-        # Not communicate(): it overlooks what an earlier readline() left in the buffer. The driver ends by itself
+        """Waits for the end and checks its output, of which `before` was already read; returns its exit code and
+        stderr."""
+        # Not communicate(), which misses what an earlier readline() left in the buffer. The driver ends by itself
         # after two minutes, so this does too.
         assert process.stdout and process.stderr
         with process:
@@ -183,7 +182,7 @@ class Victim:
         return process.returncode, errors
 
     def check(self) -> None:
-        """Opens it once more, in peace."""
+        """Opens it once more without faults."""
         code, errors = self.finish(self.start("changes=1"))
         assert code == 0, errors
 
@@ -251,7 +250,7 @@ def test_killed_while_migrating(folder: Path, failpoint: str, step: int) -> None
     kill_at(victim, failpoint, step, "plan=migrate")
     code, errors = victim.finish(victim.start("changes=5", "plan=migrate"))
     assert code == 0, errors
-    # The copy from before each step is a whole store; of the first one, our own schema.
+    # The backup before each step is a complete store; the first one has our own schema.
     copies = victim.path.parent.glob("ids.db.before-*")
     min(copies, key=lambda copy: int(copy.name.rpartition("-")[2])).rename(victim.path)
     other = Victim(folder / "store")
@@ -260,7 +259,7 @@ def test_killed_while_migrating(folder: Path, failpoint: str, step: int) -> None
 
 
 class SmallDisk:
-    """A tmpfs of its own, in a mount namespace that ends with it."""
+    """A private tmpfs, in a mount namespace that ends with it."""
 
     def __init__(self, folder: Path, size: str) -> None:
         self.folder = folder
@@ -319,19 +318,19 @@ def test_killed_while_short_of_room(small_disk: SmallDisk, failpoint: str) -> No
     victim = Victim(small_disk.folder / "store", "ballast=200000", wrapper=small_disk.wrapper)
     victim.check()
     making = "make" in failpoint
-    if making:  # the ballast is gone, and comes back when there is room
+    if making:  # the ballast is released, and recreated when there is space
         small_disk.run("rm", f"{victim.path}.ballast")
     process = victim.start(failpoints=f"{failpoint}=kill@1")
     code, errors = victim.finish(process)
     assert code in (-signal.SIGKILL, 128 + signal.SIGKILL), errors
-    small_disk.run("rm", "-f", f"{victim.path}.ballast")  # room enough to look at what is there
+    small_disk.run("rm", "-f", f"{victim.path}.ballast")  # enough space to read the content
     process = victim.start("ballast=4096", "changes=0")
     code, errors = victim.finish(process)
     assert code == 0, errors
 
 
 def test_a_full_disk_refuses_new_work_loses_nothing_and_recovers(roomy_disk: SmallDisk) -> None:
-    # More than the log ever holds, so that emptying the log is not mistaken for room.
+    # More than the log ever holds, so that a checkpoint does not look like free space.
     victim = Victim(roomy_disk.folder / "store", "ballast=8000000", wrapper=roomy_disk.wrapper)
     victim.check()
     has_ballast = ("test", "-e", f"{victim.path}.ballast")
@@ -357,11 +356,11 @@ def test_accepted_work_waits_for_room_and_is_never_dropped(small_disk: SmallDisk
     stdout = process.stdout
     reader = threading.Thread(target=lambda: lines.extend(line.rstrip("\n") for line in stdout))
     reader.start()
-    small_disk.fill()  # the ballast is given up, and used up by the driver itself
+    small_disk.fill()  # the ballast is released, and used up by the driver itself
     errors = iter(process.stderr.readline, "")
-    assert any("store cannot write yet" in line for line in errors), "it never ran out of room"
+    assert any("store cannot write, retrying" in line for line in errors), "it never ran out of room"
     small_disk.make_room()
-    assert any("store writes again" in line for line in errors), "it never recovered"
+    assert any("store can write again" in line for line in errors), "it never recovered"
     process.kill()
     reader.join()
     assert not [line for line in lines if "RESOURCE_EXHAUSTED" in line]
@@ -398,7 +397,7 @@ def test_a_read_only_disk_is_refused_and_nothing_changes(small_disk: SmallDisk) 
 
 
 def test_every_failpoint_of_the_store_is_killed_at(folder: Path, small_disk: SmallDisk) -> None:
-    """The tests above take their names from the source; this shows that the runs really pass there."""
+    """The tests above take the names from the source; this checks that the runs pass them."""
     passed: set[str] = set()
     for options in (["changes=150"], ["changes=5", "plan=migrate"]):
         process = Victim(folder / "store").start(*options, "record=1")
@@ -415,9 +414,9 @@ def kill_at_random(folder: Path, kills: int, *options: str) -> None:
             victim = Victim(folder / f"store-{number}", *options)
         process = victim.start()
         before = []
-        if random.random() < 0.8:  # the others die while they start, open and load
+        if random.random() < 0.8:  # the others are killed during start, open and load
             before = read_until(process, lambda line: line == "go")
-        time.sleep(random.uniform(0, 0.04))  # the moment of the power cut, not a wait for anything
+        time.sleep(random.uniform(0, 0.04))  # the time of the power cut, not synchronisation
         process.kill()
         victim.finish(process, before)
         acknowledged += len(victim.model.sequences)
@@ -434,6 +433,6 @@ def test_killed_at_random_on_a_disk_that_forgets_what_was_not_synced(folder: Pat
 
 
 def test_the_check_sees_a_missing_sync(folder: Path) -> None:
-    """The same, with a setting that is known to lose: the check has to notice."""
+    """The same with a setting that is known to lose data: the check must detect it."""
     with pytest.raises(AssertionError, match="lost|twice|came back"):
         kill_at_random(folder, KILLS, "vfs=forgetful", "synchronous=NORMAL")

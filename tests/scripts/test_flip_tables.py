@@ -63,7 +63,7 @@ def test_a_test_that_ends_badly_after_the_wrong_verdict_has_caught_it(judge, tes
 
 @pytest.mark.parametrize("test, words", [
     ("Fake.Passes", "passes"),
-    ("Fake.FailsAnyhow", "failed without having been told"),
+    ("Fake.FailsAnyhow", "failed without having got"),
     ("Fake.Unknown", "does not exist"),
     ("Fake.RefusesTheOrder", "there is no such event"),
 ])

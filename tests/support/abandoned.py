@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes away what test runs left that were killed: processes, users, control groups, folders."""
+"""Removes leftovers of killed test runs: processes, users, control groups, directories."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from support.user import remove_account
 
 @only_this_run_changes()
 def remove_abandoned() -> None:
-    """A run that lives holds the lock of its folder; whatever can be locked is abandoned."""
+    """A live run holds the lock of its directory; one that can be locked is abandoned."""
     for folder in parent_folder().glob(f"{PREFIX}*"):
         if (
             folder.is_symlink()
@@ -24,7 +24,7 @@ def remove_abandoned() -> None:
         if lock is None:
             continue
         run_id = folder.name.removeprefix(PREFIX)
-        # Most of them die with their run; whoever is still on the way is waited for.
+        # Most of them die with their run; wait for those still ending.
         kill_and_wait(p.pid for p in all_processes().values() if p.has_mark(run_id))
         remove_account(f"agbx{run_id}")
         remove_cgroups(f"{folder.name}-*")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Debian repository with one package of the test's own, in a folder that any web server can serve."""
+"""A Debian repository with one test package, in a directory that any web server can serve."""
 
 import hashlib
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 from support.process import run
 
 PACKAGE = "greeting"
-# What maintainer scripts of real packages do: a user, a folder of that user's, a program that is setgid.
+# What maintainer scripts of real packages do: a user, its directory, a setgid program.
 _CONTROL = f"""Package: {PACKAGE}
 Version: 1.0
 Architecture: all

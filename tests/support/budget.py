@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/budget.toml: how long tests and groups of them may take, and how often they may be flaky."""
+"""tests/budget.toml: time limits of tests and groups, and the tolerance for flaky tests."""
 
 import tomllib
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Budget:
-    test: float  # seconds of a test in Python that has no line of its own
-    unit_test: float  # of a test in C++
+    test: float  # seconds of a Python test without its own line
+    unit_test: float  # seconds of a C++ test
     tests: dict[str, float]  # by node id, with or without its parameters, or by CTest's name
     groups: dict[str, float]  # the sum of all tests of a directory, or of the unit tests of a preset
     most_flaky: int
-    never_flaky: tuple[str, ...]  # beginnings of names
+    never_flaky: tuple[str, ...]  # name prefixes
 
     def seconds_for(self, name: str, default: float) -> float:
         return self.tests.get(name, self.tests.get(name.partition("[")[0], default))

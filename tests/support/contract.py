@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client contract as Python modules, generated from api/ when the tests run: what the tests say
-to the daemon is what the contract says, not what an SDK makes of it."""
+"""The client contract as Python modules, generated from api/ when the tests run, independent of any SDK."""
 
 import importlib
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon of the test's own: every path that it uses lies in one folder, so it meets neither the
-daemon of whoever runs the tests nor another test's."""
+"""A private daemon: all its paths are in one directory, so it does not interfere with the developer's
+daemon or other tests."""
 
 import contextlib
 import json
@@ -30,10 +30,10 @@ _MOUNT = [
 class PrivateDaemon:
     """Not started by the constructor: start() runs agboxd and returns when it listens.
 
-    `user` runs it as the test user instead of root, `network_namespace` puts it beside an engine
-    (without one each start has a namespace of its own, so that the host's firewall is left alone),
-    `docker_host` says which engine it talks to, `config` is the text of config.toml, `mounts` are
-    files and folders that it sees in the place of the host's: {"/etc/resolv.conf": path}.
+    `user` runs it as the test user instead of root, `network_namespace` is that of its engine
+    (without one each start has its own namespace, so that the host's firewall is not touched),
+    `docker_host` is its engine, `config` is the text of config.toml, `mounts` replace files and
+    directories of the host: {"/etc/resolv.conf": path}.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class PrivateDaemon:
             os.chown(self.config_file, self.user.uid, self.user.gid)
 
     def launch(self, *arguments: str) -> None:
-        """Runs agboxd and returns at once: for starts that are meant to fail."""
+        """Runs agboxd and returns immediately: for starts that are expected to fail."""
         if self._process is not None and self._process.returncode() is None:
             raise RuntimeError(f"the daemon (pid {self.pid}) runs already")
         self._note_firewalls()
@@ -108,7 +108,7 @@ class PrivateDaemon:
         )
 
     def command(self, *arguments: str) -> list[str]:
-        """The command line that becomes agboxd: each of its programs replaces itself by the next."""
+        """The command line that executes agboxd: each of its programs execs the next."""
         armed = self.environment.get("AGBOX_FAILPOINTS", "")
         argv = [str(self._armed_program(armed) if armed else self.bin_dir / "agboxd"), *arguments]
         if self.user:
@@ -121,8 +121,8 @@ class PrivateDaemon:
         return ["unshare", "--net", "--", *argv]
 
     def _armed_program(self, failpoints: str) -> Path:
-        """The agboxd that users run knows no failpoint that weakens the firewall, and refuses all of
-        them under a file capability: so another program, and a copy that has none."""
+        """The released agboxd has no failpoints that weaken the firewall, and refuses all failpoints
+        with a file capability: so use the test program, and a copy without capability."""
         weakens = any(name in failpoints for name in _FIREWALL_FAULTS)
         if not weakens and not self.user:
             return self.bin_dir / "agboxd"
@@ -143,7 +143,7 @@ class PrivateDaemon:
         return self.wait_for_message("listening", timeout)
 
     def wait_for_message(self, message: str, timeout: float = _START_TIMEOUT) -> dict[str, Any]:
-        """The first line of the log, so far or to come, with that `msg`."""
+        """The first log line, past or future, with that `msg`."""
         line = self.process.wait_for_line(
             lambda text: (_parse(text) or {}).get("msg") == message,
             f"log line {message!r}",
@@ -152,7 +152,7 @@ class PrivateDaemon:
         return _parse(line)
 
     def log_lines(self) -> list[str]:
-        """All that the daemon wrote since its last start, also what is not a log line."""
+        """All output of the daemon since its last start, including lines that are not log lines."""
         return self.process.lines()
 
     def log(self) -> list[dict[str, Any]]:
@@ -185,16 +185,16 @@ class PrivateDaemon:
         return self.start()
 
     def end(self) -> None:
-        """After a test, however it went. A daemon that is killed, or has sandboxes left, leaves its
-        firewall behind, and rightly so; nobody needs it any more."""
+        """Cleans up after a test. A daemon that is killed, or has sandboxes left, correctly leaves its
+        firewall behind; remove it."""
         if self._process is not None and self._process.returncode() is None:
             self._process.kill()
         for table in self.firewall_tables():
             self._nft("delete", "table", *table.split())
 
     def firewall_tables(self) -> list[str]:
-        """Those of its tables that are there, as `nft` names them: "inet agents_sandbox_0a0b0c0d". Of each
-        family the plain copy comes first."""
+        """Its existing tables in nft's syntax: "inet agents_sandbox_0a0b0c0d". The plain copy of each
+        family comes first."""
         self._note_firewalls()
         if not self._firewalls or not self.network_namespace:
             return []
@@ -208,21 +208,21 @@ class PrivateDaemon:
         )
 
     def _nft(self, *arguments: str) -> str:
-        """That of its engine's world: an older one crashes on tables that the engine may have made."""
+        """The nft of its engine's root: an older one crashes on tables that the engine may have created."""
         namespaces = os.path.dirname(self.network_namespace)
         enter = [f"--net={namespaces}/net", f"--mount={namespaces}/mnt", "--"]
         return run("nsenter", *enter, "nft", *arguments).stdout
 
     def _note_firewalls(self) -> None:
-        """They have their names from the instance, which the log says at each start. It also says
-        when they are loaded, but a daemon that is killed may have come no further than to load them."""
+        """Their names derive from the instance ID, which is logged at each start. A killed daemon may
+        have loaded them without logging it."""
         for line in self._process.lines() if self._process else []:
             entry = _parse(line) or {}
             if entry.get("msg") == "listening":
                 self._firewalls.add(f"agents_sandbox_{entry['instance_id'][:8]}")
 
     def agbox(self, *arguments: str, **options) -> subprocess.CompletedProcess:
-        """Runs the CLI as the daemon's user against this daemon; does not judge its exit code."""
+        """Runs the CLI as the daemon's user against this daemon; does not check its exit code."""
         argv = [str(self.bin_dir / "agbox"), *arguments]
         if self.user:
             argv = self.user.command(argv)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private engines: Docker and Podman of several versions, each in a world of its own, with all it
-keeps in a folder of the run. Nothing of the host's engine, network or firewall is touched."""
+"""Private engines: Docker and Podman of several versions, each in its own namespaces, with its state in
+a directory of the run. The host's engine, network and firewall are not touched."""
 
 import contextlib
 import grp
@@ -22,10 +22,10 @@ from support.world import Outside, World, child_of
 
 @dataclass(frozen=True)
 class EngineKind:
-    """Which engine, and where it is from. A kind without a root is this machine's own package."""
+    """An engine version and its source. A kind without a root is this machine's own package."""
 
     name: str
-    # What the engine must call itself: a mirror that moved on is noticed, and not tested unawares.
+    # The expected version: detects a mirror that has moved on.
     version: str
     root: DebianRoot | None = None
     programs: MobyPrograms | None = None
@@ -51,7 +51,7 @@ KINDS = {
     )
 }
 DOCKER_KINDS = tuple(name for name, kind in KINDS.items() if not kind.podman)
-# What tests run on unless they name others: what most people have, and what the oldest of them have.
+# The default engines of tests: the most common one, and the oldest supported one.
 EVERYDAY_KIND, OLDEST_KIND = "28", "20.10"
 
 # Docker trusts every registry on loopback, Podman only those that its configuration names.
@@ -68,7 +68,7 @@ class EngineOptions:
 
 
 class PrivateEngine:
-    """A running engine. The constructor returns when it answers; end() takes everything away.
+    """A running engine. The constructor returns when it is reachable; end() removes everything.
 
     with PrivateEngine(KINDS["28"], run_folder) as engine:
         engine.docker("run", "--rm", image, "true")
@@ -94,7 +94,7 @@ class PrivateEngine:
         self._outside: Outside | None = None
         self._process: LoggedProcess | None = None
         try:
-            # 20.10 writes a key of its own into /etc unless told otherwise.
+            # 20.10 writes a key into /etc by default.
             config = (
                 {"deprecated-key-path": f"{self.folder}/key.json"} if kind.name == "20.10" else {}
             )
@@ -137,13 +137,13 @@ class PrivateEngine:
 
     @property
     def pid(self) -> int:
-        """The engine's own process, as the host counts."""
+        """The PID of the engine in the host's namespace."""
         if self._process is None:
             raise RuntimeError(f"{self!r} is not running")
         return child_of(self._process.pid)
 
     def docker(self, *arguments: str, **options) -> subprocess.CompletedProcess:
-        """Runs the `docker` program of the engine's own world."""
+        """Runs the `docker` CLI of the engine's own root."""
         return self.world.run("docker", "-H", self.docker_host, *arguments, **options)
 
     def log(self) -> list[str]:
@@ -160,20 +160,20 @@ class PrivateEngine:
         self._process = LoggedProcess(repr(self), self.world.command(argv), environment)
         listening = "API service listening on" if self.kind.podman else "API listen on"
         self._process.wait_for_line(lambda line: listening in line, "its API", timeout=60)
-        if self.kind.podman:  # it has no option for who may use it
+        if self.kind.podman:  # it has no option for the socket's group
             os.chown(self.socket, 0, docker_group())
             self.socket.chmod(0o660)
 
     def stop(self) -> None:
-        """Asks the engine to end, as a service manager does."""
+        """Stops the engine, as a service manager does."""
         os.kill(self.pid, signal.SIGTERM)
         self._process.wait(timeout=60)
         self._process = None
 
     def kill9(self) -> None:
-        """The engine crashes, also where it is frozen. Its containers and their shims live on."""
+        """The engine crashes, even if frozen. Its containers and their shims keep running."""
         os.kill(self.pid, signal.SIGKILL)
-        self._process.thaw()  # nsenter, which is to notice it
+        self._process.thaw()  # nsenter, which must notice it
         self._process.wait()
         self._process = None
 
@@ -183,9 +183,8 @@ class PrivateEngine:
         self.start()
 
     def reboot(self) -> None:
-        """The machine loses its power and comes back: every process, link, firewall rule, mount and
-        runtime file is gone, files are not. Nobody starts anything but the engine. Its network
-        namespace is another one."""
+        """Simulates a power cut: every process, link, firewall rule, mount and runtime file is gone,
+        files are kept. Only the engine is started. Its network namespace is a new one."""
         if self.kind.podman:
             raise NotImplementedError("Podman's runtime files are not sorted from the others")
         self._end_processes()
@@ -197,7 +196,7 @@ class PrivateEngine:
     def freeze(self) -> None:
         """The engine hangs: connections are accepted by the kernel and never answered."""
         os.kill(self.pid, signal.SIGSTOP)
-        # nsenter stops itself once its child has stopped: until then a thread may still answer.
+        # nsenter stops once its child has stopped: until then a thread may still answer.
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def thaw(self) -> None:
@@ -205,13 +204,13 @@ class PrivateEngine:
         self._process.send(signal.SIGCONT)
 
     def connect_outside(self) -> Outside:
-        """An uplink to a namespace that plays the rest of the world; it ends with the engine."""
+        """An uplink to a namespace that plays the outside world; it ends with the engine."""
         self._outside = Outside()
         self.world.connect_outside(self._outside)
         return self._outside
 
     def processes(self) -> set[int]:
-        """Every process that belongs to this engine, its containers included."""
+        """Every process of this engine, including its containers."""
         found = self._world.processes() if self._world else set()
         if self._outside:
             found |= self._outside.processes()
@@ -220,10 +219,10 @@ class PrivateEngine:
         return found
 
     def end(self) -> None:
-        """Takes away processes, namespaces, control groups and files, however far it came."""
+        """Removes processes, namespaces, control groups and files, even after a partial start."""
         self._end_processes()
         if self.kind.podman:
-            # All Podman engines share this parent; the last of them takes it away.
+            # All Podman engines share this parent; the last one removes it.
             with contextlib.suppress(OSError):
                 remove_cgroups("libpod_parent")
         if self.folder.exists():
@@ -231,8 +230,8 @@ class PrivateEngine:
 
     def _end_processes(self) -> None:
         if self._process:
-            # The world ends when its engine was reaped: by nsenter unless that is frozen, and without it
-            # by the host's first process, which not everywhere does so.
+            # The world ends when its engine is reaped: by nsenter unless that is frozen, otherwise by
+            # the host's PID 1, which not every system does.
             self._process.thaw()
         if self._world:
             self._world.end()
@@ -287,7 +286,7 @@ class PrivateEngine:
 
 
 def docker_group() -> int:
-    """The group whose members may use an engine; Debian's package makes it."""
+    """The group with access to an engine; created by Debian's package."""
     try:
         return grp.getgrnam("docker").gr_gid
     except KeyError:
@@ -295,7 +294,7 @@ def docker_group() -> int:
 
 
 def remove_cgroups(pattern: str) -> None:
-    """Removes the control groups of that name, and those below them, in every hierarchy."""
+    """Removes the control groups of that name, with their children, in every hierarchy."""
     top = Path("/sys/fs/cgroup")
     for group in [*top.glob(pattern), *top.glob(f"*/{pattern}")]:
         if not group.is_dir() or group.is_symlink():

@@ -64,11 +64,11 @@ class EngineApi:
         return answer
 
     def connection(self, timeout: float) -> contextlib.AbstractContextManager["UnixConnection"]:
-        """For one call. Each has its own: a test may restart the engine between two calls."""
+        """For one call: a test may restart the engine between two calls."""
         return contextlib.closing(UnixConnection(self.socket, timeout))
 
     def answers(self) -> bool:
-        """Whether an engine is behind the socket right now."""
+        """Whether an engine is reachable now."""
         try:
             return self.call("GET", "/_ping", timeout=5).status == 200
         except (OSError, http.client.HTTPException):

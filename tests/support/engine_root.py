@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file trees that private engines run on, made once and cached outside the clone.
+"""The root file systems of private engines, created once and cached outside the clone.
 
-A tree is keyed by the hash of its recipe: a changed recipe is another tree. It is made beside its
-final place and renamed when it is complete, under a lock, so a killed build and two runs at once
-do no harm.
+A tree is keyed by the hash of its recipe. It is created next to its final path and renamed when complete,
+under a lock, so killed builds and concurrent runs do no harm.
 """
 
 import contextlib
@@ -33,7 +32,7 @@ class DebianRoot:
     """A minimal Debian with the engines of one release."""
 
     suite: str
-    # Of a release that is still in the making, old indexes are good enough.
+    # For an unreleased version, outdated indexes are acceptable.
     options: tuple[str, ...] = ()
 
     def name(self) -> str:
@@ -63,7 +62,7 @@ class DebianRoot:
 
 @dataclass(frozen=True)
 class DebianArchive:
-    """A minimal Debian with sudo as `tree.tar`, to make an image of."""
+    """A minimal Debian with sudo as `tree.tar`, for an image."""
 
     suite: str = "bookworm"
 
@@ -133,7 +132,7 @@ def cache_folder() -> Path:
 
 
 def cached(recipe: Recipe, say: Say) -> Path:
-    """The finished folder of the recipe; makes it where it is not there yet."""
+    """The finished directory of the recipe; creates it if missing."""
     digest = hashlib.sha256(f"{platform.machine()} {recipe.recipe()}".encode()).hexdigest()[:12]
     place = cache_folder() / f"{recipe.name()}-{digest}"
     if place.is_dir():
@@ -155,7 +154,7 @@ def cached(recipe: Recipe, say: Say) -> Path:
 
 
 def debian_mirror() -> str:
-    """The mirror that this machine installs from, in whatever form its sources are written."""
+    """The mirror that this machine installs from, in any format of its sources."""
     release = platform.freedesktop_os_release()["VERSION_CODENAME"]
     targets = run(
         *("apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client does with the execs of one daemon, in the steps that tests are made of."""
+"""Steps of a client with the execs of one daemon."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ STDOUT = 1
 STARTED = 9  # the event
 ENDS = (10, 11, 12)
 
-# In the order of their passage; the names are those of execlog/exec_logs.cpp and sandbox_execs.cpp.
+# In order of passage; the names are those of execlog/exec_logs.cpp and sandbox_execs.cpp.
 EXEC_FAILPOINTS = [
     "exec.files.before",
     "exec.files.after",
@@ -74,7 +74,7 @@ class Execs:
         return list(self.stub.ListExecs(request, timeout=30).execs)
 
     def wait(self, exec_id: str) -> Any:
-        """Its status once its end is told, as clients wait: by the event, then the status."""
+        """Its status after its end, as clients wait: for the event, then the status."""
         status = self.get(exec_id)
         if status.state == RUNNING:
             self.sandboxes.follow(
@@ -107,7 +107,7 @@ class Execs:
 
 
 def output(status: Any) -> str:
-    """What it wrote to stdout, read as its user does: from the file."""
+    """Its stdout, read from the file, as users do."""
     return Path(status.stdout_log_path).read_text()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine at the machine's default socket, for tests that are content with a shared one. It is
-started where none answers, by the same script that users have."""
+"""The engine at the default socket, for tests that can share one. It is started if none is reachable, by
+the same script that users have."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ DEFAULT_SOCKET = Path("/var/run/docker.sock")
 
 
 class HostEngine:
-    """Holds the engine in use until end()."""
+    """Keeps the engine in use until end()."""
 
     socket = DEFAULT_SOCKET
     docker_host = f"unix://{DEFAULT_SOCKET}"
@@ -22,7 +22,7 @@ class HostEngine:
 
     def __init__(self) -> None:
         self.api = EngineApi(DEFAULT_SOCKET)
-        # The command waits for the end of its input, which is ours to close.
+        # The command waits for the end of its input, which we close.
         hold, self._held = os.pipe()
         self._process = LoggedProcess(
             "scripts/with-engine",

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an enemy in a sandbox has: the program of tests/hostile_sandbox, and where the host finds the
-sandbox's processes."""
+"""An attacker in a sandbox: the program of tests/hostile_sandbox, and the sandbox's processes on the host."""
 
 from pathlib import Path
 
@@ -10,12 +9,12 @@ from support.sandboxes import inspect, primary
 
 
 def hostile_program(bin_dir: Path) -> Path:
-    """From the build that the other programs are of."""
+    """From the build of the other programs."""
     return bin_dir.parent / "tests" / "hostile-sandbox"
 
 
 def pids_group(engine: PrivateEngine, sandbox_id: str) -> Path:
-    """The control group that bounds the sandbox's processes, as the host sees it."""
+    """The control group that limits the sandbox's processes, on the host."""
     container = inspect(engine, primary(sandbox_id))["Id"]
     found = [
         group
@@ -28,7 +27,7 @@ def pids_group(engine: PrivateEngine, sandbox_id: str) -> Path:
 
 
 def guest_process(engine: PrivateEngine, sandbox_id: str) -> int:
-    """The sandbox's first process, as the host counts."""
+    """PID 1 of the sandbox, in the host's namespace."""
     inside = {int(line) for line in (pids_group(engine, sandbox_id) / "cgroup.procs").read_text().split()}
     processes = all_processes()
     ours = inside & descendants(engine.processes(), processes)

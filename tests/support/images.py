@@ -18,8 +18,8 @@ GROUP = b"root:x:0:\nnogroup:x:65534:\n"
 
 @dataclass(frozen=True)
 class Image:
-    """What an image holds. Without a shell it is empty but for `files`; with an `archive`, a tar of
-    a whole tree, it is that and nothing else."""
+    """The content of an image. Without a shell it has only `files`; with an `archive`, a tar of a whole
+    tree, only that."""
 
     shell: bool = True
     files: Mapping[str, bytes] = field(default_factory=dict)  # path: content, executable unless in /etc
@@ -32,10 +32,10 @@ class Image:
     working_folder: str = ""
     volumes: Sequence[str] = ()
     ports: Sequence[str] = ()
-    more: Sequence[str] = ()  # lines of a Dockerfile that an import does not take on old engines
+    more: Sequence[str] = ()  # Dockerfile lines that old engines do not accept in an import
 
     def changes(self) -> list[str]:
-        """The image's configuration in the words of a Dockerfile."""
+        """The image's configuration as Dockerfile lines."""
         lines = [
             f"LABEL {json.dumps(key)}={json.dumps(value)}" for key, value in self.labels.items()
         ]
@@ -53,12 +53,12 @@ class Image:
         return lines
 
     def tar(self) -> bytes:
-        """The file tree, always the same bytes for the same image."""
+        """The file tree; reproducible."""
         if self.archive:
             return self.archive.read_bytes()
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as tree:
-            # Engines refuse an archive that has a path twice.
+            # Engines refuse an archive with duplicate paths.
             accounts = {"/etc/passwd": PASSWD, "/etc/group": GROUP} if self.shell else {}
             if self.shell:
                 _add_shell(tree)
@@ -69,7 +69,7 @@ class Image:
 
 
 def make_image(api: EngineApi, name: str, image: Image = Image()) -> str:
-    """Makes `name` (repository:tag) on the engine and returns it."""
+    """Creates `name` (repository:tag) on the engine and returns it."""
     repository, _, tag = name.rpartition(":")
     if not repository or "/" in tag:
         raise ValueError(f"image {name}: give it a tag, for example {name}:1")
@@ -82,7 +82,7 @@ def make_image(api: EngineApi, name: str, image: Image = Image()) -> str:
 
 
 def raise_stream_error(attempt: str, stream: bytes) -> None:
-    """An engine reports a failure of a long action inside an answer with status 200."""
+    """Engines report failures of long operations inside an answer with status 200."""
     for line in stream.splitlines():
         if line.strip():
             error = json.loads(line).get("error")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test left behind. A Snapshot lists by name everything that tests make outside of Python;
-two of them are compared after every test, and each difference is one line of the failure.
+"""Detects leaks of tests. A Snapshot lists by name everything that tests create outside of Python; two of
+them are compared after every test, and each difference is one line of the failure.
 
-The host itself and every private engine are looked at alike. On the host everything counts, also
-what nobody of ours seems to have made; `beside_others` is for a machine on which someone else works
-at the same time: then the host's own kinds count only where they carry the mark of this run.
+The host and every private engine are inspected. On the host everything counts, whatever created it;
+`beside_others` is for a machine in use by others: then the host's objects count only with the mark of
+this run.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from support.host_engine import DEFAULT_SOCKET
 from support.process import all_processes, descendants, run
 from support.run_folder import PREFIX, RunFolder
 
-# What Docker, Podman and iptables make once in a network namespace or on a host, and leave there.
+# What Docker, Podman and iptables create once in a network namespace or on a host, and keep.
 _STAYS_LINKS = {"docker0"}
 _STAYS_TABLES = {"inet netavark"} | {
     f"{family} {table}" for family in ("ip", "ip6") for table in ("filter", "nat", "raw", "mangle")
 }
-_STAYS_MOUNTS = {"/run/docker/netns/default", "/run/netns"}  # the second is of `ip netns`
+_STAYS_MOUNTS = {"/run/docker/netns/default", "/run/netns"}  # the second is created by `ip netns`
 
-# Unit tests run next to these, and take their own directories away.
+# Unit tests run concurrently, and remove their own directories.
 _OF_UNIT_TESTS = tuple(
     f"agbox-{kind}-"
     for kind in (
@@ -38,12 +38,12 @@ _OF_UNIT_TESTS = tuple(
     )
 )
 
-# The kernel takes links, namespaces and killed processes away on its own time.
+# The kernel removes links, namespaces and killed processes asynchronously.
 _GRACE = 3.0
 
 
 class WatchedEngine(Protocol):
-    """An engine whose objects are looked at. Its own processes belong to it and are no leak."""
+    """An engine whose objects are inspected. Its own processes are not leaks."""
 
     api: EngineApi
 
@@ -52,7 +52,7 @@ class WatchedEngine(Protocol):
 
 
 class Snapshot:
-    """Kind of thing ("link", "container of engine 28 …") to the names of those that exist."""
+    """Maps kinds ("link", "container of engine 28 …") to the names of existing objects."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, set[str]] = {}
@@ -61,8 +61,8 @@ class Snapshot:
         self.kinds.setdefault(kind, set()).update(names)
 
     def leaks_in(self, later: "Snapshot") -> list[str]:
-        """What is in the later one only. A kind that only one of them could see is not compared:
-        an engine that came in between brings its own, and one that went took its own along."""
+        """What is only in the later one. Kinds that only one of them has are not compared: an engine
+        that was started or ended in between has its own."""
         leaks = []
         for kind in sorted(self.kinds.keys() & later.kinds.keys()):
             leaks += [f"{kind}: {name}" for name in sorted(later.kinds[kind] - self.kinds[kind])]
@@ -78,7 +78,7 @@ class LeakCheck:
 
     @contextlib.contextmanager
     def watching(self, engine: WatchedEngine) -> Iterator[None]:
-        """Looks at the engine's objects too, for as long as it lives."""
+        """Inspects the engine's objects too, while it runs."""
         self._engines.append(engine)
         try:
             yield
@@ -105,7 +105,7 @@ class LeakCheck:
         return snapshot
 
     def before_a_test(self) -> Snapshot:
-        """What the test before this one left is what this one finds, unless the kit made something since."""
+        """Reuses the snapshot after the previous test, unless the kit created something since."""
         if self._latest is None:
             self._latest = self.snapshot()
         return self._latest
@@ -114,18 +114,18 @@ class LeakCheck:
         self._latest = None
 
     def leaks_since(self, before: Snapshot) -> list[str]:
-        """What is there now and was not before, after the kernel had time to tidy up."""
+        """What exists now and did not before, after a grace period for the kernel."""
         deadline = time.monotonic() + _GRACE
         while True:
             self._latest = self.snapshot()
             leaks = before.leaks_in(self._latest)
             if not leaks or time.monotonic() > deadline:
                 return leaks
-            # Nothing tells when a link or a namespace has gone, so look again until the deadline.
+            # There is no notification when a link or namespace is gone, so poll until the deadline.
             select.select([], [], [], 0.05)
 
     def _processes(self) -> Iterator[str]:
-        """Whatever descends from us, carries the mark of the run or works in its folder."""
+        """Our descendants, and processes with the mark of the run or in its directory."""
         processes = all_processes()
         of_engines: set[int] = set()
         for engine in self._engines:
@@ -140,13 +140,13 @@ class LeakCheck:
                 or process.has_mark(self._run_folder.id)
                 or process.works_in(self._run_folder.path)
             ):
-                # A process of a snapshot's own making, or one that has just ended.
+                # Created by the snapshot itself, or just ended.
                 command = process.command()
                 if command:
                     yield f"pid {process.pid} (started {process.started}): {_first_line(command)}"
 
     def _files(self) -> Iterator[str]:
-        """The run's folder, and the places where something of ours lands that forgot its folder."""
+        """The run's directory, and default paths that our programs might use by mistake."""
         run_folder = self._run_folder.path
         yield from _entries(run_folder)
         if self._beside_others:
@@ -168,7 +168,7 @@ class LeakCheck:
 
     def _cgroups(self) -> Iterator[str]:
         prefix = self._run_folder.path.name if self._beside_others else PREFIX
-        # An engine makes the parent of its containers with the first of them, and keeps it.
+        # An engine creates the parent group with its first container, and keeps it.
         of_engines = {getattr(engine, "cgroup", None) for engine in self._engines}
         top = Path("/sys/fs/cgroup")
         for pattern in (f"{prefix}*", f"*/{prefix}*"):
@@ -197,7 +197,7 @@ class LeakCheck:
 
 def _add_engine(snapshot: Snapshot, api: EngineApi, name: str) -> None:
     if not api.answers():
-        return  # stopped or frozen: it cannot be asked, and is at the next look
+        return  # stopped or frozen: inspected next time
     snapshot.add(f"container of {name}", api.containers())
     snapshot.add(f"network of {name}", api.networks())
     snapshot.add(f"volume of {name}", api.volumes())
@@ -217,9 +217,9 @@ def _add_network(snapshot: Snapshot, name: str, devices: Path, run_there: Callab
 
 
 def _chains(saved: str) -> Iterator[str]:
-    """The chains of an iptables-save but the built-in ones and Docker's, and the rules that name
-    our bridges. Not the masquerading of a network: Docker 28 leaves it now and then where a client is
-    killed in the middle of a create, and no client can tell or help it."""
+    """The chains of an iptables-save except built-in ones and Docker's, and the rules that name our
+    bridges. Not the masquerading of a network: Docker 28 sometimes leaves it when a client is killed
+    during a create, which no client can detect or prevent."""
     table = ""
     for line in saved.splitlines():
         if line.startswith("*"):

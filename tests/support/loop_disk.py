@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small filesystem of a test's own, to be filled without harm."""
+"""A small private filesystem that a test can fill."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from support.process import run
 
 @contextlib.contextmanager
 def loop_disk(folder: Path, size: int) -> Iterator[Path]:
-    """Mounted in `folder`. An engine's world sees only what is mounted before it is made."""
+    """Mounted in `folder`. An engine sees only what is mounted before it is created."""
     image, place = folder / "disk", folder / "mounted"
     with image.open("wb") as file:
         file.truncate(size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the file trees that tests need, before the first test asks: `python3 -m support.make_roots [--long]`."""
+"""Creates the root file systems that tests need, before the first test: `python3 -m support.make_roots [--long]`."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of image that people bring, each of them odd in its own way."""
+"""Unusual kinds of images that users bring."""
 
 from support.engine_api import EngineApi, EngineRefused
 from support.engine_root import DebianArchive, Say, cached, say_on_stderr
@@ -8,7 +8,7 @@ from support.images import BUSYBOX, GROUP, PASSWD, Image, make_image
 _PASS_ON = b'#!/bin/sh\necho "entrypoint as $(id -u):$(id -g) home $HOME"\nexec "$@"\n'
 # Drops its privileges itself, as many images do with gosu or su-exec.
 _DROP_TO_WORKER = b'#!/bin/sh\nexec su -s /bin/sh -- worker /pass "$@"\n'
-# Says that it passed the arguments on without having done so.
+# Claims to have executed its arguments without having done so.
 _FAKE = (
     b"#!/bin/sh\n(setsid /.agbox-guest enter >/dev/null 2>&1 </dev/null &)\n"
     b"sleep 1\nexit 9\n"
@@ -61,7 +61,7 @@ def odd_image(name: str, say: Say = say_on_stderr) -> Image:
 
 
 def make_debian_image(api: EngineApi, say: Say = say_on_stderr) -> str:
-    """Once for each engine: it is large."""
+    """Once per engine, because it is large."""
     name = "odd-debian:1"
     try:
         api.call("GET", f"/images/{name}/json")

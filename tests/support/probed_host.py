@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private engine as a host in a world of its own: services on its addresses, a router with a
-local network, a metadata service, resolvers and an internet behind it, a VPN, and Docker's own
-barriers out of the way, so that only ours are left."""
+"""A private engine as a host in a simulated network: services on its addresses, a router with a local
+network, a metadata service, resolvers and an internet, a VPN, and Docker's own isolation disabled, so that
+only ours is tested."""
 
 import contextlib
 import json
@@ -21,26 +21,26 @@ _PYTHON = "/usr/bin/python3"
 _PATIENCE = 30
 
 PORT = 7001
-LOOPBACK_PORT = 7002  # of a service on 127.0.0.1 alone
-FORWARDED_PORT = 7003  # of every address of the host, turned to that service
-VPN_PORT = 7006  # of the internet, where the way there leads through the VPN
+LOOPBACK_PORT = 7002  # of a service on 127.0.0.1 only
+FORWARDED_PORT = 7003  # on every address of the host, forwarded to that service
+VPN_PORT = 7006  # in the internet, reached through the VPN
 INTERNET = "203.0.113.10"
 METADATA = "169.254.169.254"
 RESOLVER = "192.168.88.53"
-NO_RESOLVER = "192.168.88.54"  # it answers on the same port
+NO_RESOLVER = "192.168.88.54"  # a host that answers on the same port
 LAN = "192.168.77.1"
-NEXT_DOOR = "192.0.2.9"  # of the internet until the host gets an address of its network
-DOCKER0 = "172.30.0.1"  # the bridge of containers that are none of ours
+NEXT_DOOR = "192.0.2.9"  # in the internet until the host gets an address in its network
+DOCKER0 = "172.30.0.1"  # the bridge of other containers
 UPLINK = Outside.INSIDE_ADDRESS
 ROUTER = Outside.ADDRESS
 VPN_ADDRESS = "10.8.0.1"
 VPN_PEER = "10.8.0.9"
-BEHIND_VPN = "203.0.113.200"  # a public address, and no default route leads there
+BEHIND_VPN = "203.0.113.200"  # a public address without a default route to it
 POOL = "10.201.0.0/16"
 
 NFTABLES_BACKEND = "--firewall-backend=nftables"
 
-LONGEST_REFUSAL = 500  # milliseconds, on a machine that does much else
+LONGEST_REFUSAL = 500  # milliseconds, on a loaded machine
 
 
 def everywhere(*addresses: str) -> list[str]:
@@ -59,8 +59,8 @@ def services(*addresses: str, port: int = PORT) -> list[str]:
 def quickest_refusals(
     probe: Callable[[Sequence[str]], dict[str, tuple[str, float]]], places: Sequence[str]
 ) -> dict[str, tuple[str, float]]:
-    """What `probe` says of the places, and the quickest of a few tries of what was not refused soon:
-    a machine that does much else lengthens some of them, a firewall that says nothing all."""
+    """The outcomes of `probe`, with the best of a few attempts for those not refused quickly: a loaded
+    machine delays some of them, a silent firewall all."""
     results = probe(places)
     for _ in range(3):
         slow = [
@@ -77,7 +77,7 @@ def quickest_refusals(
 
 
 def as_name(address: str) -> str:
-    """A public name with this address, by the resolver of the tests."""
+    """A public name with this address, served by the tests' resolver."""
     return f"name/{address.replace('.', '-')}.test/{PORT}"
 
 
@@ -91,7 +91,7 @@ class ProbedHost:
         for address in (LAN, NEXT_DOOR):
             self.outside.run("ip", "address", "add", f"{address}/24", "dev", "out0")
         self.outside.run("sh", "-euc", _BELIEVE_SENDERS)
-        # Answers find their way back also where nobody masquerades; and neighbours go straight in.
+        # Routes for answers without masquerading, and for direct access by neighbours.
         self.outside.run("ip", "route", "add", POOL, "via", UPLINK)
         self._connect_vpn()
         everybody = services("0.0.0.0", "::")
@@ -118,8 +118,7 @@ class ProbedHost:
         self.serve(self.vpn.network_namespace, *own, f"tcp/{INTERNET}/{VPN_PORT}")
 
     def open_barriers(self) -> None:
-        """Whatever the engine and the kernel themselves put between a container and the rest; again
-        after each of the engine's starts."""
+        """Disables the isolation of the engine and the kernel; repeat after each start of the engine."""
         run = self.engine.world.run
         if NFTABLES_BACKEND in self.engine.options.arguments:
             for chain in ("filter-FORWARD", "raw-PREROUTING"):
@@ -128,7 +127,7 @@ class ProbedHost:
             run("iptables", "-w", "-I", "FORWARD", "1", way, "agbx+", "-j", "ACCEPT")
         run("iptables", "-w", "-t", "raw", "-I", "PREROUTING", "1", "-j", "ACCEPT")
         run("sh", "-euc", _BELIEVE_SENDERS + _OPEN_LOOPBACK_AND_IPV6)
-        # As an engine without its userland proxy forwards published ports.
+        # As an engine without userland proxy forwards published ports.
         forward = ["-m", "addrtype", "--dst-type", "LOCAL", "-p", "tcp", "--dport"]
         target = ["-j", "DNAT", "--to-destination", f"127.0.0.1:{LOOPBACK_PORT}"]
         prerouting = ["iptables", "-w", "-t", "nat", "-I", "PREROUTING", "1"]
@@ -143,11 +142,11 @@ class ProbedHost:
         return server
 
     def overheard(self) -> list[str]:
-        """What came to the internet so far although its sender was forged."""
+        """Packets with a forged sender that reached the internet so far."""
         seen = len(self._internet.lines())
         say = f"echo -n say that is all > /dev/udp/127.0.0.1/{PORT}"
         self.outside.run("bash", "-c", say)
-        # What was sent later arrives later: all that came before is told by now.
+        # Packets arrive in order: all earlier ones have been reported by now.
         self._internet.wait_for_line("say that is all".__eq__, "what came", _PATIENCE, after=seen)
         return [line for line in self._internet.lines() if line.startswith("say forged ")]
 
@@ -157,7 +156,7 @@ class ProbedHost:
         return seen["NetworkSettings"]["Networks"][network(sandbox_id)]
 
     def network_namespace(self, container: str) -> str:
-        """Of a running container, as this machine counts processes."""
+        """Of a running container, by its host PID."""
         wanted = str(inspect(self.engine, container)["State"]["Pid"])
         for pid in self.engine.processes():
             with contextlib.suppress(OSError):
@@ -172,8 +171,8 @@ _BELIEVE_SENDERS = """
 cd /proc/sys/net
 for setting in ipv4/conf/*/rp_filter; do echo 0 > $setting; done
 """
-# From bridges the loopback's services can be reached, as Docker does it without its userland proxy,
-# and they have an IPv6 address at once.
+# Makes services on loopback reachable from bridges, as Docker does without its userland proxy, and gives
+# bridges an IPv6 address immediately.
 _OPEN_LOOPBACK_AND_IPV6 = """
 echo 1 > ipv4/conf/default/route_localnet
 for bridge in ipv4/conf/agbx*; do
@@ -187,8 +186,8 @@ done
 
 
 class Loop:
-    """Tries places without a pause; `round` says place to [tries, reached, when last] so far, once
-    each was tried again."""
+    """Probes places continuously; `round` maps places to [attempts, reached, last time], after each was
+    probed again."""
 
     def __init__(self, prober: LoggedProcess):
         self._prober = prober
@@ -211,20 +210,20 @@ class Loop:
 
 @dataclass(frozen=True)
 class Vantage:
-    """Where places are tried from. Frames made by hand go to the next hop."""
+    """A network namespace from which places are probed. Raw frames go to the next hop."""
 
     namespace: str
     next_hop: str = ""
 
     def probe(self, places: Sequence[str]) -> dict[str, tuple[str, float]]:
-        """Place to outcome and milliseconds; prober.py says what both can be."""
+        """Maps places to outcome and milliseconds; see prober.py."""
         return json.loads(run(*self._command("once", places)).stdout)
 
     def reached(self, places: Sequence[str]) -> set[str]:
         return {place for place, (outcome, _) in self.probe(places).items() if outcome == "reached"}
 
     def out_of_reach(self, places: Sequence[str]) -> set[str]:
-        """In five tries: a first packet may be lost while neighbours find each other."""
+        """In five attempts: a first packet may be lost during neighbour discovery."""
         left = set(places)
         for _ in range(5):
             left -= self.reached(sorted(left))
@@ -239,7 +238,7 @@ class Vantage:
 
     @contextlib.contextmanager
     def holding(self, place: str) -> Iterator[LoggedProcess]:
-        """A connection that was answered at first; every line that is written to it asks again."""
+        """An established connection; every line written to it sends another request."""
         with self._running("hold", [place]) as holder:
             holder.wait_for_line("answered".__eq__, "the first answer", timeout=_PATIENCE)
             yield holder

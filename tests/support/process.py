@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of the kit: programs that run on while the test looks at what they write, and a view of
-all processes of the machine."""
+"""Processes of the kit: background programs whose output a test can wait for, and a view of all processes
+of the machine."""
 
 import contextlib
 import os
@@ -14,17 +14,17 @@ from pathlib import Path
 
 from support.run_folder import MARK
 
-# Only Debian's own programs, whatever else is installed on the machine.
+# Only Debian's own programs.
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def base_environment() -> dict[str, str]:
-    """What every program of the kit gets: nothing of the caller's but the mark of the run."""
+    """The environment of every program of the kit: only the mark of the run is inherited."""
     return {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", MARK: os.environ[MARK]}
 
 
 def run(*argv: str | os.PathLike, check: bool = True, **options) -> subprocess.CompletedProcess:
-    """Runs a program to its end. A failure says what was run and what the program said."""
+    """Runs a program to completion. A failure includes the command and its output."""
     options.setdefault("env", base_environment())
     options.setdefault("timeout", 120)
     options.setdefault("text", True)
@@ -40,15 +40,15 @@ def run(*argv: str | os.PathLike, check: bool = True, **options) -> subprocess.C
 
 
 class LoggedProcess:
-    """A program that runs on. A thread reads what it writes, so that a test can wait for a line
-    without polling, and the program never blocks on a full pipe."""
+    """A background program. A thread reads its output, so that a test can wait for a line without
+    polling, and the program never blocks on a full pipe."""
 
     def __init__(self, name: str, argv: Sequence[str], environment: Mapping[str, str], **options):
         self.name = name
         self._lines: list[str] = []
         self._changed = threading.Condition()
         self._at_end = False
-        self._has_read_all = threading.Event()  # that the program itself has written
+        self._has_read_all = threading.Event()  # of the program's own output
         options.setdefault("stdin", subprocess.DEVNULL)
         self._process = subprocess.Popen(
             argv,
@@ -71,8 +71,8 @@ class LoggedProcess:
     def wait_for_line(
         self, wanted: Callable[[str], bool], what: str, timeout: float, after: int = 0
     ) -> str:
-        """The first line so far, or to come, that is wanted; `what` is for the error. `after` is the
-        number of lines at the beginning that do not count."""
+        """The first matching line, past or future; `what` is for the error. `after` is the number of
+        lines to ignore."""
         seen = after
 
         def found_or_over() -> bool:
@@ -96,7 +96,7 @@ class LoggedProcess:
         return "\n".join(self.lines()[-count:])
 
     def returncode(self) -> int | None:
-        """How the program ended; None while it runs."""
+        """The exit code; None while it runs."""
         return self._process.poll()
 
     def send(self, number: int) -> None:
@@ -119,7 +119,7 @@ class LoggedProcess:
         self.send(signal.SIGCONT)
 
     def wait(self, timeout: float = 30) -> int:
-        """Waits for the end of the program and of its log; its exit code, -N by signal N."""
+        """Waits for the end of the program and its output; returns the exit code, -N for signal N."""
         try:
             code = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -141,9 +141,9 @@ class LoggedProcess:
         return self.wait()
 
     def _read(self) -> None:
-        """Up to the end of the pipe, which a child that outlives the program keeps open. When the
-        program has ended, all that it wrote is in the pipe: once that is found empty, all was read."""
-        output, begun = self._process.stdout.fileno(), b""  # a line without its end
+        """Until the end of the pipe, which a surviving child may keep open. After the program's end all
+        its output is in the pipe: once that is empty, everything was read."""
+        output, begun = self._process.stdout.fileno(), b""  # an incomplete line
         waiting = select.poll()
         waiting.register(output, select.POLLIN)
         waiting.register(self._end, select.POLLIN)
@@ -156,7 +156,7 @@ class LoggedProcess:
                 *lines, begun = (begun + part).split(b"\n")
                 self._add(lines)
             elif not has_ended:
-                has_ended = True  # and the pipe is looked at once more
+                has_ended = True  # check the pipe once more
             else:
                 waiting.unregister(self._end)
                 self._has_read_all.set()
@@ -174,7 +174,7 @@ class LoggedProcess:
 
 @dataclass(frozen=True)
 class ProcessSeen:
-    """One process at one moment. The start time tells it from a later one with the same pid."""
+    """One process at one moment. The start time distinguishes it from a later one with the same PID."""
 
     pid: int
     parent: int
@@ -189,7 +189,7 @@ class ProcessSeen:
         return f"{MARK}={mark}".encode() in _read_proc(self.pid, "environ").split(b"\0")
 
     def works_in(self, folder: Path) -> bool:
-        """Its working folder or a path in its command line is in the folder."""
+        """Its working directory or a path in its command line is in the directory."""
         try:
             here = os.readlink(f"/proc/{self.pid}/cwd")
         except OSError:
@@ -198,7 +198,7 @@ class ProcessSeen:
 
 
 def _read_proc(pid: int, name: str) -> bytes:
-    """A file of /proc/PID; empty where the process has gone or is not ours to read."""
+    """A file of /proc/PID; empty if the process is gone or not readable."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
@@ -206,7 +206,7 @@ def _read_proc(pid: int, name: str) -> bytes:
 
 
 def open_files(pid: int) -> list[str]:
-    """What each of its descriptors is; without those that it closes while we look."""
+    """The targets of its descriptors, except those closed meanwhile."""
     names = []
     for entry in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -232,7 +232,7 @@ def all_processes() -> dict[int, ProcessSeen]:
         stat = _read_proc(int(entry), "stat").decode(errors="replace")
         if not stat:
             continue
-        # The name is in parentheses and may itself hold spaces and parentheses.
+        # The name is in parentheses and may contain spaces and parentheses.
         name = stat[stat.index("(") + 1 : stat.rindex(")")]
         fields = stat[stat.rindex(")") + 2 :].split()
         process = ProcessSeen(
@@ -262,7 +262,7 @@ def descendants(roots: Iterable[int], processes: Mapping[int, ProcessSeen]) -> s
 
 
 def kill_and_wait(pids: Iterable[int], timeout: float = 60) -> None:
-    """Kills processes that need not be our children, and waits until each has gone."""
+    """Kills processes, not necessarily our children, and waits until each is gone."""
     handles = []
     try:
         for pid in pids:

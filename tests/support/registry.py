@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private registry (Debian's docker-registry) on loopback, for real pushes and pulls.
 
-It runs in the network namespace of the engine that uses it: every engine trusts a registry on its
-own loopback without TLS, and nobody else can reach it.
+It runs in the network namespace of its engine: every engine trusts a registry on its loopback without
+TLS, and nothing else can reach it.
 """
 
 import base64
@@ -19,7 +19,7 @@ from support.process import LoggedProcess, base_environment
 
 
 def _bcrypt(password: str) -> str:
-    """The only form that the registry takes. libcrypt has it; Python's own module goes away."""
+    """The only format that the registry accepts. Uses libcrypt, because Python's module is deprecated."""
     libcrypt = ctypes.CDLL("libcrypt.so.1")
     libcrypt.crypt.restype = ctypes.c_char_p
     salt = "$2b$05$" + secrets.token_hex(11)
@@ -27,8 +27,8 @@ def _bcrypt(password: str) -> str:
 
 
 class Registry:
-    """A running registry. `credentials` is a user name and a password that it then demands; port 0
-    is any free one."""
+    """A running registry. `credentials` is the required user name and password; port 0 is any free
+    port."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class Registry:
         self.end()
 
     def push(self, api: EngineApi, name: str, image: Image = Image()) -> str:
-        """Makes an image, pushes it as `name` and removes it from the engine. Returns the reference
-        to pull."""
+        """Creates an image, pushes it as `name` and removes it from the engine. Returns the reference to
+        pull."""
         reference = make_image(api, f"{self.address}/{name}", image)
         repository, _, tag = reference.rpartition(":")
         answer = api.call(
@@ -84,7 +84,7 @@ class Registry:
         raise_stream_error(f"pull {reference}", answer.body)
 
     def lose_layers(self) -> None:
-        """The registry keeps its manifests and loses the rest: pulls begin, and fail on the way."""
+        """The registry keeps its manifests and loses the layers: pulls start and then fail."""
         manifests = {link.read_text().partition(":")[2] for link in self._links("_manifests")}
         for blob in (self.folder / "data").glob("docker/registry/v2/blobs/sha256/*/*/data"):
             if blob.parent.name not in manifests:
@@ -117,7 +117,7 @@ class Registry:
             "storage": {
                 "filesystem": {"rootdirectory": f"{self.folder}/data"},
                 "delete": {"enabled": True},
-                # Content that lose_layers() took away must be missed at once.
+                # The loss of layers must be noticed immediately.
                 "maintenance": {"uploadpurging": {"enabled": False}},
             },
             "http": {"addr": f"127.0.0.1:{self._port}"},
@@ -130,7 +130,7 @@ class Registry:
         return config
 
     def _authentication(self) -> dict[str, str]:
-        """The header in which an engine's client hands over credentials."""
+        """The header with credentials for the engine."""
         user, password = self.credentials or ("", "")
         content = {"username": user, "password": password, "serveraddress": self.address}
         return {"X-Registry-Auth": base64.urlsafe_b64encode(json.dumps(content).encode()).decode()}

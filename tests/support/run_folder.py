@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one folder of a test run, and the mark by which everything of the run is known.
+"""The directory of a test run, and the mark that identifies everything of the run.
 
-Paths are short, because a Unix socket's path has at most 107 bytes. Every process that the kit
-starts inherits the mark in its environment, so that the leak check finds it wherever it went.
+Paths are short, because socket paths are limited to 107 bytes. Every process that the kit starts inherits
+the mark in its environment, so that the leak check finds it.
 """
 
 import contextlib
@@ -20,21 +20,21 @@ LONGEST_SOCKET_PATH = 107
 
 
 class RunFolder:
-    """A folder in /tmp (or AGBOX_TEST_TMP) that lives as long as the test run."""
+    """A directory in /tmp (or AGBOX_TEST_TMP) for the duration of the test run."""
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(3)
         self.path = parent_folder() / f"{PREFIX}{self.id}"
         with only_this_run_changes():
             self.path.mkdir()
-            # The test user passes through to its own folders and sees no others.
+            # The test user can traverse to its own directories and sees no others.
             self.path.chmod(0o711)
             self._lock = lock_of(self.path)
         self._numbers = itertools.count()
         os.environ[MARK] = self.id
 
     def new_folder(self, name: str = "t") -> Path:
-        """A new folder with a short path, for example /tmp/agbx-1a2b3c/t4."""
+        """A new directory with a short path, for example /tmp/agbx-1a2b3c/t4."""
         folder = self.path / f"{name}{next(self._numbers)}"
         folder.mkdir()
         folder.chmod(0o711)
@@ -53,8 +53,7 @@ def parent_folder() -> Path:
 
 @contextlib.contextmanager
 def only_this_run_changes() -> Iterator[None]:
-    """Runs begin and end beside each other: meanwhile no other run's folder comes, goes or is taken
-    for an abandoned one."""
+    """Prevents concurrent runs from creating or removing their directories, or taking one for abandoned."""
     parent = os.open(parent_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(parent, fcntl.LOCK_EX)
@@ -74,7 +73,7 @@ def check_socket_path(path: Path) -> Path:
 
 
 def lock_of(folder: Path) -> int | None:
-    """The held lock of a run's folder, or None where its run is alive."""
+    """The acquired lock of a run's directory, or None if its run is alive."""
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

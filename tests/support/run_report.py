@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--run-report FILE`: what became of every test, as JSON for scripts/test.
+"""`--run-report FILE`: the results of all tests, as JSON for scripts/test.
 
-One object per test by its node id: outcome, the seconds of the test itself, those of its fixtures, and
-what it said if it failed. With workers (`-n 3`) only their controller writes.
+One object per test by its node ID: outcome, seconds of the test and of its fixtures, and the output if it
+failed. With workers (`-n 3`) only their controller writes.
 """
 
 import json
@@ -17,7 +17,7 @@ class RunReport:
         self._tests: dict[str, dict] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        # The worker has added the group's name behind an "@".
+        # The worker has appended "@" and the group's name.
         node = report.nodeid
         if node.rfind("@") > node.rfind("]"):
             node = node.rpartition("@")[0]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client does with sandboxes, in the steps that tests are made of, and what the engine then
-has of them."""
+"""Steps of a client with sandboxes, and the resulting objects in the engine."""
 
 import contextlib
 import json
@@ -18,7 +17,7 @@ from support.contract import Contract
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
 
-# A private engine's host has no resolver that a container could use.
+# A private engine's host has no resolver that a container can use.
 CONFIG = '[runtime]\nlog_level = "debug"\n[network]\ndns = ["192.0.2.53"]\n'
 DOMAIN = "agents-sandbox"
 LABEL = "io.github.1996fanrui.agents-sandbox"
@@ -33,14 +32,14 @@ _FAILPOINTS = subprocess.run(
 _START_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("start.")]
 CREATE_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("create.")] + _START_FAILPOINTS
 STOP_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("stop.")]
-# Those of a resume that finds a stopped container, and comes to its end.
+# Those of a successful resume of a stopped container.
 RESUME_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("resume.")
                      and not name.startswith(("resume.stop.", "resume.undo."))] + _START_FAILPOINTS
 DELETE_FAILPOINTS = [name for name in _FAILPOINTS if name.startswith("delete.")]
 
-_PATIENCE = 90  # of a stream, in seconds; a create takes about one
+_PATIENCE = 90  # timeout of a stream in seconds; a create takes about one
 
-# Whatever is open when the daemon goes or the test ends.
+# How streams end when the daemon stops or the test ends.
 _STREAM_ENDS = (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -59,7 +58,7 @@ class Sandboxes:
         return self.stub.CreateSandbox(request, timeout=30).sandbox
 
     def create_ready(self, sandbox_id: str, image: str, **spec) -> list[Any]:
-        """Creates it and waits; its events so far."""
+        """Creates it and waits; returns its events so far."""
         self.create(sandbox_id, image, **spec)
         return self.wait(sandbox_id, READY)
 
@@ -110,7 +109,7 @@ class Sandboxes:
         return self.stub.SubscribeSandboxEvents(message, timeout=timeout)
 
     def follow(self, sandbox_id: str, until: Callable[[Any], bool], **request) -> list[Any]:
-        """Every event up to the first that is meant."""
+        """Every event up to the first that matches."""
         events = []
         stream = self.subscribe(sandbox_id, **request)
         try:
@@ -126,24 +125,24 @@ class Sandboxes:
         raise AssertionError(f"what was waited for did not come; there was:\n{events}")
 
     def wait(self, sandbox_id: str, state: int) -> list[Any]:
-        """Every event up to the first with that state; a failure instead of it is one."""
+        """Every event up to the first with that state; fails if the sandbox fails instead."""
         events = self.follow(sandbox_id, lambda e: e.sandbox_state in {state, FAILED, DELETED})
-        # A sandbox may well have failed before it is deleted.
+        # A sandbox may have failed before it is deleted.
         if events[-1].sandbox_state == FAILED and state == DELETED:
             events = self.follow(sandbox_id, lambda e: e.sandbox_state == DELETED)
         assert events[-1].sandbox_state == state, events[-1]
         return events
 
     def history(self, sandbox_id: str) -> list[Any]:
-        """Every event that there is now."""
+        """All current events."""
         newest = self.get(sandbox_id).last_event_sequence
         return self.follow(sandbox_id, lambda event: event.sequence == newest)
 
 
 @contextlib.contextmanager
 def crashing(daemon: PrivateDaemon, *ended: grpc.StatusCode) -> Iterator[None]:
-    """The daemon is to die of what is asked here, perhaps before it has answered; `ended` is how a
-    call may end then, UNAVAILABLE where nothing is given."""
+    """The daemon is expected to crash by this request, possibly before it has answered; `ended` lists
+    the status codes with which the call may end, by default UNAVAILABLE."""
     try:
         yield
     except grpc.RpcError as error:
@@ -158,15 +157,15 @@ def connected(daemon: PrivateDaemon, contract: Contract) -> Iterator[Sandboxes]:
 
 
 def started(daemon: PrivateDaemon) -> PrivateDaemon:
-    """Runs the daemon and returns when it has met its engine and its firewall is in place."""
+    """Runs the daemon and returns when its engine is reachable and its firewall in place."""
     daemon.start()
     daemon.wait_for_message("engine answers")
-    daemon.wait_for_message("the firewall of the sandboxes is loaded")
+    daemon.wait_for_message("sandbox firewall loaded")
     return daemon
 
 
 def restarted(daemon: PrivateDaemon, failpoints: str = "") -> PrivateDaemon:
-    """Runs it again after its end, with other failpoints."""
+    """Restarts it after its end, with other failpoints."""
     daemon.environment["AGBOX_FAILPOINTS"] = failpoints
     return started(daemon)
 
@@ -189,24 +188,24 @@ def inspect(engine: PrivateEngine, name: str) -> dict[str, Any]:
 
 
 def inside(engine: PrivateEngine, sandbox_id: str, *command: str, user: str = "agbox") -> str:
-    """What a command in the sandbox says, through the engine's own exec."""
+    """The output of a command in the sandbox, through the engine's exec."""
     return engine.docker("exec", "-u", user, primary(sandbox_id), *command).stdout.strip()
 
 
 def times_logged(engine: PrivateEngine, sandbox_id: str, words: str) -> int:
-    """How often the sandbox's container has written this, in all its runs together."""
+    """How often the sandbox's container has logged this, in all its runs."""
     return engine.docker("logs", primary(sandbox_id)).stdout.count(words)
 
 
 def wait_for_log(engine: PrivateEngine, sandbox_id: str, words: str, times: int = 1) -> None:
-    """A sandbox is ready when its command runs, and that is before the command has done anything."""
+    """A sandbox is ready when its command has started, before its first output."""
     deadline = time.monotonic() + 30
     while times_logged(engine, sandbox_id, words) < times:
         assert time.monotonic() < deadline, f"{sandbox_id} has not written {words!r} {times} times"
 
 
 def left_over(engine: PrivateEngine) -> list[str]:
-    """What the engine and its world still have of anybody's sandboxes."""
+    """What the engine and its host still have of any sandbox."""
     found = [f"container {item['Names']} {item['State']}" for item in _marked(engine, "containers")]
     found += [f"network {item['Name']}" for item in _marked(engine, "networks")]
     for line in engine.world.run("ip", "-o", "link").stdout.splitlines():
@@ -231,7 +230,7 @@ def _marked(engine: PrivateEngine, kind: str) -> list[dict[str, Any]]:
 
 
 def assert_one_history(events: Collection[Any]) -> None:
-    """Sequences 1 to n, times that never go back, and nothing after the end."""
+    """Sequences 1 to n, monotonic times, and nothing after the end."""
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     times = [event.occurred_at.ToNanoseconds() for event in events]
     assert times == sorted(times) and times[0] > 0

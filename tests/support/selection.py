@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of the collected tests run, and in which order.
 
-A family is a test with many parameters of one kind, such as every failpoint of a create, marked
-`@pytest.mark.family(8)`. The everyday run takes that many of it, drawn by AGBOX_TEST_SAMPLE (scripts/test
-sets it to the commit), so that all have their turn from commit to commit; a run without it, and `--long`,
-take all.
+A family is a test with many similar parameters, such as every failpoint of a create, marked
+`@pytest.mark.family(8)`. The everyday run selects that many of it by AGBOX_TEST_SAMPLE (which scripts/test
+sets to the commit), so that all are covered over several commits; a run without it, and `--long`, run all.
 """
 
 import hashlib
@@ -32,8 +31,8 @@ def sampled(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def longest_first(items: list[pytest.Item], seconds: dict[str, float]) -> None:
-    """Workers take tests in this order: what takes long must not be what is left at the end. Groups, which one
-    worker runs whole, come before everything."""
+    """Workers take tests in this order, so that no long test is left at the end. Groups, which one worker runs
+    as a whole, come first."""
 
     def place(item: pytest.Item) -> tuple[bool, float]:
         grouped = item.get_closest_marker("xdist_group") is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger who owns an nftables table, so that the kernel refuses it to everybody else."""
+"""A process that owns an nftables table, so that the kernel refuses it to others."""
 
 import contextlib
 import subprocess
@@ -9,9 +9,8 @@ from support.process import LoggedProcess, base_environment
 
 
 @contextlib.contextmanager
-def owned_by_a_stranger(network_namespace: str, table: str) -> Iterator[None]:
-    """A plain table is taken from whoever has it, in one transaction. It goes with the stranger, and
-    the kernel tells nobody of that."""
+def owned_by_another_process(network_namespace: str, table: str) -> Iterator[None]:
+    """Replaces a plain table in one transaction. The table disappears with its owner, without an event."""
     stranger = LoggedProcess(
         "stranger",
         ["nsenter", f"--net={network_namespace}", "--", "stdbuf", "-oL", "nft", "-i"],

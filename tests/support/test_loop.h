@@ -24,7 +24,7 @@ class TestTask {
  public:
   bool is_done() const { return state_->has_ended; }
   T& result() { return state_->result.value(); }
-  // Posted, because that is how Asio wants signals from outside of the loop to come.
+  // Posted, because Asio requires signals from outside of the loop to be.
   void cancel() {
     boost::asio::post(*state_->io, [state = state_] {
       if (!state->has_ended) state->signal.emit(boost::asio::cancellation_type::terminal);
@@ -85,14 +85,14 @@ class TestLoop {
     }
   }
 
-  // At most this many steps of what can be done without waiting.
+  // Runs at most this many ready handlers.
   void run_steps(int steps) {
     io_.restart();
     for (int i = 0; i < steps && io_.poll_one() > 0; ++i) {
     }
   }
 
-  // Everything that can be done without waiting for time or for another thread.
+  // Runs everything that does not wait for time or for another thread.
   void run_until_idle() {
     io_.restart();
     while (io_.poll() > 0) {

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user that exists for one test run: in the docker group, with folders of its own, and with a
-copy of our programs whose daemon has CAP_NET_ADMIN. As root much of what we promise to ordinary
-users is never exercised."""
+"""A user for one test run: in the docker group, with its own directories, and with a copy of our programs
+whose daemon has CAP_NET_ADMIN. Tests as root would not cover what ordinary users rely on."""
 
 import os
 import pwd
@@ -16,9 +15,9 @@ from support.run_folder import RunFolder
 
 
 class TestUser:
-    """Made by the constructor; remove() takes the user, its processes and its folder away."""
+    """Created by the constructor; remove() removes the user, its processes and its directory."""
 
-    __test__ = False  # not a class of tests, whatever its name says
+    __test__ = False  # not a test class, despite its name
 
     def __init__(self, run_folder: RunFolder):
         self.name = f"agbx{run_folder.id}"
@@ -39,7 +38,7 @@ class TestUser:
             raise
 
     def own(self, folder: Path) -> Path:
-        """Gives the folder, made where it is not there, to the user alone."""
+        """Creates the directory if missing and makes it private to the user."""
         folder.mkdir(exist_ok=True)
         os.chown(folder, self.uid, self.gid)
         folder.chmod(0o700)
@@ -55,7 +54,7 @@ class TestUser:
         }
 
     def command(self, argv: list[str], ambient_capability: str | None = None) -> list[str]:
-        """The command line that runs argv as the user, in the same process."""
+        """The command line that execs argv as the user."""
         become = ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--init-groups"]
         capabilities = ["--inh-caps=-all"]
         if ambient_capability:
@@ -70,7 +69,7 @@ class TestUser:
 
     def install(self, bin_dir: Path) -> Path:
         """A copy of our programs that the user may run, the daemon with its file capability.
-        Returns the copy's bin folder."""
+        Returns the copy's bin directory."""
         if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
             raise RuntimeError(
                 f"{self.folder} is mounted nosuid, so file capabilities do not count there; set "
@@ -92,7 +91,7 @@ class TestUser:
 
 
 def remove_account(name: str) -> None:
-    """Ends the user's processes and removes the user; nothing where there is no such user."""
+    """Kills the user's processes and removes the user, if it exists."""
     try:
         uid = pwd.getpwnam(name).pw_uid
     except KeyError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a daemon answers, and how fast a sandbox runs commands, while something else goes on."""
+"""Measures the latency of a daemon and of commands in a sandbox under load."""
 
 import threading
 import time
@@ -10,12 +10,12 @@ from support.daemon import PrivateDaemon
 from support.execs import FINISHED, Execs
 from support.sandboxes import connected
 
-_PAUSE = 0.02  # seconds between two questions
+_PAUSE = 0.02  # seconds between two requests
 
 
 class Watch:
-    """Asks the daemon about a sandbox without a break while it is open, and knows how long each answer
-    took; with `runs_commands` also runs one in it each time.
+    """Queries the daemon about a sandbox continuously while open, and records each latency; with
+    `runs_commands` also runs a command each time.
 
     with Watch(daemon, contract, "neighbour") as watch:
         ...
@@ -49,21 +49,21 @@ class Watch:
             raise self._failure
 
     def wait_for(self, count: int, timeout: float = 60) -> None:
-        """Until there are so many answers more than now."""
+        """Waits for this many further answers."""
         with self._changed:
             wanted = len(self.times) + count
             is_enough = lambda: self._failure or len(self.times) >= wanted  # noqa: E731
             assert self._changed.wait_for(is_enough, timeout), f"{len(self.times)} answers"
 
     def slowdown(self, quiet: "Watch") -> float:
-        """How many times slower than in quiet the daemon answered, or commands ran: the worse one."""
+        """The slowdown of answers or commands compared with idle, whichever is worse."""
         ratios = [median(self.times) / median(quiet.times)]
         if self.command_times and quiet.command_times:
             ratios.append(median(self.command_times) / median(quiet.command_times))
         return max(ratios)
 
     def beside(self, quiet: "Watch") -> str:
-        """What there is to tell of it."""
+        """A description for the test's output."""
         text = _compared("answers", self.times, quiet.times)
         if self.command_times and quiet.command_times:
             text += "; " + _compared("commands", self.command_times, quiet.command_times)
@@ -86,7 +86,7 @@ class Watch:
                     with self._changed:
                         self.times.append(answered - before)
                         self._changed.notify_all()
-        except Exception as failure:  # told where the test can see it
+        except Exception as failure:  # reported to the test
             with self._changed:
                 self._failure = failure
                 self._changed.notify_all()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world of its own for an engine: network, mount and process namespaces on a given file tree.
+"""The world of an engine: network, mount and PID namespaces on a given root file system.
 
-Its first process is a reaper that outlives the engine, so an engine can be killed while its
-containers live on. Ending that process ends every process of the world, and with them its mounts,
-links and firewall: the namespaces have no names, so nothing can be left over.
+Its PID 1 is a reaper that outlives the engine, so an engine can be killed while its containers keep
+running. Killing PID 1 kills every process of the world, and removes its mounts, links and firewall: the
+namespaces have no names, so nothing can be left over.
 """
 
 import os
@@ -20,9 +20,9 @@ from support.process import (
     run,
 )
 
-# Runs as the first process of the new namespaces, with the host's file tree still in view.
-# The tree is bound read-only: many worlds share it. pivot_root and not chroot, because an engine's
-# exec enters the namespaces and would land on the host's own tree.
+# Runs as PID 1 of the new namespaces, with the host's file system still visible. The tree is mounted
+# read-only, because many worlds share it. pivot_root, not chroot, because an engine's exec enters the
+# namespaces and would see the host's root.
 _ENTER_TREE = r"""
 tree=$1 shared=$2 programs=$3
 new=/mnt
@@ -40,7 +40,7 @@ mount -t tmpfs -o mode=1777 tmpfs "$new/var/tmp"
 if [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ]; then
   mount --rbind /sys/fs/cgroup "$new/sys/fs/cgroup"
 else
-  # Engines take the hybrid layout for cgroup v1 plus something unknown: leave `unified` out.
+  # Engines do not know the hybrid layout: leave `unified` out.
   mount -t tmpfs -o mode=755 tmpfs "$new/sys/fs/cgroup"
   awk '$3 == "cgroup" { print $2 }' /proc/self/mounts | while read -r hierarchy; do
     mkdir "$new$hierarchy"
@@ -60,7 +60,7 @@ exec tini -- sleep infinity
 
 
 class World:
-    """Made by the constructor, ended by end(). `shared` is visible inside under the same path."""
+    """Created by the constructor, ended by end(). `shared` is visible inside under the same path."""
 
     def __init__(self, tree: Path, shared: Path, programs: Path | None = None):
         command = ["sh", "-eu", "-c", _ENTER_TREE, "world"]
@@ -90,7 +90,7 @@ class World:
 
     def connect_outside(self, outside: "Outside") -> None:
         """Gives the world an uplink `up0` and a default route to the other end."""
-        # Entered by its network alone: the other end is named by the host's process id.
+        # Enters only the network namespace: the other end is named by its host PID.
         enter = ["nsenter", f"--net={self.network_namespace}", "--"]
         run(
             *enter,
@@ -113,20 +113,20 @@ class World:
         self.run("ip", "route", "add", "default", "via", outside.ADDRESS)
 
     def processes(self) -> set[int]:
-        """Every process of the world, as the host counts them, and the one that holds it."""
+        """The host PIDs of every process of the world, and of its holder."""
         return {self._holder.pid} | descendants([self._holder.pid], all_processes())
 
     def end(self) -> None:
-        """Ends every process inside; returns when the last of them has gone."""
+        """Kills every process inside; returns when the last one is gone."""
         if self._holder.returncode() is None:
             kill_and_wait(descendants([self._holder.pid], all_processes()))
-            self._holder.send(signal.SIGKILL)  # where it was interrupted before it had a child
+            self._holder.send(signal.SIGKILL)  # if it was interrupted before it had a child
         self._holder.wait()
 
 
 class Outside:
     """A network namespace that plays the internet, the local network or a router for a world. Its
-    addresses are of a prefix that is reserved for documentation: no real network has them."""
+    addresses are reserved for documentation."""
 
     ADDRESS = "198.51.100.1"
     INSIDE_ADDRESS = "198.51.100.2"
@@ -157,14 +157,14 @@ class Outside:
 
 
 def child_of(pid: int) -> int:
-    """The one child of a process that forks once and then only waits for it."""
+    """The only child of a process that forks once and then waits for it."""
     children = [child for child in all_processes().values() if child.parent == pid]
     if len(children) != 1:
         raise RuntimeError(f"process {pid} has {len(children)} children where one was expected")
     return children[0].pid
 
 
-# Whoever kills the test run kills the holder, and that kills the world.
+# Killing the test run kills the holder, which kills the world.
 _UNSHARE = [
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lease on a file, as a process in a sandbox may take one on its own logs: whoever opens the file
-// meanwhile waits for up to 45 seconds, or is refused where it does not wait.
+// A lease on a file, as a process in a sandbox may take on its own logs: opening the file then
+// blocks for up to 45 seconds, or fails if non-blocking.
 #pragma once
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ class FileLease {
  public:
   explicit FileLease(const std::filesystem::path& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    EXPECT_NE(::signal(SIGIO, SIG_IGN), SIG_ERR);  // the word that somebody opens it
+    EXPECT_NE(::signal(SIGIO, SIG_IGN), SIG_ERR);  // notifies that the file is being opened
     EXPECT_EQ(::fcntl(fd_.get(), F_SETLEASE, F_WRLCK), 0) << path;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder for one test, in TMPDIR; removed with everything in it.
+// A directory for one test, in TMPDIR; removed with its content.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -166,7 +166,7 @@ void SandboxActor::work() {
     return;
   }
   if (!wanted) return;
-  if (retry_pause_.is_waiting()) return retry_pause_.hurry();  // which brings us here again
+  if (retry_pause_.is_waiting()) return retry_pause_.skip();  // which brings us here again
   if (*wanted == OperationKind::Create && !has_prepared_) {
     if (!check_engine()) return;  // nothing is begun, and engine_is_back() brings us here again
     has_prepared_ = true;

@@ -103,7 +103,7 @@ IsolationHealth SandboxIsolation::health() const {
 
 asio::awaitable<Result<FirewallFacts>> SandboxIsolation::look() {
   AGBOX_CO_TRY_VOID(co_await in_place());
-  co_return co_await host_.look();
+  co_return co_await host_.inspect();
 }
 
 // --- resolvers ---
@@ -194,7 +194,7 @@ asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::s
     silence = report ? std::nullopt : std::optional(report.error());
     co_return report;
   };
-  Attempt attempt{.outcome = co_await host_.prove(bridge_name, probe)};
+  Attempt attempt{.outcome = co_await host_.verify(bridge_name, probe)};
   attempt.is_unknown = !attempt.outcome && silence == attempt.outcome.error();
   if (attempt.outcome) unproven_.erase(bridge_name);
   co_return attempt;

@@ -40,7 +40,7 @@ void Janitor::sweep() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (is_sweeping_) {
     sweeps_again_ = true;
-    rest_.hurry();
+    rest_.skip();
     return;
   }
   is_sweeping_ = true;

@@ -17,7 +17,7 @@ namespace {
 
 std::unexpected<Error> cannot_remove(const std::string& name, const KernelError& error) {
   return fail(reason::kHostNotReady, "remove the link " + name + ": " + error.text() +
-                                         "; remove it by hand with: ip link delete " + name);
+                                         "; remove it with: ip link delete " + name);
 }
 
 }  // namespace
@@ -44,13 +44,13 @@ Result<> remove_link(const std::string& name) {
   auto socket = NetlinkSocket::open(NETLINK_ROUTE);
   if (!socket) return cannot_remove(name, socket.error());
   alignas(nlmsghdr) std::array<char, 256> bytes{};
-  nlmsghdr* order = mnl_nlmsg_put_header(bytes.data());
-  order->nlmsg_type = RTM_DELLINK;
-  order->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-  auto* header = static_cast<ifinfomsg*>(mnl_nlmsg_put_extra_header(order, sizeof(ifinfomsg)));
+  nlmsghdr* request = mnl_nlmsg_put_header(bytes.data());
+  request->nlmsg_type = RTM_DELLINK;
+  request->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+  auto* header = static_cast<ifinfomsg*>(mnl_nlmsg_put_extra_header(request, sizeof(ifinfomsg)));
   header->ifi_family = AF_UNSPEC;
   header->ifi_index = static_cast<int>(index);
-  const auto removed = socket->ask({bytes.data(), order->nlmsg_len}, [](const nlmsghdr*) {});
+  const auto removed = socket->ask({bytes.data(), request->nlmsg_len}, [](const nlmsghdr*) {});
   if (removed || removed.error().number == ENODEV) return {};
   return cannot_remove(name, removed.error());
 }

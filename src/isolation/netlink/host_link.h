@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links (network interfaces) of this host by their names: which are there, take one away.
+// Finds and removes links (network interfaces) of this host by name.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 namespace agbox {
 
 bool has_link(const std::string& name);
-// Those whose names begin so.
+// Links whose names begin with the prefix.
 Result<std::vector<std::string>> find_links(std::string_view prefix);
 
-// Done also where there is no such link. Takes the kernel some 10 ms.
+// Succeeds if there is no such link. Takes the kernel about 10 ms.
 Result<> remove_link(const std::string& name);
 
 }  // namespace agbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes of a netlink message; libmnl's own loops are macros for C.
+// Iterates over the attributes of a netlink message; libmnl's loops are C macros.
 #pragma once
 
 #include <libmnl/libmnl.h>
@@ -8,11 +8,11 @@
 
 namespace agbox {
 
-// Calls `each` with every attribute between the two places.
+// Calls `each` with every attribute in [begin, end).
 template <class Each>
 void for_each_attribute(const void* begin, const void* end, Each each) {
   const auto* attribute = static_cast<const nlattr*>(begin);
-  const auto left = [&] {  // in bytes, which is what a pointer to char counts
+  const auto left = [&] {  // in bytes
     return static_cast<int>(static_cast<const char*>(end) -
                             reinterpret_cast<const char*>(attribute));
   };
@@ -22,7 +22,7 @@ void for_each_attribute(const void* begin, const void* end, Each each) {
   }
 }
 
-// Those that follow a header of this size.
+// The attributes after a header of this size.
 template <class Each>
 void for_each_attribute(const nlmsghdr* message, std::size_t header_size, Each each) {
   for_each_attribute(mnl_nlmsg_get_payload_offset(message, header_size),

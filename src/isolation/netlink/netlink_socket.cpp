@@ -15,7 +15,7 @@
 namespace agbox {
 namespace {
 
-// The kernel makes parts of at most 32 KiB for a list, whatever the buffer can take.
+// The kernel sends dumps in parts of at most 32 KiB, regardless of the buffer size.
 struct ReceiveBuffer {
   alignas(nlmsghdr) std::array<char, 65536> bytes;
 };
@@ -24,7 +24,7 @@ KernelError error_of(int number, std::uint32_t sequence = 0) {
   return {.number = number, .words = {}, .sequence = sequence};
 }
 
-// The kernel's explanation follows the header of the refused message (NETLINK_CAP_ACK).
+// The explanation follows the header of the refused message (NETLINK_CAP_ACK).
 std::string explanation(const nlmsghdr* answer) {
   std::string words;
   if ((answer->nlmsg_flags & NLM_F_ACK_TLVS) == 0) return words;
@@ -36,7 +36,7 @@ std::string explanation(const nlmsghdr* answer) {
   return words;
 }
 
-// What one answer means for the whole question.
+// What the answers mean for the request as a whole.
 struct Answers {
   std::optional<KernelError> refusal;
   bool complete = false;
@@ -50,7 +50,7 @@ struct Answers {
     const auto* status = static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(answer));
     if (status->error == 0) {
       complete = true;
-    } else if (!refusal) {  // the first one is the cause of the others
+    } else if (!refusal) {  // the first is the cause of the others
       refusal = {.number = -status->error,
                  .words = explanation(answer),
                  .sequence = status->msg.nlmsg_seq};
@@ -60,7 +60,7 @@ struct Answers {
 
 template <class Each>
 void for_each_message(std::span<const char> bytes, Each each) {
-  // libmnl's way to see a buffer as messages; it is aligned for them.
+  // As libmnl does; the buffer is suitably aligned.
   const auto* message = reinterpret_cast<const nlmsghdr*>(bytes.data());
   int left = static_cast<int>(bytes.size());
   while (mnl_nlmsg_ok(message, left)) {
@@ -111,8 +111,8 @@ KernelResult<std::size_t> NetlinkSocket::receive(std::span<char> into) {
 }
 
 KernelResult<> NetlinkSocket::ask(std::span<const char> messages, const Take& take) {
-  // The kernel takes a batch whole, so it must fit; beyond the limit of a plain user only a
-  // capability helps, which whoever changes the firewall has.
+  // The kernel takes a batch as a whole, so it must fit; exceeding the default limit requires a
+  // capability that every process that changes the firewall has.
   int size = static_cast<int>(messages.size() + 65536);
   ::setsockopt(fd(), SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
   if (mnl_socket_sendto(socket_.get(), messages.data(), messages.size()) < 0) {
@@ -124,11 +124,11 @@ KernelResult<> NetlinkSocket::ask(std::span<const char> messages, const Take& ta
   while (true) {
     const auto count = receive(buffer.bytes);
     if (!count) {
-      // What it has said before would be taken for answers to the next question.
+      // Drop pending answers, or they would be taken for answers to the next request.
       drain([](const nlmsghdr*) {});
       return std::unexpected(count.error());
     }
-    if (*count == 0) break;  // the kernel has said all that it has to say
+    if (*count == 0) break;  // no more answers
     for_each_message({buffer.bytes.data(), *count}, [&](const nlmsghdr* answer) {
       if ((answer->nlmsg_flags & NLM_F_DUMP_INTR) != 0) interrupted = true;
       if (answer->nlmsg_type == NLMSG_ERROR || answer->nlmsg_type == NLMSG_DONE) {
@@ -150,7 +150,7 @@ bool NetlinkSocket::drain(const Take& take) {
   while (true) {
     const auto count = receive(buffer.bytes);
     if (!count) {
-      // The kernel tells an overrun once, and what still is in the queue comes after it.
+      // The kernel reports an overrun once; the rest of the queue follows.
       complete = false;
       if (count.error().number == ENOBUFS) continue;
       return complete;

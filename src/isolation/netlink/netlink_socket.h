@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One netlink socket: questions with their answers, or a subscription. Every call returns at once,
-// because the kernel answers while it takes the question. Knows nothing of what is said.
+// A netlink socket, for requests or a subscription. Calls do not block, because the kernel answers
+// synchronously. Knows nothing of the content.
 #pragma once
 
 #include <linux/netlink.h>
@@ -16,11 +16,11 @@ struct mnl_socket;
 
 namespace agbox {
 
-// What the kernel said, for whoever knows what was asked.
+// The kernel's error; the caller knows the request.
 struct KernelError {
   int number = 0;              // errno
-  std::string words;           // the kernel's own explanation, where it gave one
-  std::uint32_t sequence = 0;  // of the message that was refused
+  std::string words;           // the kernel's own explanation, if any
+  std::uint32_t sequence = 0;  // of the refused message
 
   // The explanation, or the text of errno.
   std::string text() const;
@@ -33,17 +33,17 @@ class NetlinkSocket {
  public:
   using Take = std::function<void(const nlmsghdr*)>;
 
-  // `bus` is NETLINK_NETFILTER or NETLINK_ROUTE; `groups` a bit for each subscribed group.
+  // `bus` is NETLINK_NETFILTER or NETLINK_ROUTE; `groups` has a bit per subscribed group.
   static KernelResult<NetlinkSocket> open(int bus, std::uint32_t groups = 0);
 
   int fd() const;
-  // How the kernel calls this socket: changes that it made carry it.
+  // The kernel's ID of this socket; events about its changes carry it.
   std::uint32_t port_id() const;
 
-  // Sends the messages and hands every answer to `take`. EINTR: what was listed changed meanwhile.
+  // Sends the messages and passes every answer to `take`. EINTR: a dump was inconsistent.
   KernelResult<> ask(std::span<const char> messages, const Take& take);
 
-  // Hands everything that has arrived to `take`; false where some of it was lost.
+  // Passes everything that has arrived to `take`; false if messages were lost.
   bool drain(const Take& take);
 
  private:
@@ -51,7 +51,7 @@ class NetlinkSocket {
     void operator()(mnl_socket* socket) const;
   };
   explicit NetlinkSocket(mnl_socket* socket) : socket_(socket) {}
-  // The number of bytes; 0 where nothing is there.
+  // The number of bytes; 0 if nothing is available.
   KernelResult<std::size_t> receive(std::span<char> into);
 
   std::unique_ptr<mnl_socket, Close> socket_;

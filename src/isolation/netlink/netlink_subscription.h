@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for what the kernel tells to subscribers of a netlink group.
+// Waits for events of a netlink multicast group.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -16,7 +16,7 @@ class NetlinkSubscription {
   static KernelResult<NetlinkSubscription> open(const boost::asio::any_io_executor& executor,
                                                 int bus, std::uint32_t groups);
 
-  // Comes back when something has arrived; false where the wait was cancelled.
+  // Returns when events have arrived; false if cancelled.
   boost::asio::awaitable<bool> wait();
 
   // See NetlinkSocket::drain().

@@ -31,13 +31,13 @@ bool contains(const Ipv4Network& outer, const Ipv4Network& inner) {
   return outer.address <= inner.address && inner.last() <= outer.last();
 }
 
-// Empty where the interface has gone since.
+// Empty if the interface is gone.
 std::string name_of(const Routing& routing, unsigned interface) {
   const auto found = routing.interface_names.find(interface);
   return found == routing.interface_names.end() ? std::string{} : found->second;
 }
 
-// --- the kernel's messages -------------------------------------------------------------------
+// --- kernel messages -----------------------------------------------------------------------
 
 std::optional<std::uint32_t> number_in(const nlattr* attribute) {
   if (mnl_attr_validate(attribute, MNL_TYPE_U32) < 0) return std::nullopt;
@@ -65,13 +65,13 @@ bool is_gateway(std::uint16_t type) {
   return type == RTA_GATEWAY || type == RTA_VIA;
 }
 
-// The hops of a route over several: headers one after another, each with attributes of its own.
+// The hops of a multipath route: consecutive headers, each with its own attributes.
 std::vector<RouteHop> hops_in(const nlattr* multipath) {
   std::vector<RouteHop> hops;
   const auto* bytes = static_cast<const char*>(mnl_attr_get_payload(multipath));
   std::size_t left = mnl_attr_get_payload_len(multipath);
   while (left >= sizeof(rtnexthop)) {
-    // The kernel aligns both headers and attributes to four bytes, as they need it.
+    // The kernel aligns both headers and attributes to four bytes, as required.
     const auto* hop = reinterpret_cast<const rtnexthop*>(bytes);
     if (hop->rtnh_len < sizeof(rtnexthop) || hop->rtnh_len > left) break;
     RouteHop seen{.interface = static_cast<unsigned>(hop->rtnh_ifindex)};
@@ -125,7 +125,7 @@ std::optional<InterfaceAddress> address_message(const nlmsghdr* message) {
   std::optional<Ipv4Address> address;
   std::optional<Ipv4Address> own;
   for_each_attribute(message, sizeof(ifaddrmsg), [&](const nlattr* attribute) {
-    // Of a point-to-point link, the other end's.
+    // The peer's on a point-to-point link.
     if (mnl_attr_get_type(attribute) == IFA_ADDRESS) address = address_in(attribute);
     if (mnl_attr_get_type(attribute) == IFA_LOCAL) own = address_in(attribute);
   });
@@ -189,7 +189,7 @@ std::vector<Ipv4Network> on_link_networks_of(const Routing& routing, std::string
 }
 
 std::vector<Ipv4Network> networks_in_use(const Routing& routing, std::string_view our_bridges) {
-  // An interface that is gone has taken its routes and addresses with it.
+  // A removed interface has taken its routes and addresses with it.
   const auto is_foreign = [&](unsigned interface) {
     const std::string name = name_of(routing, interface);
     return !name.empty() && !name.starts_with(our_bridges);
@@ -222,7 +222,7 @@ Result<Routing> RoutingReader::read() {
   return fail(reason::kIsolationUnavailable,
               "read the routes of this host: they changed during each of " +
                   std::to_string(kRoutingReadAttempts) +
-                  " tries; find who changes them with: ip monitor route");
+                  " attempts; find what changes them with: ip monitor route");
 }
 
 KernelResult<Routing> RoutingReader::read_once() {

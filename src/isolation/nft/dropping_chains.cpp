@@ -16,7 +16,7 @@ bool is_verdict(const nft::Step& step, std::int32_t code) {
   return verdict != nullptr && verdict->code == code;
 }
 
-// What we cannot read (a map of verdicts, say) may lead to an accept.
+// An expression that we cannot decode (a verdict map, for example) may lead to an accept.
 bool may_accept(const nft::Rule& rule) {
   return std::ranges::any_of(rule, [](const nft::Step& step) {
     return std::holds_alternative<nft::Foreign>(step) || is_verdict(step, NF_ACCEPT) ||
@@ -24,7 +24,8 @@ bool may_accept(const nft::Rule& rule) {
   });
 }
 
-// Whether it accepts all packets whose interface begins as our bridges do, on nothing else.
+// True if it accepts all packets of interfaces with our bridges' prefix, without further
+// conditions.
 bool accepts_bridges(const nft::Rule& rule, std::uint32_t which_interface,
                      std::string_view our_bridges) {
   nft::Rule steps = rule;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other firewalls that drop what this host forwards, unless a rule of theirs accepts it: our own
-// verdicts only refuse, so such a policy cuts sandboxes off whatever we do. Pure.
+// Other firewalls that drop forwarded packets unless a rule of theirs accepts them: our verdicts
+// only refuse, so such a policy cuts sandboxes off regardless of ours. Pure.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace agbox {
 
-// Of the tables' chains, those at the forward hook with the policy drop. `our_bridges` is how the
-// names of all bridges of sandboxes begin.
+// The chains at the forward hook with policy drop. `our_bridges` is the name prefix of all sandbox
+// bridges.
 std::vector<DroppingChain> dropping_chains_of(std::span<const nft::Table> tables,
                                               std::string_view our_bridges);
 

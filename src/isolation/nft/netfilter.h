@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's names for its packet filter. Both the kernel's headers and the C library define the
-// internet's protocols; only where the C library comes first do they agree on who does.
+// The kernel's packet filter headers. Kernel and C library both define the IP protocols; they only
+// agree if the C library's header comes first.
 #pragma once
 
 // clang-format off

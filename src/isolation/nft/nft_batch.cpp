@@ -17,13 +17,13 @@
 namespace agbox::nft {
 namespace {
 
-// libnftnl does not ask how much room there is. No message of ours is longer: the longest ones hold
-// elements, and only so many of them.
+// libnftnl does not check the buffer size. No message of ours is longer: the longest hold elements,
+// whose number per message is limited.
 constexpr std::size_t kLongestMessage = 65536;
 constexpr std::size_t kElementsInMessage = 500;
 
-// What nft writes beside such a set, in its own encoding: type, length, and the order of the key's
-// bytes, which is this machine's own.
+// The user data that nft stores with such a set, in its encoding: type, length, and the key's byte
+// order, which is the host's.
 constexpr std::array<std::uint8_t, 6> kTextKey = {
     NFTNL_UDATA_SET_KEYBYTEORDER,
     4,
@@ -58,11 +58,11 @@ void add_element(nftnl_set* set, const Element& element) {
 
 Batch::Batch() {
   last_ = used_;
-  used_ += nftnl_batch_begin(room(), 0)->nlmsg_len;
+  used_ += nftnl_batch_begin(reserve(), 0)->nlmsg_len;
   what_.emplace_back();
 }
 
-char* Batch::room() {
+char* Batch::reserve() {
   if (buffer_.size() < used_ + kLongestMessage) buffer_.resize(2 * (used_ + kLongestMessage));
   return buffer_.data() + used_;
 }
@@ -70,7 +70,7 @@ char* Batch::room() {
 void Batch::put(std::uint16_t type, const TableName& table, std::uint16_t flags, std::string what,
                 const Write& write) {
   const auto sequence = static_cast<std::uint32_t>(what_.size());
-  nlmsghdr* message = nftnl_nlmsg_build_hdr(room(), type, table.family, flags, sequence);
+  nlmsghdr* message = nftnl_nlmsg_build_hdr(reserve(), type, table.family, flags, sequence);
   write(message);
   last_ = used_;
   used_ += message->nlmsg_len;
@@ -90,7 +90,7 @@ void Batch::add_table(const Table& table) {
     add_elements(table.name, set);
   }
   for (const Chain& chain : table.chains) add_chain(table.name, chain);
-  // Rules name chains, so all chains come first.
+  // Rules refer to chains, so all chains come first.
   for (const Chain& chain : table.chains) {
     for (std::size_t i = 0; i < chain.rules.size(); ++i) add_rule(table.name, chain, i);
   }
@@ -105,8 +105,8 @@ void Batch::delete_table(const TableName& table) {
 }
 
 void Batch::replace_elements(const TableName& table, const Set& set) {
-  // Without an element it means all of them.
-  put(NFT_MSG_DELSETELEM, table, 0, "empty set " + set.name + " of table " + table.text(),
+  // Without elements it deletes all of them.
+  put(NFT_MSG_DELSETELEM, table, 0, "flush set " + set.name + " of table " + table.text(),
       [&](nlmsghdr* message) {
         const auto object = set_object(table, set.name);
         nftnl_set_elems_nlmsg_build_payload(message, object.get());
@@ -115,7 +115,7 @@ void Batch::replace_elements(const TableName& table, const Set& set) {
 }
 
 void Batch::add_set(const TableName& table, const Set& set) {
-  // No user data but this: nft of Debian 12 crashes on some of what newer ones put there.
+  // No other user data: nft of Debian 12 crashes on some of what newer versions store.
   put(NFT_MSG_NEWSET, table, NLM_F_CREATE | NLM_F_EXCL,
       "add set " + set.name + " to table " + table.text(), [&](nlmsghdr* message) {
         const auto object = set_object(table, set.name);
@@ -136,7 +136,7 @@ void Batch::add_elements(const TableName& table, const Set& set) {
   for (std::size_t begin = 0; begin < set.elements.size(); begin += kElementsInMessage) {
     const std::size_t end = std::min(begin + kElementsInMessage, set.elements.size());
     put(NFT_MSG_NEWSETELEM, table, NLM_F_CREATE,
-        "fill set " + set.name + " of table " + table.text(), [&](nlmsghdr* message) {
+        "populate set " + set.name + " of table " + table.text(), [&](nlmsghdr* message) {
           const auto object = set_object(table, set.name);
           for (std::size_t i = begin; i < end; ++i) add_element(object.get(), set.elements[i]);
           nftnl_set_elems_nlmsg_build_payload(message, object.get());
@@ -157,7 +157,7 @@ void Batch::add_counting_element(const TableName& table, const std::string& set,
 }
 
 void Batch::delete_element(const TableName& table, const std::string& set, const Bytes& key) {
-  put(NFT_MSG_DELSETELEM, table, 0, "take from set " + set + " of table " + table.text(),
+  put(NFT_MSG_DELSETELEM, table, 0, "remove from set " + set + " of table " + table.text(),
       [&](nlmsghdr* message) {
         const auto object = set_object(table, set);
         add_key(object.get(), key);
@@ -197,10 +197,10 @@ void Batch::add_rule(const TableName& table, const Chain& chain, std::size_t num
 }
 
 std::span<const char> Batch::finish() {
-  // The kernel answers a refused message by itself; that all went well, the last one has to ask.
-  // A buffer as a message, libmnl's way; every message begins aligned.
+  // The kernel reports refused messages on its own; success must be requested with the last one.
+  // The cast follows libmnl; every message is aligned.
   reinterpret_cast<nlmsghdr*>(buffer_.data() + last_)->nlmsg_flags |= NLM_F_ACK;
-  used_ += nftnl_batch_end(room(), static_cast<std::uint32_t>(what_.size()))->nlmsg_len;
+  used_ += nftnl_batch_end(reserve(), static_cast<std::uint32_t>(what_.size()))->nlmsg_len;
   return {buffer_.data(), used_};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One transaction of the packet filter: everything in it happens at once, or nothing does. Puts
-// tables, as nft_table.h describes them, into the kernel's messages.
+// One atomic transaction of the packet filter: encodes tables, as described by nft_table.h, into
+// netlink messages.
 #pragma once
 
 #include <linux/netlink.h>
@@ -19,21 +19,21 @@ class Batch {
  public:
   Batch();
 
-  // The table with all that is in it; it must not exist.
+  // With its content; must not exist.
   void add_table(const Table& table);
-  // The table with all that is in it; it must exist.
+  // With its content; must exist.
   void delete_table(const TableName& table);
-  // The set's elements, instead of those that it has.
+  // Replaces the set's elements.
   void replace_elements(const TableName& table, const Set& set);
-  // One that counts the packets that match it; one that is there goes on counting.
+  // An element that counts matching packets; an existing one keeps counting.
   void add_counting_element(const TableName& table, const std::string& set, const Bytes& key);
   void delete_element(const TableName& table, const std::string& set, const Bytes& key);
 
-  // The whole transaction, ready to be sent. Nothing can be added after it.
+  // The complete transaction, ready to be sent. Nothing can be added afterwards.
   std::span<const char> finish();
 
-  // What the message with this sequence number asks for: "add table inet x", for error sentences.
-  // Empty for the transaction as such.
+  // Describes the message with this sequence number for errors, e.g. "add table inet x"; empty for
+  // the transaction itself.
   std::string what(std::uint32_t sequence) const;
 
  private:
@@ -44,11 +44,11 @@ class Batch {
   void add_elements(const TableName& table, const Set& set);
   void add_chain(const TableName& table, const Chain& chain);
   void add_rule(const TableName& table, const Chain& chain, std::size_t number);
-  char* room();
+  char* reserve();
 
   std::vector<char> buffer_;
   std::size_t used_ = 0;
-  std::size_t last_ = 0;  // where the last message begins
+  std::size_t last_ = 0;  // offset of the last message
   std::uint32_t sets_ = 0;
   std::vector<std::string> what_;  // by sequence number
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libnftnl's objects with an owner.
+// RAII owners for libnftnl objects.
 #pragma once
 
 #include <libnftnl/chain.h>
@@ -21,7 +21,7 @@ struct FreeWith {
   }
 };
 
-// libnftnl returns null only where there is no memory.
+// libnftnl returns null only if out of memory.
 template <class Owner>
 Owner owned(typename Owner::pointer object) {
   if (object == nullptr) throw std::bad_alloc();

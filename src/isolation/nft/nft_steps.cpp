@@ -121,7 +121,7 @@ struct Encode {
     return made;
   }
   ExpressionObject operator()(const Foreign& step) const {
-    die("a rule of ours has a step that is not ours: " + step.what);
+    die("a rule of ours has a foreign step: " + step.what);
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of a rule as libnftnl's expression, and back.
+// Converts rule steps to libnftnl expressions and back.
 #pragma once
 
 #include "isolation/nft/nft_objects.h"
@@ -9,7 +9,7 @@ namespace agbox::nft {
 
 ExpressionObject encode_step(const Step& step);
 
-// Whatever no step of ours can be is Foreign.
+// Anything that is not one of our steps is Foreign.
 Step decode_step(const nftnl_expr* expression);
 
 }  // namespace agbox::nft

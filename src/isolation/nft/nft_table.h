@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of the kernel's packet filter as a value: what we want and what the kernel shows are both
-// one of these, so that they can be compared. Numbers are the kernel's own
-// (linux/netfilter/nf_tables.h). Nothing here talks to anybody.
+// A table of the kernel's packet filter as a value: both the wanted state and the kernel's, so that
+// they can be compared. Numbers are the kernel's (linux/netfilter/nf_tables.h). No I/O.
 #pragma once
 
 #include <compare>
@@ -15,8 +14,8 @@ namespace agbox::nft {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// The steps of a rule. One register is enough for all of our rules, so none of them names it: what
-// loads, loads into it, and what tests, tests it and leaves the rule where the test fails.
+// The steps of a rule. All our rules use one register, which is implied: loads write it; tests read
+// it and leave the rule if they fail.
 struct LoadMeta {
   std::uint32_t key = 0;  // NFT_META_…
   bool operator==(const LoadMeta&) const = default;
@@ -51,13 +50,13 @@ struct Lookup {
   bool contained = true;
   bool operator==(const Lookup&) const = default;
 };
-// Goes on where the register's key, as an element of the set, has more connections than this.
+// Continues if the register's key, as an element of the set, has more connections than this.
 struct OverBudget {
   std::string set;
   std::uint32_t connections = 0;
   bool operator==(const OverBudget&) const = default;
 };
-struct Count {  // its numbers change by themselves and belong to no comparison
+struct Count {  // its values change on their own and are not compared
   bool operator==(const Count&) const = default;
 };
 struct Reject {
@@ -70,7 +69,7 @@ struct Verdict {
   std::string chain;      // of a jump or goto
   bool operator==(const Verdict&) const = default;
 };
-// A step that the kernel shows and that none of ours can be.
+// A step of the kernel's that is none of the above.
 struct Foreign {
   std::string what;
   bool operator==(const Foreign&) const = default;
@@ -90,7 +89,7 @@ struct Hook {
 
 struct Chain {
   std::string name;
-  std::optional<Hook> hook;  // without one it is only jumped to
+  std::optional<Hook> hook;  // without one it is only a jump target
   std::vector<Rule> rules;
   bool operator==(const Chain&) const = default;
 };
@@ -103,12 +102,12 @@ struct Element {
 
 struct Set {
   std::string name;
-  std::uint32_t key_type = 0;  // nft's number for the type, which is only for whoever lists it
+  std::uint32_t key_type = 0;  // nft's number of the type, only used for listing
   std::uint32_t key_length = 0;
   std::uint32_t flags = 0;  // NFT_SET_…
   std::uint32_t size = 0;   // 0: no limit
-  bool holds_text = false;  // also for whoever lists it: nft turns the bytes of numbers around
-  bool varies = false;      // its elements come and go, and belong to no comparison
+  bool holds_text = false;  // only used for listing: nft swaps the bytes of numbers
+  bool varies = false;      // elements change at run time and are not compared
   std::vector<Element> elements;
   bool operator==(const Set&) const = default;
 };
@@ -116,12 +115,12 @@ struct Set {
 struct TableName {
   std::uint8_t family = 0;  // NFPROTO_…
   std::string name;
-  std::string text() const;  // as `nft` takes it: inet agents_sandbox_0a0b0c0d
+  std::string text() const;  // in nft's syntax: inet agents_sandbox_0a0b0c0d
   auto operator<=>(const TableName&) const = default;
 };
 
-// The owner is the socket that made the table: nobody else can change it. `persist` keeps the table
-// when the socket closes; kernels before 6.9 do not know it, and neither do their headers.
+// The owner is the socket that created the table: no other process can change it. `persist` keeps
+// the table after the socket closes; kernels and headers before 6.9 do not have it.
 inline constexpr std::uint32_t kTableOwner = 2;
 inline constexpr std::uint32_t kTablePersist = 4;
 

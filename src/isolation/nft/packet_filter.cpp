@@ -19,8 +19,7 @@
 namespace agbox::nft {
 namespace {
 
-// A read that somebody's change interrupts is begun anew. Nobody changes a firewall this often in a
-// row by accident.
+// A read interrupted by a change is repeated. This many changes in a row are no accident.
 constexpr int kReadAttempts = 50;
 
 struct Question {
@@ -75,7 +74,7 @@ Set decode_set(const nftnl_set* seen) {
           .size = nftnl_set_is_set(seen, NFTNL_SET_DESC_SIZE)
                       ? nftnl_set_get_u32(seen, NFTNL_SET_DESC_SIZE)
                       : 0,
-          .holds_text = false,  // the kernel does not know
+          .holds_text = false,  // unknown to the kernel
           .varies = false,
           .elements = {}};
 }
@@ -110,10 +109,10 @@ std::unexpected<Error> cannot(const std::string& what, const KernelError& error)
 
 std::string explain_refusal(const std::string& what, const KernelError& error) {
   std::string sentence =
-      "the firewall of the sandboxes: " + (what.empty() ? std::string("change nftables") : what) +
-      ": " + error.text();
-  // The transaction as such is refused to whoever may not change anything; a part of it, where the
-  // table is another process's.
+      "sandbox firewall: " + (what.empty() ? std::string("change nftables") : what) + ": " +
+      error.text();
+  // The transaction itself is refused if we lack the privilege; a part of it, if another process
+  // owns the table.
   if (error.number == EPERM && (what.starts_with("add ") || what.starts_with("delete "))) {
     return sentence +
            "; another process owns the table: end it, or restart it without the owner flag";
@@ -129,10 +128,10 @@ std::string explain_refusal(const std::string& what, const KernelError& error) {
            "nft_fib_inet nft_reject_inet nft_connlimit";
   }
   if (error.number == ENOMEM || error.number == ENOBUFS) {
-    return sentence + "; the kernel has no memory for it: end something that takes much of it";
+    return sentence + "; the kernel is out of memory: free some";
   }
   if (error.number == EBUSY || error.number == EAGAIN || error.number == EINTR) {
-    return sentence + "; something else on this host changes the firewall, see: nft monitor";
+    return sentence + "; another process changes the firewall, find it with: nft monitor";
   }
   return sentence;
 }
@@ -154,31 +153,30 @@ std::expected<void, Refusal> PacketFilter::apply(Batch& batch) {
 }
 
 Result<std::vector<Table>> PacketFilter::read(std::span<const TableName> names) {
-  return read_at_one_moment(names.front().text(), [&] { return read_once(names); });
+  return read_snapshot(names.front().text(), [&] { return read_once(names); });
 }
 
 Result<std::vector<Table>> PacketFilter::read_forward_chains() {
-  return read_at_one_moment("the chains of others", [&] { return read_forward_chains_once(); });
+  return read_snapshot("the forward chains", [&] { return read_forward_chains_once(); });
 }
 
-Result<std::vector<Table>> PacketFilter::read_at_one_moment(
+Result<std::vector<Table>> PacketFilter::read_snapshot(
     const std::string& what, const std::function<KernelResult<std::vector<Table>>()>& read) {
   for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     const auto before = generation();
     if (!before) return cannot("read the generation of nftables", before.error());
     auto tables = read();
     if (!tables && tables.error().number == EINTR) continue;
-    if (!tables && tables.error().number == ENOENT) continue;  // gone while we read it
+    if (!tables && tables.error().number == ENOENT) continue;  // removed while reading
     if (!tables) return cannot("read " + what, tables.error());
     const auto after = generation();
     if (!after) return cannot("read the generation of nftables", after.error());
     if (*before == *after) return std::move(*tables);
   }
-  return fail(reason::kIsolationUnavailable,
-              "the firewall of the sandboxes: read " + what +
-                  ": the rules of this host changed during each of " +
-                  std::to_string(kReadAttempts) +
-                  " tries; find who changes them with: nft monitor");
+  return fail(
+      reason::kIsolationUnavailable,
+      "sandbox firewall: read " + what + ": the rules of this host changed during each of " +
+          std::to_string(kReadAttempts) + " attempts; find what changes them with: nft monitor");
 }
 
 Result<std::optional<std::uint64_t>> PacketFilter::count(const TableName& table,
@@ -210,7 +208,7 @@ Result<std::optional<std::uint64_t>> PacketFilter::count(const TableName& table,
 }
 
 Result<std::vector<TableName>> PacketFilter::existing(std::span<const TableName> names) {
-  AGBOX_TRY(headers, read_at_one_moment("the tables", [&] { return read_headers(names); }));
+  AGBOX_TRY(headers, read_snapshot("the tables", [&] { return read_headers(names); }));
   std::vector<TableName> found;
   for (const Table& table : headers) found.push_back(table.name);
   return found;
@@ -317,7 +315,7 @@ KernelResult<> PacketFilter::read_sets(Table& table) {
   });
   if (!listed) return listed;
   for (Set& set : table.sets) {
-    // What a rule puts into a set while packets pass is no part of the description.
+    // Elements added by rules at run time are not part of the description.
     if ((set.flags & NFT_SET_EVAL) != 0) continue;
     if (const auto read = read_elements(table.name, set); !read) return read;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's packet filter of the network namespace that we are in: applies transactions and
-// reads tables back. Touches only tables that it is asked for. What it makes with an owner is owned
-// by this object, and by nobody when it is gone.
+// The kernel's packet filter in our network namespace: applies transactions and reads tables back.
+// Touches only the given tables. Tables created with the owner flag are owned by this object;
+// without it they have no owner.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,29 @@
 
 namespace agbox::nft {
 
-// Why a transaction was refused: the sentence, and what a program needs to try something else.
+// Why a transaction was refused: the message, and what a program needs to react.
 struct Refusal {
   Error error;
   int number = 0;    // errno
-  std::string what;  // the refused part, as Batch::what() says it
+  std::string what;  // the refused part, see Batch::what()
 };
 
 class PacketFilter {
  public:
   static Result<PacketFilter> open();
 
-  // Changes that this object made carry this number where the kernel tells of them.
+  // Events about changes by this object carry this ID.
   std::uint32_t port_id() const { return socket_.port_id(); }
 
-  // All of it or nothing.
+  // Atomic.
   std::expected<void, Refusal> apply(Batch& batch);
 
-  // Those of the named tables that exist, as they were at one moment.
+  // Those of the named tables that exist, in one consistent snapshot.
   Result<std::vector<Table>> read(std::span<const TableName> names);
-  // How many packets a counting element of the set has matched; nothing where it is not there.
+  // How many packets a counting element has matched; nullopt if it does not exist.
   Result<std::optional<std::uint64_t>> count(const TableName& table, const std::string& set,
                                              const Bytes& key);
-  // The chains at the forward hook for IPv4 with their rules, whosever they are; without the sets
-  // of their tables.
+  // All IPv4 chains at the forward hook with their rules, regardless of owner; without sets.
   Result<std::vector<Table>> read_forward_chains();
   // Which of them exist.
   Result<std::vector<TableName>> existing(std::span<const TableName> names);
@@ -50,8 +49,8 @@ class PacketFilter {
  private:
   explicit PacketFilter(NetlinkSocket socket) : socket_(std::move(socket)) {}
   KernelResult<std::uint32_t> generation();
-  // What `read` gives, once nothing has changed while it read; `what` is for the error.
-  Result<std::vector<Table>> read_at_one_moment(
+  // Repeats `read` until it was not interrupted by a change; `what` is for the error.
+  Result<std::vector<Table>> read_snapshot(
       const std::string& what, const std::function<KernelResult<std::vector<Table>>()>& read);
   KernelResult<std::vector<Table>> read_forward_chains_once();
   KernelResult<std::vector<Table>> read_once(std::span<const TableName> names);
@@ -64,8 +63,8 @@ class PacketFilter {
   NetlinkSocket socket_;
 };
 
-// One sentence: what we tried, what the kernel said, what helps. `what` is empty for the
-// transaction as such.
+// One sentence: what was attempted, the kernel's reason, the remedy. `what` is empty for the
+// transaction itself.
 std::string explain_refusal(const std::string& what, const KernelError& error);
 
 }  // namespace agbox::nft

@@ -11,7 +11,7 @@
 namespace agbox::nft {
 namespace {
 
-constexpr std::uint8_t kReplyDirection = 1;  // IP_CT_DIR_REPLY, which is in no header for us
+constexpr std::uint8_t kReplyDirection = 1;  // IP_CT_DIR_REPLY, not in any header available here
 
 template <class Number>
 Bytes host_order(Number number) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that rules are put together from, in the words of nft: each tests something of a packet
-// and leaves the rule where the test fails, or ends it with a verdict.
+// Building blocks of rules, in nft's terms: each tests a property of a packet and leaves the rule
+// if the test fails, or ends it with a verdict.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace agbox::nft {
 
-// --- what is compared, as the kernel has it ---
+// --- operands in the kernel's format ---
 
 Bytes network_order(std::uint32_t number);
 Bytes text_bytes(const std::string& text);
 std::uint32_t state_bit(unsigned connection_info);  // IP_CT_…
 inline constexpr std::uint32_t kInvalid = 1;        // NF_CT_STATE_INVALID_BIT
 
-// One part after the other.
+// Concatenates.
 Rule operator+(Rule left, const Rule& right);
 
 // --- tests ---
@@ -26,14 +26,14 @@ Rule operator+(Rule left, const Rule& right);
 Rule from_bridge(const std::string& prefix, bool ours = true);
 Rule to_bridge(const std::string& prefix, bool ours = true);
 Rule is_ipv4(bool equal = true);
-// Loads it, for what comes next.
+// Loads it for the next part.
 Rule destination();
 Rule destination_in(const std::string& set);
-// What was loaded is an address of this network.
+// The loaded address is in this network.
 Rule within(const Ipv4Network& network, bool inside = true);
 Rule connection_state(std::uint32_t any_of);
-// Not "established" alone: the opener of a connection counts, and what was opened towards a sandbox
-// before the rules came would live on.
+// Not just "established": the direction counts, or connections opened towards a sandbox before the
+// rules were loaded would survive.
 Rule is_reply();
 Rule opened_towards(const Ipv4Network& pool);
 Rule route_exists(std::uint32_t of, bool exists);

@@ -14,20 +14,19 @@
 namespace agbox::nft {
 namespace {
 
-// How nft numbers the types of a set's keys; it needs them to print the set.
+// nft's numbers of key types; needed to print the set.
 constexpr std::uint32_t kTypeIpv4Address = 7;
 constexpr std::uint32_t kTypeInterfaceName = 41;
 
-// A sandbox that opens more connections at once than this is refused further ones, because the
-// host's table of connections is everybody's.
+// Limit of concurrent connections per sandbox, because the host's connection table is shared.
 constexpr std::uint32_t kConnectionBudget = 8192;
 
 constexpr std::uint8_t kTcp = IPPROTO_TCP;
 constexpr std::uint8_t kUdp = IPPROTO_UDP;
 constexpr std::uint16_t kDnsPort = 53;
 
-// Between the hooks of the connection tracking (-200) and Docker's destination NAT (-100): there
-// the destination is still the one that the sandbox wrote.
+// Between connection tracking (-200) and Docker's destination NAT (-100), where the destination is
+// still the original one.
 constexpr std::int32_t kBeforeNat = -150;
 constexpr std::int32_t kRaw = -300;
 constexpr std::int32_t kBeforeFilter = -10;
@@ -42,9 +41,9 @@ void append(std::vector<Rule>& rules, const std::vector<Rule>& more) {
   rules.insert(rules.end(), more.begin(), more.end());
 }
 
-// --- the chains -------------------------------------------------------------------------------
+// --- chains -------------------------------------------------------------------------------
 
-// TCP with a reset: an agent that runs into a refusal goes on at once, where a drop makes it wait.
+// TCP with a reset, so that clients fail immediately; a drop would make them wait.
 Chain refuse_chain() {
   return {.name = "refuse",
           .hook = {},
@@ -52,8 +51,7 @@ Chain refuse_chain() {
                     reject_unreachable()}};
 }
 
-// A sandbox has no IPv6, so what claims to be is not from an honest one; the same with a source
-// address that is not on its bridge.
+// Sandboxes have no IPv6 and no addresses outside of their bridge's: such packets are forged.
 Chain pre_raw_chain(const std::string& prefix) {
   return {.name = "pre_raw",
           .hook = Hook{.number = NF_INET_PRE_ROUTING, .priority = kRaw},
@@ -61,8 +59,8 @@ Chain pre_raw_chain(const std::string& prefix) {
                     route_exists(NFTA_FIB_F_SADDR, false) + drop()}};
 }
 
-// Related ICMP only where the connection's other end is a sandbox: with a forged "fragmentation
-// needed" for a connection of the host's own, a sandbox could lower the host's path MTU.
+// Related ICMP only if the connection's other end is a sandbox: with a forged "fragmentation
+// needed", a sandbox could lower the host's path MTU for other connections.
 Chain host_allowed_chain(const Ipv4Network& pool) {
   const std::uint32_t established = state_bit(IP_CT_ESTABLISHED);
   const std::uint32_t related = state_bit(IP_CT_RELATED);
@@ -75,7 +73,7 @@ Chain host_allowed_chain(const Ipv4Network& pool) {
   return chain;
 }
 
-// Refused in any case; of those who prove it at this moment it is counted, each in its element.
+// Always refused; counted per element for bridges under verification.
 Chain to_host_chain() {
   return {.name = "to_host",
           .hook = {},
@@ -93,15 +91,14 @@ Chain pre_chain(const std::string& prefix) {
                     destination_is_this_host() + go_to("to_host")}};
 }
 
-// The second lock: what a destination NAT of somebody else's turned to this host.
+// Second line of defence: packets redirected to this host by another destination NAT.
 Chain input_chain(const std::string& prefix) {
   return {.name = "input",
           .hook = Hook{.number = NF_INET_LOCAL_IN, .priority = kBeforeFilter},
           .rules = {from_bridge(prefix, false) + leave(), jump_to("host_allowed"), drop()}};
 }
 
-// Bridged frames come here too where the kernel hands them to the packet filter (bridge-nf): those
-// within one bridge pass.
+// With bridge-nf, bridged frames come here too: those within one bridge pass.
 Chain from_sandbox_chain(const std::string& prefix, bool with_budget) {
   const Rule to_ours = to_bridge(prefix);
   constexpr Ipv4Network kLocalMulticast{.address = {0xE0000000}, .prefix_length = 24};
@@ -135,9 +132,9 @@ Chain forward_chain(const std::string& prefix) {
                     connection_state(answers) + is_reply() + accept(), drop()}};
 }
 
-// --- the sets ---------------------------------------------------------------------------------
+// --- sets ---------------------------------------------------------------------------------
 
-// Sorted, and what overlaps or touches is one interval: the kernel refuses overlaps.
+// Sorted and merged: the kernel refuses overlapping intervals.
 std::vector<Element> interval_elements(std::vector<Ipv4Network> networks) {
   std::ranges::sort(networks);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> intervals;  // [first, end)
@@ -153,7 +150,7 @@ std::vector<Element> interval_elements(std::vector<Ipv4Network> networks) {
   std::vector<Element> elements;
   for (const auto& [first, end] : intervals) {
     elements.push_back({.key = network_order(static_cast<std::uint32_t>(first))});
-    // One that goes to the last address has no end.
+    // An interval up to the last address has no end element.
     if (end > 0xFFFFFFFF) break;
     elements.push_back(
         {.key = network_order(static_cast<std::uint32_t>(end)), .ends_interval = true});
@@ -194,7 +191,7 @@ std::vector<Element> plain_elements(const std::vector<Value>& values, Key key) {
   return elements;
 }
 
-// --- the tables -------------------------------------------------------------------------------
+// --- tables -------------------------------------------------------------------------------
 
 Table inet_table(const RulesetOptions& options, const HostNetwork& host, const std::string& name,
                  std::uint32_t flags, bool with_budget) {
@@ -217,8 +214,8 @@ Table inet_table(const RulesetOptions& options, const HostNetwork& host, const s
   return table;
 }
 
-// A sandbox that could answer for the host's addresses, or ask for them, would learn and take over
-// what lives beside its bridge.
+// A sandbox that could answer or send ARP for the host's addresses could discover and take over its
+// neighbours.
 Table arp_table(const RulesetOptions& options, const std::string& name, std::uint32_t flags) {
   const std::string prefix = bridge_prefix(options.instance_id);
   constexpr std::uint32_t kSenderAddress = 14;
@@ -247,7 +244,7 @@ nft::Bytes interface_key(const std::string& name) {
 }
 
 std::string firewall_table_name(const std::string& instance_id) {
-  // Any text makes a name; of a UUID, which every instance's id is, these are the first digits.
+  // Works for any text; for a UUID, which every instance ID is, these are the first digits.
   std::string digits;
   for (const char character : instance_id) {
     const bool is_digit =
@@ -258,11 +255,11 @@ std::string firewall_table_name(const std::string& instance_id) {
 }
 
 std::vector<Ipv4Network> blocked_networks() {
-  // Not the networks that are reserved for documentation: nothing of value is there, and closed
-  // networks use them as their internet.
+  // Without the documentation networks: they have nothing of value, and closed networks use them as
+  // their internet.
   return {{.address = {0x00000000}, .prefix_length = 8},   // this network
           {.address = {0x0A000000}, .prefix_length = 8},   // private
-          {.address = {0x64400000}, .prefix_length = 10},  // shared by a carrier
+          {.address = {0x64400000}, .prefix_length = 10},  // carrier-grade NAT
           {.address = {0x7F000000}, .prefix_length = 8},   // loopback
           {.address = {0xA9FE0000}, .prefix_length = 16},  // link-local, metadata services
           {.address = {0xAC100000}, .prefix_length = 12},  // private
@@ -285,7 +282,7 @@ Ruleset make_ruleset(const RulesetOptions& options, const HostNetwork& host) {
   const std::string name = firewall_table_name(options.instance_id);
   const std::string owned_name = name + "_owned";
   const std::uint32_t owned = nft::kTableOwner | (options.persist ? nft::kTablePersist : 0U);
-  // The connections of a sandbox are counted once, in the plain table.
+  // Connections of a sandbox are counted once, in the plain table.
   return {
       .plain = {nft::inet_table(options, host, name, 0, true), nft::arp_table(options, name, 0)},
       .owned = {nft::inet_table(options, host, owned_name, owned, false),

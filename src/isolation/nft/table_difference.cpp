@@ -19,26 +19,26 @@ std::vector<Element> sorted(std::vector<Element> elements) {
 Difference between(const Set& wanted, const Set& seen) {
   const bool same_kind = wanted.key_type == seen.key_type && wanted.key_length == seen.key_length &&
                          wanted.flags == seen.flags && wanted.size == seen.size;
-  if (!same_kind) return "is of another kind";
+  if (!same_kind) return "has a different type";
   if (wanted.varies) return std::nullopt;
-  if (sorted(wanted.elements) != sorted(seen.elements)) return "has other elements";
+  if (sorted(wanted.elements) != sorted(seen.elements)) return "has different elements";
   return std::nullopt;
 }
 
 Difference between(const Chain& wanted, const Chain& seen) {
-  if (wanted.hook != seen.hook) return "is at another place";
+  if (wanted.hook != seen.hook) return "has a different hook";
   const std::size_t common = std::min(wanted.rules.size(), seen.rules.size());
   for (std::size_t i = 0; i < common; ++i) {
     if (wanted.rules[i] != seen.rules[i]) {
-      return "has another rule in place " + std::to_string(i + 1);
+      return "has a different rule " + std::to_string(i + 1);
     }
   }
   if (wanted.rules.size() == seen.rules.size()) return std::nullopt;
-  return "has " + std::to_string(seen.rules.size()) + " rules where there are " +
+  return "has " + std::to_string(seen.rules.size()) + " rules instead of " +
          std::to_string(wanted.rules.size());
 }
 
-// Of what a table has by name: missing, different, or one too many.
+// Compares parts by name: missing, different, or unexpected.
 template <class Part>
 Difference between_parts(const std::string& kind, const std::vector<Part>& wanted,
                          const std::vector<Part>& seen) {
@@ -49,14 +49,14 @@ Difference between_parts(const std::string& kind, const std::vector<Part>& wante
   }
   for (const Part& part : seen) {
     if (std::ranges::find(wanted, part.name, &Part::name) == wanted.end()) {
-      return kind + " " + part.name + " is not ours";
+      return kind + " " + part.name + " is unexpected";
     }
   }
   return std::nullopt;
 }
 
 Difference between_tables(const Table& wanted, const Table& seen) {
-  if (wanted.flags != seen.flags) return "it has other flags";
+  if (wanted.flags != seen.flags) return "its flags differ";
   if (const Difference what = between_parts("set", wanted.sets, seen.sets)) return what;
   return between_parts("chain", wanted.chains, seen.chains);
 }

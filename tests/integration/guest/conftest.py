@@ -38,7 +38,7 @@ def guest_bin_dir(bin_dir: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def guest_folder(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[Path]:
-    # Readable for the users that the link daemons run as; what is in it is closed by itself.
+    # Readable for the link daemons' users; its content has its own permissions.
     folder = run_folder.new_folder("l")
     folder.chmod(0o755)
     yield folder
@@ -47,7 +47,7 @@ def guest_folder(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[Path]
 
 @pytest.fixture(scope="session")
 def image(engine: PrivateEngine) -> Callable[[str], str]:
-    """image("busybox"): the tag of one of the odd images, made when first asked for."""
+    """image("busybox"): the tag of one of the unusual images, created on first use."""
     made: dict[str, str] = {}
 
     def get(name: str) -> str:
@@ -60,7 +60,7 @@ def image(engine: PrivateEngine) -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def link_program(guest_bin_dir: Path, guest_folder: Path) -> Path:
-    """A copy that every user may run."""
+    """A copy that every user can execute."""
     copy = guest_folder / "guest_link_daemon"
     shutil.copy2(guest_bin_dir.parent / "tests" / "guest_link_daemon", copy)
     shutil.copy2(guest_bin_dir / "agbox-guest", guest_folder / "agbox-guest")
@@ -83,7 +83,7 @@ def start_daemon(link_program: Path, guest_folder: Path) -> Iterator[Callable[[i
 
 @pytest.fixture(params=[0, 1000], ids=["root", "uid1000"])
 def uid(request: pytest.FixtureRequest) -> int:
-    """The daemon's user, and with it HOST_UID."""
+    """The daemon's user, which is HOST_UID."""
     return request.param
 
 
@@ -97,7 +97,7 @@ def sandbox(
     start_daemon: Callable[[int], LinkDaemon],
     guest_folder: Path,
 ) -> Iterator[Callable[..., Sandbox]]:
-    """sandbox("busybox", uid=1000): a container that was created, but not started."""
+    """sandbox("busybox", uid=1000): a created container that is not started."""
     made: list[Sandbox] = []
 
     def make(name: str, uid: int = 1000, **options) -> Sandbox:
@@ -121,7 +121,7 @@ def sandbox(
 
 @pytest.fixture
 def execs(sandbox: Callable[..., Sandbox], guest_folder: Path) -> Callable[..., Execs]:
-    """execs("busybox", uid=1000): those of a sandbox that is ready for them."""
+    """execs("busybox", uid=1000): the execs of a ready sandbox."""
 
     def make(name: str, uid: int = 1000, **options) -> Execs:
         box = sandbox(name, uid, **options)

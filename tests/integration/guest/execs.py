@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execs of one sandbox, through the link, with their log files in a folder of the test."""
+"""Execs of one sandbox, through the link, with their log files in a temporary directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Done:
 class Execs:
     def __init__(self, box: Sandbox, guest_pid: int, folder: Path):
         self.box = box
-        self.guest_pid = guest_pid  # as this test sees it
+        self.guest_pid = guest_pid  # in the test's namespace
         self.folder = folder
         self.truncated: list[str] = []
         self.ends: dict[str, list[dict]] = {}
@@ -70,7 +70,7 @@ class Execs:
             self.truncated.append(event["exec"])
 
     def has_ended(self, exec_id: str) -> bool:
-        """As far as it has been told until now: whatever the guest said before it answers a ping."""
+        """According to all messages that the guest sent before it answers a ping."""
         self.box.daemon.ask("ping", self.box.name)
         while not self.box.daemon.events.empty():
             self._take(self.box.daemon.events.get()[1])

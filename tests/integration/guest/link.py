@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test's daemon: guest_link_daemon as a subprocess, spoken to in JSON lines."""
+"""The test's daemon: guest_link_daemon as a subprocess, controlled by JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class LinkError(Exception):
-    """The daemon's words where a request failed."""
+    """The daemon's error for a failed request."""
 
 
 class LinkDaemon:
@@ -66,7 +66,7 @@ class LinkDaemon:
         self._close()
 
     def end(self) -> None:
-        """The polite end: its stdin ends. Nothing to do where it has ended already."""
+        """Ends it by closing its stdin, if it still runs."""
         if self._process.stdin.closed:
             return
         self._process.stdin.close()

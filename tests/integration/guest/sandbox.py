@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One container with the guest as its first program, configured as the daemon configures it."""
+"""One container with the guest as PID 1, configured as by the daemon."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Sandbox:
     image_user: str
     image_entrypoint: list[str]
     program: Path
-    options: list[str] = field(default_factory=list)  # more of `docker create`
-    mounts: list[str] = field(default_factory=list)  # targets to look at
+    options: list[str] = field(default_factory=list)  # further options of `docker create`
+    mounts: list[str] = field(default_factory=list)  # targets to check
     volumes: list[str] = field(default_factory=list)  # anonymous ones
     supplemental_gids: list[int] = field(default_factory=list)
-    link_writable: bool = False  # the daemon never does this; a test of what it prevents does
+    link_writable: bool = False  # only for tests of what read-only prevents
     secret: str = ""
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Sandbox:
         return self.daemon.ask("entrypoint", self.name)
 
     def ready(self, command: list[str] | None = None, **options) -> dict:
-        """Starts it and goes through the entrypoint; returns the hello."""
+        """Starts it and runs the entrypoint; returns the hello."""
         hello = self.start()
         outcome = self.go(command, **options)
         assert outcome["passed"], outcome["sentence"]
@@ -104,7 +104,7 @@ class Sandbox:
         return int(self.engine.docker("wait", self.name).stdout)
 
     def stop(self) -> float:
-        """Seconds that the engine took to stop it; it would kill it after a minute."""
+        """Seconds until the engine stopped it; the engine would kill it after a minute."""
         before = time.monotonic()
         self.engine.docker("stop", "-t", "60", self.name)
         return time.monotonic() - before

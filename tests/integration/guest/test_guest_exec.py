@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execs in real containers: what a command finds, how it ends, and who may harm it."""
+"""Execs in real containers: environment, end, and attacks on them."""
 
 import re
 import time
@@ -9,7 +9,7 @@ import pytest
 
 
 def names(box) -> list[str]:
-    """Of every process in the container, as the kernel has them."""
+    """The kernel's names of all processes in the container."""
     lines = box.engine.docker("top", box.name, "-eo", "pid,comm").stdout.splitlines()[1:]
     return [line.split(None, 1)[1] for line in lines]
 
@@ -27,7 +27,7 @@ def await_names(box, expected: dict[str, int]) -> None:
 
 
 def await_only_the_guest(box) -> None:
-    """A runner tells the end of its exec before its own."""
+    """A runner reports the end of its exec before its own end."""
     deadline = time.monotonic() + 20
     while (left := names(box)) != [".agbox-guest"]:
         assert time.monotonic() < deadline, left
@@ -60,7 +60,7 @@ def test_what_cannot_be_run_says_why(execs):
     done = run("/etc/passwd")
     assert (done.code, done.detail) == (126, "cannot run '/etc/passwd': Permission denied")
     done = run("true", cwd="/not/there")
-    assert (done.code, done.detail) == (126, "cannot enter /not/there: No such file or directory")
+    assert (done.code, done.detail) == (126, "cannot change to /not/there: No such file or directory")
 
 
 def test_large_commands_and_environments_arrive(execs):
@@ -86,7 +86,7 @@ def test_background_children_live_on(execs, uid):
     assert (done.how, done.code, done.err) == ("exited", 3, "")
     assert time.monotonic() - before < 5
     here.forget("exec-1")
-    await_names(here.box, {"sleep": 1})  # the child was a shell and then nohup before that
+    await_names(here.box, {"sleep": 1})  # before that the child was a shell and then nohup
     late = here.shell("(until [ -e /tmp/go ]; do sleep 0.01; done; echo late) & echo early")
     assert here.wait(late).out == "early\n"
     here.run("touch", "/tmp/go")
@@ -117,7 +117,7 @@ def test_what_ignores_a_cancel_is_killed_after_the_grace(execs, uid):
 
 
 PIDS = 150
-# Goes on only while its file is there, so that a test that fails ends it.
+# Runs only while its file exists, so that a failed test ends it.
 BOMB = "$SIG{TERM} = 'IGNORE'; print 'up'; $| = 1; while (-e '/tmp/alive') { fork }"
 
 
@@ -144,7 +144,7 @@ def test_a_fork_bomb_at_the_limit_is_contained_and_cancelled(execs, uid):
     assert here.run("echo", "well").out == "well\n"
 
 
-def test_who_kills_everything_it_may_harms_nobody_else(execs):
+def test_killing_everything_does_not_affect_other_execs(execs):
     here = execs("busybox", 1000)
     start = here.box.state()["StartedAt"]
     done = here.run_shell("env kill -9 -1; true")
@@ -154,7 +154,7 @@ def test_who_kills_everything_it_may_harms_nobody_else(execs):
 
 
 @pytest.mark.parametrize("user", ["0", "agbox"])
-def test_nobody_inside_can_look_into_a_runner(execs, uid, user):
+def test_a_runner_is_not_accessible_from_inside(execs, uid, user):
     here = execs("busybox", uid)
     work = here.start("sleep", "300")
     await_names(here.box, {"sleep": 1})
@@ -230,7 +230,7 @@ def test_execs_outlive_the_daemon_and_run_once(execs, start_daemon, uid):
     ran = box.exec("cat", "/workspace/ran").split()
     assert sorted(ran, key=int) == [str(n) for n in range(20)]
 
-    # What was not forgotten is told once more to the next daemon.
+    # What was not forgotten is reported again to the next daemon.
     box.daemon.kill()
     here.ends.clear()
     assert sorted(come_back()["execs"]) == sorted(started[0::2])
@@ -275,11 +275,11 @@ def test_a_stop_asks_execs_to_end(execs):
         times.append(here.box.stop())
         assert here.out(polite) == "up\nbye\n"
         here.box.ready()
-    # A machine that does much else lengthens some of them, a guest that waits for its grace all.
+    # A loaded machine delays some of them, a guest that waits for the grace period all.
     assert min(times) < 2
 
 
-def test_a_stop_does_not_wait_for_who_does_not_listen(execs):
+def test_a_stop_does_not_wait_for_unresponsive_processes(execs):
     here = execs("busybox")
     deaf = here.shell("trap '' TERM; echo up; while :; do sleep 300; done")
     here.wait_out(deaf, "up")

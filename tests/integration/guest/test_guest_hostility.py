@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What root and the runtime user inside may try against the guest, and how little of it there is."""
+"""Attacks on the guest by root and the runtime user inside."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_no_signal_from_inside_harms_the_guest(sandbox, signal):
 
 
 @pytest.mark.parametrize("user", ["0", "agbox"])
-def test_nobody_inside_can_look_into_the_guest(sandbox, uid, user):
+def test_the_guest_is_not_accessible_from_inside(sandbox, uid, user):
     box = sandbox("busybox", uid)
     box.ready()
     for look in ("cat mem", "cat environ", "cat maps", "cat fd/3", "ls cwd/", "ls root/"):
@@ -45,7 +45,7 @@ def test_the_guest_keeps_three_capabilities_and_what_it_starts_all(sandbox):
 
 @pytest.mark.parametrize("user", ["0", "agbox"])
 def test_a_process_inside_cannot_take_the_guests_place(sandbox, uid, user):
-    """The socket is gone while the guest is connected, and the folder cannot be written."""
+    """The socket is gone while the guest is connected, and the directory is read-only."""
     box = sandbox("busybox", uid)
     box.ready()
     seen = box.exec("ls", "-A", "/.agbox-link", user=user, check=False)
@@ -93,8 +93,8 @@ rename("/workspace/report.new", "/workspace/report");
 """
 
 
-def test_a_false_socket_of_somebody_inside_hears_nothing(sandbox, start_daemon):
-    """Even where the folder could be written, which the read-only mount prevents."""
+def test_a_false_socket_from_inside_gets_no_connection(sandbox, start_daemon):
+    """Even if the directory were writable, which the read-only mount prevents."""
     box = sandbox("debian", 1000, link_writable=True)
     box.ready()
     box.daemon.kill()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest in every kind of image: the runtime user is there and works before anything else runs."""
+"""The guest in every kind of image: the runtime user exists and works before anything else runs."""
 
 import pytest
 
-# The guest is the same on every engine; the tests of sandboxes show it on the others.
+# The guest is the same on every engine; the tests of sandboxes cover the others.
 pytestmark = pytest.mark.engines("20.10")
 
 
@@ -38,7 +38,7 @@ def test_an_existing_uid_gets_the_name_and_keeps_its_groups(sandbox):
     box.ready()
     assert box.exec("id", "-un") == "agbox"
     assert box.exec("id", "-G").split() == ["1000", "44"]
-    # The image's own name still works for entrypoints that drop to it, also at the next start.
+    # The image's own name still works for entrypoints that switch to it, also at the next start.
     assert box.exec("id", "-u", "node") == "1000"
     box.stop()
     entrypoint = "entrypoint as 1000:1000 home /home/node"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entrypoints, commands, stopping, and a daemon that goes and comes back."""
+"""Entrypoints, commands, stopping, and daemon restarts."""
 
 import time
 
@@ -25,7 +25,7 @@ def test_an_entrypoint_that_ignores_its_arguments_fails_with_its_words(sandbox):
     assert "I do what I want" in outcome["tail"] and "really" in outcome["tail"]
     assert "exit code 7" in outcome["sentence"] and "--no-entrypoint" in outcome["sentence"]
     assert "I do what I want" in box.logs()
-    # The guest stays until it is stopped, so that a daemon that was away hears it too.
+    # The guest stays until it is stopped, so that a reconnecting daemon gets the report too.
     assert box.state()["Running"]
 
 
@@ -56,7 +56,7 @@ def test_a_program_of_a_running_container_cannot_pass_the_entrypoint(sandbox):
     box = sandbox("never-passes")
     box.start()
     box.daemon.ask("go", box.name, entrypoint=["/entry"], command=[], limit_ms=20000)
-    assert "takes this from its entrypoint only" in box.exec("/.agbox-guest", "enter", user="0", check=False)
+    assert "accepts this only from its entrypoint" in box.exec("/.agbox-guest", "enter", user="0", check=False)
     with pytest.raises(LinkError, match="does not answer"):
         box.daemon.ask("entrypoint", box.name, limit_ms=300)
 
@@ -86,7 +86,7 @@ def test_a_command_below_a_shell_ends_the_container_with_its_code(sandbox):
 
 def test_all_output_of_a_command_reaches_the_log(sandbox):
     box = sandbox("busybox")
-    box.ready(["sh", "-c", "seq 1 200000"])  # far more than all pipes on the way hold
+    box.ready(["sh", "-c", "seq 1 200000"])  # far more than the capacity of all pipes
     assert box.wait_exit() == 0
     assert box.logs().splitlines() == [str(number) for number in range(1, 200001)]
 
@@ -141,7 +141,7 @@ def test_the_guest_comes_back_to_a_daemon_that_was_killed(sandbox, start_daemon,
     if phase == "in the entrypoint":
         answer = box.daemon.ask("go", box.name, entrypoint=["/entry"], command=[], limit_ms=20000)
         box.secret = answer["secret"]
-        box.wait_log("waiting for a database")  # else the secret may never have arrived
+        box.wait_log("waiting for a database")  # otherwise the secret may not have arrived
     elif phase != "before go":
         box.go()
     box.daemon.kill()
@@ -176,7 +176,7 @@ def test_a_reconnect_takes_milliseconds(sandbox, start_daemon):
         times.append((when - before) * 1000)
     times.sort()
     print(f"\nreconnect ms: median {times[5]:.2f}, worst {times[-1]:.2f}")
-    # A machine that does much else lengthens some of them, a guest that polls nearly all.
+    # A loaded machine delays some of them, a polling guest nearly all.
     assert times[2] < 50
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the firewall's tests: namespaces of the test's own, and the firewall in one of them."""
+"""Fixtures of the firewall tests: private namespaces, and the firewall in one of them."""
 
 import contextlib
 import sys
@@ -17,7 +17,7 @@ from support.process import LoggedProcess  # noqa: E402
 
 @pytest.fixture
 def clean_host() -> Iterator[Node]:
-    """A host with an uplink, a public network next door and nothing else."""
+    """A host with an uplink, a public on-link network and nothing else."""
     host, street = Node(), Node()
     try:
         host.cable_to(street, "lan0", "eth0")
@@ -37,7 +37,7 @@ def clean_host() -> Iterator[Node]:
 
 @pytest.fixture
 def make_firewall(bin_dir: Path) -> Iterator[Callable[..., Firewall]]:
-    """make_firewall(node): started, and not loaded yet."""
+    """make_firewall(node): started, not loaded yet."""
     with contextlib.ExitStack() as stack:
 
         def make(node: Node, **options) -> Firewall:
@@ -50,7 +50,7 @@ def make_firewall(bin_dir: Path) -> Iterator[Callable[..., Firewall]]:
 
 @pytest.fixture
 def bridge_prefix(make_firewall: Callable[..., Firewall]) -> str:
-    """How the names of the tests' bridges begin: the firewall says it, in a world of its own."""
+    """The name prefix of the tests' bridges, as printed by a separate firewall."""
     node = Node()
     try:
         return make_firewall(node).wait_until_loaded()
@@ -66,7 +66,7 @@ def town(bridge_prefix: str) -> Iterator[Town]:
 
 @pytest.fixture
 def services(town: Town) -> Iterator[LoggedProcess]:
-    """Something answers at every place that there is; who answers for the router is given."""
+    """Servers at every place; returns that of the router."""
 
     def places(*addresses: str, ports=(PORT,)) -> list[str]:
         return [f"{kind}/{a}/{p}" for a in addresses for p in ports for kind in ("tcp", "udp")]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers on every given place: echo_server.py tcp/10.0.0.1/80 udp/fd00::1/53 ...
 
-Says `ready` when all of them listen. A datagram that begins with `say ` is told on a line of its own
-instead of being answered, for what must not arrive at all. dns/10.0.0.1/53 is a resolver: the address of
-169-254-169-254.test is 169.254.169.254, and so on; it tells on a line that it was asked.
+Prints `ready` when all of them listen. A datagram that begins with `say ` is printed on a line instead of
+being answered, for packets that must not arrive at all. dns/10.0.0.1/53 is a resolver: the address of
+169-254-169-254.test is 169.254.169.254, and so on; it prints a line for every query.
 """
 
 import selectors
@@ -30,8 +30,8 @@ def open_place(place: str) -> socket.socket:
 
 
 def from_there(addresses: list) -> list:
-    """Answers come from the address that was asked, also where all of them are listened on; from that
-    of the interface where everybody was asked."""
+    """Answers come from the address of the request, also with a wildcard socket; from that of the interface
+    for broadcasts."""
     return [
         (level, kind, bytes(4) + info[4:8] + bytes(4))  # struct in_pktinfo
         for level, kind, info in addresses
@@ -40,7 +40,7 @@ def from_there(addresses: list) -> list:
 
 
 def resolved(query: bytes) -> bytes:
-    """The answer to a question for one address."""
+    """The answer to a query for one address."""
     label = query[13 : 13 + query[12]].decode()
     question = query[12 : query.index(b"\0", 12) + 5]
     record = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(label.replace("-", "."))

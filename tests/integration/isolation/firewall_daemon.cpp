@@ -94,7 +94,7 @@ boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::strin
   if (command == "prove") {
     const std::string network = arguments.size() > 1 ? arguments[1] : "";
     const bool is_silent = arguments.size() > 2 && arguments[2] == "silent";
-    say(co_await isolation.prove(arguments.at(0), [=](ProbeTarget target) {
+    say(co_await isolation.verify(arguments.at(0), [=](ProbeTarget target) {
       return probe_from(network, is_silent, target);
     }));
   } else if (command == "resolvers") {

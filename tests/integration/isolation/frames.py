@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames made by hand, as whoever has CAP_NET_RAW sends them: past the routes, the addresses and the
-checks of the sender's own kernel. Each goes to the next hop, whatever its destination is."""
+"""Raw frames, as a process with CAP_NET_RAW can send: without the routes, addresses and checks of the
+sender's kernel. Each goes to the next hop, whatever its destination."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ IPV4, ARP, IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
 CHECKSUM_AT = {socket.IPPROTO_UDP: 6, socket.IPPROTO_TCP: 16}  # in ICMP of both families at 2
 NEIGHBOUR_SOLICITATION = 135
 ECHO_REPLIES = {(socket.IPPROTO_ICMP, 0), (socket.IPPROTO_ICMPV6, 129)}
-SHORTEST_ANSWER = 16  # a head of 8 bytes and a mark of 8
+SHORTEST_ANSWER = 16  # a header of 8 bytes and a mark of 8
 SYN, SYN_AND_ACK = 0x02, 0x12
 
 
@@ -35,8 +35,8 @@ def packed(address: str) -> bytes:
 
 
 def packet(protocol: int, source: bytes, destination: bytes, segment: bytes) -> bytes:
-    """With the checksum of the segment, which is zero there so far and of an even length."""
-    # The words of both families' pseudo headers, but for zeros and their order.
+    """Fills in the checksum of the segment, which has an even length."""
+    # The words of both families' pseudo headers, without zeros and order.
     covered = source + destination + struct.pack("!II", len(segment), protocol)
     value = checksum(segment if protocol == socket.IPPROTO_ICMP else covered + segment)
     at = CHECKSUM_AT.get(protocol, 2)
@@ -50,7 +50,7 @@ def packet(protocol: int, source: bytes, destination: bytes, segment: bytes) -> 
 
 
 def own_port() -> int:
-    """Or the number of an echo; a new one for every try, which nobody takes for an earlier one."""
+    """Or an echo ID; unique for every attempt."""
     return random.randrange(1024, 65536)
 
 
@@ -59,7 +59,7 @@ def datagram(port: int, data: bytes) -> bytes:
 
 
 def answer_in(frame: bytes) -> bytes | None:
-    """The mark of what it answers. A refusal quotes that mark too, and is no answer."""
+    """The mark of the request that it answers. A refusal quotes that mark too, but is no answer."""
     if frame[12:14] == ARP:
         return b"arp" + frame[28:32] if frame[20:22] == b"\0\2" else None
     if frame[12:14] == IPV4:
@@ -98,8 +98,8 @@ class Frames:
         self._next_hop = self._hardware_of[packed(next_hop)]
 
     def attempt(self, kind: str, *place: str, patience: float) -> bool:
-        """Whether an answer came to arp/ADDRESS, icmp-frame/ADDRESS, udp-frame/ADDRESS/PORT or
-        tcp-frame/ADDRESS/PORT. To forged/SENDER/ADDRESS/PORT none can come."""
+        """Whether arp/ADDRESS, icmp-frame/ADDRESS, udp-frame/ADDRESS/PORT or tcp-frame/ADDRESS/PORT was
+        answered. forged/SENDER/ADDRESS/PORT cannot be answered."""
         if kind == "arp":
             return self._ask_for(packed(place[0]), patience)
         if kind == "forged":
@@ -122,7 +122,7 @@ class Frames:
             mark = b"tcp" + struct.pack("!I", (number + 1) & 0xFFFFFFFF)
         source = self._address6 if is_v6 else self._address
         with self._awaiting(mark) as came:
-            if is_v6:  # else the other side would have to ask where its answers go
+            if is_v6:  # otherwise the peer would have to resolve our address
                 self._introduce(destination)
             self._send(packet(protocol, source, destination, segment))
             return came.wait(patience)

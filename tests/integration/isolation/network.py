@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A little world of network namespaces: a host with the bridges of sandboxes, and what lies around it.
-No namespace has a name, so nothing can be left over: each ends with the process that holds it.
+"""A simulated network of namespaces: a host with sandbox bridges, and its surroundings. No namespace has a
+name, so nothing can be left over: each ends with the process that holds it.
 
     sandbox, companion -- bridge +                      + router (LAN, metadata, internet)
     neighbour ----------- bridge +-------- host --------+ VPN peer
@@ -32,7 +32,7 @@ class Node(Outside):
         return ["nsenter", f"--net={self.network_namespace}", "--", *argv]
 
     def ip(self, *commands: str) -> None:
-        """Each command as `ip` takes it, in one go."""
+        """Several `ip` commands in one batch."""
         self.run("ip", "-batch", "-", input="\n".join(commands) + "\n")
 
     def nft(self, text: str) -> None:
@@ -44,7 +44,7 @@ class Node(Outside):
             self.run("sh", "-c", f"echo {value} > {path}")
 
     def cable_to(self, other: "Node", here: str, there: str) -> None:
-        """A cable between the two, with these interface names."""
+        """A veth pair between the two, with these interface names."""
         run_there = ["ip", "link", "add", here, "type", "veth", "peer", "name", there]
         self.run(*run_there, "netns", other.pid)
 
@@ -72,7 +72,7 @@ class Node(Outside):
 
     @contextlib.contextmanager
     def flooding(self, word: str, places: list[str]) -> Iterator[list[int]]:
-        """Datagrams with this word to every place, without a pause; how many is there after the block."""
+        """Floods every place with datagrams with this word; the count is available after the block."""
         sent: list[int] = []
         with self.running(PYTHON, str(HERE / "prober.py"), "flood", word, *places) as prober:
             prober.wait_for_line("ready".__eq__, "the first datagram", timeout=20)
@@ -103,7 +103,7 @@ class Firewall:
         )
 
     def wait_until_loaded(self) -> str:
-        """How the names of its bridges begin."""
+        """Returns the name prefix of its bridges."""
         line = self.process.wait_for_line(
             lambda line: line.startswith(("loaded ", "error ")), "the rules", timeout=20
         )
@@ -118,7 +118,7 @@ class Firewall:
         )
 
     def wait_for_repair(self, number: int) -> Mapping[str, object]:
-        """What the log says of the repair with this number."""
+        """The log line of the repair with this number."""
         mark = f'"repairs":{number}}}'
         return json.loads(
             self.process.wait_for_line(lambda line: mark in line, f"repair {number}", timeout=10)
@@ -131,7 +131,7 @@ class Firewall:
 
 
 class Town:
-    """The host and all that is around it, with something that plays Docker's NAT."""
+    """The host and its surroundings, with a replacement for Docker's NAT."""
 
     def __init__(self, stack: contextlib.ExitStack, bridge_prefix: str):
         self.bridge = bridge_prefix + "aaaaaaa"
@@ -140,7 +140,7 @@ class Town:
         self.nodes = {name: Node() for name in names}
         for node in self.nodes.values():
             stack.callback(node.end)
-            # IPv6 addresses are of use at once, not after a second of asking around.
+            # IPv6 addresses are usable immediately, without duplicate address detection.
             node.sysctl(ipv6__conf__all__accept_dad="0", ipv6__conf__default__accept_dad="0")
         self._connect()
         self._play_docker()

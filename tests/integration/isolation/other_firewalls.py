@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other firewalls of a host have in it, as they write it: both close everything and let through what
-they know, Docker's bridges among it."""
+"""Rules of other firewalls on a host: both block everything but known traffic, including that of Docker's
+bridges."""
 
 # Drops by policy. Docker accepts its containers' packets in the same chain of forwarded ones.
 UFW_LIKE = """
@@ -26,7 +26,7 @@ table ip6 filter {
 }
 """
 
-# Refuses by its last rules, and trusts whatever comes from a bridge of Docker's: its zone `docker`.
+# Refuses by its last rules, and trusts everything from Docker's bridges: its zone `docker`.
 FIREWALLD_LIKE = """
 table inet firewalld {
     chain filter_INPUT {

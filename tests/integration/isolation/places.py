@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a sandbox of the town must not go and where it may, and what a try there has shown."""
+"""Where a sandbox of the town may and may not connect, and the outcomes of attempts."""
 
 from network import RESOLVER, Firewall, Town
 
@@ -30,16 +30,16 @@ FORBIDDEN = [
     *everywhere(*HOST_ADDRESSES),
     *everywhere(*OUTSIDE_ADDRESSES),
     *everywhere(VPN_PEER),
-    # Another sandbox, and a container that is none of ours.
+    # Another sandbox, and another container.
     *everywhere("10.213.0.18", "172.17.0.2"),
     # A port that another sandbox published on every address of the host.
     *(f"tcp/{address}/9090" for address in HOST_ADDRESSES),
-    # DNS of whoever is not the resolver, and the resolver's other ports.
+    # DNS of other hosts, and the resolver's other ports.
     f"tcp/{LAN_NEIGHBOUR}/53",
     f"udp/{LAN_NEIGHBOUR}/53",
     f"tcp/{RESOLVER}/{PORT}",
     f"udp/{RESOLVER}/{PORT}",
-    # IPv6, which a sandbox does not have but can give itself.
+    # IPv6, which a sandbox does not have but can configure itself.
     *everywhere("fd13:0:0:1::1", "fd13:0:0:2::1", "fd77::2", "fd77::1", "2001:db8::10"),
     *everywhere("fd13:0:0:2::2"),
 ]
@@ -61,8 +61,8 @@ def reached(results: dict) -> set[str]:
 
 
 def out_of_reach(node, places: list[str]) -> set[str]:
-    """The control: what cannot be reached at all. The first packet over a new link may be lost while
-    neighbours find each other, and is sent again after a second; so what is silent is tried again."""
+    """The control: what cannot be reached at all. The first packet over a new link may be lost during
+    neighbour discovery, and is resent after a second; so silent places are retried."""
     left = set(places)
     for _ in range(5):
         left -= reached(node.probe(sorted(left)))

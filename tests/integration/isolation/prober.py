@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries to reach places, from the network namespace in which it runs.
+"""Probes places from the network namespace in which it runs.
 
 prober.py once PLACE...     all of them at the same time; prints one JSON object: place to
                             [outcome, milliseconds], the outcome being `reached`, `refused` or `silent`
-prober.py loop PLACE...     each of them 10 ms after its last outcome, until the input ends; says `ready`
-                            after the first round. To every line of its input, and to its end, it
-                            answers with place to [tries, reached, begin of the last try that
-                            reached it]: to a line when every place was tried again since.
+prober.py loop PLACE...     each of them 10 ms after its last outcome, until the input ends; prints `ready`
+                            after the first round. For every line of its input, and at its end, it
+                            prints place to [attempts, reached, begin of the last attempt that
+                            reached it]: for a line when every place was probed again since.
 prober.py flood WORD PLACE... datagrams to each of them in turn, without a pause and without waiting for answers,
-                            until the input ends; says `ready` at first and how many in the end. Whoever
-                            gets one says the word and his address: see echo_server.py
-prober.py hold PLACE        one connection over TCP; says `answered` or `silent` of what it sends there at
+                            until the input ends; prints `ready` at first and the count at the end. A
+                            receiver prints the word and its address: see echo_server.py
+prober.py hold PLACE        one TCP connection; prints `answered` or `silent` for what it sends there at
                             first and for every line of its input
 
-A place is tcp/ADDRESS/PORT, udp/ADDRESS/PORT, icmp/ADDRESS, name/NAME/PORT (over TCP, where the engine's
-resolver says) or, after `--via NEXT_HOP`, what frames.py makes by hand. Reached means that an answer
+A place is tcp/ADDRESS/PORT, udp/ADDRESS/PORT, icmp/ADDRESS, name/NAME/PORT (over TCP, resolved by the
+engine's resolver) or, after `--via NEXT_HOP`, a raw frame of frames.py. Reached means that an answer
 came back.
 """
 
@@ -27,7 +27,7 @@ import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True  # root runs this, in the clone of whoever has it
+sys.dont_write_bytecode = True  # runs as root in a user's clone
 from frames import Frames, checksum, own_port  # noqa: E402
 
 PATIENCE = 1.0
@@ -118,7 +118,7 @@ def once(places: list[str]) -> None:
 
 
 def loop(places: list[str]) -> None:
-    """A new connection for every try: an old one would be judged by its first packet."""
+    """A new connection for every attempt: an old one is judged by its first packet."""
     counts = {place: [0, 0, 0.0] for place in places}
     over = threading.Event()
     tried = threading.Condition()
@@ -164,7 +164,7 @@ def flood(arguments: list[str]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         while not over.is_set():
             for address, port in targets:
-                with contextlib.suppress(OSError):  # that the one before was refused
+                with contextlib.suppress(OSError):  # the previous one was refused
                     sender.sendto(f"say {word} {address}".encode(), (address, port))
                 sent += 1
     print(sent)

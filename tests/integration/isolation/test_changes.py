@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sandbox reaches while something changes underneath: the rules, the daemon, the host's networks."""
+"""What a sandbox reaches during changes: of the rules, the daemon, the host's networks."""
 
 import pytest
 from network import HERE, PYTHON
@@ -38,18 +38,18 @@ def test_nothing_is_open_while_the_rules_are_put_back(town, services, make_firew
     say(f"{stranger}, five times: {sum(tries for tries, *_ in counts.values())} tries, 0 reached")
 
 
-CHANGES = 40  # more than a hundred slip through where a daemon replaces both copies at once
+CHANGES = 40  # more than a hundred pass if a daemon replaces both copies at once
 
 
 @pytest.mark.parametrize(
     "change", ["killed", "killed on an older kernel", "stopped", "flushed", "networks"]
 )
 def test_no_datagram_slips_through(town, services, make_firewall, change, say):
-    """While one daemon follows another, while what was flushed is put back, and while networks of the
-    host come and go: a moment is enough for one of thousands."""
-    addresses = (LAN_NEIGHBOUR, ON_LINK_PUBLIC)  # which are closed by what is in a set
+    """While a daemon replaces another, while flushed rules are restored, and while networks of the host
+    change: a moment is enough for one of thousands."""
+    addresses = (LAN_NEIGHBOUR, ON_LINK_PUBLIC)  # blocked by elements of a set
     places = [f"udp/{address}/{PORT}" for address in addresses]
-    # Where the owned copy goes with its owner.
+    # With an owned copy that disappears with its owner.
     failpoints = "isolation.persist=error" if "older kernel" in change else ""
     firewall = load(make_firewall, town, failpoints=failpoints)
     with town.sandbox.flooding("meanwhile", places) as sent:
@@ -81,7 +81,7 @@ def test_no_datagram_slips_through(town, services, make_firewall, change, say):
 
 
 def test_a_public_network_that_comes_next_door_is_closed(town, services, make_firewall):
-    """Until then it is the internet: only afterwards do its hosts count as neighbours."""
+    """Until then it is part of the internet: only afterwards its hosts are neighbours."""
     firewall = load(make_firewall, town)
     town.router.ip("address add 192.0.2.9/24 dev eth0")
     with town.router.serving("tcp/192.0.2.9/80"):
@@ -89,7 +89,7 @@ def test_a_public_network_that_comes_next_door_is_closed(town, services, make_fi
         seen = len(firewall.process.lines())
         town.host.ip("address add 192.0.2.2/24 dev lan0")
         firewall.process.wait_for_line(
-            lambda line: "follows this host's networks" in line, "the new network", 10, after=seen
+            lambda line: "follows the host's networks" in line, "the new network", 10, after=seen
         )
         assert reached(town.sandbox.probe(["tcp/192.0.2.9/80"])) == set()
 
@@ -104,7 +104,7 @@ def test_what_was_opened_towards_a_sandbox_before_the_rules_is_cut(town, service
 
 
 def test_a_vpn_that_takes_over_the_internet_keeps_it_open(town, services, make_firewall):
-    """By two halves instead of a default route, as many do; and its own network stays closed."""
+    """By two half-routes instead of a default route, as many do; its own network stays blocked."""
     town.vpn.ip(f"address add {INTERNET}/32 dev eth0")
     firewall = load(make_firewall, town)
     seen = len(firewall.process.lines())
@@ -112,6 +112,6 @@ def test_a_vpn_that_takes_over_the_internet_keeps_it_open(town, services, make_f
     firewall.process.wait_for_line(
         lambda line: '"uplinks":2' in line, "the second uplink", 10, after=seen
     )
-    with town.vpn.serving(f"tcp/{INTERNET}/8080"):  # only at this end of the way
+    with town.vpn.serving(f"tcp/{INTERNET}/8080"):  # only at this end
         assert out_of_reach(town.sandbox, [f"tcp/{INTERNET}/8080"]) == set()
     assert reached(town.sandbox.probe(everywhere(VPN_PEER, "10.8.0.1"))) == set()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules as `nft` lists them, and that they stay as they are: whatever strangers do to them,
-beside whatever tables, and whatever becomes of the host's networks."""
+"""The rules as listed by `nft`, and that they stay in place despite other processes, other tables and changes of
+the host's networks."""
 
 import datetime
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from network import HERE, PYTHON, RESOLVER
 from other_firewalls import OTHER_FIREWALLS
-from support.table_owner import owned_by_a_stranger
+from support.table_owner import owned_by_another_process
 
 GOLDEN = Path(__file__).parent / "ruleset.golden"
 NAME = "agents_sandbox_0a0b0c0d"
@@ -44,7 +44,7 @@ def listing(node, tables=TABLES) -> str:
 
 
 def without_counts(text: str) -> str:
-    """Counters count; this host's own IPv6 chatter never reaches them, but let nothing depend on it."""
+    """Removes counters, which the host's own IPv6 traffic might change."""
     words = text.split(" ")
     return " ".join(
         "N" if index and words[index - 1] in ("packets", "bytes") else word
@@ -88,7 +88,7 @@ MUTATIONS = {
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_property, say):
+def test_changes_by_another_process_are_undone(host, firewall, mutation, record_property, say):
     before = listing(host)
     command = MUTATIONS[mutation].format(name=NAME, handle=handle_of_first_rule(host))
     began = time.time()
@@ -103,8 +103,8 @@ def test_what_a_stranger_changes_is_put_back(host, firewall, mutation, record_pr
     say(f"{mutation}: put back {milliseconds} ms after the stranger's nft was started")
 
 
-def test_what_a_stranger_changes_is_told_also_where_the_networks_change_with_it(host, firewall):
-    """The daemon hears of the networks first, and the sets that are to follow them are gone."""
+def test_a_change_is_reported_even_if_networks_change_with_it(host, firewall):
+    """The daemon gets the network event first, and the sets to update are gone."""
     firewall.process.freeze()
     host.ip("address add 198.51.100.7/25 dev lan0")
     host.nft(f"delete table inet {NAME}\n")
@@ -120,7 +120,7 @@ def handle_of_first_rule(host) -> int:
 
 
 @pytest.mark.parametrize("command", ["delete table", "flush table"])
-def test_nobody_else_changes_the_owned_copy(host, firewall, command):
+def test_no_other_process_can_change_the_owned_copy(host, firewall, command):
     tried = host.run("nft", *command.split(), "inet", NAME + "_owned", check=False)
     assert tried.returncode != 0 and "Operation not permitted" in tried.stderr
     host.nft("flush ruleset\n")
@@ -128,15 +128,15 @@ def test_nobody_else_changes_the_owned_copy(host, firewall, command):
     assert "forward" in listing(host, [f"inet {NAME}_owned"])
 
 
-def test_a_stranger_who_never_gives_up_is_undone_each_time(host, firewall):
+def test_repeated_changes_are_undone_each_time(host, firewall):
     for number in range(1, 21):
         host.nft(f"delete table inet {NAME}\n")
         firewall.wait_for_repair(number)
     assert without_counts(listing(host)) == without_counts(GOLDEN.read_text())
 
 
-def test_what_the_kernel_could_not_tell_is_looked_at(host, firewall):
-    """So many changes while the daemon cannot listen that its queue runs over."""
+def test_lost_events_cause_a_check(host, firewall):
+    """So many changes while the daemon is stopped that its event queue overflows."""
     firewall.process.freeze()
     flood = "add table ip flood\nadd set ip flood numbers { type ipv4_addr; }\n"
     numbers = ", ".join(f"10.{n >> 8}.{n & 255}.1" for n in range(8000))
@@ -161,7 +161,7 @@ def test_the_sets_follow_the_host(host, firewall):
         seen = len(firewall.process.lines())
         host.ip(*commands)
         firewall.process.wait_for_line(
-            lambda line: "follows this host's networks" in line, str(commands), 10, after=seen
+            lambda line: "follows the host's networks" in line, str(commands), 10, after=seen
         )
 
     def elements(name: str) -> set[str]:
@@ -181,7 +181,7 @@ def test_the_sets_follow_the_host(host, firewall):
     assert elements("onlink") == {"203.0.113.0/24", "198.51.100.0/25"}
     follow("address delete 198.51.100.7/25 dev lan0")
     assert elements("onlink") == {"203.0.113.0/24"}
-    # A VPN that takes the internet over with two halves, and goes with its link.
+    # A VPN that takes over the internet with two half-routes, and disappears with its link.
     follow("link add vpn0 type veth peer name vpn1", "link set vpn0 up", "link set vpn1 up",
            "route add 0.0.0.0/1 dev vpn0", "route add 128.0.0.0/1 dev vpn0")
     assert elements("uplinks") == {"lan0", "vpn0"}
@@ -207,15 +207,15 @@ def test_what_is_judged_of_a_bridge(host, firewall):
     bridge = f"{prefix}1234567"
     assert "not in the daemon's network namespace" in firewall.ask(f"prove {bridge}")
     host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
-    assert "it has no address of this host's" in firewall.ask(f"prove {bridge}")
+    assert "it has no address of this host" in firewall.ask(f"prove {bridge}")
     host.ip(f"address add 10.213.0.1/28 dev {bridge}")
-    assert "could not be proven" in firewall.ask(f"prove {bridge}")  # nobody is inside
+    assert "could not be verified" in firewall.ask(f"prove {bridge}")  # without a guest inside
     assert "its name does not begin with" in firewall.ask("prove lan0")
 
 
 @pytest.fixture
 def prove(town, make_firewall):
-    """prove(): whether the sandbox of the town is isolated, tried from inside of it."""
+    """prove(): verifies the isolation of the town's sandbox from inside."""
 
     def make(failpoints: str = ""):
         firewall = make_firewall(town.host, failpoints=failpoints)
@@ -237,35 +237,35 @@ def before_our_rules(verdict: str) -> str:
         """
 
 
-def test_a_sandbox_proves_from_inside_that_it_is_held(town, prove):
+def test_isolation_is_verified_from_inside(town, prove):
     ask = prove()
     before = listing(town.host)
     assert [ask() for _ in range(3)] == ["ok"] * 3
     assert without_counts(listing(town.host)) == without_counts(before)
 
 
-def test_the_proof_from_inside_sees_what_no_look_at_the_rules_shows(town, prove):
-    """The firewall takes all of its rules away, and its own look at them says that they are there."""
+def test_the_probe_from_inside_detects_what_the_rules_do_not_show(town, prove):
+    """The firewall removes all its rules, and its own check reports them as present."""
     assert "is not isolated: a connection from the sandbox to 10.213.0.1" in prove(
         "isolation.damage=error@2;isolation.blind=error@2"
     )()
 
 
-def test_a_refusal_of_somebody_elses_proves_nothing(town, prove):
+def test_a_refusal_by_another_firewall_does_not_count(town, prove):
     ask = prove()
     town.host.nft(before_our_rules("reject with tcp reset"))
-    assert "was refused, but not by the rules of the sandboxes" in ask()
+    assert "was refused, but not by the sandbox firewall" in ask()
     town.host.nft("delete table ip stranger")
     assert ask() == "ok"
 
 
-def test_silence_proves_nothing(town, prove):
+def test_a_timeout_does_not_count(town, prove):
     ask = prove()
     town.host.nft(before_our_rules("drop"))
-    assert "could not be proven" in ask()
+    assert "could not be verified" in ask()
 
 
-def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
+def test_an_unreachable_listener_does_not_count(town, prove):
     ask = prove()
     town.host.nft(
         """
@@ -280,22 +280,22 @@ def test_a_listener_that_nobody_reaches_proves_nothing(town, prove):
     assert "does not answer the daemon either" in ask()
 
 
-def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(town, make_firewall):
+def test_refused_changes_are_retried_and_block_verification(town, make_firewall):
     firewall = make_firewall(town.host)
     firewall.wait_until_loaded()
     before = without_counts(listing(town.host))
     prove = f"prove {town.bridge} {town.sandbox.network_namespace}"
-    with owned_by_a_stranger(town.host.network_namespace, f"inet {NAME}"):
+    with owned_by_another_process(town.host.network_namespace, f"inet {NAME}"):
         firewall.process.wait_for_line(
-            lambda line: "so none is created or started" in line, "the refusal", timeout=10
+            lambda line: "no sandbox is created or started" in line, "the refusal", timeout=10
         )
         other_resolver = "192.168.77.54"
         for command in (prove, "health", f"resolvers {other_resolver}"):
             answer = firewall.ask(command)
-            assert answer.startswith(f"error the firewall of the sandboxes: delete table inet {NAME}")
+            assert answer.startswith(f"error sandbox firewall: delete table inet {NAME}")
             assert "another process owns the table: end it" in answer
     firewall.process.wait_for_line(
-        lambda line: "is as it should be again" in line, "the end of the refusal", timeout=20
+        lambda line: "in place again" in line, "the end of the refusal", timeout=20
     )
     after = without_counts(listing(town.host))
     assert after.replace(other_resolver, RESOLVER) == before != after
@@ -303,17 +303,17 @@ def test_what_the_kernel_refuses_is_tried_again_and_nothing_is_proven_meanwhile(
     assert firewall.ask("health") == "ok 1"
 
 
-def test_what_came_through_counts_also_where_nobody_tells(town, prove):
+def test_a_reached_listener_counts_even_without_a_report(town, prove):
     answer = prove("isolation.damage=error@2;isolation.blind=error@2")("silent")
     assert "is not isolated: a connection from the sandbox to 10.213.0.1" in answer
 
 
-def test_what_nobody_tells_is_not_known(town, prove):
+def test_without_a_report_the_outcome_is_unknown(town, prove):
     assert prove()("silent") == "error nobody tells"
 
 
 @pytest.mark.parametrize("other", OTHER_FIREWALLS)
-def test_a_sandbox_proves_it_beside_another_firewall(town, prove, other):
+def test_isolation_is_verified_next_to_another_firewall(town, prove, other):
     town.host.nft(OTHER_FIREWALLS[other])
     assert prove()() == "ok"
 
@@ -341,7 +341,7 @@ def first_docker_handle(host) -> int:
     return next(entry["rule"]["handle"] for entry in shown["nftables"] if "rule" in entry)
 
 
-def test_two_daemons_do_not_meet(host, firewall, make_firewall):
+def test_two_daemons_do_not_interfere(host, firewall, make_firewall):
     ours = listing(host)
     other = make_firewall(host, instance=OTHER_INSTANCE)
     prefix = other.wait_until_loaded()
@@ -368,9 +368,9 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
 
 
 def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
-    """What the kernel lists of many tables comes in parts, and any change in between spoils it."""
+    """Dumps of many tables come in parts, and any change in between interrupts them."""
     host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(2000)))
-    with host.running(PYTHON, str(HERE / "restless_stranger.py")) as stranger:
+    with host.running(PYTHON, str(HERE / "table_churn.py")) as stranger:
         stranger.wait_for_line("ready".__eq__, "the stranger", timeout=20)
         for _ in range(20):
             firewall = make_firewall(host)
@@ -379,10 +379,10 @@ def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
 
 
 def test_a_kernel_that_does_not_keep_the_owned_copy(host, make_firewall):
-    """Before 6.9 it goes with its owner; the plain one stays."""
+    """Before 6.9 it disappears with its owner; the plain one stays."""
     firewall = make_firewall(host, failpoints="isolation.persist=error")
     firewall.wait_until_loaded()
-    assert listing(host) == GOLDEN.read_text()  # which does not know the flag either
+    assert listing(host) == GOLDEN.read_text()  # which has no such flag either
     assert firewall.ask("health") == "ok 0"
     host.nft("flush ruleset\n")
     firewall.wait_for_repair(1)
@@ -395,7 +395,7 @@ def test_a_kernel_that_does_not_keep_the_owned_copy(host, make_firewall):
 
 
 def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):
-    """As of a container that no store knows any more."""
+    """For example of a container that is missing in the store."""
     bridge = firewall.wait_until_loaded() + "1234567"
     host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
     assert firewall.ask("remove") == "ok"
@@ -421,7 +421,7 @@ def test_a_daemon_that_dies_before_it_repairs_leaves_it_to_the_next(host, make_f
 
 
 def golden_tables() -> list[str]:
-    """The golden file, one table each, in the order of TABLES."""
+    """The tables of the golden file, in the order of TABLES."""
     parts = GOLDEN.read_text().split("\ntable ")
     return [("table " if index else "") + part + ("\n" if index < len(parts) - 1 else "")
             for index, part in enumerate(parts)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets made by hand, as a process with CAP_NET_RAW sends them."""
+"""Raw packets, as sent by a process with CAP_NET_RAW."""
 
 import socket
 import struct
@@ -10,7 +10,7 @@ from places import INTERNET, PORT, load
 
 
 def test_forged_senders_do_not_leave_the_bridge(town, services, make_firewall):
-    """A datagram with the address of somebody else, made by hand as with CAP_NET_RAW."""
+    """A raw datagram with a forged source address."""
     def send_forged(source: str, word: str) -> None:
         packet = forged_datagram(source, INTERNET, f"say {word}".encode())
         script = (
@@ -27,14 +27,14 @@ def test_forged_senders_do_not_leave_the_bridge(town, services, make_firewall):
         )
         town.sandbox.run("/usr/bin/python3", "-c", script)
 
-    # The router must take it for an answerable one, or the control would show nothing.
+    # The router must accept it, otherwise the control shows nothing.
     town.router.sysctl(ipv4__conf__all__rp_filter="0", ipv4__conf__eth0__rp_filter="0")
     town.host.sysctl(ipv4__conf__all__rp_filter="0", **{f"ipv4__conf__{town.bridge}__rp_filter": "0"})
     send_forged("198.51.100.99", "before")
     services.wait_for_line("say before".__eq__, "the forged datagram without the rules", 10)
     load(make_firewall, town)
     send_forged("198.51.100.99", "after")
-    # What is sent later arrives later: once it is there, the forged one would be.
+    # Packets arrive in order: once this one is there, the forged one would be.
     say_honestly("honest")
     services.wait_for_line("say honest".__eq__, "the honest datagram", 10)
     assert "say after" not in services.lines()
@@ -74,12 +74,12 @@ def test_forged_icmp_does_not_lower_the_path_mtu_of_the_host(town, services, mak
         with town.host.running("/usr/bin/python3", "-c", script, destination) as connection:
             connection.wait_for_line("connected".__eq__, "the connection", 10)
             town.sandbox.run("/usr/bin/python3", "-c", forge)
-            # What is sent later arrives later, and on the way from the sandbox nothing is queued.
+            # Packets arrive in order, and nothing is queued on the way from the sandbox.
             town.sandbox.probe([f"udp/{RESOLVER}/53"])
             connection.write_line("")
             return connection.wait_for_line(lambda line: line.startswith("mtu"), "the MTU", 10)
 
     assert mtu_after_forgery(INTERNET) == "mtu 1000", "the forgery has no effect anyhow"
-    town.host.run("ip", "route", "flush", "cache")  # what it has learned
+    town.host.run("ip", "route", "flush", "cache")  # the learned path MTU
     load(make_firewall, town)
     assert mtu_after_forgery(INTERNET) == "mtu 1500"

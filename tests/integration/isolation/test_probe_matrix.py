@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sandbox reaches, and what reaches it. Every forbidden place is first reached without the
-rules: a probe that finds nothing anyway would prove nothing."""
+"""What a sandbox reaches, and what reaches it. Every forbidden place is first reached without the rules, as a
+control."""
 
 import pytest
 from network import PYTHON
@@ -11,7 +11,7 @@ from support.probed_host import LONGEST_REFUSAL, quickest_refusals
 
 @pytest.fixture
 def forbidden(town, services):
-    """With the link-local address, which only this run knows."""
+    """With the link-local address of this run."""
     return FORBIDDEN + everywhere(f"{town.link_local(town.bridge)}%eth0")
 
 
@@ -22,11 +22,10 @@ def test_the_matrix(town, forbidden, make_firewall, say):
     load(make_firewall, town)
     assert reached(town.sandbox.probe(forbidden)) == set()
     assert out_of_reach(town.sandbox, ALLOWED) == set()
-    # The companion is as closed in as the sandbox.
+    # The companion is isolated like the sandbox.
     assert reached(town.companion.probe(FORBIDDEN)) == set()
 
-    # An agent that runs into a refusal goes on at once. Only IPv6, which no honest sandbox speaks,
-    # and the bridges of others are silent.
+    # Refusals are immediate. Only IPv6, which no honest sandbox uses, and other bridges are silent.
     answered = quickest_refusals(town.sandbox.probe, [
         place
         for place in forbidden
@@ -42,10 +41,10 @@ def test_the_matrix(town, forbidden, make_firewall, say):
 
 @pytest.mark.parametrize("other", OTHER_FIREWALLS)
 def test_the_matrix_beside_another_firewall(town, forbidden, make_firewall, other):
-    """What it lets through is closed all the same, and what works beside it goes on working."""
+    """What it accepts is blocked all the same, and what works with it keeps working."""
     town.host.nft(OTHER_FIREWALLS[other])
     assert out_of_reach(town.sandbox, ALLOWED) == set(), "even without the rules"
-    if OTHER_FIREWALLS[other] == FIREWALLD_LIKE:  # the other one closes much of it itself
+    if OTHER_FIREWALLS[other] == FIREWALLD_LIKE:  # the other one blocks much of it itself
         assert out_of_reach(town.sandbox, forbidden) == set(), "even without the rules"
     load(make_firewall, town)
     assert reached(town.sandbox.probe(forbidden)) == set()
@@ -88,7 +87,7 @@ def test_a_resolver_on_an_address_of_the_host_answers_names_and_nothing_else(
 
 
 def test_what_a_nat_of_others_turns_to_the_host_is_closed(town, services, make_firewall):
-    """As a transparent proxy does it: the sandbox has asked for a place on the internet."""
+    """As a transparent proxy does: the sandbox has connected to the internet."""
     elsewhere = "198.51.100.77"
     town.host.nft(
         f"""
@@ -108,8 +107,7 @@ def test_what_a_nat_of_others_turns_to_the_host_is_closed(town, services, make_f
 
 @pytest.mark.parametrize("bridge_nf", ["0", "1"])
 def test_companions_hear_what_is_said_to_everybody(town, make_firewall, bridge_nf):
-    """Broadcast and multicast stay on the sandbox's network and work there, also where frames within a
-    bridge pass the packet filter."""
+    """Broadcast and multicast stay on the sandbox's network and work there, also with bridge-nf."""
     town.host.run("modprobe", "br_netfilter", check=False)  # most machines have it already
     town.host.sysctl(**{"bridge__bridge-nf-call-iptables": bridge_nf})
     load(make_firewall, town)
@@ -145,8 +143,8 @@ def test_the_plain_tables_alone_are_enough(town, forbidden, make_firewall, state
     assert out_of_reach(town.sandbox, ALLOWED) == set()
 
 
-# Datagrams from each of these ports to the internet, each a connection of its own; how many are
-# answered, each in so many seconds.
+# Sends a datagram from each of these ports to the internet, each a separate connection; prints how many
+# are answered in time.
 ASK_FROM_PORTS = f"""
 import socket, sys
 answered = 0
@@ -165,7 +163,7 @@ print(answered)
 
 
 def test_a_sandbox_and_its_companions_share_a_budget_of_connections(town, services, make_firewall):
-    """The host's table of connections is everybody's."""
+    """The host's connection table is shared."""
     town.host.sysctl(
         netfilter__nf_conntrack_udp_timeout="600", netfilter__nf_conntrack_udp_timeout_stream="600"
     )

@@ -11,7 +11,7 @@
 namespace agbox {
 namespace {
 
-TEST(AwaitCallback, BringsWhatTheCallbackGetsLater) {
+TEST(AwaitCallback, ReturnsTheValueOfALaterCallback) {
   TestLoop loop;
   std::function<void(int)> done;
   auto waiting = loop.spawn(await_callback<int>([&](auto callback) { done = callback; }));
@@ -22,7 +22,7 @@ TEST(AwaitCallback, BringsWhatTheCallbackGetsLater) {
   EXPECT_EQ(waiting.result(), 7);
 }
 
-TEST(AwaitCallback, BringsWhatTheCallbackGetsAtOnceAlsoWhereItCanOnlyBeMoved) {
+TEST(AwaitCallback, ReturnsAMoveOnlyValueOfAnImmediateCallback) {
   TestLoop loop;
   const auto brought = loop.run(await_callback<std::unique_ptr<int>>(
       [given = std::make_unique<int>(7)](auto callback) mutable { callback(std::move(given)); }));

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-TEST(Backoff, DoublesUpToItsLimitAndBeginsAgainAfterSuccess) {
+TEST(Backoff, DoublesUpToItsLimitAndResetsAfterSuccess) {
   Backoff backoff(100ms, 30s);
   std::vector<std::chrono::milliseconds> waits;
   for (int i = 0; i < 11; ++i) waits.push_back(backoff.next());

@@ -19,14 +19,14 @@ class BootTimerTest : public testing::Test {
       std::make_unique<BootTimer>(io_.get_executor(), [this] { ++expired_; });
 };
 
-TEST_F(BootTimerTest, ComesOnceAndNeverFromTheCallItself) {
+TEST_F(BootTimerTest, FiresOnceAndNeverFromTheCallItself) {
   timer_->expires_after(0ns);
   EXPECT_EQ(expired_, 0);
-  io_.run();  // nothing is left to wait for afterwards
+  io_.run();  // returns, because nothing is pending
   EXPECT_EQ(expired_, 1);
 }
 
-TEST_F(BootTimerTest, CanBeSetAgainAndAgain) {
+TEST_F(BootTimerTest, CanBeRearmed) {
   timer_->expires_after(1h);
   timer_->expires_after(1ms);
   io_.run();
@@ -37,7 +37,7 @@ TEST_F(BootTimerTest, CanBeSetAgainAndAgain) {
   EXPECT_EQ(expired_, 2);
 }
 
-TEST_F(BootTimerTest, AnExpiryThatIsPutOffDoesNotCome) {
+TEST_F(BootTimerTest, APostponedExpiryDoesNotFire) {
   timer_->expires_after(1ns);
   timer_->expires_after(1h);
   EXPECT_EQ(io_.run_for(20ms), 0U);
@@ -46,7 +46,7 @@ TEST_F(BootTimerTest, AnExpiryThatIsPutOffDoesNotCome) {
   EXPECT_EQ(io_.poll(), 0U);
 }
 
-TEST_F(BootTimerTest, WhoGoesAwayIsNotCalled) {
+TEST_F(BootTimerTest, ADestroyedTimerDoesNotFire) {
   timer_->expires_after(1ns);
   timer_.reset();
   io_.run();

@@ -13,7 +13,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kNever = steady_clock::time_point::max();
 
-TEST(Condition, EachWaitsForAThingOfItsOwn) {
+TEST(Condition, EachWaiterHasItsOwnPredicate) {
   TestLoop loop;
   Condition changed(loop.executor());
   int number = 0;
@@ -32,13 +32,13 @@ TEST(Condition, EachWaitsForAThingOfItsOwn) {
   EXPECT_TRUE(two.result());
 }
 
-TEST(Condition, WaitsForNothingThatIsSoAlready) {
+TEST(Condition, DoesNotWaitIfAlreadyTrue) {
   TestLoop loop;
   Condition changed(loop.executor());
   EXPECT_TRUE(loop.run(changed.wait([] { return true; }, steady_clock::time_point::min())));
 }
 
-TEST(Condition, GivesUpAtTheDeadline) {
+TEST(Condition, EndsAtTheDeadline) {
   TestLoop loop;
   Condition changed(loop.executor());
   const auto deadline = steady_clock::now() + 2ms;
@@ -46,7 +46,7 @@ TEST(Condition, GivesUpAtTheDeadline) {
   EXPECT_GE(steady_clock::now(), deadline);
 }
 
-TEST(Condition, GivesUpWhenItsWaiterIsCancelled) {
+TEST(Condition, EndsWhenItsWaiterIsCancelled) {
   TestLoop loop;
   Condition changed(loop.executor());
   bool is_so = false;

@@ -13,7 +13,7 @@ boost::asio::awaitable<bool> wait_uncancelled(Event& event) {
   co_return event.is_set();
 }
 
-TEST(Event, WakesAllWhoWaitAndHoldsNobodyAfterwards) {
+TEST(Event, WakesAllWaitersAndLaterOnesDoNotWait) {
   TestLoop loop;
   Event event(loop.executor());
   auto first = loop.spawn(event.wait());
@@ -27,7 +27,7 @@ TEST(Event, WakesAllWhoWaitAndHoldsNobodyAfterwards) {
   EXPECT_TRUE(loop.run(event.wait()));
 }
 
-TEST(Event, HoldsThoseWhoComeAfterItsReset) {
+TEST(Event, LaterWaitersWaitAfterAReset) {
   TestLoop loop;
   Event event(loop.executor());
   event.set();
@@ -67,7 +67,7 @@ TEST(Event, SetAndCancelledAtOnceCountsAsSet) {
   EXPECT_TRUE(waiting.result());
 }
 
-TEST(Event, DoesNotLetGoOfOneThatMustNotGiveUp) {
+TEST(Event, AnUncancelledWaitIgnoresCancellation) {
   TestLoop loop;
   Event event(loop.executor());
   auto waiting = loop.spawn(wait_uncancelled(event));

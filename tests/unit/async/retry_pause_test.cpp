@@ -24,43 +24,43 @@ TEST(RetryPause, IsLongerAfterEachFailureUntilASuccess) {
   RetryPause pause(loop.executor(), 1ms, kForEver);
   for (int i = 0; i < 20; ++i) {
     auto begun = pause.wait();
-    pause.hurry();
+    pause.skip();
     loop.run(std::move(begun));
   }
   auto waiting = loop.spawn(pause.wait());
   loop.run_until_idle();
   EXPECT_TRUE(pause.is_waiting());
-  pause.hurry();
+  pause.skip();
   loop.run_until([&] { return waiting.is_done(); });
   pause.reset();
-  EXPECT_TRUE(loop.run(pause.wait()));  // or it would take a quarter of an hour
+  EXPECT_TRUE(loop.run(pause.wait()));  // otherwise it would take a quarter of an hour
 }
 
-TEST(RetryPause, EndsAtOnceWhereSomebodyHurriesIt) {
+TEST(RetryPause, EndsWhenSkipped) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
   auto waiting = loop.spawn(pause.wait());
   loop.run_until_idle();
   ASSERT_TRUE(pause.is_waiting());
-  pause.hurry();
+  pause.skip();
   loop.run_until([&] { return waiting.is_done(); });
   EXPECT_TRUE(waiting.result());
   EXPECT_FALSE(pause.is_waiting());
 }
 
-TEST(RetryPause, MayBeHurriedBeforeAnybodyAwaitsIt) {
+TEST(RetryPause, CanBeSkippedBeforeItIsAwaited) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
   auto begun = pause.wait();
   EXPECT_TRUE(pause.is_waiting());
-  pause.hurry();
+  pause.skip();
   EXPECT_TRUE(loop.run(std::move(begun)));
 }
 
-TEST(RetryPause, OneThatHasNotBegunIsNotHurried) {
+TEST(RetryPause, SkipHasNoEffectBeforeThePauseBegins) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
-  pause.hurry();
+  pause.skip();
   auto waiting = loop.spawn(pause.wait());
   loop.run_until_idle();
   EXPECT_TRUE(pause.is_waiting());
@@ -68,7 +68,7 @@ TEST(RetryPause, OneThatHasNotBegunIsNotHurried) {
   loop.run_until([&] { return waiting.is_done(); });
 }
 
-TEST(RetryPause, TellsThatWhoeverWaitsWasCancelled) {
+TEST(RetryPause, ReportsThatItsWaiterWasCancelled) {
   TestLoop loop;
   RetryPause pause(loop.executor(), kForEver, kForEver);
   auto waiting = loop.spawn(pause.wait());

@@ -13,7 +13,7 @@
 namespace agbox {
 namespace {
 
-TEST(RunBlocking, WorksElsewhereAndComesBackToTheCaller) {
+TEST(RunBlocking, RunsElsewhereAndResumesOnTheCallersThread) {
   TestLoop loop;
   boost::asio::thread_pool pool(1);
   const auto here = std::this_thread::get_id();
@@ -32,7 +32,7 @@ TEST(RunBlocking, WorksElsewhereAndComesBackToTheCaller) {
   EXPECT_EQ(back, here);
 }
 
-TEST(RunBlocking, CarriesWhatCanOnlyBeMoved) {
+TEST(RunBlocking, ReturnsMoveOnlyValues) {
   TestLoop loop;
   boost::asio::thread_pool pool(1);
   auto given = std::make_unique<int>(7);
@@ -59,7 +59,7 @@ TEST(RunBlocking, LeavesTheCallersThreadFree) {
   EXPECT_TRUE(blocked.result());
 }
 
-// What it uses may belong to the caller: it must not be left alone with it.
+// It may use the caller's objects, so the caller must wait for it.
 TEST(RunBlocking, EndsBeforeACancelledCallerDoes) {
   TestLoop loop;
   boost::asio::thread_pool pool(1);

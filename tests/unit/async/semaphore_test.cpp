@@ -8,7 +8,7 @@
 namespace agbox {
 namespace {
 
-TEST(Semaphore, LetsAFewThroughAndTheOthersInTheOrderOfAsking) {
+TEST(Semaphore, LimitsConcurrencyInFifoOrder) {
   TestLoop loop;
   Semaphore gate(loop.executor(), 2);
   std::vector<TestTask<Result<Semaphore::Permit>>> tasks;
@@ -20,7 +20,7 @@ TEST(Semaphore, LetsAFewThroughAndTheOthersInTheOrderOfAsking) {
   {
     const auto left = std::move(tasks[0].result());
   }
-  // Whoever asks now comes after those who wait.
+  // A later caller queues after the waiters.
   auto late = loop.spawn(gate.acquire());
   loop.run_until_idle();
   EXPECT_TRUE(tasks[2].is_done());
@@ -38,7 +38,7 @@ TEST(Semaphore, LetsAFewThroughAndTheOthersInTheOrderOfAsking) {
   EXPECT_TRUE(late.is_done());
 }
 
-TEST(Semaphore, WhoeverGivesUpWaitingTakesNoPermit) {
+TEST(Semaphore, ACancelledWaiterTakesNoPermit) {
   TestLoop loop;
   Semaphore gate(loop.executor(), 1);
   auto first = loop.spawn(gate.acquire());
@@ -56,7 +56,7 @@ TEST(Semaphore, WhoeverGivesUpWaitingTakesNoPermit) {
   EXPECT_TRUE(patient.is_done());
 }
 
-TEST(Semaphore, APermitGivenToSomeoneWhoGivesUpInThatMomentIsNotLost) {
+TEST(Semaphore, APermitIsNotLostIfItsWaiterIsCancelledAtTheSameTime) {
   TestLoop loop;
   Semaphore gate(loop.executor(), 1);
   auto first = loop.spawn(gate.acquire());

@@ -32,7 +32,7 @@ asio::awaitable<void> throw_something() {
   co_return;
 }
 
-TEST(TaskGroup, ATaskNeverBeginsInsideSpawn) {
+TEST(TaskGroup, ATaskNeverStartsInsideSpawn) {
   TestLoop loop;
   TaskGroup tasks(loop.executor());
   bool was_cancelled = true;
@@ -55,7 +55,7 @@ TEST(TaskGroup, ATaskCancelledBeforeItsFirstStepSeesIt) {
   EXPECT_TRUE(was_cancelled);
 }
 
-TEST(TaskGroup, CancelEndsThemAllAndJoinWaitsForThem) {
+TEST(TaskGroup, CancelEndsAllTasksAndJoinWaits) {
   TestLoop loop;
   TaskGroup tasks(loop.executor());
   for (int i = 0; i < 3; ++i) tasks.spawn("wait", wait_for_ever());
@@ -64,7 +64,7 @@ TEST(TaskGroup, CancelEndsThemAllAndJoinWaitsForThem) {
   loop.run(tasks.join());
 }
 
-TEST(TaskGroupDeathTest, AnExceptionThatLeavesATaskEndsTheProcess) {
+TEST(TaskGroupDeathTest, AnEscapedExceptionAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -76,7 +76,7 @@ TEST(TaskGroupDeathTest, AnExceptionThatLeavesATaskEndsTheProcess) {
       "faulty: an exception left the task: a bug");
 }
 
-TEST(TaskGroupDeathTest, AGroupThatIsDestroyedWithATaskIsABug) {
+TEST(TaskGroupDeathTest, DestructionWithARunningTaskAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(TimeSince, IsCountedOnTheBootClockWhateverIsDoneToTheDate) {
+TEST(TimeSince, UsesTheBootClockRegardlessOfTheDate) {
   ManualClock clock;
   const Moment then = clock.now();
   clock.advance(90min);
@@ -19,7 +19,7 @@ TEST(TimeSince, IsCountedOnTheBootClockWhateverIsDoneToTheDate) {
   EXPECT_EQ(time_since(then, clock.now()), 90min);
 }
 
-TEST(TimeSince, OfAnEarlierBootTheDateTells) {
+TEST(TimeSince, UsesTheDateAcrossBoots) {
   ManualClock clock;
   clock.advance(1h);
   const Moment then = clock.now();
@@ -30,7 +30,7 @@ TEST(TimeSince, OfAnEarlierBootTheDateTells) {
   EXPECT_EQ(time_since(then, clock.now()), 5h);
 }
 
-TEST(TimeSince, IsAtLeastTheTimeSinceTheBootThatCameBetween) {
+TEST(TimeSince, IsAtLeastTheUptimeAcrossBoots) {
   ManualClock clock;
   const Moment then = clock.now();
   clock.reboot();
@@ -39,7 +39,7 @@ TEST(TimeSince, IsAtLeastTheTimeSinceTheBootThatCameBetween) {
   EXPECT_EQ(time_since(then, clock.now()), 2h);
 }
 
-TEST(TimeSince, WithoutABootTheDateAloneTellsAndNeverLessThanNothing) {
+TEST(TimeSince, WithoutABootIdUsesTheDateAndIsNeverNegative) {
   ManualClock clock;
   Moment then = clock.now();
   then.boot_id.clear();
@@ -49,7 +49,7 @@ TEST(TimeSince, WithoutABootTheDateAloneTellsAndNeverLessThanNothing) {
   EXPECT_EQ(time_since(then, clock.now()), 0h);
 }
 
-TEST(TimeSince, WhatIsReadBackMayBeAnything) {
+TEST(TimeSince, ClampsInvalidStoredValues) {
   ManualClock clock;
   Moment then{.wall = WallTime::min(), .boot = BootTime::max(), .boot_id = "another"};
   EXPECT_EQ(time_since(then, clock.now()), clock.wall_now().time_since_epoch());
@@ -59,7 +59,7 @@ TEST(TimeSince, WhatIsReadBackMayBeAnything) {
   EXPECT_EQ(time_since(then, clock.now()), 0h);
 }
 
-TEST(SystemClock, NamesItsBoot) {
+TEST(SystemClock, HasABootId) {
   EXPECT_FALSE(SystemClock().boot_id().empty());
   EXPECT_EQ(SystemClock().boot_id(), SystemClock().boot_id());
 }

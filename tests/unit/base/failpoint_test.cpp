@@ -30,7 +30,7 @@ TEST_F(FailpointTest, FailsFromTheGivenPassageOn) {
   EXPECT_FALSE(AGBOX_FAILPOINT_FAILS("elsewhere"));
 }
 
-TEST_F(FailpointTest, TextThatCannotBeReadChangesNothing) {
+TEST_F(FailpointTest, ASyntaxErrorChangesNothing) {
   ASSERT_TRUE(failpoint::arm("here=error"));
   for (const char* bad : {"here", "=error", "here=explode", "here=error@0", "here=error@x",
                           "here=error@1x", "ok=kill;here="}) {
@@ -39,13 +39,13 @@ TEST_F(FailpointTest, TextThatCannotBeReadChangesNothing) {
   EXPECT_TRUE(AGBOX_FAILPOINT_FAILS("here"));
 }
 
-TEST_F(FailpointTest, ThoseThatAreArmedAreNamed) {
+TEST_F(FailpointTest, ListsArmedFailpoints) {
   EXPECT_THAT(failpoint::armed(), testing::IsEmpty());
   ASSERT_TRUE(failpoint::arm("there=error;here=hold@7"));
   EXPECT_THAT(failpoint::armed(), testing::ElementsAre("here", "there"));
 }
 
-TEST_F(FailpointTest, KillEndsTheProcessAtOnce) {
+TEST_F(FailpointTest, KillEndsTheProcessImmediately) {
   EXPECT_EXIT(
       {
         failpoint::arm("here=kill@2");

@@ -21,7 +21,7 @@ constexpr std::string_view kLocks =
     "3: FLOCK  ADVISORY  READ  1237 08:01:569 0 EOF\n"
     "nonsense\n";
 
-TEST(HoldsFlock, IsTrueForTheHolderOfThatFileAlone) {
+TEST(HoldsFlock, IsTrueOnlyForTheHolderOfThatFile) {
   EXPECT_TRUE(holds_flock(kLocks, 1234, 567));
   EXPECT_FALSE(holds_flock(kLocks, 1234, 67)) << "the end of another number";
   EXPECT_FALSE(holds_flock(kLocks, 1235, 567)) << "one who waits for it";
@@ -30,7 +30,7 @@ TEST(HoldsFlock, IsTrueForTheHolderOfThatFileAlone) {
   EXPECT_FALSE(holds_flock("", 1234, 567));
 }
 
-TEST(HoldsFlock, ReadsWhatTheKernelWrites) {
+TEST(HoldsFlock, ParsesTheKernelsFormat) {
   const TempFolder folder;
   const std::string path = folder.path() / "lock";
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -41,7 +41,7 @@ TEST(HoldsFlock, ReadsWhatTheKernelWrites) {
   EXPECT_TRUE(holds_flock(read_text_file("/proc/locks").value(), ::getpid(), file.st_ino));
 }
 
-TEST(TextFile, IsNothingWhereItCannotBeRead) {
+TEST(TextFile, IsNulloptIfUnreadable) {
   const TempFolder folder;
   EXPECT_EQ(read_text_file(folder.path() / "nothing"), std::nullopt);
   EXPECT_EQ(read_text_file(folder.path()), std::nullopt);

@@ -74,7 +74,7 @@ TEST_F(LogTest, HostileTextStaysOneLineOfValidJson) {
   EXPECT_THAT(line, HasSubstr("\"name\":\"\xEF\xBF\xBD\xEF\xBF\xBD(\\u0000z\""));
 }
 
-TEST(JsonQuote, KeepsWellFormedUtf8AndNothingElse) {
+TEST(JsonQuote, KeepsOnlyWellFormedUtf8) {
   EXPECT_EQ(json_quote("é €\xF0\x9F\x98\x80"), "\"é €\xF0\x9F\x98\x80\"");
   EXPECT_EQ(json_quote("\xE0\x80\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");  // overlong
   EXPECT_EQ(json_quote("\xED\xA0\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");  // surrogate

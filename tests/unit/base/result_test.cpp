@@ -18,7 +18,7 @@ Result<int> quarter(int number) {
   return second;
 }
 
-TEST(Result, TryHandsTheErrorOn) {
+TEST(Result, TryPropagatesTheError) {
   EXPECT_EQ(quarter(8), 2);
   ASSERT_FALSE(quarter(6).has_value());
   EXPECT_EQ(quarter(6).error(), Error(reason::kInvalidArgument, "odd", {{"number", "odd"}}));
@@ -29,7 +29,7 @@ TEST(Result, WithinKeepsReasonAndMetadata) {
   EXPECT_EQ(outer, Error(reason::kUnimplemented, "cancel: gone", {{"exec_id", "e"}}));
 }
 
-TEST(Result, ErrnoIsPutIntoWords) {
+TEST(Result, ErrnoBecomesAMessage) {
   EXPECT_EQ(errno_error("open /x", ENOENT).message(), "open /x: No such file or directory");
 }
 

@@ -16,7 +16,7 @@ class Owned {
   ThreadChecker thread_;
 };
 
-TEST(ThreadChecker, KnowsTheThreadThatMadeIt) {
+TEST(ThreadChecker, KnowsTheCreatingThread) {
   const ThreadChecker checker;
   EXPECT_TRUE(checker.is_current());
   bool is_current_there = true;
@@ -24,7 +24,7 @@ TEST(ThreadChecker, KnowsTheThreadThatMadeIt) {
   EXPECT_FALSE(is_current_there);
 }
 
-TEST(ThreadCheckerDeathTest, ACallFromAnotherThreadEndsTheProcess) {
+TEST(ThreadCheckerDeathTest, ACallFromAnotherThreadAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Owned owned;
   owned.call();

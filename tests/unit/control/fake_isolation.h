@@ -43,7 +43,7 @@ class FakeIsolation final : public HostIsolation {
     removed_rules = remove_rules;
     co_return Result<>{};
   }
-  boost::asio::awaitable<Result<>> prove(std::string bridge_name, Probe probe) override {
+  boost::asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) override {
     proofs.push_back(std::move(bridge_name));
     if (on_proof) on_proof();
     if (!proof_problem.empty()) co_return fail(reason::kIsolationUnavailable, proof_problem);
@@ -54,7 +54,7 @@ class FakeIsolation final : public HostIsolation {
     if (inside->outcome == ProbeReport::Outcome::Refused) co_return Result<>{};
     co_return fail(reason::kIsolationUnavailable, "it is not isolated: " + inside->detail);
   }
-  boost::asio::awaitable<Result<FirewallFacts>> look() override { co_return facts; }
+  boost::asio::awaitable<Result<FirewallFacts>> inspect() override { co_return facts; }
   IsolationHealth health() const override { return {.shortcoming = {}, .repairs = repairs}; }
 
   void let_go() { until_let_go_.expires_at(boost::asio::steady_timer::time_point::min()); }

@@ -15,7 +15,7 @@ TEST(Arguments, NoneMeansServe) {
   EXPECT_EQ(parse_arguments(Arguments{}), Invocation::Serve);
 }
 
-TEST(Arguments, HelpAndVersionWinWhereverTheyStand) {
+TEST(Arguments, HelpAndVersionTakePrecedence) {
   EXPECT_EQ(parse_arguments(Arguments{"--help"}), Invocation::ShowHelp);
   EXPECT_EQ(parse_arguments(Arguments{"--version"}), Invocation::ShowVersion);
   EXPECT_EQ(parse_arguments(Arguments{"--socket", "/x", "--help"}), Invocation::ShowHelp);
@@ -30,7 +30,7 @@ TEST(Arguments, EverythingElseIsRefusedAsGiven) {
             "agboxd does not accept CLI path overrides: [--socket /tmp/x.sock]");
 }
 
-TEST(Arguments, TheHelpNamesWhatAPersonNeeds) {
+TEST(Arguments, TheHelpIsComplete) {
   for (const char* word : {"agboxd.sock", "config.toml", "setcap", "SIGTERM", "Exit codes"}) {
     EXPECT_THAT(help_text(), testing::HasSubstr(word));
   }

@@ -52,7 +52,7 @@ TEST(Configuration, HasDefaultsForEverything) {
   expect_defaults(parsed("# nothing\n[runtime]\n[artifacts]\n[network]\n"));
 }
 
-TEST(Configuration, AnEmptyValueStandsForTheDefault) {
+TEST(Configuration, AnEmptyValueMeansTheDefault) {
   std::string text;
   std::string_view table;
   for (const ConfigurationKey& key : configuration_keys()) {
@@ -98,7 +98,7 @@ TEST(Configuration, DottedKeysAndInlineTablesMeanTheSame) {
   EXPECT_EQ(parsed("runtime = { idle_ttl = \"1m\" }").idle_ttl, 1min);
 }
 
-TEST(Configuration, RetentionFollowsCleanupWhereOnlyThatIsSet) {
+TEST(Configuration, RetentionFollowsCleanupIfOnlyThatIsSet) {
   EXPECT_EQ(parsed("[runtime]\ncleanup_ttl = \"24h\"").event_retention_ttl, 24h);
   EXPECT_EQ(parsed("[runtime]\ncleanup_ttl = \"\"").event_retention_ttl, 168h);
   EXPECT_EQ(
@@ -110,7 +110,7 @@ TEST(Configuration, RetentionFollowsCleanupWhereOnlyThatIsSet) {
 struct Wrong {
   std::string_view name;
   std::string_view text;
-  std::vector<std::string> words;  // all of them are in the sentence
+  std::vector<std::string> words;  // all of them are in the message
 };
 
 void PrintTo(const Wrong& wrong, std::ostream* out) {
@@ -119,7 +119,7 @@ void PrintTo(const Wrong& wrong, std::ostream* out) {
 
 class WrongConfiguration : public testing::TestWithParam<Wrong> {};
 
-TEST_P(WrongConfiguration, IsOneSentenceThatSaysWhereAndWhat) {
+TEST_P(WrongConfiguration, IsReportedWithLocationAndRemedy) {
   const auto configuration = parse_configuration(GetParam().text, kPaths);
   ASSERT_FALSE(configuration.has_value());
   const std::string& message = configuration.error().message();
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Syntax", "[runtime\nidle_ttl = 3", {kDecode + "line 1, column "}},
         Wrong{"ImpossibleTableName",
               "[runtime]\n\n[`network]\n[more]",
-              {kDecode + "line 3: a key or value begins with a character that cannot stand there"}},
+              {kDecode + "line 3: a key or value begins with an invalid character"}},
         Wrong{"LetterOutsideAscii", "[runtime]\n\u00C2 = 1", {kDecode + "line 2"}},
         Wrong{"DuplicateKey",
               "[runtime]\nidle_ttl = \"1m\"\nidle_ttl = \"2m\"",
@@ -274,7 +274,7 @@ TEST_F(ConfigurationFile, IsRead) {
   EXPECT_EQ(load_configuration(paths_)->idle_ttl, 5min);
 }
 
-TEST_F(ConfigurationFile, ThatIsNoRegularFileIsRefused) {
+TEST_F(ConfigurationFile, ThatIsNotARegularFileIsRefused) {
   std::filesystem::create_directory(paths_.config_file);
   const auto folder = load_configuration(paths_);
   ASSERT_FALSE(folder.has_value());
@@ -283,7 +283,7 @@ TEST_F(ConfigurationFile, ThatIsNoRegularFileIsRefused) {
                     HasSubstr("not a regular file")));
   std::filesystem::remove(paths_.config_file);
   ASSERT_EQ(::mkfifo(paths_.config_file.c_str(), 0600), 0);
-  EXPECT_FALSE(load_configuration(paths_).has_value());  // and does not wait for a writer
+  EXPECT_FALSE(load_configuration(paths_).has_value());  // without waiting for a writer
 }
 
 TEST_F(ConfigurationFile, ThatIsAbsurdlyLargeIsRefused) {

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
   while (true) ::pause();
 }
 
-// Each in a process of its own, because handlers and alarms are the process's.
+// Each in its own process, because handlers and alarms are per process.
 class ExitSignalsDeathTest : public testing::TestWithParam<int> {
  protected:
   ExitSignalsDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -36,7 +36,7 @@ TEST_P(ExitSignalsDeathTest, TheFirstSignalIsReportedOnce) {
   EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
 }
 
-TEST_P(ExitSignalsDeathTest, OneThatComesBeforeAnybodyWaitsIsReported) {
+TEST_P(ExitSignalsDeathTest, ASignalBeforeTheWaitIsReported) {
   const auto story = [] {
     boost::asio::io_context io;
     ExitSignals signals(io.get_executor(), 60s);
@@ -47,17 +47,17 @@ TEST_P(ExitSignalsDeathTest, OneThatComesBeforeAnybodyWaitsIsReported) {
   EXPECT_EXIT(story(), testing::ExitedWithCode(7), "");
 }
 
-TEST_P(ExitSignalsDeathTest, AThreadThatHangsDoesNotKeepTheProcess) {
+TEST_P(ExitSignalsDeathTest, AHungThreadDoesNotKeepTheProcess) {
   const auto story = [] {
     boost::asio::io_context io;
     ExitSignals signals(io.get_executor(), 1s);
     std::raise(GetParam());
     hang();
   };
-  EXPECT_EXIT(story(), testing::ExitedWithCode(EXIT_FAILURE), "shutdown took too long");
+  EXPECT_EXIT(story(), testing::ExitedWithCode(EXIT_FAILURE), "shutdown timed out");
 }
 
-TEST_P(ExitSignalsDeathTest, ASecondSignalEndsItAtOnce) {
+TEST_P(ExitSignalsDeathTest, ASecondSignalKillsTheProcess) {
   const auto story = [] {
     boost::asio::io_context io;
     ExitSignals signals(io.get_executor(), 60s);

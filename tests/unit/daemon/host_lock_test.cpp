@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "daemon/runtime_folder.h"
+#include "daemon/runtime_directory.h"
 #include "unit/temp_folder.h"
 
 namespace agbox {
@@ -28,68 +28,68 @@ fs::perms mode(const fs::path& path) {
   return fs::symlink_status(path).permissions();
 }
 
-class RuntimeFolderTest : public testing::Test {
+class RuntimeDirectoryTest : public testing::Test {
  protected:
-  RuntimeFolderTest() { set_log_level(LogLevel::Error); }
-  ~RuntimeFolderTest() override { set_log_level(LogLevel::Info); }
+  RuntimeDirectoryTest() { set_log_level(LogLevel::Error); }
+  ~RuntimeDirectoryTest() override { set_log_level(LogLevel::Info); }
 
   TempFolder temp_;
   fs::path path_ = temp_.path() / "user" / "agbox";
 };
 
-TEST_F(RuntimeFolderTest, IsMadeForUsAlone) {
-  ASSERT_TRUE(RuntimeFolder::open(path_, Logger()).has_value());
+TEST_F(RuntimeDirectoryTest, IsCreatedPrivate) {
+  ASSERT_TRUE(RuntimeDirectory::open(path_, Logger()).has_value());
   EXPECT_EQ(mode(path_), fs::perms::owner_all);
   EXPECT_EQ(mode(path_.parent_path()), fs::perms::owner_all);
 }
 
-TEST_F(RuntimeFolderTest, IsClosedToOthersWhereItWasOpen) {
+TEST_F(RuntimeDirectoryTest, WiderPermissionsAreRestricted) {
   fs::create_directories(path_);
   fs::permissions(path_, fs::perms::all);
-  ASSERT_TRUE(RuntimeFolder::open(path_, Logger()).has_value());
+  ASSERT_TRUE(RuntimeDirectory::open(path_, Logger()).has_value());
   EXPECT_EQ(mode(path_), fs::perms::owner_all);
 }
 
-TEST_F(RuntimeFolderTest, IsNoSymbolicLink) {
+TEST_F(RuntimeDirectoryTest, ASymbolicLinkIsRefused) {
   const fs::path target = temp_.path() / "target";
   fs::create_directory(target);
   fs::permissions(target, fs::perms::all);
   fs::create_directories(path_.parent_path());
   fs::create_symlink(target, path_);
-  const auto folder = RuntimeFolder::open(path_, Logger());
+  const auto folder = RuntimeDirectory::open(path_, Logger());
   ASSERT_FALSE(folder.has_value());
   EXPECT_THAT(folder.error().message(),
               AllOf(HasSubstr(path_.string()), HasSubstr("symbolic link")));
   EXPECT_EQ(mode(target), fs::perms::all);
 }
 
-TEST_F(RuntimeFolderTest, IsNoFile) {
+TEST_F(RuntimeDirectoryTest, AFileIsRefused) {
   fs::create_directories(path_.parent_path());
   std::ofstream(path_) << "mine";
-  EXPECT_FALSE(RuntimeFolder::open(path_, Logger()).has_value());
+  EXPECT_FALSE(RuntimeDirectory::open(path_, Logger()).has_value());
   EXPECT_EQ(content(path_), "mine");
 }
 
-TEST_F(RuntimeFolderTest, OfAnotherUserIsRefused) {
+TEST_F(RuntimeDirectoryTest, AnotherUsersDirectoryIsRefused) {
   fs::create_directories(path_);
-  // Only root can give a folder away; for anybody else every folder of root's is another user's.
+  // Only root can chown a directory; for other users any directory of root is another user's.
   const bool is_root = ::geteuid() == 0;
   if (is_root) ASSERT_EQ(::chown(path_.c_str(), 12345, 12345), 0);
-  const auto folder = RuntimeFolder::open(is_root ? path_ : "/usr", Logger());
+  const auto folder = RuntimeDirectory::open(is_root ? path_ : "/usr", Logger());
   ASSERT_FALSE(folder.has_value());
   EXPECT_THAT(folder.error().message(),
               HasSubstr(is_root ? "belongs to user 12345, not to user 0" : "belongs to user 0"));
 }
 
-class HostLockTest : public RuntimeFolderTest {
+class HostLockTest : public RuntimeDirectoryTest {
  protected:
-  RuntimeFolder folder_ = *RuntimeFolder::open(path_, Logger());
+  RuntimeDirectory folder_ = *RuntimeDirectory::open(path_, Logger());
   fs::path file_ = path_ / "agboxd.lock";
 
   Result<HostLock> acquire() { return HostLock::acquire(folder_, "agboxd.lock"); }
 };
 
-TEST_F(HostLockTest, HoldsTheProcessIdAndStaysAfterwards) {
+TEST_F(HostLockTest, ContainsThePidAndIsNotRemoved) {
   std::ofstream(file_) << "a longer text of an earlier daemon\n";
   {
     const auto lock = acquire();
@@ -110,7 +110,7 @@ TEST_F(HostLockTest, IsHeldByOne) {
   EXPECT_EQ(content(file_), std::to_string(::getpid()) + "\n");
 }
 
-TEST_F(HostLockTest, MovesWithItsHandleAndEndsWithIt) {
+TEST_F(HostLockTest, IsMovableAndReleasedWithItsHandle) {
   {
     auto first = acquire();
     const HostLock moved = std::move(*first);
@@ -129,7 +129,7 @@ TEST_F(HostLockTest, DoesNotFollowASymbolicLink) {
   EXPECT_EQ(content(target), "precious");
 }
 
-TEST_F(HostLockTest, RefusesWhatIsNoFile) {
+TEST_F(HostLockTest, RefusesOtherFileTypes) {
   ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
   const auto fifo = acquire();
   ASSERT_FALSE(fifo.has_value());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints docs/configuration_reference.md as it should be.
+// Prints the expected docs/configuration_reference.md.
 #include <cstdio>
 
 #include "daemon/configuration_reference.h"

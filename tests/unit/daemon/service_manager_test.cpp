@@ -23,7 +23,7 @@ class Receiver {
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, name.data(), name.size());
     if (name[0] == '@') address.sun_path[0] = '\0';
-    // reinterpret_cast: the socket API's own way to pass one address type for all families.
+    // reinterpret_cast: required by the socket API.
     EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address),
                      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())),
               0);
@@ -47,15 +47,15 @@ TEST(ServiceManager, GetsOneDatagram) {
   EXPECT_EQ(receiver.received(), "");
 }
 
-TEST(ServiceManager, MayHaveAnAbstractName) {
-  const TempFolder folder;  // for a name that is nobody else's
+TEST(ServiceManager, CanHaveAnAbstractName) {
+  const TempFolder folder;  // for a unique name
   const std::string name = "@" + folder.path().string();
   Receiver receiver(name);
   ServiceManager({{"NOTIFY_SOCKET", name}}, Logger()).notify("STOPPING=1");
   EXPECT_EQ(receiver.received(), "STOPPING=1");
 }
 
-TEST(ServiceManager, ThatIsAbsentOrBrokenHarmsNobody) {
+TEST(ServiceManager, AnAbsentOrBrokenSocketIsHarmless) {
   set_log_level(LogLevel::Error);
   ServiceManager({}, Logger()).notify("READY=1");
   ServiceManager({{"NOTIFY_SOCKET", "relative"}}, Logger()).notify("READY=1");

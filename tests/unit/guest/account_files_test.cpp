@@ -19,7 +19,7 @@ struct Case {
 
 class WithRuntimeUser : public testing::TestWithParam<Case> {};
 
-TEST_P(WithRuntimeUser, WritesWhatIsExpectedAndNothingTheSecondTime) {
+TEST_P(WithRuntimeUser, WritesTheExpectedFilesAndIsIdempotent) {
   const Case& test = GetParam();
   const AccountFiles once = with_runtime_user(test.before, test.plan);
   EXPECT_EQ(once.passwd, test.after.passwd);
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Users, ResolveUser,
                                          // A name that looks like a number is a name first.
                                          UserCase{"1234", {77, 77, {}, "/named"}},
                                          UserCase{"0:42", {0, 4200, {}, "/root"}},
-                                         // Our own entry is never what a number means.
+                                         // A number never refers to our own entry.
                                          UserCase{"1000", {1000, 1001, {}, "/home/node"}},
                                          UserCase{"agbox", {1000, 1000, {}, "/home/agbox"}},
                                          UserCase{"homeless", {50, 50, {}, "/"}}));

@@ -15,7 +15,7 @@ using testing::StartsWith;
 
 const Identity kUser{.uid = 1000, .gid = 1000, .gids = {}, .home = "/home/agbox"};
 
-TEST(ExecOrderOf, TheLastOfANameCounts) {
+TEST(ExecOrderOf, TheLastOfANameWins) {
   ::setenv("FROM_CONTAINER", "1", 1);
   ::setenv("BOTH", "container", 1);
   ::setenv("HOME", "/root", 1);
@@ -39,7 +39,7 @@ TEST(ExecOrderOf, ACallerMayChooseItsHome) {
   EXPECT_THAT(order.environment, Not(Contains("HOME=/home/agbox")));
 }
 
-TEST(ExecOrderOf, TakesEverythingElseAsItIs) {
+TEST(ExecOrderOf, KeepsEverythingElse) {
   v1::StartExec message;
   message.add_command("printf");
   message.add_command("");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cancelling, against trees that do not want to end; and runners that are killed.
+// Cancelling process trees that resist; and runners that are killed.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST_F(ExecsTest, ACancelAsksFirst) {
+TEST_F(ExecsTest, ACancelSendsSigtermFirst) {
   start("e", shell("trap 'echo bye; exit 0' TERM; : >up; while :; do sleep 0.01; done"));
   until([this] { return exists("up"); });
   execs_->cancel("e", milliseconds(60'000));
@@ -39,7 +39,7 @@ TEST_F(ExecsTest, ACancelReachesDoubleForksAndNewSessions) {
   EXPECT_THAT(told_, SizeIs(1));
 }
 
-TEST_F(ExecsTest, WhatDoesNotListenIsKilledAfterTheGrace) {
+TEST_F(ExecsTest, AnUnresponsiveProcessIsKilledAfterTheGracePeriod) {
   start("e", shell("trap '' TERM; sleep 1000 & : >up; while :; do sleep 1000; done"));
   until([this] { return exists("up"); });
   const auto before = Clock::now();
@@ -49,9 +49,9 @@ TEST_F(ExecsTest, WhatDoesNotListenIsKilledAfterTheGrace) {
   EXPECT_THAT(alive(), IsEmpty());
 }
 
-// Both go on only while a file of the test is there.
-TEST_F(ExecsTest, AForkBombEnds) {
-  // Every one of them starts more, as many as the limit allows, and none listens.
+// Both run only while a file of the test exists.
+TEST_F(ExecsTest, AForkBombIsKilled) {
+  // Each forks more, up to the limit, and ignores signals.
   start("e", order_of({"perl", "-e",
                        "$SIG{TERM} = 'IGNORE'; while (-e \"$ENV{FOLDER}/alive\") { fork }"}));
   until([] { return alive().size() >= 250; });
@@ -60,8 +60,8 @@ TEST_F(ExecsTest, AForkBombEnds) {
   EXPECT_THAT(alive(), IsEmpty());
 }
 
-TEST_F(ExecsTest, WhatHopsFromProcessToProcessEnds) {
-  // Whoever looks at one of them finds it gone: it lives on in its child.
+TEST_F(ExecsTest, AProcessThatKeepsForkingAwayIsKilled) {
+  // Each process is gone when inspected: it continues in its child.
   start("e", shell("trap '' TERM; hop() { [ -e $FOLDER/alive ] && hop & }; hop; hop; sleep 1000"));
   until([] { return alive().size() >= 2; });
   execs_->cancel("e", milliseconds(20));
@@ -126,7 +126,7 @@ TEST_F(ExecsTest, ACancelWakesAStoppedRunner) {
   EXPECT_EQ(wait_end("e").how(), v1::ExecEnded::HOW_CANCELLED);
 }
 
-TEST_F(ExecsTest, ARunnerThatIsKilledTakesItsTreeAlong) {
+TEST_F(ExecsTest, AKilledRunnersTreeIsKilled) {
   start("other", order_of({"sleep", "1000"}));
   until([] { return alive("sleep").size() == 1; });
   const pid_t others = runners().at(0);
@@ -144,8 +144,8 @@ TEST_F(ExecsTest, ARunnerThatIsKilledTakesItsTreeAlong) {
   EXPECT_EQ(end_of("other"), nullptr);
 }
 
-TEST_F(ExecsTest, WhatIsForeignOutlivesALostRunner) {
-  // Stands for a daemon of the image: a child of ours, in a session that is not an exec's.
+TEST_F(ExecsTest, ForeignProcessesSurviveALostRunner) {
+  // Stands in for a daemon of the image: a child of ours, in a session that is not an exec's.
   const auto foreign = start_child(
       {.arguments = {"sleep", "1000"}, .environment = {"PATH=/usr/bin:/bin"}, .identity = user_});
   ASSERT_TRUE(foreign);
@@ -157,7 +157,7 @@ TEST_F(ExecsTest, WhatIsForeignOutlivesALostRunner) {
   EXPECT_THAT(alive(), testing::ElementsAre(*foreign));
 }
 
-TEST_F(ExecsTest, ARunnerThatIsKilledDuringACancelIsACancel) {
+TEST_F(ExecsTest, ARunnerKilledDuringACancelCountsAsCancelled) {
   start("e", shell("trap '' TERM; : >up; while :; do sleep 1000; done"));
   until([this] { return exists("up"); });
   execs_->cancel("e", milliseconds(60'000));
@@ -168,7 +168,7 @@ TEST_F(ExecsTest, ARunnerThatIsKilledDuringACancelIsACancel) {
   EXPECT_THAT(alive(), IsEmpty());
 }
 
-TEST_F(ExecsTest, ARunnerThatIsKilledAfterTheEndIsNoMatter) {
+TEST_F(ExecsTest, ARunnerKilledAfterTheEndDoesNotMatter) {
   run("e", shell("sleep 1000 & exit 0"));
   ::kill(runners().at(0), SIGKILL);
   until_all_is_gone();

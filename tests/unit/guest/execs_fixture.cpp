@@ -23,7 +23,7 @@ using std::chrono::seconds;
 
 constexpr rlim_t kMostProcesses = 300;
 
-// A bomb that is not defused is the test's fault, and nobody else's trouble.
+// Limits the damage of a fork bomb that is not stopped.
 void limit_processes() {
   const rlimit limit{kMostProcesses, kMostProcesses};
   if (::setrlimit(RLIMIT_NPROC, &limit) != 0) std::abort();
@@ -44,7 +44,7 @@ std::string name_of(pid_t pid) {
 
 void ExecsTest::SetUp() {
   if (::geteuid() != 0) GTEST_SKIP() << "running a command as somebody else takes root";
-  // Like the first process of a container, we inherit what loses its parent.
+  // Like PID 1 of a container, adopt orphans.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
   ::chmod(folder().c_str(), 0777);
   null_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -54,9 +54,9 @@ void ExecsTest::SetUp() {
   ::sigprocmask(SIG_BLOCK, &child, nullptr);
   std::ofstream(folder() / "alive") << "";
   signals_.reset(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  execs_ = std::make_unique<Execs>(Execs::Surroundings{
+  execs_ = std::make_unique<Execs>(Execs::Context{
       .null = null_.get(),
-      .tell = [this](const v1::ToDaemon& message) { told_.push_back(message); },
+      .send = [this](const v1::ToDaemon& message) { told_.push_back(message); },
       .in_runner =
           [this] {
             limit_processes();
@@ -67,7 +67,7 @@ void ExecsTest::SetUp() {
 
 void ExecsTest::TearDown() {
   if (!execs_) return;
-  // What a test left running is ended, and is not the next test's.
+  // Kill what a test left running.
   std::filesystem::remove(folder() / "alive");
   until([this] {
     for (const pid_t pid : alive()) ::kill(pid, SIGKILL);
@@ -108,7 +108,7 @@ void ExecsTest::until(const std::function<bool()>& holds) {
   const auto deadline = Clock::now() + seconds(60);
   while (!holds()) {
     ASSERT_LT(Clock::now(), deadline);
-    // Files and processes of others do not wake us.
+    // Files and other processes do not wake the loop.
     round(milliseconds(5));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test that plays the guest: execs with real runners and commands, their files in a folder of the
-// test, and what would be told to the daemon in a list. Becoming a user takes root.
+// Plays the guest: execs with real runners and commands, their files in a temporary directory, and
+// messages to the daemon in a list. Switching users requires root.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -23,14 +23,14 @@ class ExecsTest : public testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // The command as it is, or `sh -c script`, as a user whom nobody else is.
+  // The command, or `sh -c script`, as a dedicated user.
   ExecOrder order_of(std::vector<std::string> command);
   ExecOrder shell(const std::string& script) { return order_of({"/bin/sh", "-c", script}); }
   void start(const std::string& id, ExecOrder order);
   v1::ExecEnded run(const std::string& id, ExecOrder order);
 
   void round(std::chrono::milliseconds limit);
-  // Rounds until it holds; the test fails where that takes too long.
+  // Runs the loop until it holds; fails on a timeout.
   void until(const std::function<bool()>& holds);
   const v1::ExecEnded* end_of(const std::string& id) const;
   v1::ExecEnded wait_end(const std::string& id);
@@ -50,7 +50,7 @@ class ExecsTest : public testing::Test {
   // Our children that are runners.
   static std::vector<pid_t> runners();
 
-  // Of this process alone: other tests run at the same time.
+  // Per process: other tests run concurrently.
   static uid_t uid();
   Identity user_{.uid = uid(), .gid = uid(), .gids = {}, .home = "/tmp"};
   std::function<void()> in_runner_ = [] {};

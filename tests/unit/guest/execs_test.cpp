@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command finds, what becomes of its output, and what its end is.
+// The environment of a command, its output, and its end.
 #include "guest/execs.h"
 
 #include <fcntl.h>
@@ -30,19 +30,19 @@ TEST_F(ExecsTest, AnExecHasItsOutputAndItsCode) {
   EXPECT_EQ(err("e"), "to err\n");
 }
 
-TEST_F(ExecsTest, ItsUseOfTheMachineIsTold) {
+TEST_F(ExecsTest, ResourceUsageIsReported) {
   const auto end = run("e", shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"));
   EXPECT_GT(end.user_cpu_microseconds(), 10'000U);
   EXPECT_GT(end.peak_memory_bytes(), 100'000U);
 }
 
-TEST_F(ExecsTest, AFatalSignalIsTheSignal) {
+TEST_F(ExecsTest, AFatalSignalIsReported) {
   const auto end = run("e", shell("kill -11 $$"));
   EXPECT_EQ(end.how(), v1::ExecEnded::HOW_SIGNALED);
   EXPECT_EQ(end.code(), 11);
 }
 
-TEST_F(ExecsTest, StandardOutputCanBeOpenedAgainAndIsNobodysToSpoil) {
+TEST_F(ExecsTest, StandardOutputCanBeReopenedOnlyByItsUser) {
   run("again", shell("echo a; echo b >/dev/stdout; echo c >/dev/stderr; echo d"));
   EXPECT_EQ(out("again"), "a\nb\nd\n");
   EXPECT_EQ(err("again"), "c\n");
@@ -54,12 +54,12 @@ TEST_F(ExecsTest, StandardOutputCanBeOpenedAgainAndIsNobodysToSpoil) {
   EXPECT_EQ(status.st_mode & 07777, 0600U);
 }
 
-TEST_F(ExecsTest, WhoReadsItsOwnOutputAwayHoldsNothingUp) {
+TEST_F(ExecsTest, ReadingItsOwnOutputDoesNotBlock) {
   const auto end = run("e", shell("(cat </dev/stdout >/dev/null) & echo x; exit 5"));
   EXPECT_EQ(end.code(), 5);
 }
 
-TEST_F(ExecsTest, TheCommandFindsAFreshProcess) {
+TEST_F(ExecsTest, TheCommandStartsInACleanProcess) {
   ::setenv("AGBOX_TEST_NOT_FOR_COMMANDS", "1", 1);
   const UniqueFd leaked(::open("/dev/null", O_RDONLY));  // not even close-on-exec
   run("e", shell("echo $PWD $0; id -u; id -g; id -G; ls /proc/$$/fd; "
@@ -83,7 +83,7 @@ TEST_F(ExecsTest, BytesAreBytes) {
   EXPECT_EQ(err("e"), bytes);
 }
 
-TEST_F(ExecsTest, AllOutputIsThereWhenTheEndIsTold) {
+TEST_F(ExecsTest, AllOutputIsInTheFilesWhenTheEndIsReported) {
   for (int i = 0; i < 50; ++i) {
     const std::string id = "e" + std::to_string(i);
     run(id, order_of({"head", "-c", "1000000", "/dev/zero"}));
@@ -92,7 +92,7 @@ TEST_F(ExecsTest, AllOutputIsThereWhenTheEndIsTold) {
 }
 
 TEST_F(ExecsTest, OneStreamDoesNotWaitForTheOther) {
-  // More than a pipe holds on one, then on the other, in turns.
+  // More than a pipe's capacity, alternating between both.
   run("e", shell("for i in 1 2 3 4 5; do head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; "
                  "done"));
   EXPECT_EQ(out("e").size(), 1000000U);
@@ -124,7 +124,7 @@ TEST_F(ExecsTest, AMegabyteOfEnvironmentArrives) {
   EXPECT_GT(std::stol(out("e")), 1'000'000);
 }
 
-TEST_F(ExecsTest, WhatCannotBeRunSaysWhy) {
+TEST_F(ExecsTest, AFailureToStartIsExplained) {
   struct Case {
     std::vector<std::string> command;
     int code;
@@ -155,23 +155,23 @@ TEST_F(ExecsTest, WhatCannotBeRunSaysWhy) {
   until_all_is_gone();
 }
 
-TEST_F(ExecsTest, AFolderThatIsMissingIsNamed) {
+TEST_F(ExecsTest, AMissingDirectoryIsNamed) {
   ExecOrder order = order_of({"true"});
   order.working_directory = "/no/such/folder";
   const auto end = run("e", std::move(order));
   EXPECT_EQ(end.how(), v1::ExecEnded::HOW_NOT_STARTED);
   EXPECT_EQ(end.code(), 126);
-  EXPECT_EQ(end.detail(), "cannot enter /no/such/folder: No such file or directory");
+  EXPECT_EQ(end.detail(), "cannot change to /no/such/folder: No such file or directory");
 }
 
-TEST_F(ExecsTest, LogFilesThatDidNotArriveAreTold) {
+TEST_F(ExecsTest, MissingLogFilesAreReported) {
   execs_->start("e", order_of({"true"}));
   const auto end = wait_end("e");
   EXPECT_EQ(end.how(), v1::ExecEnded::HOW_NOT_STARTED);
   EXPECT_THAT(end.detail(), HasSubstr("too many open files"));
 }
 
-TEST_F(ExecsTest, ChildrenInTheBackgroundLiveOnAndStillWrite) {
+TEST_F(ExecsTest, BackgroundChildrenKeepRunningAndWriting) {
   const auto end = run("e", shell("(while [ ! -e go ]; do sleep 0.01; done; echo late) & "
                                   "echo early; exit 3"));
   EXPECT_EQ(end.code(), 3);
@@ -183,7 +183,7 @@ TEST_F(ExecsTest, ChildrenInTheBackgroundLiveOnAndStillWrite) {
   EXPECT_EQ(out("e"), "early\nlate\n");
 }
 
-TEST_F(ExecsTest, OutputEndsAtItsLimitAndTheExecGoesOn) {
+TEST_F(ExecsTest, OutputIsTruncatedAtItsLimitAndTheExecContinues) {
   ExecOrder order = shell("seq 1 100000; seq 1 10 >&2; exit 7");
   order.limits.bytes = 100'000;
   const auto end = run("e", std::move(order));
@@ -197,14 +197,14 @@ TEST_F(ExecsTest, OutputEndsAtItsLimitAndTheExecGoesOn) {
   EXPECT_EQ(err("e"), "");
 }
 
-TEST_F(ExecsTest, ALimitThatIsJustReachedDropsNothing) {
+TEST_F(ExecsTest, ALimitThatIsExactlyReachedDropsNothing) {
   ExecOrder order = shell("printf 12345; printf 678 >&2");
   order.limits.bytes = 8;
   EXPECT_FALSE(run("e", std::move(order)).output_truncated());
   EXPECT_EQ(out("e") + err("e"), "12345678");
 }
 
-TEST_F(ExecsTest, TheReserveOfFreeSpaceIsLeftAlone) {
+TEST_F(ExecsTest, TheFreeSpaceReserveIsRespected) {
   ExecOrder order = shell("echo x; exit 1");
   order.limits.free_space_reserve = std::uint64_t{1} << 60;
   const auto end = run("full", std::move(order));
@@ -217,7 +217,7 @@ TEST_F(ExecsTest, TheReserveOfFreeSpaceIsLeftAlone) {
   EXPECT_EQ(out("room").size(), 3'000'000U);
 }
 
-TEST_F(ExecsTest, ADiskThatRefusesDropsBothStreamsForGood) {
+TEST_F(ExecsTest, AWriteErrorDropsAllFurtherOutputOfBothStreams) {
   ExecOrder order = shell(
       "echo before >&2; while [ ! -e go ]; do sleep 0.01; done; echo lost; "
       "while [ ! -e on ]; do sleep 0.01; done; echo lost >&2; exit 2");
@@ -233,7 +233,7 @@ TEST_F(ExecsTest, ADiskThatRefusesDropsBothStreamsForGood) {
   EXPECT_EQ(err("e"), "before\n");
 }
 
-TEST_F(ExecsTest, AKnownIdIsNotRunAgain) {
+TEST_F(ExecsTest, AKnownExecIsNotRunAgain) {
   run("e", shell("echo once >>ran"));
   execs_->start("e", shell("echo twice >>ran"));
   until_all_is_gone();
@@ -241,7 +241,7 @@ TEST_F(ExecsTest, AKnownIdIsNotRunAgain) {
   EXPECT_EQ(told_.size(), 1U);
 }
 
-TEST_F(ExecsTest, ADaemonThatWasAwayHearsEverythingOnceMore) {
+TEST_F(ExecsTest, AReconnectedDaemonGetsAllReportsAgain) {
   ExecOrder chatty = shell("echo 123; while [ ! -e go ]; do sleep 0.01; done");
   chatty.limits.bytes = 2;
   start("a-runs", std::move(chatty));
@@ -251,7 +251,7 @@ TEST_F(ExecsTest, ADaemonThatWasAwayHearsEverythingOnceMore) {
   until([this] { return std::ranges::any_of(told_, &v1::ToDaemon::has_exec_truncated); });
 
   told_.clear();
-  execs_->tell_all();
+  execs_->report_all();
   ASSERT_EQ(told_.size(), 3U);
   EXPECT_THAT(told_[0].execs_known().exec_ids(), ElementsAre("a-runs", "b-ended"));
   EXPECT_FALSE(told_[0].execs_known().more());
@@ -262,10 +262,10 @@ TEST_F(ExecsTest, ADaemonThatWasAwayHearsEverythingOnceMore) {
   EXPECT_TRUE(wait_end("a-runs").output_truncated());
 }
 
-TEST_F(ExecsTest, ManyIdsAreToldInSeveralMessages) {
+TEST_F(ExecsTest, ManyIdsAreSplitIntoSeveralMessages) {
   for (int i = 0; i < 600; ++i) execs_->start("e" + std::to_string(i), ExecOrder());
   told_.clear();
-  execs_->tell_all();
+  execs_->report_all();
   ASSERT_EQ(told_.size(), 602U);
   EXPECT_EQ(told_[0].execs_known().exec_ids_size(), 512);
   EXPECT_TRUE(told_[0].execs_known().more());
@@ -273,10 +273,10 @@ TEST_F(ExecsTest, ManyIdsAreToldInSeveralMessages) {
   EXPECT_FALSE(told_[1].execs_known().more());
 }
 
-TEST_F(ExecsTest, ARunnerHoldsNothingOfTheGuestAndIsClosedToOthers) {
+TEST_F(ExecsTest, ARunnerInheritsNothingAndIsUndumpable) {
   const UniqueFd secret(::open("/etc/hostname", O_RDONLY));
   start("e", shell("echo up; while [ ! -e go ]; do sleep 0.01; done"));
-  until([this] { return out("e") == "up\n"; });  // so the runner is through with starting
+  until([this] { return out("e") == "up\n"; });  // the runner has finished its setup
   ASSERT_EQ(runners().size(), 1U);
   const std::string runner = "/proc/" + std::to_string(runners()[0]);
   std::vector<std::string> open;
@@ -290,7 +290,7 @@ TEST_F(ExecsTest, ARunnerHoldsNothingOfTheGuestAndIsClosedToOthers) {
   wait_end("e");
 }
 
-TEST_F(ExecsTest, StoppingAsksEverythingToEnd) {
+TEST_F(ExecsTest, StoppingTerminatesEverything) {
   start("a", shell("trap 'echo bye; exit 0' TERM; : >a.up; while :; do sleep 0.01; done"));
   run("b", shell("setsid sleep 1000 & exit 0"));
   until([this] { return exists("a.up"); });

@@ -69,7 +69,7 @@ class MessageSocketTest : public testing::Test {
     ASSERT_EQ(::sendmsg(daemon_.get(), &message, 0), static_cast<ssize_t>(bytes.size()));
   }
 
-  // Until nothing waits. Each StartExec takes its pair, as the guest does.
+  // Until nothing is pending. Each StartExec takes its pair, as in the guest.
   void receive() {
     pollfd polled{guest_->fd(), POLLIN, 0};
     while (!guest_->is_broken() && ::poll(&polled, 1, 0) > 0) {
@@ -90,7 +90,7 @@ class MessageSocketTest : public testing::Test {
   UniqueFd other_{::open("/dev/zero", O_RDONLY | O_CLOEXEC)};
 };
 
-TEST_F(MessageSocketTest, DescriptorsComeWithTheirMessage) {
+TEST_F(MessageSocketTest, DescriptorsArriveWithTheirMessage) {
   send(start_exec("a"), {one_.get(), other_.get()});
   receive();
   ASSERT_EQ(received_.size(), 1U);
@@ -99,13 +99,13 @@ TEST_F(MessageSocketTest, DescriptorsComeWithTheirMessage) {
   EXPECT_EQ(::fcntl(received_[0].second.first.get(), F_GETFD), FD_CLOEXEC);
 }
 
-TEST_F(MessageSocketTest, EachMessageGetsItsOwnHoweverTheBytesAreCut) {
+TEST_F(MessageSocketTest, EachMessageGetsItsOwnDescriptorsIndependentOfChunks) {
   for (int i = 0; i < 8; ++i) {
     const std::string bytes = start_exec(std::to_string(i), 3'000);
     const std::vector<int> pair = {i % 2 == 0 ? one_.get() : other_.get(), one_.get()};
     if (i % 3 == 0) {
       send(bytes, pair);
-    } else {  // in two pieces, with something between the messages
+    } else {  // in two chunks, with another message in between
       send(bytes.substr(0, 1), pair);
       send(bytes.substr(1) + ping());
     }
@@ -126,7 +126,7 @@ TEST_F(MessageSocketTest, AMessageWithoutItsDescriptorsBreaksTheConnection) {
   EXPECT_TRUE(guest_->is_broken());
 }
 
-TEST_F(MessageSocketTest, DescriptorsThatNobodyTakesBreakTheConnectionAndAreClosed) {
+TEST_F(MessageSocketTest, UnclaimedDescriptorsBreakTheConnectionAndAreClosed) {
   const int before = open_descriptors();
   send(ping(), {one_.get(), other_.get()});
   receive();
@@ -135,7 +135,7 @@ TEST_F(MessageSocketTest, DescriptorsThatNobodyTakesBreakTheConnectionAndAreClos
   EXPECT_EQ(open_descriptors(), before - 1);
 }
 
-TEST_F(MessageSocketTest, DescriptorsOfAMessageThatNeverComesAreClosed) {
+TEST_F(MessageSocketTest, DescriptorsOfAnIncompleteMessageAreClosed) {
   const int before = open_descriptors();
   send(start_exec("a").substr(0, 3), {one_.get(), other_.get()});
   receive();
@@ -145,7 +145,7 @@ TEST_F(MessageSocketTest, DescriptorsOfAMessageThatNeverComesAreClosed) {
   EXPECT_EQ(open_descriptors(), before - 1);
 }
 
-TEST_F(MessageSocketTest, AnotherNumberThanTwoIsNoPairAndKeepsTheOrder) {
+TEST_F(MessageSocketTest, OtherCountsThanTwoAreNoPairAndKeepTheOrder) {
   const int before = open_descriptors();
   send(start_exec("one"), {one_.get()});
   send(start_exec("three"), {one_.get(), one_.get(), one_.get()});

@@ -36,12 +36,12 @@ std::string read_all(const UniqueFd& fd) {
   return text;
 }
 
-// A relay from one pipe to another, whose far end is the engine's log.
+// A relay from one pipe to another, whose read end is the engine's log.
 class OutputRelayTest : public testing::Test {
  protected:
   OutputRelayTest() { relay_.start(std::move(source_.reading)); }
 
-  // One round of the guest's loop; false where nothing was ready.
+  // One iteration of the guest's loop; false if nothing was ready.
   bool round() {
     Watches watches;
     relay_.collect(watches);
@@ -76,7 +76,7 @@ TEST(Tail, KeepsTheLastBytes) {
   EXPECT_EQ(tail.text(), std::string(Tail::kSize, 'y'));
 }
 
-TEST_F(OutputRelayTest, CarriesEverythingAndRemembersTheLast) {
+TEST_F(OutputRelayTest, CopiesEverythingAndKeepsTheTail) {
   write_to(source_.writing, "hello ");
   write_to(source_.writing, "world");
   while (round()) {
@@ -85,10 +85,10 @@ TEST_F(OutputRelayTest, CarriesEverythingAndRemembersTheLast) {
   EXPECT_EQ(tail_.text(), "hello world");
 }
 
-TEST_F(OutputRelayTest, AFullLogHoldsTheWriterUpAndLosesNothing) {
+TEST_F(OutputRelayTest, AFullLogBlocksTheWriterAndLosesNothing) {
   std::string sent;
   std::string got;
-  // Until the source takes no more: the log is full, the relay has stopped reading.
+  // Until the source is full: the log is full, and the relay has stopped reading.
   while (true) {
     const std::string chunk(4096, static_cast<char>('a' + sent.size() / 4096 % 26));
     if (::write(source_.writing.get(), chunk.data(), chunk.size()) < 0) {
@@ -106,7 +106,7 @@ TEST_F(OutputRelayTest, AFullLogHoldsTheWriterUpAndLosesNothing) {
   EXPECT_EQ(got, sent);
 }
 
-TEST_F(OutputRelayTest, FinishTakesWhatWasWrittenAndDoesNotWaitForAStuckLog) {
+TEST_F(OutputRelayTest, FinishDrainsThePipeAndDoesNotWaitForABlockedLog) {
   write_to(source_.writing, std::string(50000, 'x'));
   relay_.finish(std::chrono::milliseconds(0));
   EXPECT_EQ(read_all(log_.reading).size(), 50000U);
@@ -117,10 +117,10 @@ TEST_F(OutputRelayTest, FinishTakesWhatWasWrittenAndDoesNotWaitForAStuckLog) {
   EXPECT_EQ(tail_.text().substr(tail_.text().size() - 4), "lost");
 }
 
-TEST_F(OutputRelayTest, FinishTakesTheRestAlsoWhileTheLogIsBehind) {
+TEST_F(OutputRelayTest, FinishDrainsThePipeEvenIfTheLogIsSlow) {
   fill_the_log();
   write_to(source_.writing, std::string(20000, 'x'));
-  while (round()) {  // the first of it waits for the log, the rest in the pipe
+  while (round()) {  // the first part waits for the log, the rest in the pipe
   }
   read_all(log_.reading);
   relay_.finish(std::chrono::milliseconds(0));

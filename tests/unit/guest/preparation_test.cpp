@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The preparation in a folder that plays the container's root, for whoever runs the test.
+// The preparation in a directory that plays the container's root, for the current user.
 #include "guest/preparation.h"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ class PreparationTest : public testing::Test {
   v1::Welcome welcome_;
 };
 
-TEST_F(PreparationTest, MakesTheUserAndItsFoldersInAnEmptyRoot) {
+TEST_F(PreparationTest, CreatesTheUserAndItsDirectoriesInAnEmptyRoot) {
   const Preparation done = run();
   EXPECT_EQ(done.report.failure(), "");
   EXPECT_THAT(done.report.notes(), IsEmpty());
@@ -67,7 +67,7 @@ TEST_F(PreparationTest, MakesTheUserAndItsFoldersInAnEmptyRoot) {
   EXPECT_EQ(done.report.user().home(), "/home/agbox");
 }
 
-TEST_F(PreparationTest, KeepsModesAndLeavesNoDraft) {
+TEST_F(PreparationTest, KeepsModesAndLeavesNoTemporaryFile) {
   write("etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0644);
   write("etc/shadow", "root:*:::::::\n", 0640);
   write("etc/group", "root:x:0:\n", 0604);
@@ -94,7 +94,7 @@ TEST_F(PreparationTest, WritesNothingTheSecondTime) {
   EXPECT_EQ(text, read("etc/passwd"));
 }
 
-TEST_F(PreparationTest, AllowsSudoWhereItIs) {
+TEST_F(PreparationTest, AllowsSudoIfInstalled) {
   write("etc/sudoers.d/README", "");
   run();
   EXPECT_EQ(read("etc/sudoers.d/runtime-user"), "agbox ALL=(ALL:ALL) NOPASSWD: ALL\n");
@@ -132,7 +132,7 @@ TEST_F(PreparationTest, ResolvesTheImagesUserBeforeTheRuntimeUserIsWritten) {
   EXPECT_EQ(done.image_user, (Identity{::getuid(), 7, {}, "/home/node"}));
 }
 
-TEST_F(PreparationTest, TellsWhatIsMounted) {
+TEST_F(PreparationTest, ReportsMounts) {
   write("data/file", "x");
   fs::create_symlink("data", root_ / "link");
   welcome_.add_mounts()->set_target("/data/file");
@@ -143,12 +143,12 @@ TEST_F(PreparationTest, TellsWhatIsMounted) {
   ASSERT_EQ(::stat((root_ / "data/file").c_str(), &status), 0);
   ASSERT_EQ(done.report.mounts_size(), 3);
   EXPECT_EQ(done.report.mounts(0).inode(), status.st_ino);
-  EXPECT_EQ(done.report.mounts(1).inode(), status.st_ino);  // the engine follows it, too
+  EXPECT_EQ(done.report.mounts(1).inode(), status.st_ino);  // the engine follows it too
   EXPECT_EQ(done.report.mounts(1).device(), status.st_dev);
   EXPECT_EQ(done.report.mounts(2).failure(), "No such file or directory");
 }
 
-TEST_F(PreparationTest, NothingOutsideOfTheRootIsReached) {
+TEST_F(PreparationTest, StaysInsideTheRoot) {
   EXPECT_FALSE(open_inside(fd_.get(), "../..", O_PATH));
   EXPECT_FALSE(open_across_mounts(fd_.get(), "/../etc/passwd", O_PATH));
   fs::create_symlink("/etc/hostname", root_ / "out");

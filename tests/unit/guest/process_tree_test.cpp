@@ -28,7 +28,7 @@ TEST(ProcessTableTest, ShowsThisProcess) {
   EXPECT_GT(us->start_ticks + 600 * kTicksPerSecond, ticks_now());
 }
 
-TEST(ProcessTableTest, AWalkThatFailsIsNoTable) {
+TEST(ProcessTableTest, AFailedWalkIsNulloptNotAnEmptyTable) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const auto read_with = [&](rlim_t most_descriptors) {
@@ -44,19 +44,19 @@ TEST(ProcessTableTest, AWalkThatFailsIsNoTable) {
   EXPECT_TRUE(read_with(limit.rlim_cur));
 }
 
-TEST(ProcessTableTest, FindsAllThatComesFromAProcess) {
+TEST(ProcessTableTest, FindsAllDescendants) {
   const ProcessTable table({{10, 1, 10, 5}, {11, 10, 10, 6}, {12, 11, 12, 7}, {20, 1, 20, 5}});
   const auto tree = table.with_descendants(table.children_of(10));
   EXPECT_EQ(tree, (std::vector<Process>{{11, 10, 10, 6}, {12, 11, 12, 7}}));
   EXPECT_TRUE(table.with_descendants(table.children_of(12)).empty());
 }
 
-TEST(ProcessTableTest, AChildOlderThanItsParentHadAnotherOne) {
+TEST(ProcessTableTest, IgnoresAChildOlderThanItsParent) {
   const ProcessTable table({{10, 1, 10, 5}, {11, 10, 10, 6}, {12, 11, 12, 3}});
   EXPECT_EQ(table.with_descendants(table.children_of(10)).size(), 1U);
 }
 
-TEST(ProcessTableTest, ACircleEnds) {
+TEST(ProcessTableTest, ACycleEnds) {
   const ProcessTable table({{10, 11, 10, 5}, {11, 10, 10, 5}});
   EXPECT_EQ(table.with_descendants(table.children_of(10)).size(), 2U);
 }
@@ -74,7 +74,7 @@ TEST(Descends, FollowsParentsUpToTheFirstProcess) {
   EXPECT_FALSE(descends(0, 10, parent));
 }
 
-TEST(Descends, EndsInACircle) {
+TEST(Descends, EndsInACycle) {
   EXPECT_FALSE(descends(5, 10, [](pid_t pid) { return std::optional(pid == 5 ? 6 : 5); }));
 }
 

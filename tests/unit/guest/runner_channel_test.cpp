@@ -26,39 +26,39 @@ class RunnerChannelTest : public testing::Test {
   UniqueFd runner_;
 };
 
-TEST_F(RunnerChannelTest, ARunnerIsHeardToItsEnd) {
+TEST_F(RunnerChannelTest, ReportsArriveUntilTheRunnerEnds) {
   RunnerReport report;
-  EXPECT_EQ(receive_report(guest_.get(), report), Heard::NothingYet);
+  EXPECT_EQ(receive_report(guest_.get(), report), Received::NothingYet);
   report_end(3);
-  ASSERT_EQ(receive_report(guest_.get(), report), Heard::Something);
+  ASSERT_EQ(receive_report(guest_.get(), report), Received::Packet);
   EXPECT_EQ(report.kind, RunnerReport::Kind::Ended);
   EXPECT_EQ(report.end.code(), 3);
-  EXPECT_EQ(receive_report(guest_.get(), report), Heard::NothingMore);
+  EXPECT_EQ(receive_report(guest_.get(), report), Received::Closed);
 }
 
-// The command has ended, and nobody reads the cancel any more.
-TEST_F(RunnerChannelTest, ACancelThatComesTooLateDoesNotHideTheEnd) {
+// The command has ended, and the cancel is never read.
+TEST_F(RunnerChannelTest, ALateCancelDoesNotHideTheEnd) {
   send_cancel(guest_.get());
   report_end(1);
   RunnerReport report;
-  ASSERT_EQ(receive_report(guest_.get(), report), Heard::Something);
+  ASSERT_EQ(receive_report(guest_.get(), report), Received::Packet);
   EXPECT_EQ(report.end.code(), 1);
-  EXPECT_EQ(receive_report(guest_.get(), report), Heard::NothingMore);
+  EXPECT_EQ(receive_report(guest_.get(), report), Received::Closed);
 }
 
-TEST_F(RunnerChannelTest, ARunnerThatSaysNothingHasNothingMoreToSay) {
+TEST_F(RunnerChannelTest, ASilentRunnersEndIsClosed) {
   send_cancel(guest_.get());
   runner_.reset();
   RunnerReport report;
-  EXPECT_EQ(receive_report(guest_.get(), report), Heard::NothingMore);
+  EXPECT_EQ(receive_report(guest_.get(), report), Received::Closed);
 }
 
-TEST_F(RunnerChannelTest, ARunnerHearsTheCancelAndTheEndOfTheGuest) {
-  EXPECT_EQ(receive_cancel(runner_.get()), Heard::NothingYet);
+TEST_F(RunnerChannelTest, ARunnerReceivesTheCancelAndTheGuestsEnd) {
+  EXPECT_EQ(receive_cancel(runner_.get()), Received::NothingYet);
   send_cancel(guest_.get());
-  EXPECT_EQ(receive_cancel(runner_.get()), Heard::Something);
+  EXPECT_EQ(receive_cancel(runner_.get()), Received::Packet);
   guest_.reset();
-  EXPECT_EQ(receive_cancel(runner_.get()), Heard::NothingMore);
+  EXPECT_EQ(receive_cancel(runner_.get()), Received::Closed);
 }
 
 }  // namespace

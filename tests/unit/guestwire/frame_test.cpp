@@ -17,7 +17,7 @@ TEST(Frame, HasItsLengthInFrontLittleEndian) {
   EXPECT_EQ(frame(std::string(258, 'x')).substr(0, 5), "\x02\x01\0\0x"s);
 }
 
-TEST(FrameReader, CutsAStreamWhereverItWasSplit) {
+TEST(FrameReader, SplitsAStreamIndependentOfItsChunks) {
   const std::string stream = frame(std::string_view("one")) + frame(std::string_view("two"));
   for (std::size_t split = 0; split <= stream.size(); ++split) {
     FrameReader reader(16);
@@ -31,13 +31,13 @@ TEST(FrameReader, CutsAStreamWhereverItWasSplit) {
   }
 }
 
-TEST(FrameReader, TakesAFrameOfExactlyTheLimit) {
+TEST(FrameReader, AcceptsAFrameOfExactlyTheLimit) {
   FrameReader reader(4);
   reader.feed(frame(std::string_view("four")));
   EXPECT_THAT(reader.next(), Optional(std::string("four")));
 }
 
-TEST(FrameReader, RefusesATooLongFrameByItsHeaderAlone) {
+TEST(FrameReader, RejectsATooLongFrameByItsHeader) {
   FrameReader reader(4);
   reader.feed("\x05\0\0\0"s);
   EXPECT_EQ(reader.next(), std::nullopt);
@@ -60,7 +60,7 @@ TEST(FrameReader, ReadsNothingMoreOnceBroken) {
   EXPECT_TRUE(reader.broken());
 }
 
-TEST(FrameReader, AGrownLimitCountsFromThenOn) {
+TEST(FrameReader, ARaisedLimitAppliesFromThenOn) {
   FrameReader reader(2);
   reader.feed(frame(std::string_view("ab")));
   EXPECT_THAT(reader.next(), Optional(std::string("ab")));
@@ -79,7 +79,7 @@ TEST(FrameReader, ManySmallFramesInOneRead) {
   EXPECT_EQ(count, 100000);
 }
 
-TEST(Frame, AFailedHelloWithItsOutputFitsBeforeTheProof) {
+TEST(Frame, AFailedHelloWithOutputFitsTheLimitBeforeTheProof) {
   guest::v1::ToDaemon message;
   message.mutable_hello()->mutable_failure()->set_output_tail(std::string(4096, '\xFF'));
   message.mutable_hello()->mutable_failure()->set_detail(std::string(4096, 'x'));

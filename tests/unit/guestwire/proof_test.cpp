@@ -8,7 +8,7 @@
 namespace agbox::guestwire {
 namespace {
 
-TEST(Proof, HoldsForTheSecretAndNonceItWasMadeWith) {
+TEST(Proof, IsValidForItsSecretAndNonce) {
   const std::string secret = random_bytes(kSecretSize);
   const std::string nonce = random_bytes(kNonceSize);
   const std::string mac = prove(secret, nonce);
@@ -17,7 +17,7 @@ TEST(Proof, HoldsForTheSecretAndNonceItWasMadeWith) {
   EXPECT_FALSE(proves(mac, secret, random_bytes(kNonceSize)));
 }
 
-TEST(Proof, AnyChangedBitBreaksIt) {
+TEST(Proof, AnyFlippedBitInvalidatesIt) {
   const std::string secret(kSecretSize, 's');
   const std::string nonce(kNonceSize, 'n');
   const std::string mac = prove(secret, nonce);
@@ -28,7 +28,7 @@ TEST(Proof, AnyChangedBitBreaksIt) {
   }
 }
 
-TEST(Proof, OtherSizesProveNothing) {
+TEST(Proof, OtherSizesAreInvalid) {
   const std::string secret(kSecretSize, 's');
   const std::string nonce(kNonceSize, 'n');
   const std::string mac = prove(secret, nonce);

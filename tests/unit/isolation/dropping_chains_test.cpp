@@ -46,7 +46,7 @@ DroppingChain chain(bool accepts_nothing, bool accepts_sandboxes) {
           .accepts_sandboxes = accepts_sandboxes};
 }
 
-TEST(DroppingChains, AreThoseAtTheForwardHookWithThatPolicy) {
+TEST(DroppingChains, AreAtTheForwardHookWithPolicyDrop) {
   EXPECT_THAT(seen_with({}), ElementsAre(chain(true, false)));
   const nft::Hook accepting{
       .type = "filter", .number = NF_INET_FORWARD, .priority = 0, .policy = NF_ACCEPT};
@@ -60,7 +60,7 @@ TEST(DroppingChains, AreThoseAtTheForwardHookWithThatPolicy) {
   EXPECT_THAT(dropping_chains_of(std::vector{jumped_to}, kBridges), IsEmpty());
 }
 
-// Whether a chain is the engine's own is known by this name.
+// The engine's own chains are recognized by this name.
 TEST(DroppingChains, AreNamedWithTheFamilyOfTheirTable) {
   nft::Table table =
       table_with({}, {.type = "filter", .number = NF_INET_FORWARD, .priority = 0, .policy = kDrop});
@@ -70,7 +70,7 @@ TEST(DroppingChains, AreNamedWithTheFamilyOfTheirTable) {
   EXPECT_EQ(chains[0].table, "ip filter");
 }
 
-TEST(DroppingChains, AcceptNothingWhereNoRuleCouldLeadToAnAccept) {
+TEST(DroppingChains, AcceptNothingIfNoRuleCanLeadToAnAccept) {
   const nft::Rule drop = {nft::Verdict{.code = NF_DROP, .chain = {}}};
   const nft::Rule refuse = {nft::Count{}, nft::Reject{}};
   EXPECT_THAT(seen_with({drop, refuse}), ElementsAre(chain(true, false)));
@@ -83,7 +83,7 @@ TEST(DroppingChains, AcceptNothingWhereNoRuleCouldLeadToAnAccept) {
   EXPECT_THAT(seen_with({{nft::Foreign{"lookup"}}}), ElementsAre(chain(false, false)));
 }
 
-TEST(DroppingChains, AcceptSandboxesWhereBothDirectionsOfAllBridgesAre) {
+TEST(DroppingChains, AcceptSandboxesIfBothDirectionsOfAllBridgesAreAccepted) {
   const auto from = interface_rule(NFT_META_IIFNAME, bytes("agbx"));
   const auto to = interface_rule(NFT_META_OIFNAME, bytes("agbxabcd"));
   EXPECT_THAT(seen_with({from, to}), ElementsAre(chain(false, true)));
@@ -91,7 +91,7 @@ TEST(DroppingChains, AcceptSandboxesWhereBothDirectionsOfAllBridgesAre) {
   EXPECT_THAT(seen_with({to}), ElementsAre(chain(false, false)));
 }
 
-TEST(DroppingChains, DoNotAcceptSandboxesWhereARuleIsForFewer) {
+TEST(DroppingChains, DoNotAcceptSandboxesIfARuleHasFurtherConditions) {
   const auto to = interface_rule(NFT_META_OIFNAME, bytes("agbx"));
   const auto of_one = interface_rule(NFT_META_IIFNAME, bytes("agbxabcd0000001"));
   const auto of_others = interface_rule(NFT_META_IIFNAME, bytes("br-"));

@@ -31,7 +31,7 @@ LinkQuestion ask_for_loopback(std::uint32_t sequence) {
 }
 
 std::span<const char> bytes_of(std::span<const LinkQuestion> questions) {
-  // Netlink messages are structs that follow each other.
+  // Netlink messages are consecutive structs.
   return {reinterpret_cast<const char*>(questions.data()), questions.size_bytes()};
 }
 
@@ -39,14 +39,14 @@ void set_receive_buffer(const NetlinkSocket& socket, int size) {
   ASSERT_EQ(::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size), 0);
 }
 
-TEST(NetlinkSocket, WhatIsLeftOfAnOverrunIsNoAnswerToTheNextQuestion) {
+TEST(NetlinkSocket, PendingAnswersAfterAnOverrunAreDropped) {
   auto socket = NetlinkSocket::open(NETLINK_ROUTE);
   ASSERT_TRUE(socket.has_value());
   std::vector<LinkQuestion> many;
   for (std::uint32_t sequence = 1; sequence <= 64; ++sequence) {
     many.push_back(ask_for_loopback(sequence));
   }
-  set_receive_buffer(*socket, 1);  // the kernel's least
+  set_receive_buffer(*socket, 1);  // the kernel's minimum
   const auto overrun = socket->ask(bytes_of(many), [](const nlmsghdr*) {});
   ASSERT_FALSE(overrun.has_value());
   ASSERT_EQ(overrun.error().number, ENOBUFS);

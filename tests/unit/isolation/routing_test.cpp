@@ -49,13 +49,13 @@ TEST(Uplinks, AVpnWithTwoHalvesIsOne) {
   EXPECT_THAT(uplinks_of(routing, kOurs), ElementsAre("lan0", "wg0"));
 }
 
-TEST(Uplinks, AreAllHopsOfARouteOverSeveral) {
+TEST(Uplinks, AreAllHopsOfAMultipathRoute) {
   Routing routing = some_routing();
   routing.routes = {route("0.0.0.0/0", {{kLan, true}, {kVpn, true}})};
   EXPECT_THAT(uplinks_of(routing, kOurs), ElementsAre("lan0", "wg0"));
 }
 
-TEST(Uplinks, OnlyOfTablesThatARuleNames) {
+TEST(Uplinks, OnlyOfTablesReferencedByARule) {
   Routing routing = some_routing();
   routing.routes = {route("0.0.0.0/0", {{kVpn, false}}, 51820)};
   EXPECT_THAT(uplinks_of(routing, kOurs), IsEmpty());
@@ -63,13 +63,13 @@ TEST(Uplinks, OnlyOfTablesThatARuleNames) {
   EXPECT_THAT(uplinks_of(routing, kOurs), ElementsAre("wg0"));
 }
 
-TEST(Uplinks, NeverOurOwnBridgesNorWhatHasGone) {
+TEST(Uplinks, AreNeverOurBridgesOrRemovedInterfaces) {
   Routing routing = some_routing();
   routing.routes = {route("0.0.0.0/0", {{kBridge, true}, {kGone, true}})};
   EXPECT_THAT(uplinks_of(routing, kOurs), IsEmpty());
 }
 
-TEST(OnLinkNetworks, AreThoseWithoutARouter) {
+TEST(OnLinkNetworks, AreReachedWithoutARouter) {
   Routing routing = some_routing();
   routing.routes = {route("203.0.113.0/24", {{kLan, false}}), route("8.8.8.0/24", {{kLan, true}}),
                     route("9.9.9.0/24", {{kLan, true}, {kVpn, false}}, 77)};
@@ -78,7 +78,7 @@ TEST(OnLinkNetworks, AreThoseWithoutARouter) {
               ElementsAre("9.9.9.0/24", "198.51.100.0/25", "203.0.113.0/24"));
 }
 
-TEST(OnLinkNetworks, LeaveOutWhatIsBlockedAnyhowAndOurOwn) {
+TEST(OnLinkNetworks, ExcludeBlockedNetworksAndOurOwn) {
   Routing routing = some_routing();
   routing.routes = {route("192.168.77.0/24", {{kLan, false}}), route("0.0.0.0/0", {{kVpn, false}}),
                     route("128.0.0.0/1", {{kVpn, false}}),
@@ -99,7 +99,7 @@ TEST(NetworksInUse, AreTheDestinationsOfEveryTableAndTheHostsAddresses) {
                           "192.168.77.1/32"));
 }
 
-TEST(NetworksInUse, AreNeitherDefaultRoutesNorOurOwnNorThoseOfAnInterfaceThatIsGone) {
+TEST(NetworksInUse, ExcludeDefaultRoutesOurOwnAndRemovedInterfaces) {
   Routing routing = some_routing();
   routing.routes = {
       route("0.0.0.0/0", {{kLan, true}}),         route("0.0.0.0/1", {{kVpn, false}}),

@@ -50,8 +50,8 @@ TEST(Ruleset, TablesAreNamedAfterTheInstance) {
   EXPECT_EQ(ruleset.owned[1].name.text(), "arp agents_sandbox_0a0b0c0d_owned");
 }
 
-// Whoever is not one of our sandboxes must not notice us: each chain that packets enter tells our
-// bridges from all others, in the first rule or in every one.
+// Other traffic must not be affected: each hooked chain matches our bridges, in its first rule or
+// in every rule.
 TEST(Ruleset, EveryHookedChainBeginsWithTheBridges) {
   const std::string prefix = bridge_prefix(kInstance);
   const nft::Bytes bytes(prefix.begin(), prefix.end());
@@ -106,7 +106,7 @@ TEST(Ruleset, EveryLookupAndJumpFindsItsTarget) {
   }
 }
 
-TEST(Ruleset, NetworksThatOverlapOrTouchAreOneInterval) {
+TEST(Ruleset, OverlappingOrAdjacentNetworksAreMerged) {
   HostNetwork host;
   for (const char* text : {"203.0.113.0/24", "198.51.100.128/25", "198.51.100.0/24",
                            "203.0.112.0/24", "203.0.113.64/26"}) {
@@ -118,12 +118,12 @@ TEST(Ruleset, NetworksThatOverlapOrTouchAreOneInterval) {
       ElementsAre("198.51.100.0", "before 198.51.101.0", "203.0.112.0", "before 203.0.114.0"));
 }
 
-TEST(Ruleset, AnIntervalToTheLastAddressHasNoEnd) {
+TEST(Ruleset, AnIntervalToTheLastAddressHasNoEndElement) {
   const Ruleset ruleset = some_ruleset();
   EXPECT_EQ(shown(set_named(ruleset.plain[0], "blocked")).back(), "224.0.0.0");
 }
 
-TEST(Ruleset, ElementsAreThereOnce) {
+TEST(Ruleset, ElementsAreUnique) {
   HostNetwork host;
   host.uplinks = {"lan0", "wan0", "lan0"};
   host.resolvers = {parse_ipv4_address("9.9.9.9").value(), parse_ipv4_address("9.9.9.9").value()};
@@ -133,7 +133,7 @@ TEST(Ruleset, ElementsAreThereOnce) {
   EXPECT_THAT(set_named(ruleset.owned[0], "onlink").elements, IsEmpty());
 }
 
-TEST(Ruleset, EveryStepComesBackFromItsExpression) {
+TEST(Ruleset, EveryStepSurvivesARoundTrip) {
   for (const nft::Table& table : some_ruleset().plain) {
     for (const nft::Chain& chain : table.chains) {
       for (const nft::Rule& rule : chain.rules) {
@@ -145,7 +145,7 @@ TEST(Ruleset, EveryStepComesBackFromItsExpression) {
   }
 }
 
-TEST(Ruleset, AStepThatIsNotOursIsForeign) {
+TEST(Ruleset, AnUnknownStepIsForeign) {
   const auto expression = nft::make_expression_object("masq");
   EXPECT_EQ(nft::decode_step(expression.get()), nft::Step(nft::Foreign{"masq"}));
 }

@@ -34,7 +34,7 @@ std::string changed_by(const std::function<void(nft::Table&)>& change) {
 
 constexpr char kTable[] = "table inet agents_sandbox_0a0b0c0d: ";
 
-TEST(TableDifference, OrderOfNamedThingsDoesNotCount) {
+TEST(TableDifference, IgnoresTheOrderOfNamedParts) {
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               std::ranges::reverse(seen.chains);
               std::ranges::reverse(seen.sets);
@@ -43,37 +43,37 @@ TEST(TableDifference, OrderOfNamedThingsDoesNotCount) {
             "the same");
 }
 
-TEST(TableDifference, WhatRulesPutIntoSetsDoesNotCount) {
+TEST(TableDifference, IgnoresElementsAddedAtRunTime) {
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               named(seen.sets, "budget").elements.push_back({.key = nft::Bytes(16)});
             }),
             "the same");
 }
 
-TEST(TableDifference, EveryOtherChangeIsNamed) {
+TEST(TableDifference, NamesEveryOtherChange) {
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "input").rules.pop_back(); }),
-            std::string(kTable) + "chain input has 2 rules where there are 3");
+            std::string(kTable) + "chain input has 2 rules instead of 3");
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               auto& rules = named(seen.chains, "input").rules;
               std::swap(rules[0], rules[1]);
             }),
-            std::string(kTable) + "chain input has another rule in place 1");
+            std::string(kTable) + "chain input has a different rule 1");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "pre").hook->priority = 7; }),
-            std::string(kTable) + "chain pre is at another place");
+            std::string(kTable) + "chain pre has a different hook");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "pre").hook.reset(); }),
-            std::string(kTable) + "chain pre is at another place");
+            std::string(kTable) + "chain pre has a different hook");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.chains.pop_back(); }),
             std::string(kTable) + "chain forward is missing");
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               seen.chains.push_back({.name = "mine", .hook = {}, .rules = {}});
             }),
-            std::string(kTable) + "chain mine is not ours");
+            std::string(kTable) + "chain mine is unexpected");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.sets, "uplinks").elements.pop_back(); }),
-            std::string(kTable) + "set uplinks has other elements");
+            std::string(kTable) + "set uplinks has different elements");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.sets, "budget").size = 1; }),
-            std::string(kTable) + "set budget is of another kind");
+            std::string(kTable) + "set budget has a different type");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.flags = NFT_TABLE_F_DORMANT; }),
-            std::string(kTable) + "it has other flags");
+            std::string(kTable) + "its flags differ");
 }
 
 TEST(TableDifference, EachWantedTableMustBeSeen) {

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(EngineSocket, IsTheUsualOneOrWhatDockerHostSays) {
+TEST(EngineSocket, IsTheDefaultOrDockerHost) {
   EXPECT_EQ(resolve_engine_socket({}), "/var/run/docker.sock");
   EXPECT_EQ(resolve_engine_socket({{"DOCKER_HOST", ""}}), "/var/run/docker.sock");
   EXPECT_EQ(resolve_engine_socket({{"DOCKER_HOST", "unix:///run/x.sock"}}), "/run/x.sock");

@@ -9,11 +9,11 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(FixedPaths, OnLinuxFollowTheXdgFolders) {
+TEST(FixedPaths, OnLinuxFollowTheXdgDirectories) {
   const auto paths = resolve_fixed_paths(
       Platform::Linux, {{"HOME", "/home/u"}, {"XDG_RUNTIME_DIR", "/run/user/1000"}});
   ASSERT_TRUE(paths.has_value());
-  EXPECT_EQ(paths->runtime_folder, "/run/user/1000/agbox");
+  EXPECT_EQ(paths->runtime_directory, "/run/user/1000/agbox");
   EXPECT_EQ(paths->socket, "/run/user/1000/agbox/agboxd.sock");
   EXPECT_EQ(paths->lock, "/run/user/1000/agbox/agboxd.lock");
   EXPECT_EQ(paths->config_file, "/home/u/.config/agents-sandbox/config.toml");
@@ -22,7 +22,7 @@ TEST(FixedPaths, OnLinuxFollowTheXdgFolders) {
   EXPECT_EQ(paths->default_state_root, "/home/u/.local/share/agents-sandbox/state");
 }
 
-TEST(FixedPaths, OnMacOsLieInApplicationSupport) {
+TEST(FixedPaths, OnMacOsAreInApplicationSupport) {
   const auto paths = resolve_fixed_paths(Platform::MacOs, {{"HOME", "/Users/u"}});
   ASSERT_TRUE(paths.has_value());
   const std::string support = "/Users/u/Library/Application Support/";
@@ -33,11 +33,11 @@ TEST(FixedPaths, OnMacOsLieInApplicationSupport) {
   EXPECT_EQ(paths->default_exec_output_root, support + "agents-sandbox/exec-logs");
 }
 
-TEST(FixedPaths, XdgVariablesWinOnEveryPlatform) {
+TEST(FixedPaths, XdgVariablesTakePrecedenceOnEveryPlatform) {
   for (const Platform platform : {Platform::Linux, Platform::MacOs}) {
     const auto paths = resolve_fixed_paths(
         platform, {{"XDG_RUNTIME_DIR", "/r"}, {"XDG_CONFIG_HOME", "/c"}, {"XDG_DATA_HOME", "/d"}});
-    ASSERT_TRUE(paths.has_value());  // and HOME is not needed then
+    ASSERT_TRUE(paths.has_value());  // HOME is not needed then
     EXPECT_EQ(paths->socket, "/r/agbox/agboxd.sock");
     EXPECT_EQ(paths->config_file, "/c/agents-sandbox/config.toml");
     EXPECT_EQ(paths->store, "/d/agents-sandbox/ids.db");
@@ -51,7 +51,7 @@ TEST(FixedPaths, AnEmptyVariableCountsAsUnset) {
   EXPECT_EQ(paths->store, "/h/.local/share/agents-sandbox/ids.db");
 }
 
-TEST(FixedPaths, WhatIsMissingIsNamed) {
+TEST(FixedPaths, NamesTheMissingVariable) {
   const auto no_runtime = resolve_fixed_paths(Platform::Linux, {{"HOME", "/h"}});
   ASSERT_FALSE(no_runtime.has_value());
   EXPECT_THAT(no_runtime.error().message(),
@@ -61,14 +61,14 @@ TEST(FixedPaths, WhatIsMissingIsNamed) {
   EXPECT_THAT(no_home.error().message(), HasSubstr("HOME is not set"));
 }
 
-TEST(FixedPaths, ARelativeFolderIsRefusedByName) {
+TEST(FixedPaths, RefusesARelativePath) {
   const auto paths =
       resolve_fixed_paths(Platform::Linux, {{"HOME", "/h"}, {"XDG_RUNTIME_DIR", "run"}});
   ASSERT_FALSE(paths.has_value());
   EXPECT_EQ(paths.error().message(), "XDG_RUNTIME_DIR must be an absolute path, but is \"run\"");
 }
 
-TEST(SocketPath, NeedsNothingButTheRuntimeFolder) {
+TEST(SocketPath, NeedsOnlyTheRuntimeDirectory) {
   EXPECT_EQ(resolve_socket_path(Platform::Linux, {{"XDG_RUNTIME_DIR", "/r"}}),
             std::filesystem::path("/r/agbox/agboxd.sock"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReadExecOutput behind a real gRPC server, on real files; the exec is the test.
+// ReadExecOutput behind a real gRPC server, on real files; the test plays the exec.
 #include "rpc/output_stream.h"
 
 #include <fcntl.h>
@@ -118,7 +118,7 @@ class OutputStreamTest : public testing::Test {
     done.get_future().wait();
   }
 
-  // How many readers still want to be told of the end.
+  // How many readers still wait for the end.
   std::size_t waiting() {
     std::promise<std::size_t> count;
     loop_->post([&] {
@@ -132,7 +132,7 @@ class OutputStreamTest : public testing::Test {
     Call(v1::SandboxService::Stub& stub, const v1::ReadExecOutputRequest& request)
         : reader(stub.ReadExecOutput(&context, request)) {}
 
-    // The next `size` bytes, or less where it ends.
+    // The next `size` bytes, or fewer at the end.
     std::string read(std::size_t size) {
       std::string text;
       v1::ReadExecOutputResponse response;
@@ -172,8 +172,8 @@ class OutputStreamTest : public testing::Test {
 
   TempFolder folder_;
   ControlLoop* loop_ = nullptr;
-  bool is_terminal_ = false;                             // of the control thread
-  std::vector<std::weak_ptr<const OnExecEnd>> waiting_;  // of the control thread
+  bool is_terminal_ = false;                             // control thread only
+  std::vector<std::weak_ptr<const OnExecEnd>> waiting_;  // control thread only
   static constexpr std::size_t kMostReaders = 12;
   OutputLoop output_{kMostReaders};
   std::jthread control_thread_;
@@ -185,7 +185,7 @@ class OutputStreamTest : public testing::Test {
 constexpr auto kOut = v1::OUTPUT_STREAM_STDOUT;
 constexpr auto kErr = v1::OUTPUT_STREAM_STDERR;
 
-TEST_F(OutputStreamTest, EachStreamIsItsOwn) {
+TEST_F(OutputStreamTest, StreamsAreSeparate) {
   append(kOut, std::string("out\0\xff", 5));
   append(kErr, "err");
   const auto out = call(kOut, false);
@@ -220,7 +220,7 @@ TEST_F(OutputStreamTest, AFollowerGetsEveryByteAndThenTheEnd) {
   EXPECT_TRUE(late->end().ok());
 }
 
-TEST_F(OutputStreamTest, TenReadersAgreeOfWhichFiveStopForAWhile) {
+TEST_F(OutputStreamTest, TenReadersAgreeThoughFiveStall) {
   std::vector<std::unique_ptr<Call>> readers;
   readers.reserve(10);
   for (int i = 0; i < 10; ++i) readers.push_back(call(kOut, true));
@@ -231,7 +231,7 @@ TEST_F(OutputStreamTest, TenReadersAgreeOfWhichFiveStopForAWhile) {
   for (std::size_t i = 0; i < 5; ++i) {
     eager.push_back(std::async(std::launch::async, [&readers, i] { return readers[i]->rest(); }));
   }
-  // Nobody reads for the other five: the writer and their neighbours go on.
+  // The other five are not read: the writer and other readers are not affected.
   for (std::size_t at = 0; at < written.size(); at += 1 << 16) {
     append(kOut, std::string_view(written).substr(at, 1 << 16));
   }
@@ -241,7 +241,7 @@ TEST_F(OutputStreamTest, TenReadersAgreeOfWhichFiveStopForAWhile) {
   for (const auto& each : readers) EXPECT_TRUE(each->end().ok());
 }
 
-TEST_F(OutputStreamTest, AsManyReadAtOneTimeAsMay) {
+TEST_F(OutputStreamTest, ConcurrentReadersAreLimited) {
   append(kOut, "x");
   std::vector<std::unique_ptr<Call>> readers;
   for (std::size_t i = 0; i < kMostReaders; ++i) {
@@ -261,7 +261,7 @@ TEST_F(OutputStreamTest, AsManyReadAtOneTimeAsMay) {
   EXPECT_EQ(call(kOut, false)->rest(), "x");
 }
 
-TEST_F(OutputStreamTest, AReaderThatLeavesIsForgotten) {
+TEST_F(OutputStreamTest, ADisconnectedReaderIsForgotten) {
   auto leaving = call(kOut, true);
   append(kOut, "x");
   EXPECT_EQ(leaving->read(1), "x");
@@ -269,12 +269,12 @@ TEST_F(OutputStreamTest, AReaderThatLeavesIsForgotten) {
   leaving->context.TryCancel();
   EXPECT_EQ(leaving->rest(), "");
   EXPECT_EQ(leaving->end().error_code(), grpc::CANCELLED);
-  // The server hears of it after the client: shutting down waits for that.
+  // The server learns of it after the client: shutdown waits for that.
   shut_down();
   EXPECT_EQ(waiting(), 0);
 }
 
-TEST_F(OutputStreamTest, AShutdownEndsStreamsThatWaitAndStreamsThatNobodyReads) {
+TEST_F(OutputStreamTest, AShutdownEndsWaitingAndUnreadStreams) {
   append(kErr, std::string(16 << 20, 'x'));
   const auto waits = call(kOut, true);
   const auto stalls = call(kErr, true);
@@ -290,7 +290,7 @@ TEST_F(OutputStreamTest, AShutdownEndsStreamsThatWaitAndStreamsThatNobodyReads) 
   EXPECT_FALSE(stalls->end().ok());
 }
 
-TEST_F(OutputStreamTest, ALogThatIsRemovedEndsItsFollower) {
+TEST_F(OutputStreamTest, ARemovedLogEndsItsFollower) {
   const auto follower = call(kOut, true);
   append(kOut, "x");
   EXPECT_EQ(follower->read(1), "x");
@@ -299,7 +299,7 @@ TEST_F(OutputStreamTest, ALogThatIsRemovedEndsItsFollower) {
   EXPECT_EQ(follower->end().error_code(), grpc::DATA_LOSS);
 }
 
-TEST_F(OutputStreamTest, WhatIsNoRequestIsRefused) {
+TEST_F(OutputStreamTest, AnInvalidRequestIsRefused) {
   grpc::GenericStub generic(grpc::CreateChannel("unix:" + (folder_.path() / "sock").string(),
                                                 grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;

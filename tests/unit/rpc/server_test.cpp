@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using testing::Contains;
 using testing::HasSubstr;
 
-// Runs loop, listener and server on a thread of its own, as main() does on the first one.
+// Runs loop, listener and server on a separate thread, as main() does on the main thread.
 class ServerTest : public testing::Test {
  protected:
   ServerTest() {
@@ -63,7 +63,7 @@ class ServerTest : public testing::Test {
         Store::open({.path = temp_.path() / "ids.db",
                      .post = [&loop](std::function<void()> work) { loop.post(std::move(work)); },
                      .clock = clock});
-    // No engine listens there, and any program will do as the guest that never runs.
+    // No engine listens there, and the guest never runs, so any program will do.
     ControlOptions options{.environment = {},
                            .engine_socket = temp_.path() / "no-engine.sock",
                            .state_root = temp_.path(),
@@ -93,7 +93,7 @@ class ServerTest : public testing::Test {
   std::jthread control_;
 };
 
-TEST_F(ServerTest, PingSaysWhoWeAre) {
+TEST_F(ServerTest, PingReturnsTheIdentity) {
   v1::PingResponse response;
   const grpc::Status status = stub_->Ping(&context_, {}, &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
@@ -123,7 +123,7 @@ void expect_no_sandbox(const grpc::Status& status) {
   EXPECT_EQ(info.metadata().at("sandbox_id"), "nobody");
 }
 
-TEST_F(ServerTest, ASandboxOfNobodyIsNotFound) {
+TEST_F(ServerTest, AnUnknownSandboxIsNotFound) {
   using Stub = v1::SandboxService::Stub;
   v1::StopSandboxRequest stop;
   stop.set_sandbox_id("nobody");
@@ -133,8 +133,8 @@ TEST_F(ServerTest, ASandboxOfNobodyIsNotFound) {
   expect_no_sandbox(call_of<v1::AcceptedResponse>(*stub_, &Stub::ResumeSandbox, resume));
 }
 
-// The sandbox comes first, and nothing is asked of an exec that nobody knows.
-TEST_F(ServerTest, ExecsOfNobodyAreNotFound) {
+// The sandbox is checked first, and nothing else of an unknown exec.
+TEST_F(ServerTest, UnknownExecsAreNotFound) {
   using Stub = v1::SandboxService::Stub;
   const auto expect = [](const grpc::Status& status, const std::string& words) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
@@ -199,7 +199,7 @@ TEST_F(ServerTest, AfterShutdownACallIsUnavailable) {
   EXPECT_EQ(stub_->Ping(&context_, {}, &response).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(ServerTest, DiagnoseTellsWhatIsMissingWithoutAnEngine) {
+TEST_F(ServerTest, DiagnoseReportsAMissingEngine) {
   v1::DiagnoseResponse response;
   const grpc::Status status = stub_->Diagnose(&context_, {}, &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
@@ -211,7 +211,7 @@ TEST_F(ServerTest, DiagnoseTellsWhatIsMissingWithoutAnEngine) {
   EXPECT_EQ(verdicts.at("store"), v1::FINDING_VERDICT_OK);
 }
 
-TEST_F(ServerTest, DiagnoseRefusesWhatIsNoImage) {
+TEST_F(ServerTest, DiagnoseRefusesInvalidImageNames) {
   v1::DiagnoseRequest request;
   request.add_images("Not An Image");
   const grpc::Status status =

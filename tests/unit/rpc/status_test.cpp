@@ -28,7 +28,7 @@ rpc::ErrorInfo decode(const grpc::Status& status) {
   return info;
 }
 
-// As gRPC puts it on the wire.
+// As encoded by gRPC.
 std::size_t trailer_bytes(const grpc::Status& status) {
   std::size_t bytes = 0;
   for (const char c : status.error_message()) bytes += c >= 0x20 && c <= 0x7E && c != '%' ? 1 : 3;
@@ -96,12 +96,12 @@ TEST(ToStatus, KeepsALongErrorBelowTheHeaderLimit) {
   }
 }
 
-TEST(ToStatus, LeavesAnOrdinaryLongSentenceWhole) {
+TEST(ToStatus, KeepsAnOrdinaryLongMessage) {
   const std::string sentence(2000, 'x');
   EXPECT_EQ(to_status(Error(reason::kInternal, sentence)).error_message(), sentence);
 }
 
-TEST(ToStatus, RepairsTextThatIsNotUtf8) {
+TEST(ToStatus, ReplacesInvalidUtf8) {
   const grpc::Status status =
       to_status(Error(reason::kInvalidArgument, "bad \xC3", {{"name", "\xFF"}}));
   EXPECT_EQ(status.error_message(), "bad \xEF\xBF\xBD");

@@ -28,7 +28,7 @@ sockaddr_un address_of(const fs::path& path) {
   return address;
 }
 
-// reinterpret_cast in both: the socket API's own way to pass one address type for all families.
+// reinterpret_cast in both: required by the socket API.
 UniqueFd connected_to(const fs::path& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = address_of(path);
@@ -73,13 +73,13 @@ class UnixListenerTest : public testing::Test {
   std::vector<UniqueFd> connections_;
 };
 
-TEST_F(UnixListenerTest, MakesASocketForUsAlone) {
+TEST_F(UnixListenerTest, CreatesAPrivateSocket) {
   const auto listener = open();
   ASSERT_TRUE(listener.has_value()) << listener.error().message();
   EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
-TEST_F(UnixListenerTest, HandsOverConnectionsThatDoNotBlock) {
+TEST_F(UnixListenerTest, PassesNonBlockingConnections) {
   const auto listener = open();
   accept(**listener);
   const UniqueFd first = connected_to(path_);
@@ -95,10 +95,10 @@ TEST_F(UnixListenerTest, RemovesItsSocketWhenItCloses) {
   (*listener)->close();
   EXPECT_FALSE(fs::exists(fs::symlink_status(path_)));
   EXPECT_FALSE(connected_to(path_));
-  loop_.io().run_for(1ms);  // what was under way ends quietly
+  loop_.io().run_for(1ms);  // pending operations end silently
 }
 
-TEST_F(UnixListenerTest, LeavesASocketThatIsNotItsOwnAnyMore) {
+TEST_F(UnixListenerTest, LeavesAReplacedSocketAlone) {
   auto listener = open();
   fs::remove(path_);
   const UniqueFd other = bound_to(path_);
@@ -113,7 +113,7 @@ TEST_F(UnixListenerTest, ReplacesTheSocketOfADeadDaemon) {
   EXPECT_TRUE(connected_to(path_));
 }
 
-TEST_F(UnixListenerTest, TouchesNothingThatIsNoSocket) {
+TEST_F(UnixListenerTest, LeavesOtherFilesAlone) {
   const fs::path target = temp_.path() / "target";
   std::ofstream(target) << "precious";
   const auto expect_refused = [&] {
@@ -139,7 +139,7 @@ TEST_F(UnixListenerTest, TouchesNothingThatIsNoSocket) {
   EXPECT_EQ(text.str(), "precious");
 }
 
-TEST_F(UnixListenerTest, SaysHowLongAPathMayBe) {
+TEST_F(UnixListenerTest, NamesTheLimitOfThePath) {
   const auto of_length = [&](std::size_t length) {
     return temp_.path() / std::string(length - temp_.path().string().size() - 1, 'x');
   };
@@ -147,7 +147,7 @@ TEST_F(UnixListenerTest, SaysHowLongAPathMayBe) {
   const auto listener = open_at(of_length(108));
   ASSERT_FALSE(listener.has_value());
   EXPECT_THAT(listener.error().message(),
-              AllOf(HasSubstr("has 108 bytes, but a Unix socket's may have 107"),
+              AllOf(HasSubstr("has 108 bytes, but a Unix socket's path is limited to 107"),
                     HasSubstr("XDG_RUNTIME_DIR")));
 }
 

@@ -26,7 +26,7 @@ class AppendTest : public StoreTest {
   }
 };
 
-TEST_F(AppendTest, EventsGetTheirSequenceAndIdFromTheStore) {
+TEST_F(AppendTest, TheStoreAssignsSequencesAndEventIds) {
   const auto committed = append(Change{{create("s-01"), event("s-01"), event("s-01")}});
   ASSERT_TRUE(committed.has_value());
   ASSERT_THAT(committed->events, SizeIs(2));
@@ -36,7 +36,7 @@ TEST_F(AppendTest, EventsGetTheirSequenceAndIdFromTheStore) {
   EXPECT_THAT(sequences("s-01"), ElementsAre(1, 2));
 }
 
-TEST_F(AppendTest, ASandboxIdIsTakenForEver) {
+TEST_F(AppendTest, ASandboxIdIsReservedForever) {
   ASSERT_TRUE(append(create("s-01")));
   const Error expected(reason::kSandboxIdAlreadyExists, "sandbox_id s-01 already exists",
                        {{"sandbox_id", "s-01"}});
@@ -48,7 +48,7 @@ TEST_F(AppendTest, ASandboxIdIsTakenForEver) {
   EXPECT_EQ(append(create("s-01")).error(), expected);
 }
 
-TEST_F(AppendTest, ExecIdsAreANamespaceOfTheirOwnAndTakenForEver) {
+TEST_F(AppendTest, ExecIdsHaveTheirOwnNamespaceAndAreReservedForever) {
   ASSERT_TRUE(append(Change{{create("s-01"), create("s-02"), exec("s-01", "s-01")}}));
   const Error expected(reason::kExecIdAlreadyExists, "exec_id s-01 already exists",
                        {{"exec_id", "s-01"}});
@@ -65,7 +65,7 @@ TEST_F(AppendTest, ARefusedChangeLeavesNothingAndNoGap) {
   EXPECT_THAT(sequences("s-01"), ElementsAre(1, 2));
 }
 
-TEST_F(AppendTest, ARefusalConcernsOneChangeOfABatchOnly) {
+TEST_F(AppendTest, ARefusalAffectsOneChangeOfABatchOnly) {
   ASSERT_TRUE(append(create("s-01")));
   std::vector<std::string> answers;
   for (int i = 0; i < 50; ++i) {
@@ -82,7 +82,7 @@ TEST_F(AppendTest, ARefusalConcernsOneChangeOfABatchOnly) {
   EXPECT_THAT(sequences("s-01"), SizeIs(25));
 }
 
-TEST_F(AppendTest, MutationsOfUnknownThingsAreRefusedByName) {
+TEST_F(AppendTest, MutationsOfUnknownObjectsAreRefused) {
   ASSERT_TRUE(append(create("s-01")));
   const Error no_sandbox(reason::kSandboxNotFound, "sandbox nobody was not found",
                          {{"sandbox_id", "nobody"}});
@@ -100,7 +100,7 @@ TEST_F(AppendTest, MutationsOfUnknownThingsAreRefusedByName) {
   EXPECT_THAT(append(change::Purge{"s-01"}).error().message(), HasSubstr("no deleted sandbox"));
 }
 
-TEST_F(AppendTest, TextThatCouldNotBeReadBackIsRefused) {
+TEST_F(AppendTest, TextThatIsNotUtf8IsRefused) {
   ASSERT_TRUE(append(create("s-01")));
   change::AppendEvent bad = event("s-01");
   bad.event.mutable_sandbox_phase()->set_error_message("engine said \xFF");
@@ -112,7 +112,7 @@ TEST_F(AppendTest, TextThatCouldNotBeReadBackIsRefused) {
   EXPECT_THAT(sequences("s-01"), IsEmpty());
 }
 
-TEST_F(AppendTest, ASubnetBelongsToOneLivingSandbox) {
+TEST_F(AppendTest, ASubnetBelongsToOneLiveSandbox) {
   ASSERT_TRUE(append(Change{{create("s-01"), create("s-02")}}));
   ASSERT_TRUE(append(change::SetSubnet{"s-01", "10.201.0.16/28"}));
   EXPECT_THAT(append(change::SetSubnet{"s-02", "10.201.0.16/28"}).error().message(),
@@ -127,7 +127,7 @@ TEST_F(AppendTest, ManyThreadsShareCommitsAndKeepTheirOrder) {
   constexpr int kEach = 100;
   for (int t = 0; t < kThreads; ++t) ASSERT_TRUE(append(create("sandbox-" + std::to_string(t))));
   std::vector<std::thread> threads;
-  int answered = 0;  // touched by this thread only: callbacks run in run_until()
+  int answered = 0;  // used by this thread only: callbacks run in run_until()
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kEach; ++i) {

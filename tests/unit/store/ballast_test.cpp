@@ -18,7 +18,7 @@ class BallastTest : public StoreTest {
   fs::path file() const { return folder_ / "ballast"; }
 };
 
-TEST_F(BallastTest, HasItsBlocksAndGivesThemBackOnce) {
+TEST_F(BallastTest, ReservesItsBlocksAndReleasesThemOnce) {
   Ballast ballast(file(), 100'000);
   EXPECT_FALSE(ballast.is_whole());
   ASSERT_TRUE(ballast.make().has_value());
@@ -37,8 +37,8 @@ TEST_F(BallastTest, AFileWithHolesIsCompleted) {
   EXPECT_TRUE(ballast.is_whole());
 }
 
-TEST_F(BallastTest, WithoutRoomItLeavesNothing) {
-  // More than any disk has.
+TEST_F(BallastTest, WithoutSpaceItLeavesNothing) {
+  // Larger than any disk.
   Ballast ballast(file(), std::uint64_t{1} << 60);
   EXPECT_FALSE(ballast.make().has_value());
   EXPECT_FALSE(fs::exists(file()));
@@ -47,14 +47,14 @@ TEST_F(BallastTest, WithoutRoomItLeavesNothing) {
   EXPECT_EQ(with_margin.error().reason(), reason::kResourceExhausted);
 }
 
-TEST_F(BallastTest, ALinkInItsPlaceIsNotFollowed) {
+TEST_F(BallastTest, ASymbolicLinkIsNotFollowed) {
   fs::create_symlink(folder_ / "target", file());
   Ballast ballast(file(), 4096);
   EXPECT_FALSE(ballast.make().has_value());
   EXPECT_FALSE(fs::exists(folder_ / "target"));
 }
 
-TEST_F(BallastTest, AStoreWhoseBallastFindsNoRoomRefusesNewWorkOnly) {
+TEST_F(BallastTest, AStoreWithoutSpaceForItsBallastRefusesOnlyNewWork) {
   open();
   ASSERT_TRUE(append(create("s-01")));
   EXPECT_FALSE(store().space().refuses_new_work);

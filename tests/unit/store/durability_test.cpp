@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of the disk that are not about room end the process: nothing was acknowledged, and the
-// next start goes on from what is on disk.
+// Disk failures other than a full disk abort the process: nothing was acknowledged, and the next
+// start continues from what is on disk.
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 class DurabilityTest : public StoreTest {};
 
-// The system's file layer, but a sync of the log fails once it is told to.
+// The system's VFS, but syncing the log can be made to fail.
 namespace failing_disk {
 
 std::atomic<bool> syncs_fail = false;
@@ -49,7 +49,7 @@ void install() {
 
 }  // namespace failing_disk
 
-TEST_F(DurabilityTest, AFailedSyncEndsTheProcessBeforeAnythingIsAcknowledged) {
+TEST_F(DurabilityTest, AFailedSyncAbortsBeforeAnythingIsAcknowledged) {
   EXPECT_DEATH(
       {
         failing_disk::install();
@@ -64,7 +64,7 @@ TEST_F(DurabilityTest, AFailedSyncEndsTheProcessBeforeAnythingIsAcknowledged) {
       "store: commit failed: .*disk I/O error");
 }
 
-TEST_F(DurabilityTest, ALockOfSomebodyElseIsWaitedFor) {
+TEST_F(DurabilityTest, WaitsForAnotherProcesssLock) {
   open();
   ASSERT_TRUE(append(create("s-01")));
   sqlite3* other = nullptr;
@@ -75,14 +75,14 @@ TEST_F(DurabilityTest, ALockOfSomebodyElseIsWaitedFor) {
     is_answered = true;
     EXPECT_TRUE(result.has_value());
   });
-  EXPECT_TRUE(events("s-01")->events.empty());  // reads go on
+  EXPECT_TRUE(events("s-01")->events.empty());  // reads continue
   sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr);
   sqlite3_close(other);
   mailbox_.run_until([&] { return is_answered; });
   EXPECT_EQ(events("s-01")->events.size(), 1U);
 }
 
-TEST_F(DurabilityTest, AtTheEndOfTheDaemonAFullDiskIsNotWaitedFor) {
+TEST_F(DurabilityTest, DoesNotWaitForAFullDiskAtShutdown) {
   StoreOptions on_full_disk = options();
   on_full_disk.testing.vfs = full_disk::install();
   store_ = std::move(*Store::open(std::move(on_full_disk)));

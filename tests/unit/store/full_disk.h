@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's file layer for SQLite, but the log cannot be written while the disk is said to be
-// full. One per process.
+// The system's SQLite VFS, but the log cannot be written while the disk is marked as full. One per
+// process.
 #pragma once
 
 #include <sqlite3.h>

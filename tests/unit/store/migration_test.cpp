@@ -19,7 +19,7 @@ using testing::SizeIs;
 
 class MigrationTest : public StoreTest {
  protected:
-  // A future in which two things were added.
+  // A future schema with two additions.
   MigrationPlan two_steps() {
     return {.version = kStoreSchemaVersion + 2,
             .steps = {{.to_version = kStoreSchemaVersion + 1,
@@ -42,7 +42,7 @@ class MigrationTest : public StoreTest {
   }
 };
 
-TEST_F(MigrationTest, EachStepLeavesACopyOfTheStoreBeforeIt) {
+TEST_F(MigrationTest, EachStepKeepsABackup) {
   open();
   ASSERT_TRUE(append(Change{{create("s-01"), event("s-01"), create("s-02")}}));
   store_.reset();
@@ -61,7 +61,7 @@ TEST_F(MigrationTest, EachStepLeavesACopyOfTheStoreBeforeIt) {
   EXPECT_EQ(number_in(copy_before(kStoreSchemaVersion + 2),
                       "SELECT count(*) FROM sandbox WHERE colour = 'red'"),
             2);
-  // The copy is a whole store of the older schema.
+  // The backup is a complete store of the older schema.
   fs::rename(copy_before(kStoreSchemaVersion + 1), path_);
   open();
   EXPECT_THAT(events("s-01")->events, SizeIs(1));
@@ -76,7 +76,7 @@ TEST_F(MigrationTest, AMigratedStoreIsRefusedByTheOlderDaemon) {
   EXPECT_THAT(older.error().message(), AllOf(HasSubstr("newer agboxd"), HasSubstr(".before-")));
 }
 
-TEST_F(MigrationTest, AStepThatFailsLeavesTheOldSchema) {
+TEST_F(MigrationTest, AFailedStepLeavesTheOldSchema) {
   open();
   ASSERT_TRUE(append(create("s-01")));
   store_.reset();
@@ -90,8 +90,8 @@ TEST_F(MigrationTest, AStepThatFailsLeavesTheOldSchema) {
   EXPECT_EQ(number_in(path_, "SELECT count(*) FROM sandbox WHERE colour = 'red'"), 1);
 }
 
-// tests/data/store/schema-<n>.db were made by the daemon of their time (store_sample): whatever we
-// change, they open and hold what they held.
+// tests/data/store/schema-<n>.db were written by daemons of that schema (store_sample): they must
+// always open with their content.
 TEST_F(MigrationTest, AStoreOfEverySchemaStillOpens) {
   for (std::uint32_t version = 1; version <= kStoreSchemaVersion; ++version) {
     const fs::path sample = fs::path(AGBOX_SOURCE_DIR) / "tests/data/store" /

@@ -16,7 +16,7 @@ using testing::SizeIs;
 class ReadTest : public StoreTest {
  protected:
   ReadTest() { open(); }
-  // Somebody with the sqlite3 program.
+  // Changes made with the sqlite3 shell.
   void damage(const std::string& sql) {
     store_.reset();
     sqlite3* handle = nullptr;
@@ -28,7 +28,7 @@ class ReadTest : public StoreTest {
   }
 };
 
-TEST_F(ReadTest, PagesEndAtEitherLimitButHaveAtLeastOneEvent) {
+TEST_F(ReadTest, PagesRespectBothLimitsButHaveAtLeastOneEvent) {
   ASSERT_TRUE(append(create("s-01")));
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(append(event("s-01")));
   EXPECT_THAT(events("s-01")->events, SizeIs(10));
@@ -124,7 +124,7 @@ TEST_F(ReadTest, EndedExecsAreReadOnDemand) {
   EXPECT_EQ(sandbox.last_exec_ended_at, WallTime(std::chrono::seconds(1'700'000'123)));
 }
 
-TEST_F(ReadTest, ExecsComeInTheOrderOfTheirStartAndInPages) {
+TEST_F(ReadTest, ExecsAreReadInStartOrderAndInPages) {
   ASSERT_TRUE(append(create("s-01")));
   ASSERT_TRUE(append(create("s-02")));
   for (const char* id : {"zzzz", "mmmm", "aaaa", "nnnn"}) {
@@ -143,7 +143,7 @@ TEST_F(ReadTest, ExecsComeInTheOrderOfTheirStartAndInPages) {
   const ExecPage first = page(0, 3, SIZE_MAX);
   EXPECT_EQ(ids(first), "zzzz mmmm aaaa and more");
   EXPECT_EQ(ids(page(first.last, 3, SIZE_MAX)), "nnnn end");
-  // One at least, however large it is.
+  // At least one, however large.
   const ExecPage small = page(0, SIZE_MAX, 1);
   EXPECT_EQ(ids(small), "zzzz and more");
   EXPECT_EQ(ids(page(small.last, SIZE_MAX, 1)), "mmmm and more");
@@ -153,7 +153,7 @@ TEST_F(ReadTest, ExecsComeInTheOrderOfTheirStartAndInPages) {
   EXPECT_EQ(unknown.error().reason(), reason::kSandboxNotFound);
 }
 
-TEST_F(ReadTest, WhatIsDueForPurgeIsWhatWasDeletedLongAgo) {
+TEST_F(ReadTest, OldDeletionsAreDueForPurge) {
   for (const char* id : {"s-01", "s-02", "s-03", "s-04"}) ASSERT_TRUE(append(create(id)));
   const WallTime start = clock_.wall_now();
   const auto at = [&](int hours) { return start + std::chrono::hours(hours); };
@@ -169,7 +169,7 @@ TEST_F(ReadTest, WhatIsDueForPurgeIsWhatWasDeletedLongAgo) {
   EXPECT_THAT(due(9, 1), ElementsAre("s-02"));
 }
 
-TEST_F(ReadTest, WhatWasPurgedIsWhatWasTakenAndIsGone) {
+TEST_F(ReadTest, PurgedSandboxesAreReservedWithoutARecord) {
   for (const char* id : {"s-01", "s-02"}) ASSERT_TRUE(append(create(id)));
   ASSERT_TRUE(append(change::MarkDeleted{"s-02", clock_.wall_now()}));
   const auto purged = [&] {
@@ -181,7 +181,7 @@ TEST_F(ReadTest, WhatWasPurgedIsWhatWasTakenAndIsGone) {
   EXPECT_THAT(purged(), ElementsAre("s-02"));
 }
 
-TEST_F(ReadTest, ABrokenSandboxHarmsNoOther) {
+TEST_F(ReadTest, ABrokenSandboxDoesNotAffectOthers) {
   for (const char* id : {"good", "spec", "with", "stat", "oper", "cont", "exec", "even", "orig"}) {
     ASSERT_TRUE(append(Change{{create(id), event(id), change::PutContainer{id, "", {}},
                                exec(id, std::string("exec-of-") + id)}}));
@@ -219,7 +219,7 @@ TEST_F(ReadTest, ABrokenSandboxHarmsNoOther) {
                                    "cont: stored container \"\" is not a Container",
                                    "exec: stored exec exec-of-exec has no readable request",
                                    "even: stored event 1 is not a SandboxEvent",
-                                   "orig: stored event 1 belongs elsewhere"));
+                                   "orig: stored event 1 does not match its key"));
   EXPECT_THAT(events("even").error().message(),
               HasSubstr("sandbox even: stored event 1 is not a SandboxEvent"));
 }

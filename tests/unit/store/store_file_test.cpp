@@ -74,7 +74,7 @@ TEST_F(StoreFileTest, ANewStoreIsPrivateAndLeavesNoOtherFileBehind) {
   EXPECT_THAT(names(), UnorderedElementsAre("ids.db", "ids.db.ballast"));
 }
 
-TEST_F(StoreFileTest, EveryStoreHasAnInstanceIdOfItsOwn) {
+TEST_F(StoreFileTest, EveryStoreHasItsOwnInstanceId) {
   open();
   const std::string first = store().instance_id();
   store_.reset();
@@ -83,18 +83,18 @@ TEST_F(StoreFileTest, EveryStoreHasAnInstanceIdOfItsOwn) {
   EXPECT_NE(store().instance_id(), first);
 }
 
-TEST_F(StoreFileTest, ASecondOpenerIsToldWhoHasIt) {
+TEST_F(StoreFileTest, ASecondOpenIsRefused) {
   open();
   const auto second = Store::open(options());
   ASSERT_FALSE(second.has_value());
   EXPECT_THAT(second.error().message(),
               AllOf(HasSubstr(path_.string()), HasSubstr("is in use by another agboxd")));
-  EXPECT_TRUE(append(create("s-01")));  // and the first goes on
+  EXPECT_TRUE(append(create("s-01")));  // the first is not affected
   store_.reset();
   EXPECT_TRUE(Store::open(options()).has_value());
 }
 
-TEST_F(StoreFileTest, OfManyThatStartAtOnceOneGetsIt) {
+TEST_F(StoreFileTest, OneOfManyConcurrentStartsGetsIt) {
   constexpr int kOpeners = 20;
   std::vector<std::unique_ptr<Store>> stores(kOpeners);
   std::vector<std::thread> threads;
@@ -114,7 +114,7 @@ TEST_F(StoreFileTest, OfManyThatStartAtOnceOneGetsIt) {
   EXPECT_THAT(names(), UnorderedElementsAre("ids.db", "ids.db.ballast"));
 }
 
-TEST_F(StoreFileTest, AFileThatIsNoDatabaseIsRefused) {
+TEST_F(StoreFileTest, AFileThatIsNotADatabaseIsRefused) {
   put("just some text");
   EXPECT_THAT(refusal(), AllOf(HasSubstr("is not a store of agboxd"), HasSubstr("left untouched"),
                                HasSubstr("move it away")));
@@ -181,7 +181,7 @@ TEST_F(StoreFileTest, ASymbolicLinkIsNotFollowed) {
   EXPECT_EQ(fs::file_size(target), 6U);
 }
 
-TEST_F(StoreFileTest, AFolderOrAFifoAtThePathIsRefused) {
+TEST_F(StoreFileTest, ADirectoryOrFifoAtThePathIsRefused) {
   fs::create_directory(path_);
   auto opened = Store::open(options());
   ASSERT_FALSE(opened.has_value());
@@ -193,7 +193,7 @@ TEST_F(StoreFileTest, AFolderOrAFifoAtThePathIsRefused) {
   EXPECT_THAT(opened.error().message(), HasSubstr("is not a regular file"));
 }
 
-TEST_F(StoreFileTest, AFileWhereAFolderShouldBeIsNamed) {
+TEST_F(StoreFileTest, AFileInPlaceOfADirectoryIsNamed) {
   fs::remove_all(path_.parent_path());
   std::ofstream(path_.parent_path()) << "in the way";
   const auto opened = Store::open(options());
@@ -201,7 +201,7 @@ TEST_F(StoreFileTest, AFileWhereAFolderShouldBeIsNamed) {
   EXPECT_THAT(opened.error().message(), HasSubstr("not a folder"));
 }
 
-TEST_F(StoreFileTest, ALogWithoutItsStoreIsNotTakenOver) {
+TEST_F(StoreFileTest, ALogWithoutItsStoreIsNotUsed) {
   std::ofstream(path_.string() + "-wal") << "the log of a store that is gone";
   const auto opened = Store::open(options());
   ASSERT_FALSE(opened.has_value());
@@ -209,7 +209,7 @@ TEST_F(StoreFileTest, ALogWithoutItsStoreIsNotTakenOver) {
   EXPECT_THAT(names(), ElementsAre("ids.db-wal"));
 }
 
-TEST_F(StoreFileTest, WhatAKilledCreationLeftIsCleanedUp) {
+TEST_F(StoreFileTest, AnInterruptedCreationIsCleanedUp) {
   for (const char* suffix : {".new", ".new-journal", ".new-wal", ".new-shm"}) {
     std::ofstream(path_.string() + suffix) << "unfinished";
   }
@@ -223,7 +223,7 @@ TEST_F(StoreFileTest, WhatAKilledCreationLeftIsCleanedUp) {
   EXPECT_THAT(names(), UnorderedElementsAre("ids.db", "ids.db.ballast"));
 }
 
-TEST_F(StoreFileTest, ADamagedDatabaseIsAnErrorThatNamesIt) {
+TEST_F(StoreFileTest, ADamagedDatabaseIsReported) {
   open();
   ASSERT_TRUE(append(create("s-01")));
   store_.reset();
@@ -236,7 +236,7 @@ TEST_F(StoreFileTest, ADamagedDatabaseIsAnErrorThatNamesIt) {
   EXPECT_THAT(opened.error().message(), AllOf(HasSubstr(path_.string()), HasSubstr("malformed")));
 }
 
-TEST(StoreHeader, IsReadWithoutTrust) {
+TEST(StoreHeader, IsParsedDefensively) {
   std::string header("SQLite format 3\0", 16);
   header.resize(100);
   const auto check = [&](std::size_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store in a folder of its own, with callbacks run by the test's own thread.
+// A store in a temporary directory, with callbacks run by the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace agbox {
 
-// Stands for the control thread: functions wait here until the test runs them.
+// Stands in for the control thread: functions are queued until the test runs them.
 class Mailbox {
  public:
   Post post() {

@@ -44,7 +44,7 @@ EngineResult<ContainerOutput> OutputDemultiplexer::finish() {
 
 void OutputDemultiplexer::keep(std::string& stream, std::string_view piece) {
   stream += piece;
-  // Cutting only when twice as much is there makes the cost of a byte constant.
+  // Cutting only at twice the size keeps the cost per byte constant.
   if (stream.size() <= kept_ * 2 + 4096) return;
   stream.erase(0, stream.size() - kept_);
   output_.was_cut = true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program in a container wrote, taken out of the engine's stream, in which each piece of
-// output stands behind eight bytes: which stream, three zeros, the length. Bounded: of each stream
-// the last bytes are kept.
+// Demultiplexes the engine's output stream, in which each frame has an 8-byte header: stream
+// number, three zeros, length. Bounded: keeps the last bytes of each stream.
 #pragma once
 
 #include <array>
@@ -24,7 +23,7 @@ class OutputDemultiplexer {
   explicit OutputDemultiplexer(std::size_t kept_per_stream) : kept_(kept_per_stream) {}
 
   EngineResult<> feed(std::string_view piece);
-  // At the end of the stream; Unavailable where it broke off within a piece.
+  // At the end of the stream; Unavailable if it ended within a frame.
   EngineResult<ContainerOutput> finish();
 
  private:

@@ -26,7 +26,7 @@ json::object to_object(const HealthProbe& probe, ApiVersion api) {
   if (probe.interval) object["Interval"] = probe.interval->count();
   if (probe.timeout) object["Timeout"] = probe.timeout->count();
   if (probe.start_period) object["StartPeriod"] = probe.start_period->count();
-  // Older engines accept it and do nothing; it is not sent, so that nobody relies on it.
+  // Older engines accept but ignore it, so it is not sent.
   if (probe.start_interval && api >= kHasStartInterval) {
     object["StartInterval"] = probe.start_interval->count();
   }
@@ -37,7 +37,7 @@ json::object to_object(const HealthProbe& probe, ApiVersion api) {
 json::array to_array(const std::vector<BindMount>& mounts) {
   json::array all;
   for (const BindMount& mount : mounts) {
-    // Mounts, never Binds: those make a missing source as root.
+    // Mounts, not Binds: those create a missing source as root.
     all.push_back({{"Type", "bind"},
                    {"Source", mount.source},
                    {"Target", mount.target},

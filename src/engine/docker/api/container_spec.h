@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What we ask the engine for when it makes a container or a network, as values, and the JSON that
-// says it. What a sandbox needs is decided elsewhere; here nothing is filled in behind the caller's
-// back, but for what can only mean harm: nothing is ever privileged, restarted or published by the
-// engine on its own account.
+// Specifications of containers and networks as values, and their JSON. What a sandbox needs is
+// decided elsewhere; nothing is added here, except to exclude harm: no container is privileged,
+// restarted or published by the engine on its own.
 #pragma once
 
 #include <chrono>
@@ -31,7 +30,7 @@ struct PortBinding {
 };
 
 struct HealthProbe {
-  std::vector<std::string> test;  // {"NONE"} turns the image's own off
+  std::vector<std::string> test;  // {"NONE"} disables the image's own
   std::optional<std::chrono::nanoseconds> interval{};
   std::optional<std::chrono::nanoseconds> timeout{};
   std::optional<std::chrono::nanoseconds> start_period{};
@@ -76,7 +75,7 @@ struct ContainerSpec {
 
   std::vector<std::string> capabilities_dropped{};
   std::vector<std::string> capabilities_added{};
-  std::string seccomp_profile{};  // the whole text
+  std::string seccomp_profile{};  // the JSON text
   std::vector<std::string> security_options{};
   std::vector<std::string> groups_added{};
   std::map<std::string, std::string> sysctls{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every request that we ever make of an engine: its route, how long we wait for it, and how it can
-// be refused. Nothing in src/engine/docker reaches the engine but by a row of this table, and
-// scripts/check-engine-contract holds the engine contract test to the same rows.
+// All requests to an engine: route, deadline, and expected refusals. src/engine/docker uses no
+// other, and scripts/check-engine-contract compares the engine contract test with this table.
 #pragma once
 
 #include <chrono>
@@ -41,12 +40,12 @@ struct EngineRoute {
   EngineCall call;
   std::string_view name;
   std::string_view method;
-  std::string_view path;     // {} is the object that the call is about
-  std::string_view attempt;  // how a person names it: "start container"
-  // How long the whole call may take; none for calls that last as long as what they watch.
+  std::string_view path;     // {} is replaced by the object
+  std::string_view attempt;  // for messages: "start container"
+  // The deadline of the whole call; none for calls that last as long as what they watch.
   std::optional<std::chrono::milliseconds> deadline;
-  bool can_miss = false;   // answers "not found"
-  bool can_clash = false;  // answers "conflict"
+  bool can_miss = false;   // may answer "not found"
+  bool can_clash = false;  // may answer "conflict"
 };
 
 const EngineRoute& route_of(EngineCall call);

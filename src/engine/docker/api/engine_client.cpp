@@ -23,7 +23,7 @@ std::string_view condition_of(WaitFor what) {
   return "not-running";
 }
 
-// Names the attempt in an answer that came but could not be read.
+// Adds the attempt to the error of an unreadable answer.
 template <class T>
 EngineResult<T> named(EngineResult<T> value, EngineCall call, std::string_view object) {
   if (value) return value;
@@ -73,7 +73,7 @@ EngineAwaitable<> EngineClient::pull_image(ImageReference image, PullOptions pul
   const std::string name = image.canonical();
   UrlQuery query;
   query.add("fromImage", image.name()).add("tag", image.digest.empty() ? image.tag : image.digest);
-  // The head of the answer comes with the first sign of progress.
+  // The head of the answer comes with the first progress.
   const bool has_own_deadline = options.deadline.has_value();
   if (!has_own_deadline) options.deadline = pull.longest_silence;
   AGBOX_CO_TRY(stream, co_await transport_.open({.call = kCall,
@@ -239,10 +239,10 @@ EngineAwaitable<ContainerOutput> EngineClient::read_logs(std::string id, LogOpti
   }
 }
 
-EngineAwaitable<> EngineClient::put_archive(std::string id, std::string folder, BodySource tar,
+EngineAwaitable<> EngineClient::put_archive(std::string id, std::string directory, BodySource tar,
                                             CallOptions options) {
   UrlQuery query;
-  query.add("path", folder).add("noOverwriteDirNonDir", "true");
+  query.add("path", directory).add("noOverwriteDirNonDir", "true");
   AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::ArchivePut,
                                                .object = id,
                                                .query = query.text(),
@@ -289,7 +289,7 @@ EngineAwaitable<ExecSeen> EngineClient::inspect_exec(std::string exec_id, CallOp
 EngineAwaitable<EngineStream> EngineClient::open_events(EventFilter filter, CallOptions options) {
   UrlQuery query;
   query.add("filters", filters_of(filter));
-  // The head of the answer comes at once; only then may the stream be silent for long.
+  // The head of the answer comes immediately; only then may the stream be silent for long.
   if (!options.deadline) options.deadline = route_of(EngineCall::Ping).deadline;
   AGBOX_CO_TRY(stream, co_await transport_.open({.call = EngineCall::Events, .query = query.text()},
                                                 std::move(options)));

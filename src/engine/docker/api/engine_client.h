@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's API as typed calls, one method per row of engine_call.h, and the few calls composed
-// of them that make or remove what is ours. No decision about sandboxes is taken here.
+// The engine's API as typed calls, one method per row of engine_call.h, and a few composed calls
+// that create or remove our objects. No decision about sandboxes is made here.
 //
-// Every call has a deadline (see engine_call.h), fails with an EngineError and never throws; see
-// engine_transport.h for threads and cancellation. The client outlives its calls.
+// Every call has a deadline (see engine_call.h), fails with an EngineError and never throws; for
+// threads and cancellation see engine_transport.h. The client must outlive its calls.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -29,8 +29,8 @@ using EngineAwaitable = boost::asio::awaitable<EngineResult<T>>;
 enum class WaitFor { NotRunning, NextExit, Removed };
 
 struct RemoveOptions {
-  bool force = false;         // a running one too
-  bool with_volumes = false;  // its anonymous volumes too
+  bool force = false;         // even if running
+  bool with_volumes = false;  // including anonymous volumes
 };
 
 struct LogOptions {
@@ -39,14 +39,14 @@ struct LogOptions {
 };
 
 struct PullOptions {
-  std::string registry_auth{};                             // X-Registry-Auth; empty: anonymously
-  std::function<void(const PullProgress&)> on_progress{};  // with every line
-  // A pull lasts as long as it likes, but not without a sign of life.
+  std::string registry_auth{};                             // X-Registry-Auth; empty: anonymous
+  std::function<void(const PullProgress&)> on_progress{};  // for every line
+  // A pull has no deadline, but must report progress.
   std::chrono::milliseconds longest_silence = std::chrono::minutes(5);
 };
 
 struct EventFilter {
-  EngineLabels labels{};               // an empty value: whatever the value
+  EngineLabels labels{};               // an empty value matches any
   std::vector<std::string> types{};    // container, network
   std::vector<std::string> actions{};  // die, oom
 };
@@ -59,12 +59,12 @@ class EngineClient {
   const boost::asio::any_io_executor& executor() const { return transport_.executor(); }
 
   EngineAwaitable<> ping(CallOptions options = {});
-  // The engine that calls go to; gets to know it where we do not yet.
+  // The engine that calls go to; connects if necessary.
   EngineAwaitable<EngineIdentity> engine(CallOptions options = {});
-  // Who is there now, fit or not.
+  // The engine now behind the socket, whether usable or not.
   EngineAwaitable<EngineIdentity> identify(CallOptions options = {});
 
-  // By any name that the engine knows, ids included.
+  // By any name that the engine knows, including IDs.
   EngineAwaitable<ImageSeen> inspect_image(std::string image, CallOptions options = {});
   EngineAwaitable<> pull_image(ImageReference image, PullOptions pull, CallOptions options = {});
 
@@ -81,58 +81,58 @@ class EngineClient {
   // Running or not.
   EngineAwaitable<std::vector<ContainerListed>> list_containers(EngineLabels labels,
                                                                 CallOptions options = {});
-  // A container that runs already is a success; so is one to stop that does not run.
+  // Starting a running container succeeds, as does stopping one that does not run.
   EngineAwaitable<> start_container(std::string id, CallOptions options = {});
   EngineAwaitable<> stop_container(std::string id, std::chrono::seconds grace,
                                    CallOptions options = {});
   EngineAwaitable<> kill_container(std::string id, std::string signal, CallOptions options = {});
-  // Gives the exit code.
+  // Returns the exit code.
   EngineAwaitable<std::int64_t> wait_container(std::string id, WaitFor what,
                                                CallOptions options = {});
   EngineAwaitable<> remove_container(std::string id, RemoveOptions remove,
                                      CallOptions options = {});
   EngineAwaitable<ContainerOutput> read_logs(std::string id, LogOptions log,
                                              CallOptions options = {});
-  // Unpacks a tar stream below `folder`, which must exist in the container.
-  EngineAwaitable<> put_archive(std::string id, std::string folder, BodySource tar,
+  // Unpacks a tar stream into `directory`, which must exist in the container.
+  EngineAwaitable<> put_archive(std::string id, std::string directory, BodySource tar,
                                 CallOptions options = {});
 
   EngineAwaitable<std::string> create_exec(std::string container_id, ExecSpec spec,
                                            CallOptions options = {});
-  // Starts it and waits for its end. Whoever gives up waiting leaves the program running.
+  // Starts it and waits for its end. If the caller is cancelled, the program keeps running.
   EngineAwaitable<ContainerOutput> start_exec(std::string exec_id, std::size_t kept_per_stream,
                                               CallOptions options = {});
   EngineAwaitable<ExecSeen> inspect_exec(std::string exec_id, CallOptions options = {});
 
   EngineAwaitable<EngineStream> open_events(EventFilter filter, CallOptions options = {});
 
-  // --- of what is ours, in owned_objects.cpp ---
+  // --- our own objects, in owned_objects.cpp ---
 
-  // The network of this name and owner: the one that is there, or a new one. The owner's labels are
-  // added. Conflict that names it where something that is not ours is in the way; what the engine
-  // is making just now, and does not list yet, is waited for.
+  // The existing network of this name and owner, or a new one. Adds the owner's labels. Conflict if
+  // a foreign object is in the way, which it names; an object that the engine is still creating,
+  // and does not list yet, is waited for.
   EngineAwaitable<NetworkSeen> ensure_network(ObjectOwner owner, NetworkSpec spec,
                                               CallOptions options = {});
-  // The same for a container; gives its id. One of ours under this name is taken as it is.
+  // The same for a container; returns its ID. An existing container of ours is used unchanged.
   EngineAwaitable<std::string> ensure_container(ObjectOwner owner, ContainerSpec spec,
                                                 CallOptions options = {});
-  // What is there of the owner, and never a new one; nothing where it is gone.
+  // The owner's existing network; nullopt if it is gone.
   EngineAwaitable<std::optional<NetworkSeen>> find_network_of(ObjectOwner owner, std::string name,
                                                               CallOptions options = {});
-  // Whosever it is; nothing where it is gone, or the id is empty.
+  // Regardless of owner; nullopt if it is gone or the ID is empty.
   EngineAwaitable<std::optional<ContainerSeen>> find_container(std::string id,
                                                                CallOptions options = {});
-  // Conflict where it is not the owner's.
+  // Conflict if it is not the owner's.
   EngineAwaitable<std::optional<ContainerSeen>> find_container_of(ObjectOwner owner, std::string id,
                                                                   CallOptions options = {});
-  // By the id that the engine gave it; one that is gone or does not run is a success.
+  // By ID; succeeds if it is gone or does not run.
   EngineAwaitable<> stop_if_there(std::string id, std::chrono::seconds grace,
                                   CallOptions options = {});
-  // By force, with its volumes; one that is gone already is a success.
+  // With force and volumes; succeeds if it is gone.
   EngineAwaitable<> remove_owned_container(ObjectOwner owner, std::string id,
                                            CallOptions options = {});
-  // All that the owner has, side by side; the first failure, after all were tried.
-  // Those that run lose this network; one that has none of this name keeps what it has.
+  // All of the owner's objects concurrently; returns the first failure after all were tried.
+  // Running containers lose this network; one without a network of this name is left alone.
   EngineAwaitable<> detach_containers_of(ObjectOwner owner, std::string network,
                                          CallOptions options = {});
   EngineAwaitable<> remove_containers_of(ObjectOwner owner, CallOptions options = {});

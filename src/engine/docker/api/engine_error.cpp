@@ -10,7 +10,7 @@
 namespace agbox {
 namespace {
 
-// An engine's text ends up in events and replies: a hostile one must not fill the store.
+// The engine's text is stored in events and sent to clients, so it is bounded.
 constexpr std::size_t kLongestEngineText = 4096;
 
 Reason reason_of(EngineErrorKind kind) {
@@ -34,7 +34,7 @@ EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text)
   if (http_status == 404) return EngineErrorKind::NotFound;
   if (http_status == 409) return EngineErrorKind::Conflict;
   // Networks answer 403 where containers answer 409: a taken bridge name, an overlapping subnet,
-  // members that are still there. Authorization plugins use 403 for what it is meant for.
+  // remaining members. Authorization plugins use 403 in its own meaning.
   const bool is_network = call == EngineCall::NetworkCreate || call == EngineCall::NetworkRemove;
   if (http_status == 403 && is_network && !text.contains("authorization denied")) {
     return EngineErrorKind::Conflict;
@@ -43,7 +43,7 @@ EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text)
   return EngineErrorKind::Refused;
 }
 
-// An engine's text may be of any bytes, and what is not UTF-8 can be neither stored nor sent.
+// Invalid UTF-8 can be neither stored nor sent.
 std::string to_shown_text(std::string_view text) {
   std::string whole = to_utf8(text);
   if (whole.size() <= kLongestEngineText) return whole;

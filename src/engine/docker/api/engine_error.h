@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call to the engine can fail. An EngineError is an Error that also says what kind of failure
-// it is, so that callers can tell "definitely refused" from "nobody knows" without reading texts.
+// How a call to the engine can fail. An EngineError is an Error with a kind, so that callers can
+// distinguish a definitive refusal from an unknown outcome without parsing texts.
 #pragma once
 
 #include <expected>
@@ -14,13 +14,13 @@
 namespace agbox {
 
 enum class EngineErrorKind {
-  Unavailable,  // no answer: not reachable, broke off, too slow. Perhaps it was done. Retry
-  Unfit,        // it cannot run sandboxes and was asked for nothing. Another may come. Retry
-  Garbled,      // an answer that cannot be read. Perhaps it was done. Retry
+  Unavailable,  // unreachable, connection lost or timed out. May have been done. Retry
+  Unfit,        // the engine cannot run sandboxes; nothing was requested. May be replaced. Retry
+  Garbled,      // unreadable answer. May have been done. Retry
   NotFound,     // the object does not exist
-  Conflict,     // it clashes with something that exists, or with the object's state
-  Refused,      // any other definite no
-  Cancelled,    // the caller gave up
+  Conflict,     // with an existing object, or with the object's state
+  Refused,      // any other definitive refusal
+  Cancelled,    // by the caller
 };
 
 class [[nodiscard]] EngineError : public Error {
@@ -29,19 +29,19 @@ class [[nodiscard]] EngineError : public Error {
               std::string engine_text = {});
 
   EngineErrorKind kind() const { return kind_; }
-  // 0 where no answer came.
+  // 0 if there was no answer.
   int http_status() const { return http_status_; }
-  // What the engine itself said; empty where it said nothing.
+  // The engine's own message; may be empty.
   const std::string& engine_text() const { return engine_text_; }
 
-  // Whether the engine may have done it nevertheless, and asking again may help.
+  // True for a transient failure: it may have been done, and a retry may help.
   bool is_open() const {
     return kind_ == EngineErrorKind::Unavailable || kind_ == EngineErrorKind::Unfit ||
            kind_ == EngineErrorKind::Garbled;
   }
 
   EngineError within(std::string_view context) const {
-    if (kind_ == EngineErrorKind::Unfit) return *this;  // whatever was about to be asked
+    if (kind_ == EngineErrorKind::Unfit) return *this;  // regardless of the attempt
     return {kind_, std::string(context) + ": " + message(), http_status_, engine_text_};
   }
 
@@ -61,12 +61,12 @@ inline std::unexpected<EngineError> engine_fail(EngineErrorKind kind, std::strin
 // "<attempt> <subject>", for example "start container agbox-primary-s1".
 std::string describe(EngineCall call, std::string_view subject);
 
-// The error that an answer with a status outside 2xx and 304 stands for.
+// The error for an answer with a status other than 2xx and 304.
 EngineError refusal(EngineCall call, std::string_view subject, int http_status,
                     std::string_view body);
 
-// Whether the engine says that it does not speak the API version of our path: it is not the engine
-// that we negotiated with.
+// True if the engine does not support the API version of our path: it is not the engine that we
+// negotiated with.
 bool is_version_mismatch(const EngineError& error);
 
 }  // namespace agbox

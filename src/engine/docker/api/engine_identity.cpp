@@ -22,8 +22,7 @@ bool has_option(const std::vector<std::string>& options, std::string_view name) 
   });
 }
 
-// One of the pairs that the driver tells of itself. They are for people, and an engine whose pairs
-// cannot be read is as good as any.
+// One of the driver's key-value pairs. They are informational, so unreadable ones are ignored.
 std::string backing_filesystem_of(const boost::json::value& info) {
   std::string ignored;
   for (const JsonReader& fact : JsonReader(info, ignored)["DriverStatus"].items()) {
@@ -113,7 +112,7 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   engine.is_rootless = has_option(engine.security_options, "rootless") || info["Rootless"].flag();
   engine.remaps_users = has_option(engine.security_options, "userns");
   engine.has_selinux = has_option(engine.security_options, "selinux");
-  // Podman makes up a new id for every answer.
+  // Podman generates a new ID for every answer.
   engine.id = version.kind == EngineKind::Podman
                   ? "podman:" + engine.host_name + ":" + engine.root_folder
                   : info["ID"].required_text();

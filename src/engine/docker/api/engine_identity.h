@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engine is behind the socket, what it can do, and whether it can hold our promises. Pure:
-// the engine's answers go in, a judgement comes out.
+// Identifies the engine behind the socket and decides whether it can run sandboxes. Pure: the
+// engine's answers go in, a verdict comes out.
 #pragma once
 
 #include <compare>
@@ -24,13 +24,13 @@ struct ApiVersion {
 
 std::optional<ApiVersion> parse_api_version(std::string_view text);
 
-// What we speak. The oldest is Docker 20.10.
+// Supported API versions. The oldest is Docker 20.10.
 inline constexpr ApiVersion kOldestApi{1, 41};
 inline constexpr ApiVersion kNewestApi{1, 56};
 
 enum class EngineKind { Docker, Podman };
 
-// What GET /version says.
+// The answer of GET /version.
 struct EngineVersion {
   EngineKind kind = EngineKind::Docker;
   std::string version;
@@ -39,11 +39,11 @@ struct EngineVersion {
 };
 EngineResult<EngineVersion> read_engine_version(std::string_view body);
 
-// The newest version that both sides speak.
+// The newest version that both sides support.
 Result<ApiVersion> negotiate(const EngineVersion& version);
 
 struct EngineIdentity {
-  std::string id;  // stays the same over restarts of the engine
+  std::string id;  // stable across restarts of the engine
   EngineKind kind = EngineKind::Docker;
   std::string version;
   ApiVersion api;  // the negotiated one
@@ -52,7 +52,7 @@ struct EngineIdentity {
   std::string architecture;
   std::string kernel_version;
   std::string storage_driver;
-  std::string backing_filesystem;  // of the driver; empty where the engine does not say
+  std::string backing_filesystem;  // of the driver; may be empty
   std::string root_folder;
   std::string cgroup_driver;
   std::string cgroup_version;
@@ -76,7 +76,7 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
 // For people: "Docker 28.5.2 (API 1.51)".
 std::string title_of(const EngineIdentity& engine);
 
-// Refuses an engine that cannot hold our promises, with the sentence that says what is needed.
+// Refuses an engine that cannot run sandboxes safely; the message names the requirement.
 Result<> judge(const EngineIdentity& engine);
 
 }  // namespace agbox

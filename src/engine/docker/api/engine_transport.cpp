@@ -24,7 +24,7 @@ EngineDeadline deadline_of(EngineCall call, const CallOptions& options) {
 std::string target_of(const EngineRequest& request, ApiVersion api) {
   std::string path(route_of(request.call).path);
   if (const std::size_t place = path.find("{}"); place != std::string::npos) {
-    // References of images hold slashes, colons and an at sign; elsewhere there are none.
+    // Only image references contain slashes, colons and an at sign.
     path.replace(place, 2, percent_encode(request.object, "/:@"));
   }
   std::string target = "/v" + api.text() + path;
@@ -58,13 +58,13 @@ asio::awaitable<EngineResult<std::string>> ask(HttpConnection& connection, Engin
 
 ConnectionLease::~ConnectionLease() {
   if (!connection_) return;
-  // While others of the session are open, the engine behind the socket is the one we know.
+  // While other connections of the session are open, the engine is still the same.
   if (--session_->open_connections == 0) session_->end();
 }
 
 void ConnectionLease::give_back(std::size_t idle_limit) {
   if (session_->has_ended || !connection_->is_reusable()) return;
-  // One idle connection is kept whatever the limit says: it is what keeps the session.
+  // One idle connection is always kept, because it keeps the session.
   if (session_->idle.size() >= std::max<std::size_t>(idle_limit, 1)) return;
   connection_->set_deadline(std::nullopt);
   session_->idle.push_back(std::move(connection_));
@@ -80,7 +80,7 @@ asio::awaitable<EngineResult<std::string>> EngineStream::read_some() {
 EngineTransport::EngineTransport(asio::any_io_executor executor, EngineOptions options)
     : executor_(std::move(executor)), options_(std::move(options)), session_begun_(executor_) {}
 
-asio::awaitable<EngineResult<EngineTransport::Acquaintance>> EngineTransport::get_acquainted(
+asio::awaitable<EngineResult<EngineTransport::Handshake>> EngineTransport::do_handshake(
     EngineDeadline deadline) {
   AGBOX_CO_TRY(connection, co_await HttpConnection::connect(options_.socket_path, deadline));
   AGBOX_CO_TRY(version_body, co_await ask(*connection, EngineCall::Version,
@@ -91,11 +91,11 @@ asio::awaitable<EngineResult<EngineTransport::Acquaintance>> EngineTransport::ge
   const std::string target = "/v" + api->text() + std::string(route_of(EngineCall::Info).path);
   AGBOX_CO_TRY(info_body, co_await ask(*connection, EngineCall::Info, target));
   AGBOX_CO_TRY(engine, read_engine_identity(info_body, version, *api));
-  co_return Acquaintance{std::move(engine), std::move(connection)};
+  co_return Handshake{std::move(engine), std::move(connection)};
 }
 
 asio::awaitable<EngineResult<>> EngineTransport::begin_session(EngineDeadline deadline) {
-  AGBOX_CO_TRY(found, co_await get_acquainted(deadline));
+  AGBOX_CO_TRY(found, co_await do_handshake(deadline));
   if (const Result<> verdict = options_.judge(found.engine); !verdict) {
     co_return engine_fail(EngineErrorKind::Unfit, verdict.error().message());
   }
@@ -113,13 +113,13 @@ asio::awaitable<EngineResult<>> EngineTransport::begin_session(EngineDeadline de
 asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const EngineRequest& request,
                                                                       const CallOptions& options) {
   const EngineDeadline deadline = deadline_of(request.call, options);
-  // A call without an end still does not wait for ever to get to know the engine.
+  // Even a call without a deadline does not wait forever for the handshake.
   const EngineDeadline introduction =
       deadline ? deadline : deadline_of(EngineCall::Info, CallOptions{});
   while (true) {
     if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
     while (session_ && !session_->has_ended && !session_->idle.empty()) {
-      if (!session_->idle.back()->is_quiet()) {  // the engine is gone, perhaps another is there
+      if (!session_->idle.back()->is_quiet()) {  // the engine is gone, possibly replaced
         session_->end();
         break;
       }
@@ -135,7 +135,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
         if (connection.error().is_open()) session->end();
         co_return std::unexpected(std::move(connection.error()));
       }
-      if (session->has_ended) continue;  // perhaps it leads to another engine already
+      if (session->has_ended) continue;  // may lead to another engine already
       ++session->open_connections;
       co_return ConnectionLease(session, std::move(*connection));
     }
@@ -192,7 +192,7 @@ asio::awaitable<EngineResult<std::string>> EngineTransport::call(EngineRequest r
                                                                  CallOptions options) {
   EngineResult<ConnectionLease> used = co_await send(request, options);
   if (!used && used.error().http_status() != 0) {
-    co_return std::unexpected(std::move(used.error()));  // names the attempt already
+    co_return std::unexpected(std::move(used.error()));  // already names the attempt
   }
   if (!used) {
     co_return std::unexpected(used.error().within(describe(request.call, request.object)));
@@ -225,7 +225,7 @@ asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::engine(CallOption
 
 asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::identify(CallOptions options) {
   if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
-  AGBOX_CO_TRY(found, co_await get_acquainted(deadline_of(EngineCall::Info, options)));
+  AGBOX_CO_TRY(found, co_await do_handshake(deadline_of(EngineCall::Info, options)));
   co_return std::move(found.engine);
 }
 

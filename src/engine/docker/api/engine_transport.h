@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries calls to the engine. It finds out who is behind the socket before the first call and
-// again whenever a connection broke, keeps idle connections for the next call, and gives every call
-// its deadline. Which calls there are is EngineClient's affair.
+// Transports calls to the engine. It identifies the engine before the first call and again after a
+// connection broke, pools idle connections, and enforces deadlines. The calls themselves are
+// defined by EngineClient.
 //
-// A session is one acquaintance with one engine. It lives as long as at least one connection of it
-// does: only then is it certain that the engine behind the socket is still the same.
+// A session is the result of one handshake with one engine. It lasts as long as at least one of its
+// connections: only then is it certain that the engine behind the socket is still the same.
 //
-// One thread: everything happens on the executor's. A call may be cancelled (asio's terminal
-// cancellation); it then answers Cancelled, and so does every further call of the same coroutine,
-// which no longer throws when it awaits.
+// Single-threaded: everything runs on the executor's thread. A call may be cancelled (terminal
+// cancellation); it then returns Cancelled, as does every further call of the same coroutine, in
+// which co_await no longer throws.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -28,24 +28,24 @@ namespace agbox {
 
 struct EngineOptions {
   std::string socket_path;
-  // Whether an engine may be used at all; see judge().
+  // Whether an engine may be used; see judge().
   std::function<Result<>(const EngineIdentity&)> judge = agbox::judge;
-  // Told of the engine each time that we got to know it: at first and after every reconnect.
+  // Called after every handshake: the first and after each reconnect.
   std::function<void(const EngineIdentity&)> on_engine_seen{};
   std::size_t largest_answer = std::size_t{64} << 20;
   std::size_t idle_connections = 8;
 };
 
 struct CallOptions {
-  // Instead of the call's own.
+  // Overrides the call's own.
   std::optional<std::chrono::milliseconds> deadline{};
-  // The id of the engine that is meant; any, where it is empty. Another one counts as unreachable.
+  // The ID of the required engine; empty: any. Another engine counts as unreachable.
   std::string expected_engine{};
 };
 
 struct EngineRequest {
   EngineCall call;
-  std::string object{};  // takes the place of {} in the path; messages name it
+  std::string object{};  // replaces {} in the path and appears in messages
   std::string query{};
   std::string body{};
   std::string content_type = "application/json";
@@ -53,7 +53,7 @@ struct EngineRequest {
   BodySource body_source{};
 };
 
-// One acquaintance with an engine; see above.
+// The result of one handshake; see above.
 struct EngineSession {
   EngineIdentity engine;
   std::vector<std::unique_ptr<HttpConnection>> idle;
@@ -67,7 +67,7 @@ struct EngineSession {
   }
 };
 
-// A connection while a call uses it.
+// A connection in use by a call.
 class ConnectionLease {
  public:
   ConnectionLease(std::shared_ptr<EngineSession> session,
@@ -79,21 +79,21 @@ class ConnectionLease {
 
   HttpConnection* operator->() const { return connection_.get(); }
   EngineSession& session() const { return *session_; }
-  // Back to the idle ones, if it can be used again.
+  // Returns it to the pool, if reusable.
   void give_back(std::size_t idle_limit);
 
  private:
-  std::shared_ptr<EngineSession> session_;  // calls may outlive the transport's interest in it
+  std::shared_ptr<EngineSession> session_;  // calls may outlive the transport's reference
   std::unique_ptr<HttpConnection> connection_;
 };
 
-// An answer that comes in pieces; the connection is its own until it is destroyed.
+// A streamed answer; owns its connection.
 class EngineStream {
  public:
   EngineStream(ConnectionLease lease, EngineCall call, std::string object)
       : lease_(std::move(lease)), call_(call), object_(std::move(object)) {}
 
-  // The next piece; empty at the end.
+  // The next chunk; empty at the end.
   boost::asio::awaitable<EngineResult<std::string>> read_some();
   void set_deadline(EngineDeadline deadline) { lease_->set_deadline(deadline); }
 
@@ -107,25 +107,25 @@ class EngineTransport {
  public:
   EngineTransport(boost::asio::any_io_executor executor, EngineOptions options);
 
-  // The body of a good answer (2xx and 304).
+  // The body of a successful answer (2xx or 304).
   boost::asio::awaitable<EngineResult<std::string>> call(EngineRequest request,
                                                          CallOptions options);
-  // A good answer whose body is still to come.
+  // A successful answer whose body follows.
   boost::asio::awaitable<EngineResult<EngineStream>> open(EngineRequest request,
                                                           CallOptions options);
-  // The engine of the session; begins one where there is none.
+  // The session's engine; begins a session if there is none.
   boost::asio::awaitable<EngineResult<EngineIdentity>> engine(CallOptions options);
-  // Asks who is there on a connection of its own, and does not judge.
+  // Identifies the engine on a separate connection, without judging it.
   boost::asio::awaitable<EngineResult<EngineIdentity>> identify(CallOptions options);
 
   const boost::asio::any_io_executor& executor() const { return executor_; }
 
  private:
-  struct Acquaintance {
+  struct Handshake {
     EngineIdentity engine;
     std::unique_ptr<HttpConnection> connection;
   };
-  boost::asio::awaitable<EngineResult<Acquaintance>> get_acquainted(EngineDeadline deadline);
+  boost::asio::awaitable<EngineResult<Handshake>> do_handshake(EngineDeadline deadline);
   boost::asio::awaitable<EngineResult<>> begin_session(EngineDeadline deadline);
   boost::asio::awaitable<EngineResult<ConnectionLease>> lease(const EngineRequest& request,
                                                               const CallOptions& options);
@@ -136,7 +136,7 @@ class EngineTransport {
   EngineOptions options_;
   std::shared_ptr<EngineSession> session_;
   bool is_beginning_ = false;
-  Condition session_begun_;  // or could not be
+  Condition session_begun_;  // or failed to
 };
 
 }  // namespace agbox

@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Until the stream ends, one way or another. `begun` tells since when there was one.
+// Until the stream ends for any reason. `begun` is set when it has begun.
 asio::awaitable<EngineError> follow(EngineClient& client, const EventConsumer& consumer,
                                     const EventFilter& filter,
                                     std::optional<std::chrono::steady_clock::time_point>& begun) {
@@ -34,7 +34,7 @@ asio::awaitable<EngineError> follow(EngineClient& client, const EventConsumer& c
     if (!whole) co_return std::move(whole.error());
     for (const std::string& line : *whole) {
       const EngineResult<EngineEvent> event = read_event(line);
-      // After a line that cannot be read nothing is certain: begin again, with a full look.
+      // After an unreadable line the state is uncertain: reconnect and reconcile.
       if (!event) co_return event.error();
       consumer.event(*event);
     }
@@ -57,7 +57,7 @@ asio::awaitable<void> watch_events(EngineClient& client, EventConsumer consumer,
     std::optional<std::chrono::steady_clock::time_point> begun;
     const EngineError loss = co_await follow(client, consumer, options.filter, begun);
     if (co_await is_cancelled()) co_return;
-    // A stream that did not outlive the wait before it was no success.
+    // A stream shorter than the preceding wait does not reset the backoff.
     if (begun && std::chrono::steady_clock::now() - *begun > std::max(waited, options.first_wait)) {
       backoff.reset();
     }

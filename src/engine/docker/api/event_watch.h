@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listens to the engine's events for as long as it runs, over every loss of the stream. Events are
-// hints: the engine keeps few and forgets them when it restarts. So each time that the stream
-// begins, the consumer is told that it must look at everything once.
+// Subscribes to the engine's events and reconnects after every loss. Events are hints: the engine
+// keeps few and loses them when it restarts. So the consumer must reconcile everything each time
+// the stream begins.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,10 +14,10 @@
 namespace agbox {
 
 struct EventConsumer {
-  // The stream has begun, after the start or after a gap: look at everything now.
+  // The stream has begun, initially or after a gap: reconcile everything now.
   std::function<void()> reconcile_due;
   std::function<void(const EngineEvent&)> event;
-  // The stream is lost, or could not be begun.
+  // The stream was lost, or could not be opened.
   std::function<void(const EngineError&)> lost{};
 };
 
@@ -25,11 +25,11 @@ struct EventWatchOptions {
   EventFilter filter{};
   std::chrono::milliseconds first_wait = std::chrono::milliseconds(100);
   std::chrono::milliseconds longest_wait = std::chrono::seconds(30);
-  // How to wait; a timer, where it is empty.
+  // Replaces the timer, for tests.
   std::function<boost::asio::awaitable<void>(std::chrono::milliseconds)> pause{};
 };
 
-// Ends when it is cancelled. The client outlives it.
+// Ends when cancelled. The client must outlive it.
 boost::asio::awaitable<void> watch_events(EngineClient& client, EventConsumer consumer, Logger log,
                                           EventWatchOptions options);
 

@@ -113,10 +113,10 @@ void HttpConnection::set_deadline(EngineDeadline deadline) {
   wire_->timer.async_wait([weak = wire_->weak_from_this()](error_code problem) {
     const std::shared_ptr<Wire> wire = weak.lock();
     if (problem || !wire) return;
-    // It may have been moved on while this handler was queued already.
+    // The deadline may have been moved after this handler was queued.
     if (wire->timer.expiry() > std::chrono::steady_clock::now()) return;
     wire->has_expired = true;
-    error_code ignored;  // closing a socket of our own; there is nobody to tell
+    error_code ignored;  // closing our own socket; cannot be reported
     wire->socket.close(ignored);
   });
 }
@@ -140,7 +140,7 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
         co_await http::async_write_header(wire_->socket, serializer, kAwait);
     if (!problem) {
       EngineResult<> sent = co_await send_body(request.body_source);
-      // An engine that has refused already does not read on, but its answer is there to be read.
+      // An engine that refused early stops reading, but its answer is available.
       if (!sent && sent.error().kind() != EngineErrorKind::Unavailable) {
         co_return std::unexpected(std::move(sent.error()));
       }
@@ -159,7 +159,7 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
   if (co_await is_cancelled()) co_return cancelled();
   wire_->answer.emplace();
   wire_->answer->header_limit(kLongestHead);
-  wire_->answer->body_limit(boost::none);  // read_all() has its own
+  wire_->answer->body_limit(boost::none);  // read_all() has its own limit
   std::tie(problem, std::ignore) =
       co_await http::async_read_header(wire_->socket, wire_->buffer, *wire_->answer, kAwait);
   if (problem) co_return std::unexpected(wire_->translate(problem));
@@ -223,7 +223,7 @@ bool HttpConnection::is_reusable() const {
 }
 
 bool HttpConnection::is_quiet() const {
-  // The socket was never handed to anybody else, so looking at it past Asio changes nothing.
+  // Only we use the socket, so peeking past Asio is safe.
   char byte = 0;
   const ssize_t length = ::recv(wire_->socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

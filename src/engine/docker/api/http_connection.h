@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP/1.1 connection to the engine's Unix socket: one exchange at a time, a deadline over
-// everything that waits, and failures as values. It knows nothing of Docker's API.
+// One HTTP/1.1 connection to the engine's Unix socket: one exchange at a time, a deadline for every
+// wait, failures as values. Knows nothing of Docker's API.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -16,10 +16,10 @@
 
 namespace agbox {
 
-// None: it may last as long as it likes.
+// None: unlimited.
 using EngineDeadline = std::optional<std::chrono::steady_clock::time_point>;
 
-// Gives the next piece of a request's body whenever it is awaited; an empty piece is the end.
+// Returns the next chunk of a request's body each time it is awaited; an empty chunk ends it.
 using BodySource = std::function<boost::asio::awaitable<Result<std::string>>()>;
 
 struct HttpRequest {
@@ -27,8 +27,8 @@ struct HttpRequest {
   std::string target{};
   std::string body{};
   std::string content_type = "application/json";
-  std::string registry_auth{};  // X-Registry-Auth, where it is not empty
-  BodySource body_source{};     // instead of `body`, sent in chunks
+  std::string registry_auth{};  // X-Registry-Auth, unless empty
+  BodySource body_source{};     // replaces `body`, sent in chunks
 };
 
 class HttpConnection {
@@ -37,19 +37,19 @@ class HttpConnection {
       std::string socket_path, EngineDeadline deadline);
   ~HttpConnection();
 
-  // From now on. Whatever waits when it passes fails as Unavailable, and the connection is done.
+  // From now on. When it passes, any wait fails as Unavailable, and the connection is closed.
   void set_deadline(EngineDeadline deadline);
 
-  // Sends the request and waits for the head of the answer; gives its status.
+  // Sends the request and waits for the head of the answer; returns its status.
   boost::asio::awaitable<EngineResult<int>> send(const HttpRequest& request);
-  // The next piece of the answer's body; empty at its end.
+  // The next chunk of the answer's body; empty at its end.
   boost::asio::awaitable<EngineResult<std::string>> read_some();
-  // The rest of the body, which may have at most `limit` bytes.
+  // The rest of the body, at most `limit` bytes.
   boost::asio::awaitable<EngineResult<std::string>> read_all(std::size_t limit);
 
-  // The last answer was read to its end and the engine keeps the connection open.
+  // The last answer was read completely and the engine keeps the connection open.
   bool is_reusable() const;
-  // Nobody closed an idle connection, or wrote to it unasked.
+  // An idle connection is still open and without unexpected data.
   bool is_quiet() const;
 
  private:
@@ -57,7 +57,7 @@ class HttpConnection {
   explicit HttpConnection(std::shared_ptr<Wire> wire);
   boost::asio::awaitable<EngineResult<>> send_body(const BodySource& source);
 
-  std::shared_ptr<Wire> wire_;  // shared with the deadline's handler alone, which holds it weakly
+  std::shared_ptr<Wire> wire_;  // the deadline's handler holds it weakly
 };
 
 }  // namespace agbox

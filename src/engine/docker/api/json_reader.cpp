@@ -138,7 +138,7 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year(*year),
                                          std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
-  // Nanoseconds in 64 bits reach from 1678 to 2261.
+  // Nanoseconds in 64 bits cover 1678 to 2261.
   if (!date.ok() || *year < 1700 || *year > 2200) return std::nullopt;
 
   std::int64_t nanoseconds = 0;

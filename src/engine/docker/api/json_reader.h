@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what an engine says, which may be anything. Absent and null fields read as nothing; a field
-// of the wrong kind reads as nothing too and is remembered, so that a function that reads twenty
-// fields asks once, at the end, whether all of them could be read.
+// Reads untrusted JSON of the engine. Absent and null fields read as empty values; so do fields of
+// the wrong type, but the first of them is recorded, so that a function with twenty fields checks
+// for errors once, at the end.
 #pragma once
 
 #include <boost/json.hpp>
@@ -17,13 +17,12 @@
 
 namespace agbox {
 
-// One whole document, strictly; else Garbled.
+// Parses exactly one document; otherwise Garbled.
 EngineResult<boost::json::value> parse_json(std::string_view text);
 
 class JsonReader {
  public:
-  // `problem` gets the first thing that could not be read, and must outlive the reader and all that
-  // come from it.
+  // `problem` receives the first error, and must outlive the reader and those derived from it.
   JsonReader(const boost::json::value& value, std::string& problem)
       : JsonReader(&value, problem, {}) {}
 
@@ -37,10 +36,10 @@ class JsonReader {
   std::int64_t number() const;
   std::vector<std::string> texts() const;
   std::map<std::string, std::string> text_map() const;
-  // RFC 3339; nothing for the year 1, which is how the engine writes "never".
+  // RFC 3339; nullopt for the year 1, which the engine uses for "never".
   std::optional<WallTime> time() const;
 
-  // For fields without which the answer makes no sense.
+  // For fields without which the answer is useless.
   std::string required_text() const;
 
  private:
@@ -48,12 +47,12 @@ class JsonReader {
       : value_(value), problem_(&problem), path_(std::move(path)) {}
   void complain(std::string_view expected) const;
 
-  const boost::json::value* value_;  // null where it is absent
+  const boost::json::value* value_;  // null if absent
   std::string* problem_;
   std::string path_;
 };
 
-// 2026-01-02T03:04:05.678901234Z or with an offset; nothing where it is not one.
+// 2026-01-02T03:04:05.678901234Z or with an offset; nullopt if invalid.
 std::optional<WallTime> parse_rfc3339(std::string_view text);
 
 }  // namespace agbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a stream of pieces into lines without keeping more than one bounded line.
+// Splits a stream into lines; buffers at most one line of bounded length.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class LineSplitter {
   explicit LineSplitter(std::size_t longest_line = std::size_t{1} << 20)
       : longest_line_(longest_line) {}
 
-  // The lines that this piece completes, without their ends; blank ones are left out.
+  // The lines completed by this chunk, without line ends; blank ones are dropped.
   EngineResult<std::vector<std::string>> feed(std::string_view piece) {
     std::vector<std::string> lines;
     while (!piece.empty()) {
@@ -36,7 +36,7 @@ class LineSplitter {
     return lines;
   }
 
-  // What came after the last line's end.
+  // What follows the last line end.
   const std::string& begun() const { return begun_; }
 
  private:

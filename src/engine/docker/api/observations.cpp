@@ -6,7 +6,7 @@
 namespace agbox {
 namespace {
 
-// Parses, reads with `read`, and turns whatever could not be read into Garbled.
+// Parses, reads with `read`, and reports unreadable fields as Garbled.
 template <class Read>
 auto read_with(std::string_view body, Read read)
     -> EngineResult<decltype(read(std::declval<const JsonReader&>()))> {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine tells about its objects, as values. Each read_... takes the body of an answer and
-// gives the observation, or Garbled.
+// The engine's objects as values. Each read_... parses the body of an answer, or returns Garbled.
 #pragma once
 
 #include <chrono>
@@ -61,7 +60,8 @@ struct ContainerSeen {
   std::vector<MountSeen> mounts;
   std::map<std::string, AttachmentSeen> networks;  // by name
 
-  // Really running: the engine also says "running" while it waits to restart a crashed container.
+  // Actually running: the engine also reports "running" while it waits to restart a crashed
+  // container.
   bool is_up() const { return is_running && !is_restarting && !is_dead; }
 };
 EngineResult<ContainerSeen> read_container(std::string_view body);
@@ -86,7 +86,7 @@ struct NetworkSeen {
   EngineLabels labels;
   bool has_ipv6 = false;
   bool is_internal = false;
-  std::vector<std::string> container_ids;  // only where one network was asked for
+  std::vector<std::string> container_ids;  // only when inspecting one network
 };
 EngineResult<NetworkSeen> read_network(std::string_view body);
 EngineResult<std::vector<NetworkSeen>> read_network_list(std::string_view body);
@@ -114,7 +114,7 @@ struct ExecSeen {
   std::string id;
   std::string container_id;
   bool is_running = false;
-  std::optional<std::int64_t> exit_code;  // none before its end
+  std::optional<std::int64_t> exit_code;  // nullopt before its end
   std::int64_t pid = 0;
 };
 EngineResult<ExecSeen> read_exec(std::string_view body);
@@ -125,7 +125,7 @@ EngineResult<std::string> read_created_id(std::string_view body);
 // {"StatusCode": 0}, the answer of a wait.
 EngineResult<std::int64_t> read_wait(std::string_view body);
 
-// One line of the event stream: a hint to look at an object, never the record of what happened.
+// One line of the event stream: a hint to inspect an object, not a record of what happened.
 struct EngineEvent {
   std::string type;    // container, network, ...
   std::string action;  // die, oom, start, ..., "health_status: healthy"

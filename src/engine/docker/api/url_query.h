@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the variable parts of a request's target; whatever goes in, no piece can leave its place.
+// Builds the variable parts of a request target; no value can break out of its part.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace agbox {
 
-// "label" filters of list and event calls as their JSON: {"label":["a=b","c"]}. A label with an
-// empty value filters by its key alone.
+// The "label" filters of list and event calls as JSON: {"label":["a=b","c"]}. A label with an empty
+// value filters by its key alone.
 std::string label_filter(const std::map<std::string, std::string>& labels);
 
 class UrlQuery {

@@ -33,10 +33,10 @@ std::optional<std::string> find_program(const std::string& name, const Environme
   if (path == environment.end()) return std::nullopt;
   std::string_view rest = path->second;
   while (!rest.empty()) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
-    if (!folder.starts_with('/')) continue;  // never a program out of the current folder
-    std::string candidate = std::string(folder) + "/" + name;
+    const std::string_view directory = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(directory.size() + 1, rest.size()));
+    if (!directory.starts_with('/')) continue;  // never a program from the current directory
+    std::string candidate = std::string(directory) + "/" + name;
     struct stat facts{};
     if (::stat(candidate.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
         ::access(candidate.c_str(), X_OK) == 0) {
@@ -46,7 +46,7 @@ std::optional<std::string> find_program(const std::string& name, const Environme
   return std::nullopt;
 }
 
-// A file in memory: the program can read it however it likes, and nobody gets a SIGPIPE.
+// A file in memory: the program may read it in any way, without SIGPIPE.
 Result<UniqueFd> input_file(std::string_view text) {
   UniqueFd file(::memfd_create("agbox-helper-input", MFD_CLOEXEC));
   if (!file) return std::unexpected(errno_error("memfd_create", errno));
@@ -107,7 +107,7 @@ Result<pid_t> spawn(const std::string& path, const HelperRun& run, int input, in
   return pid;
 }
 
-// Our child; kills its process group and reaps it unless it was reaped before.
+// Our child; kills its process group and reaps it unless already reaped.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -119,7 +119,7 @@ class Child {
     reap();
   }
 
-  // Only after its end was seen or after a SIGKILL, so it waits at most for a moment.
+  // Only after its end or a SIGKILL, so the wait is short.
   int reap() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -156,7 +156,7 @@ asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
   UniqueFd end_of_child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!end_of_child) co_return std::unexpected(errno_error("pidfd_open", errno));
 
-  // Shared with the timer's handler, which may be queued already when we are done.
+  // Shared with the timer's handler, which may already be queued when we are done.
   struct Waiting {
     asio::posix::stream_descriptor output;
     asio::posix::stream_descriptor exit;

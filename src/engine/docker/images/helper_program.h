@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a small program of the user's, gives it one text and takes its answer. It gets a process
-// group of its own, and all of that is gone when the deadline passes or the caller gives up.
+// Runs a helper program of the user with one input and returns its output. It gets its own process
+// group, which is killed at the deadline or on cancellation.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,7 +23,7 @@ struct HelperRun {
 
 struct HelperAnswer {
   std::string output;
-  int exit_code = 0;  // 128 + N where signal N ended it
+  int exit_code = 0;  // 128 + N if killed by signal N
 };
 
 boost::asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,

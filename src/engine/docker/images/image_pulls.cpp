@@ -11,15 +11,15 @@ namespace agbox {
 
 namespace asio = boost::asio;
 
-// Shared by those who wait for it and by its own coroutine.
+// Shared by its waiters and its own coroutine.
 struct ImagePulls::Pull {
   Pull(std::string its_key, const asio::any_io_executor& executor)
       : key(std::move(its_key)), done(executor), next_report(executor) {}
 
   std::string key;
-  Event done;  // there is an outcome
+  Event done;  // the outcome is known
   asio::steady_timer next_report;
-  std::shared_ptr<asio::cancellation_signal> give_up;  // the task's own
+  std::shared_ptr<asio::cancellation_signal> cancellation;  // cancels the task
   std::optional<EngineResult<>> outcome;
   std::list<Listener> listeners;
   std::size_t waiting = 0;
@@ -56,7 +56,7 @@ EngineAwaitable<ImageSeen> ImagePulls::ensure_image(std::string image, Listener 
 EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listener& listener,
                                    const CallOptions& options) {
   if (has_stopped_) co_return engine_fail(EngineErrorKind::Cancelled, "no more pulls: stopping");
-  // Sandboxes that mean different engines do not share a pull.
+  // Sandboxes of different engines do not share a pull.
   const std::string key = options.expected_engine + " " + reference.canonical();
   const auto found = pulls_.find(key);
   const std::shared_ptr<Pull> pull =
@@ -70,9 +70,9 @@ EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listen
   --pull->waiting;
   if (has_ended) co_return *pull->outcome;
   if (pull->waiting == 0) {
-    // Whoever asks for the image from now on must not join a pull that is being given up.
+    // Later callers must not join a pull that is being cancelled.
     pulls_.erase(pull->key);
-    pull->give_up->emit(asio::cancellation_type::terminal);
+    pull->cancellation->emit(asio::cancellation_type::terminal);
   }
   co_return engine_fail(EngineErrorKind::Cancelled,
                         "pull image " + reference.canonical() + ": cancelled");
@@ -83,7 +83,7 @@ std::shared_ptr<ImagePulls::Pull> ImagePulls::begin(const ImageReference& refere
   auto pull = std::make_shared<Pull>(options.expected_engine + " " + reference.canonical(),
                                      client_.executor());
   pulls_[pull->key] = pull;
-  pull->give_up = tasks_.spawn("pull " + reference.canonical(), run(pull, reference, options));
+  pull->cancellation = tasks_.spawn("pull " + reference.canonical(), run(pull, reference, options));
   return pull;
 }
 
@@ -101,12 +101,12 @@ asio::awaitable<EngineResult<>> ImagePulls::pull_image(Pull& pull, ImageReferenc
                                                        CallOptions options) {
   if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   const std::string name = reference.canonical();
-  // A pull of others may have ended between the caller's look and this moment.
+  // A concurrent pull may have ended since the caller checked.
   if (co_await client_.inspect_image(name, options)) co_return EngineResult<>{};
   pull.next_report.expires_after(options_.report_interval);
   const Result<std::string> credentials = co_await auth_.header_for(reference.credentials_key());
   if (!credentials) {
-    log_.warn("registry credentials could not be read; pulling without",
+    log_.warn("cannot read registry credentials, pulling anonymously",
               {{"image", name}, {"error", credentials.error().message()}});
   }
   log_.info("pulling image", {{"image", name}});

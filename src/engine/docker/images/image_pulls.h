@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings images to the engine: one pull per image however many wait for it. Each of them can give
-// up alone; when the last one has, the pull is given up too.
+// Pulls images: one pull per image, shared by all waiters. Each waiter can be cancelled on its own;
+// when the last one is, the pull is cancelled too.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,7 +23,7 @@ class ImagePulls {
  public:
   using Listener = std::function<void(const PullProgress&)>;
   struct Options {
-    // How often a listener hears of progress at most, and how long a pull lasts before it does.
+    // Minimum interval of progress reports, also before the first one.
     std::chrono::milliseconds report_interval = std::chrono::seconds(1);
     std::chrono::milliseconds longest_silence = std::chrono::minutes(5);
   };
@@ -32,12 +32,12 @@ class ImagePulls {
   ImagePulls(EngineClient& client, const RegistryAuth& auth, Logger log)
       : ImagePulls(client, auth, std::move(log), Options()) {}
 
-  // The image, as the engine has it or after a pull. An image that is there is not refreshed.
+  // The existing image, or a pulled one. An existing image is not refreshed.
   EngineAwaitable<ImageSeen> ensure_image(std::string image, Listener listener = {},
                                           CallOptions options = {});
 
-  // Gives up every pull and waits until all are gone; before destruction. Afterwards ensure_image()
-  // pulls nothing.
+  // Cancels every pull and waits for their end; required before destruction. Afterwards
+  // ensure_image() pulls nothing.
   boost::asio::awaitable<void> stop();
 
  private:
@@ -54,7 +54,7 @@ class ImagePulls {
   const RegistryAuth& auth_;
   Logger log_;
   Options options_;
-  // Those that can be joined. The coroutines of given-up pulls live on for a moment without them.
+  // Pulls that can be joined. The coroutines of cancelled pulls outlive their entries briefly.
   std::map<std::string, std::shared_ptr<Pull>> pulls_;
   bool has_stopped_ = false;
   TaskGroup tasks_;

@@ -36,7 +36,7 @@ EngineResult<> PullTracker::take(std::string_view line) {
   const std::int64_t total = detail["total"].number();
   if (!problem.empty()) return engine_fail(EngineErrorKind::Garbled, problem);
 
-  // "Pulling from library/busybox" carries the tag in the place of a layer.
+  // "Pulling from library/busybox" has the tag in place of a layer.
   if (id.empty() || status.starts_with("Pulling from ")) return {};
   if (layers_.size() >= kMostLayers && !layers_.contains(id)) return {};
   Layer& layer = layers_[id];
@@ -57,7 +57,7 @@ PullProgress PullTracker::progress() const {
   for (const auto& [id, layer] : layers_) {
     ++progress.layers;
     if (layer.is_done) ++progress.layers_done;
-    // Hostile numbers must not overflow: a layer counts for at most 1 PiB.
+    // Prevents overflow by hostile numbers: a layer counts for at most 1 PiB.
     constexpr std::int64_t kMost = std::int64_t{1} << 50;
     progress.bytes_done += std::min(layer.current, kMost);
     progress.bytes_total += std::min(layer.total, kMost);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a pull has come, out of the lines that the engine sends while it pulls. An error can come
-// as a line too, after the answer began well. Pure.
+// The progress of a pull, from the lines that the engine sends. An error can be a line too, even
+// after a successful status. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace agbox {
 struct PullProgress {
   int layers = 0;
   int layers_done = 0;
-  std::int64_t bytes_done = 0;  // downloaded, of the layers whose size is known
+  std::int64_t bytes_done = 0;  // downloaded, of layers of known size
   std::int64_t bytes_total = 0;
 
   bool operator==(const PullProgress&) const = default;
@@ -23,7 +23,7 @@ struct PullProgress {
 
 class PullTracker {
  public:
-  // One line; the error that it carries, if it carries one.
+  // Takes one line; returns the error that it carries, if any.
   EngineResult<> take(std::string_view line);
   PullProgress progress() const;
 

@@ -21,7 +21,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kLargestConfig = std::size_t{1} << 20;
-constexpr std::string_view kTokenUser = "<token>";  // how a helper says "this is a token"
+constexpr std::string_view kTokenUser = "<token>";  // a helper's marker for a token
 
 // libsodium takes unsigned char.
 std::string to_base64(std::string_view bytes, int variant) {
@@ -48,7 +48,7 @@ std::optional<std::string> from_base64(std::string text) {
   return bytes;
 }
 
-// "https://Registry.example/v2/" and "registry.example" are one registry.
+// "https://Registry.example/v2/" and "registry.example" are the same registry.
 std::string host_of(std::string_view key) {
   if (const std::size_t scheme = key.find("://"); scheme != std::string_view::npos) {
     key.remove_prefix(scheme + 3);
@@ -100,9 +100,9 @@ bool is_helper_name(std::string_view name) {
              std::string_view::npos;
 }
 
-// Empty where there is no file.
+// Empty if there is no file.
 Result<std::string> read_config(const std::filesystem::path& path) {
-  // Neither a FIFO nor a device can hold us up.
+  // O_NONBLOCK: must not block on a FIFO or device.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::string();
   if (!file) return std::unexpected(errno_error("cannot open " + path.string(), errno));
@@ -139,7 +139,7 @@ Result<CredentialSource> find_credentials(std::string_view config_text, std::str
   if (const auto helper = entry_for(config["credHelpers"], key)) source.helper = helper->text();
   if (source.helper.empty()) source.helper = config["credsStore"].text();
   if (const auto entry = entry_for(config["auths"], key)) {
-    // With a helper the entries of auths are empty, or leftovers from before it.
+    // With a helper the entries of auths are empty or obsolete.
     if (source.helper.empty()) {
       AGBOX_TRY(stored, stored_credentials(*entry, key));
       source.stored = std::move(stored);
@@ -188,12 +188,12 @@ boost::asio::awaitable<Result<std::string>> RegistryAuth::header_for(
     const auto found = environment_.find(name);
     return found == environment_.end() ? std::string() : found->second;
   };
-  std::filesystem::path folder = variable("DOCKER_CONFIG");
-  if (folder.empty()) {
+  std::filesystem::path directory = variable("DOCKER_CONFIG");
+  if (directory.empty()) {
     if (variable("HOME").empty()) co_return std::string();
-    folder = std::filesystem::path(variable("HOME")) / ".docker";
+    directory = std::filesystem::path(variable("HOME")) / ".docker";
   }
-  const std::filesystem::path file = folder / "config.json";
+  const std::filesystem::path file = directory / "config.json";
   AGBOX_CO_TRY(text, read_config(file));
   if (text.empty()) co_return std::string();
   const Result<CredentialSource> source = find_credentials(text, key);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's credentials for a registry, from the Docker configuration file and from the helper
-// programs that it names. They go to the engine with a pull and nowhere else: no message and no log
-// line contains them.
+// The user's credentials for a registry, from the Docker configuration file and credential helpers.
+// They are sent to the engine with a pull and appear in no message and no log line.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -25,28 +24,28 @@ struct RegistryCredentials {
   bool operator==(const RegistryCredentials&) const = default;
 };
 
-// The value of X-Registry-Auth: JSON in base64 of the URL kind.
+// The value of X-Registry-Auth: JSON in URL-safe base64.
 std::string registry_auth_header(const RegistryCredentials& credentials);
 
-// Where to look for the credentials of one registry.
+// The source of one registry's credentials.
 struct CredentialSource {
   std::string helper{};  // docker-credential-<helper>; empty: none
   std::optional<RegistryCredentials> stored{};
 };
 
-// Reads the configuration file's text. `key` is ImageReference::credentials_key().
+// Parses the configuration file. `key` is ImageReference::credentials_key().
 Result<CredentialSource> find_credentials(std::string_view config_text, std::string_view key);
 
-// Reads what a helper wrote; nothing where it says that it has none.
+// Parses a helper's output; nullopt if it has no credentials.
 Result<std::optional<RegistryCredentials>> read_helper_answer(std::string_view answer,
                                                               int exit_code, std::string_view key);
 
 class RegistryAuth {
  public:
-  // DOCKER_CONFIG, else HOME/.docker. PATH finds the helpers.
+  // Uses DOCKER_CONFIG or HOME/.docker, and PATH for helpers.
   explicit RegistryAuth(Environment environment);
 
-  // X-Registry-Auth for a registry; empty where the user has no credentials for it.
+  // X-Registry-Auth for a registry; empty if the user has no credentials for it.
   boost::asio::awaitable<Result<std::string>> header_for(
       std::string key, std::chrono::milliseconds deadline = std::chrono::seconds(30)) const;
 

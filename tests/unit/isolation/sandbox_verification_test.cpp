@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/sandbox_proof.h"
+#include "isolation/sandbox_verification.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,35 +27,35 @@ std::string why_not(const BridgeSeen& seen) {
   return checked ? "isolated" : checked.error().message();
 }
 
-TEST(SandboxProof, ABridgeOfOursInThePoolPasses) {
+TEST(SandboxVerification, ABridgeOfOursInThePoolPasses) {
   EXPECT_EQ(why_not(bridge({parse_ipv4_network("10.213.0.16/28").value()})), "isolated");
   EXPECT_EQ(why_not(bridge()), "isolated");
 }
 
-TEST(SandboxProof, ABridgeThatNoRuleMatchesDoesNot) {
+TEST(SandboxVerification, ABridgeThatNoRuleMatchesFails) {
   BridgeSeen seen = bridge();
   seen.name = "docker0";
   EXPECT_THAT(why_not(seen), HasSubstr("'docker0' is not isolated: its name does not begin with "
                                        "'agbxtest'"));
 }
 
-TEST(SandboxProof, ABridgeInAnotherNamespaceDoesNot) {
+TEST(SandboxVerification, ABridgeInAnotherNamespaceFails) {
   BridgeSeen seen = bridge();
   seen.exists = false;
   EXPECT_THAT(why_not(seen), HasSubstr("not in the daemon's network namespace"));
 }
 
-TEST(SandboxProof, AddressesOutsideThePoolDoNot) {
+TEST(SandboxVerification, AddressesOutsideThePoolFail) {
   EXPECT_THAT(why_not(bridge({parse_ipv4_network("10.214.0.0/28").value()})),
-              HasSubstr("addresses of 10.214.0.0/28, which are not of network.address_pool "
+              HasSubstr("an address of 10.214.0.0/28, which is not within network.address_pool "
                         "10.213.0.0/16"));
   // A network around the pool is not in it either.
   EXPECT_THAT(why_not(bridge({parse_ipv4_network("10.0.0.0/8").value()})), HasSubstr("10.0.0.0/8"));
 }
 
-TEST(SandboxProof, ABridgeWithoutTheHostHasNobodyToReach) {
+TEST(SandboxVerification, ABridgeWithoutAHostAddressFails) {
   BridgeSeen seen = bridge();
-  EXPECT_THAT(gateway_of(seen).error().message(), HasSubstr("no address of this host's"));
+  EXPECT_THAT(gateway_of(seen).error().message(), HasSubstr("no address of this host"));
   seen.gateway = parse_ipv4_address("10.213.0.17").value();
   EXPECT_EQ(gateway_of(seen).value().text(), "10.213.0.17");
 }
@@ -73,11 +73,11 @@ std::string judged(const ProbeSeen& seen) {
   return proven ? "proven" : proven.error().message();
 }
 
-TEST(ProbeFromInside, ARefusalByOurRulesOfAListenerThatAnswersIsAProof) {
+TEST(ProbeFromInside, ARefusalByOurRulesWithALiveListenerPasses) {
   EXPECT_EQ(judged(refused_as_it_should_be()), "proven");
 }
 
-TEST(ProbeFromInside, WhatIsReachedIsNotIsolatedWhoeverSawIt) {
+TEST(ProbeFromInside, AReachedListenerFailsWhicheverSideReportsIt) {
   ProbeSeen seen = refused_as_it_should_be();
   seen.inside.outcome = ProbeReport::Outcome::Connected;
   EXPECT_THAT(judged(seen), HasSubstr("is not isolated: a connection from the sandbox to "
@@ -87,26 +87,26 @@ TEST(ProbeFromInside, WhatIsReachedIsNotIsolatedWhoeverSawIt) {
   EXPECT_THAT(judged(seen), HasSubstr("is not isolated"));
 }
 
-TEST(ProbeFromInside, SilenceIsNoProof) {
+TEST(ProbeFromInside, ATimeoutFails) {
   ProbeSeen seen = refused_as_it_should_be();
   seen.inside = {.outcome = ProbeReport::Outcome::Unknown, .detail = "no answer came in time"};
-  EXPECT_THAT(judged(seen), HasSubstr("could not be proven"));
+  EXPECT_THAT(judged(seen), HasSubstr("could not be verified"));
   EXPECT_THAT(judged(seen), HasSubstr("no answer came in time"));
 }
 
-TEST(ProbeFromInside, ARefusalThatAnythingElseMayHaveSentIsNoProof) {
+TEST(ProbeFromInside, ARefusalThatMayHaveAnotherCauseFails) {
   ProbeSeen seen = refused_as_it_should_be();
   seen.listener_answers = false;
   EXPECT_THAT(judged(seen), HasSubstr("does not answer the daemon either"));
   seen = refused_as_it_should_be();
   seen.refused_by_us = 0;
-  EXPECT_THAT(judged(seen), HasSubstr("not by the rules of the sandboxes"));
+  EXPECT_THAT(judged(seen), HasSubstr("not by the sandbox firewall"));
 }
 
-TEST(ProbeListener, TellsItsOwnConnectionFromThoseOfOthers) {
+TEST(ProbeListener, DistinguishesItsOwnConnectionFromOthers) {
   auto listener = ProbeListener::open(parse_ipv4_address("127.0.0.1").value());
   ASSERT_TRUE(listener) << listener.error().message();
-  const auto alone = listener->look();
+  const auto alone = listener->check();
   EXPECT_TRUE(alone.answers);
   EXPECT_FALSE(alone.was_reached);
   const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -115,7 +115,7 @@ TEST(ProbeListener, TellsItsOwnConnectionFromThoseOfOthers) {
   place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   place.sin_port = htons(listener->port());
   ASSERT_EQ(::connect(other.get(), reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
-  const auto visited = listener->look();
+  const auto visited = listener->check();
   EXPECT_TRUE(visited.was_reached);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/log_room.h"
+#include "store/wal_reserve.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,9 +11,9 @@
 namespace agbox {
 namespace {
 
-constexpr std::uint64_t kRoom = 1'000'000;
+constexpr std::uint64_t kBytes = 1'000'000;
 
-class LogRoomTest : public StoreTest {
+class WalReserveTest : public StoreTest {
  protected:
   std::filesystem::path log() const { return folder_ / "log"; }
   std::uint64_t blocks() const {
@@ -23,38 +23,38 @@ class LogRoomTest : public StoreTest {
   }
 };
 
-TEST_F(LogRoomTest, HasBlocksBehindTheEndOfTheLog) {
+TEST_F(WalReserveTest, ReservesBlocksBeyondTheEndOfTheLog) {
   std::ofstream(log()) << "text";
-  LogRoom room(log(), kRoom);
-  EXPECT_FALSE(room.is_held());
-  room.hold();
-  EXPECT_TRUE(room.is_held());
-  EXPECT_GE(blocks(), kRoom);
+  WalReserve reserve(log(), kBytes);
+  EXPECT_FALSE(reserve.is_held());
+  reserve.hold();
+  EXPECT_TRUE(reserve.is_held());
+  EXPECT_GE(blocks(), kBytes);
   EXPECT_EQ(std::filesystem::file_size(log()), 4);
   const std::uint64_t once = blocks();
-  room.hold();
-  EXPECT_TRUE(room.is_held());
+  reserve.hold();
+  EXPECT_TRUE(reserve.is_held());
   EXPECT_EQ(blocks(), once);
-  EXPECT_FALSE(room.is_all_that_is_left());
+  EXPECT_FALSE(reserve.is_last_space());
 }
 
-TEST_F(LogRoomTest, ADiskThatIsTooSmallIsLeftAlone) {
+TEST_F(WalReserveTest, ReservesNothingOnASmallDisk) {
   std::ofstream(log()) << "text";
-  LogRoom room(log(), std::uint64_t{1} << 60);
-  room.hold();
-  EXPECT_FALSE(room.is_held());
-  EXPECT_LT(blocks(), kRoom);
+  WalReserve reserve(log(), std::uint64_t{1} << 60);
+  reserve.hold();
+  EXPECT_FALSE(reserve.is_held());
+  EXPECT_LT(blocks(), kBytes);
 }
 
-TEST_F(LogRoomTest, WithoutALogThereIsNone) {
-  LogRoom room(log(), kRoom);
-  room.hold();
-  EXPECT_FALSE(room.is_held());
-  EXPECT_FALSE(room.is_all_that_is_left());
+TEST_F(WalReserveTest, ReservesNothingWithoutALog) {
+  WalReserve reserve(log(), kBytes);
+  reserve.hold();
+  EXPECT_FALSE(reserve.is_held());
+  EXPECT_FALSE(reserve.is_last_space());
   EXPECT_FALSE(std::filesystem::exists(log()));
 }
 
-TEST_F(LogRoomTest, AnOpenStoreHasIt) {
+TEST_F(WalReserveTest, AnOpenStoreHasAReserve) {
   open();
   struct stat found{};
   ASSERT_EQ(::stat((path_.string() + "-wal").c_str(), &found), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guest/enter_door.h"
+#include "guest/enter_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-Address door_address() {
+Address enter_address() {
   constexpr std::string_view kName = "agbox-guest-enter";
   Address address;
   address.name.sun_family = AF_UNIX;
@@ -32,7 +32,7 @@ Address door_address() {
   return address;
 }
 
-// sockaddr is the C interface's base class.
+// sockaddr is the base class of the C interface.
 const sockaddr* generic(const Address& address) {
   return reinterpret_cast<const sockaddr*>(&address.name);
 }
@@ -45,36 +45,35 @@ pid_t peer_pid(int fd) {
 
 }  // namespace
 
-Result<> EnterDoor::open() {
+Result<> EnterSocket::open() {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const Address address = door_address();
+  const Address address = enter_address();
   if (!fd || ::bind(fd.get(), generic(address), address.size) != 0 || ::listen(fd.get(), 8) != 0) {
-    return std::unexpected(errno_error("opening the door for the entrypoint", errno));
+    return std::unexpected(errno_error("opening the entrypoint's socket", errno));
   }
   listener_ = std::move(fd);
   return {};
 }
 
-void EnterDoor::collect(Watches& watches, pid_t entrypoint, const v1::EnterReply& reply,
-                        std::function<void(Entered)> admit) {
+void EnterSocket::collect(Watches& watches, pid_t entrypoint, const v1::EnterReply& reply,
+                          std::function<void(Entered)> admit) {
   if (!listener_) return;
   watches.add(listener_.get(), POLLIN, [this, entrypoint, &reply, admit = std::move(admit)] {
     if (auto entered = answer(entrypoint, reply)) admit(std::move(*entered));
   });
 }
 
-std::optional<Entered> EnterDoor::answer(pid_t entrypoint, const v1::EnterReply& reply) {
+std::optional<Entered> EnterSocket::answer(pid_t entrypoint, const v1::EnterReply& reply) {
   if (!listener_) return std::nullopt;
-  const UniqueFd visitor(
-      ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!visitor) return std::nullopt;
+  const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!client) return std::nullopt;
   Entered entered;
-  entered.pid = peer_pid(visitor.get());
+  entered.pid = peer_pid(client.get());
   entered.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, entered.pid, 0)));
   if (!entered.pidfd || !descends(entered.pid, entrypoint)) return std::nullopt;
-  // A few dozen bytes into an empty socket: they fit, or the visitor is gone.
+  // A few dozen bytes into an empty socket: they fit, or the client is gone.
   const std::string bytes = guestwire::frame(reply);
-  if (::send(visitor.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) !=
+  if (::send(client.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(bytes.size())) {
     return std::nullopt;
   }
@@ -82,15 +81,15 @@ std::optional<Entered> EnterDoor::answer(pid_t entrypoint, const v1::EnterReply&
   return entered;
 }
 
-Result<v1::EnterReply> knock() {
+Result<v1::EnterReply> request_enter() {
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const Address address = door_address();
+  const Address address = enter_address();
   if (!fd || ::connect(fd.get(), generic(address), address.size) != 0) {
     return std::unexpected(
         errno_error("no guest is waiting for this container's entrypoint", errno));
   }
   if (peer_pid(fd.get()) != 1) {
-    return fail(reason::kInvalidArgument, "the door of the entrypoint is not held by the guest");
+    return fail(reason::kInvalidArgument, "the entrypoint's socket does not belong to the guest");
   }
   guestwire::FrameReader reader(guestwire::kMaxUnprovenFrame);
   while (!reader.broken()) {
@@ -105,7 +104,8 @@ Result<v1::EnterReply> knock() {
     if (got <= 0) break;
     reader.feed({chunk.data(), static_cast<std::size_t>(got)});
   }
-  return fail(reason::kInvalidArgument, "the guest takes this from its entrypoint only, and once");
+  return fail(reason::kInvalidArgument,
+              "the guest accepts this only from its entrypoint, and only once");
 }
 
 }  // namespace agbox::guest

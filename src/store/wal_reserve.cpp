@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/log_room.h"
+#include "store/wal_reserve.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,20 +12,20 @@
 namespace agbox {
 namespace {
 
-constexpr std::uint64_t kFewPages = std::uint64_t{256} << 10;  // more than one commit takes
+constexpr std::uint64_t kFewPages = std::uint64_t{256} << 10;  // more than one commit needs
 
-std::optional<std::uint64_t> free_bytes(const std::filesystem::path& folder) {
+std::optional<std::uint64_t> free_bytes(const std::filesystem::path& directory) {
   struct statvfs disk{};
-  if (::statvfs(folder.c_str(), &disk) != 0) return std::nullopt;
+  if (::statvfs(directory.c_str(), &disk) != 0) return std::nullopt;
   return std::uint64_t{disk.f_bavail} * disk.f_frsize;
 }
 
 }  // namespace
 
-void LogRoom::hold() {
+void WalReserve::hold() {
   is_held_ = false;
 #ifdef __linux__
-  // SQLite locks the database and never its log, so that this may be closed again.
+  // SQLite holds POSIX locks on the database, never on its log, so closing this is safe.
   const UniqueFd fd(::open(log_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat found{};
   if (!fd || ::fstat(fd.get(), &found) != 0) return;
@@ -36,7 +36,7 @@ void LogRoom::hold() {
 #endif
 }
 
-bool LogRoom::is_all_that_is_left() const {
+bool WalReserve::is_last_space() const {
   return is_held_ && free_bytes(log_.parent_path()).value_or(kFewPages) < kFewPages;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where `agbox-guest enter` tells the guest that the image's entrypoint let it through. Anybody
-// inside may knock; only a descendant of the entrypoint is let in, and only once.
+// Where `agbox-guest enter` reports to the guest that the image's entrypoint has completed. Any
+// process inside may connect; only a descendant of the entrypoint is accepted, and only once.
 //
-// The door is an abstract socket: it needs no writable folder, and an entrypoint that closes all
-// descriptors (sudo does) or changes the environment does not lose it.
+// An abstract socket: it needs no writable directory, and survives an entrypoint that closes all
+// descriptors (as sudo does) or changes the environment.
 #pragma once
 
 #include <sys/types.h>
@@ -18,17 +18,17 @@
 
 namespace agbox::guest {
 
-// The one that came through.
+// The process that was accepted.
 struct Entered {
   pid_t pid = 0;
-  UniqueFd pidfd;  // readable once it has ended, however often its number is used again
+  UniqueFd pidfd;  // readable once it has ended; immune to pid reuse
 };
 
-class EnterDoor {
+class EnterSocket {
  public:
   Result<> open();
   void close() { listener_.reset(); }
-  // `admit` is told once.
+  // `admit` is called once.
   void collect(Watches& watches, pid_t entrypoint, const v1::EnterReply& reply,
                std::function<void(Entered)> admit);
 
@@ -37,7 +37,7 @@ class EnterDoor {
   UniqueFd listener_;
 };
 
-// The other side: waits for the guest's answer.
-Result<v1::EnterReply> knock();
+// The client side: waits for the guest's reply.
+Result<v1::EnterReply> request_enter();
 
 }  // namespace agbox::guest

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guest/tree_end.h"
+#include "guest/tree_killer.h"
 
 #include <signal.h>
 
@@ -11,9 +11,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// The dying need a moment, and what sits in the kernel cannot be hurried.
-constexpr milliseconds kFirstLook{1};
-constexpr milliseconds kLongestWait{200};
+// Killed processes need a moment to disappear, and longer if blocked in the kernel.
+constexpr milliseconds kFirstRecheck{1};
+constexpr milliseconds kLongestRecheck{200};
 
 void signal_all(const std::vector<Process>& processes, int number) {
   for (const Process& process : processes) ::kill(process.pid, number);
@@ -21,33 +21,33 @@ void signal_all(const std::vector<Process>& processes, int number) {
 
 }  // namespace
 
-void TreeEnd::kill(const std::string& name, Members members, Moment kill_at,
-                   std::function<void()> none_left) {
+void TreeKiller::kill(const std::string& name, Members members, Moment kill_at,
+                      std::function<void()> none_left) {
   killings_.insert_or_assign(name, Killing{std::move(members), kill_at, std::move(none_left)});
 }
 
-void TreeEnd::terminate(const std::string& name, Members members) {
+void TreeKiller::terminate(const std::string& name, Members members) {
   to_terminate_.insert_or_assign(name, std::move(members));
 }
 
-void TreeEnd::end(const std::string& name) {
+void TreeKiller::end(const std::string& name) {
   to_terminate_.erase(name);
   killings_.erase(name);
 }
 
-bool TreeEnd::is_killing(const std::string& name) const {
+bool TreeKiller::is_killing(const std::string& name) const {
   const auto found = killings_.find(name);
   return found != killings_.end() && found->second.begun;
 }
 
-void TreeEnd::collect(Watches& watches) const {
+void TreeKiller::collect(Watches& watches) const {
   if (!to_terminate_.empty()) watches.wake(std::max(steady_clock::now(), no_walk_before_));
   for (const auto& [name, killing] : killings_) {
     watches.wake(std::max(killing.next, no_walk_before_));
   }
 }
 
-void TreeEnd::work() {
+void TreeKiller::work() {
   const Moment now = steady_clock::now();
   const bool is_due =
       !to_terminate_.empty() ||
@@ -55,7 +55,7 @@ void TreeEnd::work() {
   if (!is_due || now < no_walk_before_) return;
   const std::optional<ProcessTable> table = walk_();
   if (!table) {
-    no_walk_before_ = now + kLongestWait;
+    no_walk_before_ = now + kLongestRecheck;
     return;
   }
   for (const auto& [name, members] : std::exchange(to_terminate_, {})) {
@@ -77,7 +77,7 @@ void TreeEnd::work() {
   }
 }
 
-void TreeEnd::advance(Killing& killing, const std::vector<Process>& members, Moment now) {
+void TreeKiller::advance(Killing& killing, const std::vector<Process>& members, Moment now) {
   killing.begun = true;
   bool has_new = false;
   for (const Process& process : members) {
@@ -90,9 +90,9 @@ void TreeEnd::advance(Killing& killing, const std::vector<Process>& members, Mom
     return;
   }
   signal_all(members, SIGKILL);
-  // From the start for whatever is left: somebody else may have woken it up.
+  // Start over with what is left: another process may have continued it.
   killing.stopped.clear();
-  killing.pause = std::clamp(2 * killing.pause, kFirstLook, kLongestWait);
+  killing.pause = std::clamp(2 * killing.pause, kFirstRecheck, kLongestRecheck);
   killing.next = now + killing.pause;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends whole trees of processes, whatever they do against it: SIGTERM, a grace, then SIGSTOP until
-// a walk of /proc finds none that was not stopped yet, and only then SIGKILL. A tree that forks
-// faster than it can be killed cannot fork while it stands still.
+// Kills whole process trees, even fork bombs: SIGTERM, a grace period, then SIGSTOP until a walk of
+// /proc finds no process that is not stopped, and only then SIGKILL. A stopped tree cannot fork
+// faster than it is killed.
 //
-// Any number of trees share one walk, and the guest's loop makes one walk per round, so that it
-// goes on serving between them.
+// All trees share one walk, and the guest's loop makes one walk per iteration, so that it stays
+// responsive.
 #pragma once
 
 #include <functional>
@@ -20,29 +20,29 @@
 
 namespace agbox::guest {
 
-class TreeEnd {
+class TreeKiller {
  public:
-  // The processes that are to end, as far as a table shows them.
+  // Selects the processes to kill from a table.
   using Members = std::function<std::vector<Process>(const ProcessTable&)>;
 
-  // A walk that fails shows nothing; it is made again a little later.
+  // A failed walk is repeated a little later.
   using Walk = std::function<std::optional<ProcessTable>()>;
-  explicit TreeEnd(Walk walk = ProcessTable::read) : walk_(std::move(walk)) {}
+  explicit TreeKiller(Walk walk = ProcessTable::read) : walk_(std::move(walk)) {}
 
-  // From `kill_at` on it is killed, until end() or, where `none_left` is given, until a walk found
-  // none any more, which is told. `none_left` may call anything here.
+  // Kills from `kill_at` on, until end() or, if `none_left` is given, until a walk finds no process
+  // any more; then calls it. `none_left` may call any method.
   void kill(const std::string& name, Members members, Moment kill_at,
             std::function<void()> none_left = {});
-  // SIGTERM, once, with the next walk.
+  // Sends SIGTERM once, with the next walk.
   void terminate(const std::string& name, Members members);
   void end(const std::string& name);
-  // From kill() to its end.
+  // True between kill() and its end.
   bool has(const std::string& name) const { return killings_.contains(name); }
-  // Its grace is over.
+  // The grace period is over.
   bool is_killing(const std::string& name) const;
 
   void collect(Watches& watches) const;
-  // One walk, where one is due.
+  // Makes a walk if one is due.
   void work();
 
  private:
@@ -52,7 +52,7 @@ class TreeEnd {
     std::function<void()> none_left;
     bool begun = false;
     std::set<std::pair<pid_t, std::uint64_t>> stopped{};  // by pid and start
-    std::chrono::milliseconds pause{0};                   // before looking again after a SIGKILL
+    std::chrono::milliseconds pause{0};                   // before the next walk after a SIGKILL
   };
 
   static void advance(Killing& killing, const std::vector<Process>& members, Moment now);

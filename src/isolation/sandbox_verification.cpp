@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "isolation/sandbox_proof.h"
+#include "isolation/sandbox_verification.h"
 
 #include <net/if.h>
 
@@ -15,7 +15,7 @@ std::unexpected<Error> not_isolated(const BridgeSeen& seen, const std::string& w
 
 }  // namespace
 
-BridgeSeen look_at_bridge(const std::string& name, const Routing& routing) {
+BridgeSeen inspect_bridge(const std::string& name, const Routing& routing) {
   const unsigned index = ::if_nametoindex(name.c_str());
   BridgeSeen seen{.name = name, .exists = index != 0, .networks = {}};
   for (const InterfaceAddress& address : routing.addresses) {
@@ -29,7 +29,7 @@ BridgeSeen look_at_bridge(const std::string& name, const Routing& routing) {
 Result<> check_bridge(const BridgeWanted& wanted, const BridgeSeen& seen) {
   if (!seen.name.starts_with(wanted.prefix)) {
     return not_isolated(
-        seen, "its name does not begin with '" + wanted.prefix + "', and no rule is for it");
+        seen, "its name does not begin with '" + wanted.prefix + "', so no rule matches it");
   }
   if (!seen.exists) {
     return not_isolated(seen,
@@ -40,8 +40,8 @@ Result<> check_bridge(const BridgeWanted& wanted, const BridgeSeen& seen) {
     const bool inside = wanted.address_pool.address <= network.address &&
                         network.last() <= wanted.address_pool.last();
     if (!inside) {
-      return not_isolated(seen, "it has addresses of " + network.text() +
-                                    ", which are not of network.address_pool " +
+      return not_isolated(seen, "it has an address of " + network.text() +
+                                    ", which is not within network.address_pool " +
                                     wanted.address_pool.text());
     }
   }
@@ -50,8 +50,8 @@ Result<> check_bridge(const BridgeWanted& wanted, const BridgeSeen& seen) {
 
 Result<Ipv4Address> gateway_of(const BridgeSeen& seen) {
   if (seen.gateway) return *seen.gateway;
-  return not_isolated(seen,
-                      "it has no address of this host's, so that nothing can be tried from inside");
+  return not_isolated(
+      seen, "it has no address of this host, so no connection can be attempted from inside");
 }
 
 Result<> judge_probe(const ProbeSeen& seen) {
@@ -60,26 +60,25 @@ Result<> judge_probe(const ProbeSeen& seen) {
   if (seen.inside.outcome == ProbeReport::Outcome::Connected || seen.listener_was_reached) {
     return fail(reason::kIsolationUnavailable,
                 "the sandbox is not isolated: " + connection +
-                    " was not refused; see what lets it pass with: nft list ruleset");
+                    " was not refused; find the rule that accepts it with: nft list ruleset");
   }
-  const std::string nothing_shown = "the isolation of the sandbox could not be proven: ";
+  const std::string unverified = "the isolation of the sandbox could not be verified: ";
   if (seen.inside.outcome == ProbeReport::Outcome::Unknown) {
     return fail(reason::kIsolationUnavailable,
-                nothing_shown + connection +
-                    " was not refused as it should be: " + seen.inside.detail +
-                    "; if another firewall drops it first, this shows it: nft list ruleset");
+                unverified + connection + " was not refused as expected: " + seen.inside.detail +
+                    "; check whether another firewall drops it first: nft list ruleset");
   }
   if (!seen.listener_answers) {
     return fail(reason::kIsolationUnavailable,
-                nothing_shown + "the daemon's own listener on " + seen.address.text() +
-                    " does not answer the daemon either, so that a refusal shows "
-                    "nothing; see: nft list ruleset");
+                unverified + "the daemon's own listener on " + seen.address.text() +
+                    " does not answer the daemon either, so a refusal means "
+                    "nothing; check: nft list ruleset");
   }
   if (seen.refused_by_us == 0) {
     return fail(reason::kIsolationUnavailable,
-                nothing_shown + connection +
-                    " was refused, but not by the rules of the sandboxes; another "
-                    "firewall answers before them: nft list ruleset");
+                unverified + connection +
+                    " was refused, but not by the sandbox firewall; another "
+                    "firewall answers first, check: nft list ruleset");
   }
   return {};
 }

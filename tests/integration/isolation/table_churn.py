@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes and removes a table all the time, each time in a transaction, until it is killed. `nft` would
-list all tables before each of them, and be far slower."""
+"""Creates and removes a table continuously, each time in a transaction, until it is killed. `nft` would list
+all tables before each of them, and be far slower."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ BATCH_BEGIN, BATCH_END = 0x10, 0x11
 NEW_TABLE, DELETE_TABLE = NFTABLES << 8, NFTABLES << 8 | 2
 REQUEST, CREATE = 0x1, 0x400
 TABLE_NAME = 1
-PACE = 0.005  # in seconds: spoils many a list of thousands of tables, and not fifty in a row
+PACE = 0.005  # in seconds: interrupts many dumps of thousands of tables, but not fifty in a row
 
 
 def message(kind: int, flags: int, family: int, resource: int, attributes: bytes = b"") -> bytes:

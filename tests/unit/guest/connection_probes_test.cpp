@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guest/connection_tries.h"
+#include "guest/connection_probes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Told told(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
   return {id, outcome};
 }
 
-// A listener on loopback that never accepts; the kernel connects whom it has room for.
+// A listener on loopback that never accepts; the kernel connects as many as the backlog allows.
 class Listener {
  public:
   explicit Listener(int room) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -46,7 +46,7 @@ class Listener {
   std::uint16_t port_ = 0;
 };
 
-class ConnectionTriesTest : public testing::Test {
+class ConnectionProbesTest : public testing::Test {
  protected:
   void begin(std::uint64_t id, std::uint16_t port, std::uint32_t limit_ms = 5000) {
     v1::TryConnection order;
@@ -54,26 +54,26 @@ class ConnectionTriesTest : public testing::Test {
     order.set_address(INADDR_LOOPBACK);
     order.set_port(port);
     order.set_limit_ms(limit_ms);
-    tries_.begin(order);
+    probes_.begin(order);
   }
   void run_until_told(std::size_t count) {
     while (told_.size() < count) {
       Watches watches;
-      tries_.collect(watches);
+      probes_.collect(watches);
       ASSERT_FALSE(watches.watches.empty());
       wait_and_serve(watches);
-      tries_.end_overdue();
+      probes_.end_overdue();
     }
   }
   std::vector<Told> told_;
   std::string detail_;
-  ConnectionTries tries_{[this](const v1::ConnectionTried& tried) {
+  ConnectionProbes probes_{[this](const v1::ConnectionTried& tried) {
     told_.emplace_back(tried.id(), tried.outcome());
     detail_ = tried.detail();
   }};
 };
 
-TEST_F(ConnectionTriesTest, TellsWhatIsReachedAndWhatIsRefused) {
+TEST_F(ConnectionProbesTest, ReportsConnectedAndRefused) {
   const Listener open(8);
   Listener closed(8);
   closed.close();
@@ -84,36 +84,36 @@ TEST_F(ConnectionTriesTest, TellsWhatIsReachedAndWhatIsRefused) {
                                           told(2, v1::ConnectionTried::OUTCOME_REFUSED)));
 }
 
-TEST_F(ConnectionTriesTest, SilenceIsUnknownWhenItsTimeIsOver) {
+TEST_F(ConnectionProbesTest, ATimeoutIsReportedAsUnknown) {
   const Listener full(0);
   begin(1, full.port());
   run_until_told(1);
-  begin(2, full.port(), 60);  // no room: the kernel leaves it without an answer
+  begin(2, full.port(), 60);  // backlog full: the kernel does not answer
   begin(3, full.port(), 50);
   run_until_told(3);
   EXPECT_THAT(told_, UnorderedElementsAre(told(1, v1::ConnectionTried::OUTCOME_CONNECTED),
                                           told(3, v1::ConnectionTried::OUTCOME_UNKNOWN),
                                           told(2, v1::ConnectionTried::OUTCOME_UNKNOWN)));
-  EXPECT_EQ(detail_, "no answer came in time");
+  EXPECT_EQ(detail_, "timed out");
 }
 
-TEST_F(ConnectionTriesTest, WhatWasGivenUpIsNotToldAnyMore) {
+TEST_F(ConnectionProbesTest, CancelledProbesAreNotReported) {
   const Listener open(8);
   begin(1, open.port());
-  tries_.give_up();
+  probes_.cancel_all();
   Watches watches;
-  tries_.collect(watches);
+  probes_.collect(watches);
   EXPECT_THAT(watches.watches, IsEmpty());
   begin(2, open.port());
   run_until_told(1);
   EXPECT_THAT(told_, ElementsAre(told(2, v1::ConnectionTried::OUTCOME_CONNECTED)));
 }
 
-TEST_F(ConnectionTriesTest, ItHoldsOnlyAFewAtOnce) {
+TEST_F(ConnectionProbesTest, ConcurrentProbesAreLimited) {
   const Listener open(64);
   for (std::uint64_t id = 1; id <= 17; ++id) begin(id, open.port());
   EXPECT_THAT(told_, ElementsAre(told(17, v1::ConnectionTried::OUTCOME_UNKNOWN)));
-  EXPECT_EQ(detail_, "too many tries at once");
+  EXPECT_EQ(detail_, "too many concurrent attempts");
 }
 
 }  // namespace
