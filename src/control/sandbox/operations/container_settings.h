@@ -15,7 +15,7 @@ namespace agbox {
 
 // Inside the container.
 inline constexpr std::string_view kGuestTarget = guestwire::kProgramInside;
-inline constexpr std::string_view kLinkTarget = guestwire::kLinkFolderInside;
+inline constexpr std::string_view kLinkTarget = guestwire::kLinkDirectoryInside;
 inline constexpr std::string_view kExecLogTarget = "/var/log/agents-sandbox/";
 inline constexpr std::string_view kWorkspace = guestwire::kWorkspace;
 
