@@ -20,4 +20,4 @@ class ThreadChecker {
 
 // The first line of every public method of such an object.
 #define AGBOX_ON_ITS_THREAD(checker) \
-  AGBOX_CHECK((checker).is_current(), "called on the wrong thread")
+  AGBOX_CHECK((checker).is_current(), "called on another thread")

@@ -61,7 +61,7 @@ def test_no_datagram_slips_through(town, services, make_firewall, change, say):
             elif change == "networks":
                 town.host.ip(f"address {'delete' if number % 2 else 'add'} 192.0.2.2/24 dev lan0")
                 firewall.process.wait_for_line(
-                    lambda line: "follows this host's" in line, "the sets", 10, after=told
+                    lambda line: "follows the host's" in line, "the sets", 10, after=told
                 )
             else:
                 if change == "stopped":

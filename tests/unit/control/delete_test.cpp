@@ -96,9 +96,9 @@ TEST_F(DeleteTest, ADeleteDoesNotWaitForAnEntrypointThatNeverPasses) {
 }
 
 TEST_F(DeleteTest, ADeleteDoesNotWaitForItsTurnAtTheStartGate) {
-  guests_.script.connects = false;  // each start keeps its place
+  docker().hold("POST /containers/*/start");
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(create("gate-" + std::to_string(i)).has_value());
-  run_until([&] { return docker().calls("POST /containers/*/start") == 6; });
+  run_until([&] { return docker().held("POST /containers/*/start") == 6; });
   ASSERT_TRUE(create("gate-6").has_value());
   run_until([&] { return docker().calls("GET /images/*/json") == 7; });
   settle();
@@ -106,6 +106,7 @@ TEST_F(DeleteTest, ADeleteDoesNotWaitForItsTurnAtTheStartGate) {
   ASSERT_TRUE(remove("gate-6").has_value());
   wait_for_state("gate-6", v1::SANDBOX_STATE_DELETED);
   EXPECT_EQ(docker().calls("POST /containers/*/start"), 6);
+  docker().release("POST /containers/*/start");
 }
 
 TEST_F(DeleteTest, ADeleteDuringTheCleanUpOfAFailedCreateIsItsEnd) {

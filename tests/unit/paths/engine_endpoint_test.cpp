@@ -25,7 +25,7 @@ TEST(EngineSocket, RemoteEnginesAreRefusedWithTheRemedy) {
   EXPECT_THAT(resolve_engine_socket({{"DOCKER_HOST", "unix:///" + std::string(200, 'x')}})
                   .error()
                   .message(),
-              HasSubstr("at most 107 bytes"));
+              HasSubstr("limited to 107 bytes"));
 }
 
 }  // namespace

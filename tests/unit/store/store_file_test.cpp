@@ -185,7 +185,7 @@ TEST_F(StoreFileTest, ADirectoryOrFifoAtThePathIsRefused) {
   fs::create_directory(path_);
   auto opened = Store::open(options());
   ASSERT_FALSE(opened.has_value());
-  EXPECT_THAT(opened.error().message(), HasSubstr("it is a folder"));
+  EXPECT_THAT(opened.error().message(), HasSubstr("it is a directory"));
   fs::remove(path_);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   opened = Store::open(options());
@@ -198,7 +198,7 @@ TEST_F(StoreFileTest, AFileInPlaceOfADirectoryIsNamed) {
   std::ofstream(path_.parent_path()) << "in the way";
   const auto opened = Store::open(options());
   ASSERT_FALSE(opened.has_value());
-  EXPECT_THAT(opened.error().message(), HasSubstr("not a folder"));
+  EXPECT_THAT(opened.error().message(), HasSubstr("not a directory"));
 }
 
 TEST_F(StoreFileTest, ALogWithoutItsStoreIsNotUsed) {
