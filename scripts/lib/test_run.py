@@ -118,7 +118,8 @@ class Run:
             return TestResult(name=f"{preset}: {test.name}", group=preset, outcome=outcome.result,
                               seconds=outcome.seconds, text=outcome.output,
                               limit=self.budget.seconds_for(test.name, limit) if limit else 0,
-                              run_again=lambda: as_result(unit_tests.run_alone(test)))
+                              run_again=(lambda: as_result(unit_tests.run_alone(test)))
+                              if outcome.repeatable else None)
 
         def work() -> list[TestResult]:
             tests = unit_tests.tests_of(ROOT / "build" / preset, label, pattern)

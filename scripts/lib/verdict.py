@@ -25,7 +25,7 @@ class TestResult:
     text: str = ""
     fixture_seconds: float = 0.0
     limit: float = 0.0  # seconds that the test itself may take; 0: no limit
-    run_again: Callable[[], "TestResult"] | None = None
+    run_again: Callable[[], "TestResult"] | None = None  # None: no second try
 
     @property
     def is_slow(self) -> bool:
@@ -61,7 +61,9 @@ def judge(results: list[TestResult], budget: Budget, logs: Path) -> Tally:
     tally = Tally()
     doubtful = []
     for result in results:
-        if result.outcome == "failed" or result.is_slow:
+        if result.outcome == "failed" and result.run_again is None:
+            tally.failed.append(result.name)
+        elif result.outcome == "failed" or result.is_slow:
             doubtful.append(result)
         elif result.outcome == "skipped":
             tally.skipped.append(result.name)

@@ -74,6 +74,10 @@ def test_a_flaky_test_that_is_slow_alone_has_failed(tmp_path: Path) -> None:
     assert judge([result("odd", "failed", again_seconds=11)], BUDGET, tmp_path).failed
 
 
+def test_a_failure_that_no_second_try_can_undo_is_final(tmp_path: Path) -> None:
+    assert judge([TestResult("broken", "suite", "failed", 1)], BUDGET, tmp_path).failed == ["broken"]
+
+
 def test_many_failures_are_not_repeated(tmp_path: Path) -> None:
     def never() -> TestResult:
         raise AssertionError("it was repeated")
@@ -208,7 +212,7 @@ def test_the_critical_path_goes_back_through_what_was_waited_for(capsys: pytest.
 # Behaves as a GoogleTest program does, as far as the runner can tell.
 PROGRAM = """\
 #!/usr/bin/python3
-import os, sys, time
+import os, subprocess, sys, time
 names = next(word for word in sys.argv if word.startswith("--gtest_filter=")).split("=", 1)[1].split(":")
 with open(__file__ + ".starts", "a") as starts:
     starts.write(" ".join(names) + "\\n")
@@ -219,9 +223,14 @@ for name in names:
     if name == "S.Hangs": time.sleep(600)
     if name == "S.Fails": print("the reason"); bad = True
     if name == "S.Leaks": leaks = True
-    word = {"S.Fails": "  FAILED  ", "S.Skips": "  SKIPPED "}.get(name, "       OK ")
+    if name.startswith("S.Partial"): print("a line without its end", end="")
+    if name == "S.PartialFails": bad = True
+    if name == "S.Child": subprocess.Popen(["sleep", "600"])
+    word = {"S.Fails": "  FAILED  ", "S.PartialFails": "  FAILED  ", "S.Skips": "  SKIPPED "}.get(name, "       OK ")
     print(f"[{word}] {name} (7 ms)", flush=True)
-if "S.Leaks" in names: print("leaked"); sys.exit(23)
+    if name == "S.BreaksNext" and len(names) > 1: os.abort()
+if "S.Leaks" in names: print("leaked"); sys.exit(1)
+if "S.One" in names and "S.Two" in names: print("WARNING: ThreadSanitizer"); sys.exit(66)
 sys.exit(bad)
 """
 
@@ -254,19 +263,47 @@ def test_tests_of_one_program_share_a_process(program: Path) -> None:
 
 def test_a_failing_test_fails_alone_with_its_words(program: Path) -> None:
     found = unit_tests.run_all(cases(program, "S.A", "S.Fails", "S.B"), 2)
-    assert [outcome.result for outcome in found] == ["passed", "failed", "passed"]
-    assert "the reason" in found[1].output and "S.A" not in found[1].output
+    assert {outcome.test.case: outcome.result for outcome in found} == {
+        "S.A": "passed", "S.Fails": "failed", "S.B": "passed"}
+    [failed] = [outcome for outcome in found if outcome.result == "failed"]
+    assert "the reason" in failed.output and "S.A" not in failed.output
 
 
-@pytest.mark.parametrize("bad", ["S.Crashes", "S.Hangs"])
-def test_the_rest_of_a_shard_runs_after_a_test_that_took_the_process_along(program: Path, bad: str) -> None:
-    tests = cases(program, "S.A", bad, "S.B", "S.C", timeout=60 if bad == "S.Crashes" else 1)
+@pytest.mark.parametrize("bad", ["S.Fails", "S.Crashes", "S.Hangs"])
+def test_the_others_of_a_shard_run_again_without_the_test_that_failed(program: Path, bad: str) -> None:
+    tests = cases(program, "S.A", bad, "S.B", "S.C", timeout=3 if bad == "S.Hangs" else 60)
     assert outcomes(tests) == {"S.A": "passed", bad: "failed", "S.B": "passed", "S.C": "passed"}
-    assert starts(program) == [f"S.A {bad} S.B S.C", "S.B S.C"]
+    assert starts(program) == [f"S.A {bad} S.B S.C", "S.A S.B S.C"]
 
 
 def test_a_process_that_ends_badly_after_its_tests_is_searched_for_the_culprit(program: Path) -> None:
     assert outcomes(cases(program, "S.A", "S.Leaks", "S.B")) == {"S.A": "passed", "S.Leaks": "failed", "S.B": "passed"}
+
+
+def test_a_failure_does_not_hide_the_leak_of_another_test(program: Path) -> None:
+    found = outcomes(cases(program, "S.A", "S.Fails", "S.Leaks", "S.B"))
+    assert found == {"S.A": "passed", "S.Fails": "failed", "S.Leaks": "failed", "S.B": "passed"}
+
+
+@pytest.mark.parametrize("bad, code", [(("S.One", "S.Two"), 66), (("S.BreaksNext", "S.Two"), -signal.SIGABRT)])
+def test_a_bad_end_that_no_test_alone_explains_is_a_failure_of_its_own(
+        program: Path, bad: tuple[str, ...], code: int) -> None:
+    *passed, shard = unit_tests.run_all(cases(program, "S.A", *bad), 2)
+    assert [outcome.result for outcome in passed] == ["passed"] * 3
+    assert (shard.result, shard.repeatable) == ("failed", False)
+    assert shard.test.name == f"some_test: a process of 3 tests ended with {code}; each of them passes alone"
+    assert "[ RUN      ] S.A" in shard.output
+
+
+@pytest.mark.parametrize("name, expected", [("S.PartialFails", "failed"), ("S.PartialPasses", "passed")])
+def test_an_outcome_behind_an_unfinished_line_counts(program: Path, name: str, expected: str) -> None:
+    assert outcomes(cases(program, "S.A", name, "S.B")) == {"S.A": "passed", name: expected, "S.B": "passed"}
+    assert outcomes(cases(program, name)) == {name: expected}
+
+
+def test_a_child_that_keeps_the_output_open_until_the_timeout_fails_its_test(program: Path) -> None:
+    [outcome] = unit_tests.run_all(cases(program, "S.Child", timeout=1), 2)
+    assert outcome.result == "failed" and "still running after 1 s; killed" in outcome.output
 
 
 def test_a_program_that_does_not_start_fails_every_test(program: Path) -> None:
