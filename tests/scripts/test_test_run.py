@@ -358,5 +358,24 @@ def test_on_a_branch_its_own_commits_have_changed(clone: Path) -> None:
     assert changes.changed_files(clone) == ["mine"]
 
 
+def test_what_was_merged_lately_has_changed_however_old_its_commits_are(clone: Path) -> None:
+    git(clone, "checkout", "-q", "-b", "work", "HEAD~2")
+    (clone / "long-ago").write_text("")
+    git(clone, "add", "long-ago")
+    git(clone, "commit", "-q", "-m", "long ago", date="2026-01-05T09:00:00Z")
+    git(clone, "checkout", "-q", "main")
+    git(clone, "merge", "-q", "--no-ff", "-m", "merge", "work", date="2026-01-05T14:30:00Z")
+    assert changes.changed_files(clone) == ["earlier", "long-ago", "now"]
+
+
+@pytest.mark.parametrize("command", ["diff", "ls-files"])
+def test_if_git_cannot_compare_everything_has_changed(
+        clone: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    git_of_changes = changes._git
+    monkeypatch.setattr(changes, "_git", lambda root, first, *rest: None if first == command
+                        else git_of_changes(root, first, *rest))
+    assert changes.changed_files(clone) is None
+
+
 def test_without_history_everything_has_changed(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert changes.changed_files(tmp_path_factory.mktemp("no-repository")) is None
