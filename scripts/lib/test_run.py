@@ -248,7 +248,8 @@ class Run:
                 print(f"\n--- {result.name} ---\n{result.text[-8000:]}", flush=True)
         self.write_seconds()
         self.tally.add(judge(self.results, self.budget, REPORTS / "again"))
-        if not (self.arguments.long or self.arguments.k):
+        is_everyday = not (self.arguments.long or self.arguments.fuzz or self.arguments.k)
+        if is_everyday:
             self.tally.failed += over_budget(self.results, self.budget)
         self.timeline.end(step, "done")
         print(f"\n{self.timeline.table()}")
@@ -258,8 +259,12 @@ class Run:
         forbidden_skips = bool(self.tally.skipped) and os.environ.get("CI") == "true"
         if forbidden_skips:
             print("CI=true: a skipped test fails the run")
+        for name in self.tally.slow:
+            print(f"slow: {name}")
         for name in self.tally.flaky:
             print(f"flaky: {name} (both logs are in {(REPORTS / 'again').relative_to(ROOT)})")
+        if is_everyday and (minutes := self.timeline.minutes()) > self.budget.run_minutes:
+            print(f"long run: {minutes:.0f} minutes; {self.budget.run_minutes:.0f} are usual (tests/budget.toml)")
         print(self.tally.line(), flush=True)
         return 1 if self.tally.failed or forbidden_skips or self.tally.passed == 0 else 0
 

@@ -24,7 +24,8 @@ from timeline import Timeline  # noqa: E402
 from verdict import Tally, TestResult, judge, over_budget  # noqa: E402
 
 TestResult.__test__ = False
-BUDGET = Budget(test=10, unit_test=1, tests={}, groups={"suite": 100}, most_flaky=3, never_flaky=("isolation/",))
+BUDGET = Budget(test=10, unit_test=1, tests={}, groups={"suite": 100}, most_flaky=3, never_flaky=("isolation/",),
+                most_slow=2, run_minutes=22)
 
 
 def result(name: str, outcome: str = "passed", seconds: float = 1.0, again: str = "passed",
@@ -62,6 +63,33 @@ def test_some_suites_may_not_be_flaky(tmp_path: Path) -> None:
     assert tally.failed == ["isolation/leaks (passed alone, but this suite may not be flaky)"]
 
 
+@pytest.mark.parametrize("report", ["==7==ERROR: AddressSanitizer: heap-use-after-free",
+                                    "WARNING: ThreadSanitizer: data race", "a.cpp:7:3: runtime error: signed overflow"])
+def test_what_a_sanitizer_reported_is_not_flaky(tmp_path: Path, report: str) -> None:
+    first = result("shaky", "failed")
+    first.text = f"some output\n{report}\n"
+    tally = judge([first], BUDGET, tmp_path)
+    assert (tally.passed, tally.flaky) == (0, [])
+    assert tally.failed == ["shaky (passed alone, but a sanitizer had reported an error)"]
+
+
+@pytest.mark.parametrize("name", [
+    "tests/e2e/test_sandbox_crashes.py::test_x[28]", "tests/e2e/test_sandbox_recovery.py::test_x",
+    "tests/e2e/test_exec.py::test_x", "tests/e2e/test_sandbox_stop.py::test_a_resume_goes_on_after_a_crash_anywhere[28-x]",
+    "tests/robustness/test_x.py::test_x", "asan: store_test.Store.X", "tsan: async_test.Loop.X"])
+def test_one_failure_is_enough_where_data_may_be_lost(name: str) -> None:
+    assert not read_budget(ROOT).may_be_flaky(name)
+
+
+@pytest.mark.parametrize("count, fails", [(2, False), (3, True)])
+def test_tests_that_are_slow_next_to_others_are_listed_and_may_not_be_many(
+        tmp_path: Path, count: int, fails: bool) -> None:
+    tally = judge([result(f"slow{i}", seconds=12) for i in range(count)], BUDGET, tmp_path)
+    assert tally.slow == [f"slow{i}: took 12.0 s, its budget is 10.0 s (tests/budget.toml)" for i in range(count)]
+    assert tally.passed == count
+    assert tally.failed == ([f"{count} slow tests, at most 2 are allowed (tests/budget.toml)"] if fails else [])
+
+
 @pytest.mark.parametrize("again_seconds, failed", [
     (5, []), (11, ["slow: took 11.0 s, its budget is 10.0 s (tests/budget.toml)"])])
 def test_a_slow_test_fails_if_it_is_slow_alone_too(tmp_path: Path, again_seconds: float, failed: list[str]) -> None:
@@ -92,12 +120,13 @@ def test_a_group_that_outgrows_its_budget_is_named() -> None:
     fits.append(TestResult("b", "suite", "passed", 1))
     [failure] = over_budget(fits, BUDGET)
     assert failure.startswith("group suite: took 101 s, its budget is 100 s")
+    assert "build/reports/seconds.txt" in failure
     [failure] = over_budget([TestResult("c", "new", "passed", 1)], BUDGET)
     assert failure.startswith("group new: ") and "no budget" in failure
 
 
 def test_a_budget_is_found_with_and_without_parameters() -> None:
-    budget = Budget(10, 1, {"t.py::long": 60, "t.py::long[x]": 90}, {}, 3, ())
+    budget = Budget(10, 1, {"t.py::long": 60, "t.py::long[x]": 90}, {}, 3, (), 2, 22)
     assert [budget.seconds_for(name, 10) for name in ("t.py::long[x]", "t.py::long[y]", "t.py::short[y]")] == [90, 60, 10]
 
 
@@ -120,7 +149,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> test_run.Run:
     monkeypatch.setattr(test_run, "REPORTS", tmp_path)
     monkeypatch.setattr(test_run, "ROOT", tmp_path)
     monkeypatch.setattr(test_run, "read_budget", lambda root: BUDGET)
-    made = test_run.Run(argparse.Namespace(k="", long=False, fast=False))
+    made = test_run.Run(argparse.Namespace(k="", long=False, fast=False, fuzz=False))
     return made
 
 
@@ -137,6 +166,7 @@ def test_an_end_of_pytest_that_no_test_explains_is_a_failure(code: int, outcome:
     (Tally(passed=3, skipped=["x"]), "true", 1),
     (Tally(passed=3, failed=["x"]), "", 1),
     (Tally(passed=3, flaky=["x"]), "true", 0),
+    (Tally(passed=3, slow=["x"]), "true", 0),
     (Tally(), "", 1),
 ])
 def test_the_exit_code_follows_the_tally(run: test_run.Run, tally: Tally, ci: str, code: int,
@@ -147,6 +177,17 @@ def test_the_exit_code_follows_the_tally(run: test_run.Run, tally: Tally, ci: st
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == tally.line()
     assert any(line.startswith("flaky: x") for line in lines) is bool(tally.flaky)
+    assert any(line.startswith("slow: x") for line in lines) is bool(tally.slow)
+
+
+@pytest.mark.parametrize("minutes, is_reported", [(21, False), (25, True)])
+def test_a_long_run_is_reported_and_does_not_fail(
+        run: test_run.Run, minutes: float, is_reported: bool, capsys: pytest.CaptureFixture) -> None:
+    run.tally = Tally(passed=1)
+    run.timeline._start -= minutes * 60
+    assert run.finish() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ("long run: 25 minutes; 22 are usual (tests/budget.toml)" in lines) is is_reported
 
 
 def test_a_failed_command_shows_its_words_and_a_good_one_does_not(capsys: pytest.CaptureFixture) -> None:
