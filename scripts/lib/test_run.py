@@ -7,7 +7,6 @@ The sanitizers' builds and tests and clang-tidy then take the processor time tha
 fails never hides the next.
 """
 import argparse
-import json
 import os
 import re
 import shutil
@@ -20,7 +19,9 @@ from pathlib import Path
 
 import unit_tests
 from changes import changed_files
-from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_openly, run_quietly
+from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_quietly
+from pytest_run import FOUND_NOTHING, PytestRun, run_pytest
+from sudo import keep_authorized, passed_on
 from timeline import Timeline
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -33,7 +34,6 @@ PYTEST_DIRECTORIES = ("tests/scripts", "tests/kit", "tests/e2e", "tests/integrat
 # The kit's own tests, and what they are about.
 KIT_TESTS, KIT = "tests/kit", ("tests/kit/", "tests/support/", "tests/conftest.py", "scripts/with-engine")
 PYTEST_WORKERS = 3
-PYTEST_FOUND_NOTHING = 5
 FUZZ_SECONDS = 60
 CHECKS = {
     "format": ["scripts/format", "--check"],
@@ -51,6 +51,7 @@ class Run:
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
         self.budget = read_budget(ROOT)
+        self.sample = "" if arguments.long else commit()  # by which families of tests are sampled
         self.timeline = Timeline()
         self.tally = Tally()  # of what is not a test: checks and builds
         self.results: list[TestResult] = []
@@ -83,8 +84,9 @@ class Run:
     def engine_roots(self) -> None:
         """Made here while the machine has other things to do; the tests find them in the cache."""
         size = ["--long"] if self.arguments.long else []
-        self.command("engine roots", as_root(["env", f"PYTHONPATH={ROOT}/tests", "PYTHONDONTWRITEBYTECODE=1",
-                                              PYTHON, "-m", "support.make_roots", *size]), timeout=2400)
+        self.command("engine roots", as_root([
+            "env", *passed_on(PYTHONPATH=f"{ROOT}/tests", PYTHONDONTWRITEBYTECODE="1"),
+            PYTHON, "-m", "support.make_roots", *size]), timeout=2400)
 
     def checks(self) -> None:
         def work() -> Tally:
@@ -135,18 +137,24 @@ class Run:
 
         def work() -> list[TestResult]:
             # The long sizes are measured: one test at a time.
-            size = ["--long"] if self.arguments.long and build == "release" else \
-                ["-n", str(PYTEST_WORKERS), "--dist", "loadgroup"]
+            workers = [] if self.is_long_on(build) else ["-n", str(PYTEST_WORKERS), "--dist", "loadgroup"]
             words = ["-k", self.arguments.k] if self.arguments.k else []
-            code, found = run_pytest([*size, *words, *chosen], REPORTS / f"{name}.json", build, sample=True,
-                                     timeout=14400 if self.arguments.long else 2700)
-            results = [self.pytest_result(node, test, build) for node, test in found.items()]
-            if not explains(code, results) and not (self.arguments.k and code == PYTEST_FOUND_NOTHING):
+            ran = self.run_pytest([*workers, *words, *chosen], f"{name}.json", build, self.sample,
+                                  timeout=14400 if self.arguments.long else 2700)
+            if (fault := ran.fault()) and not (self.arguments.k and ran.code == FOUND_NOTHING):
                 with self._lock:
-                    self.tally.failed.append(f"{name} ended with {code}")
-            return results
+                    self.tally.failed.append(f"{name}: {fault}")
+            return [self.pytest_result(node, test, build) for node, test in ran.tests.items()]
 
         self.test_step(name, work, after)
+
+    def is_long_on(self, build: str) -> bool:
+        return self.arguments.long and build == "release"
+
+    def run_pytest(self, arguments: list[str], report: str, build: str, sample: str, timeout: float) -> PytestRun:
+        options = ["--long"] if self.is_long_on(build) else []
+        options += ["--beside-others"] if self.arguments.beside_others else []
+        return run_pytest([*options, *arguments], REPORTS / report, ROOT / "build" / build / "bin", sample, timeout)
 
     def pytest_directories(self) -> list[str]:
         changed = changed_files(ROOT)
@@ -159,11 +167,12 @@ class Run:
         limit = 0 if self.arguments.long else self.budget.seconds_for(node, self.budget.test)
 
         def run_again() -> TestResult:
-            size = ["--long"] if self.arguments.long and build == "release" else []
-            code, found = run_pytest([*size, node], REPORTS / "again.json", build, sample=False, timeout=2400)
-            if node in found:
-                return self.pytest_result(node, found[node], build)
-            return TestResult(node, "", "failed", 0, text=f"pytest ended with {code} and without a report")
+            ran = self.run_pytest([node], "again.json", build, sample="", timeout=2400)
+            again = self.pytest_result(node, ran.tests[node], build) if node in ran.tests \
+                else TestResult(node, "", "failed", 0)
+            if fault := ran.fault():
+                again.outcome, again.text = "failed", f"{again.text}\npytest: {fault}\n"
+            return again
 
         return TestResult(name=node, group="/".join(node.split("/")[:2]), outcome=test["outcome"],
                           seconds=test["seconds"], fixture_seconds=test["fixture_seconds"], text=test["text"],
@@ -220,7 +229,7 @@ class Run:
             self.unit("tsan", "threads", after=("build tsan",))
         self.tidy(after=("unit tests tsan",))
         self.fuzz()
-        self.command("bench", as_root(["scripts/bench", "--check"]), after=("clang-tidy",), timeout=7200)
+        self.command("bench", as_root(["env", *passed_on(), "scripts/bench", "--check"]), after=("clang-tidy",), timeout=7200)
 
     def fuzz(self) -> None:
         if not self.build("fuzz", ["fuzz_programs"], after=()):
@@ -279,28 +288,7 @@ def tally_of(name: str, command: list[str], timeout: float = 1200, *, counts: bo
     return Tally(failed=[name])
 
 
-def run_pytest(arguments: list[str], report: Path, build: str, sample: bool, timeout: float) -> tuple[int, dict]:
-    """The exit code, and what the report says of each test."""
-    report.unlink(missing_ok=True)
-    # Root, because the tests make users, namespaces and engines. `env` carries through sudo what the tests
-    # are to know; nothing of root's may land in a user's clone.
-    settings = ["PYTHONDONTWRITEBYTECODE=1", f"CI={os.environ.get('CI', '')}",
-                f"AGBOX_BIN_DIR={ROOT}/build/{build}/bin",
-                f"AGBOX_TEST_SAMPLE={os.environ.get('AGBOX_TEST_SAMPLE', '') if sample else ''}"]
-    command = as_root(["env", *settings, PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                       f"--run-report={report}", *arguments])
-    code = run_openly(command, timeout).code
-    return code, json.loads(report.read_text()) if report.is_file() else {}
-
-
-def explains(code: int, results: list[TestResult]) -> bool:
-    """Whether pytest ended as these results make it end. Anything else, a leak of the whole run or a worker that
-    broke, is a failure that no repetition of a test can undo."""
-    return code == int(any(result.outcome == "failed" for result in results))
-
-
 def commit() -> str:
-    """What families of tests are sampled by."""
     head = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "rev-parse", "HEAD"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return head.stdout.strip() or "no commit"
@@ -330,18 +318,19 @@ def parse_arguments() -> argparse.Namespace:
     size.add_argument("--long", action="store_true")
     size.add_argument("--fuzz", action="store_true")
     parser.add_argument("-k", metavar="WORDS", default="")
+    parser.add_argument("--beside-others", action="store_true")
     return parser.parse_args()
 
 
 def main() -> int:
     arguments = parse_arguments()
     heed_interruptions()
+    keep_authorized()
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     run = Run(arguments)
-    if not arguments.long:
-        os.environ["AGBOX_TEST_SAMPLE"] = commit()
-        print(f"Families of tests are sampled by commit {commit()}; --long runs all of each.", flush=True)
+    if run.sample:
+        print(f"Families of tests are sampled by commit {run.sample}; --long runs all of each.", flush=True)
     if arguments.fuzz:
         run.packages()
         run.fuzz()

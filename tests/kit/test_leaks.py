@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.inner_run import InnerRun
 from support.abandoned import remove_abandoned
 from support.engine import remove_cgroups
 from support.host_engine import HostEngine
@@ -275,7 +276,8 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
     )
     done = run(*inner.command, check=False, cwd=folder)
     try:
-        assert done.returncode == 1, done.stdout + done.stderr
+        # What is still there at the end is the run's too.
+        assert done.returncode == pytest.ExitCode.INTERNAL_ERROR, done.stdout + done.stderr
         assert "test_inner.py::test_leaks left behind:" in done.stdout
         assert "sleep 601" in done.stdout
         assert "test_inner.py::test_clean left behind" not in done.stdout
@@ -283,6 +285,28 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
     finally:
         stray = re.findall(r"process: pid (\d+) .*sleep 601", done.stdout)
         kill_and_wait({int(pid) for pid in stray})
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_what_the_whole_run_left_is_not_blamed_on_its_last_test(folder, workers):
+    inner = InnerRun(
+        folder,
+        """
+        @pytest.fixture(scope="session")
+        def careless(leak_check):
+            yield
+            subprocess.run(["sh", "-c", "sleep 602 >/dev/null 2>&1 &"], check=True)
+
+        def test_passes(careless):
+            pass
+        """,
+    )
+    done = run(*inner.command, *workers, check=False, cwd=folder)
+    stray = re.findall(r"process: pid (\d+) .*sleep 602", done.stdout + done.stderr)
+    kill_and_wait({int(pid) for pid in stray})
+    assert done.returncode == pytest.ExitCode.INTERNAL_ERROR, done.stdout + done.stderr
+    assert "this test run left behind:" in done.stderr and stray
+    assert "1 passed" in done.stdout and "error" not in done.stdout
 
 
 @pytest.mark.engines("20.10")
@@ -337,19 +361,3 @@ def test_runs_that_begin_and_end_beside_each_other(folder):
     runs = [LoggedProcess(f"run {number}", command, environment) for number in range(4)]
     assert [run.wait() for run in runs] == [0] * len(runs), [run.tail() for run in runs]
     assert list(folder.glob("agbx-*")) == []
-
-
-class InnerRun:
-    """A pytest run of its own with the fixtures of the kit and the given tests."""
-
-    def __init__(self, folder: Path, tests: str):
-        kit = Path(__file__).parents[1]
-        (folder / "conftest.py").write_text((kit / "conftest.py").read_text())
-        imports = (
-            "import os\nimport subprocess\nimport pytest\nfrom support.images import make_image\n"
-        )
-        (folder / "test_inner.py").write_text(imports + textwrap.dedent(tests))
-        markers = "markers =\n    engines\n    long\n    not_selected\n"
-        (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
-        options = ["-p", "no:cacheprovider", "--beside-others", "-v"]
-        self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(folder / "test_inner.py")]

@@ -19,6 +19,7 @@ import commands  # noqa: E402
 import test_run  # noqa: E402
 import unit_tests  # noqa: E402
 import verdict  # noqa: E402
+from pytest_run import PytestRun  # noqa: E402
 from support.budget import Budget, read_budget  # noqa: E402
 from timeline import Timeline  # noqa: E402
 from verdict import Tally, TestResult, judge, over_budget  # noqa: E402
@@ -149,15 +150,26 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> test_run.Run:
     monkeypatch.setattr(test_run, "REPORTS", tmp_path)
     monkeypatch.setattr(test_run, "ROOT", tmp_path)
     monkeypatch.setattr(test_run, "read_budget", lambda root: BUDGET)
-    made = test_run.Run(argparse.Namespace(k="", long=False, fast=False, fuzz=False))
+    made = test_run.Run(argparse.Namespace(k="", long=False, fast=False, fuzz=False, beside_others=False))
     return made
 
 
-@pytest.mark.parametrize("code, outcome, explained", [
-    (0, "passed", True), (1, "failed", True),
-    (1, "passed", False), (3, "failed", False), (0, "failed", False)])
-def test_an_end_of_pytest_that_no_test_explains_is_a_failure(code: int, outcome: str, explained: bool) -> None:
-    assert test_run.explains(code, [result("any", outcome)]) is explained
+@pytest.mark.parametrize("code, outcome, expected", [(0, "passed", "passed"), (1, "failed", "failed"),
+                                                    (3, "passed", "failed"), (1, "passed", "failed")])
+def test_a_second_try_passes_only_if_pytest_itself_ended_well(
+        run: test_run.Run, code: int, outcome: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = {"outcome": outcome, "seconds": 1, "fixture_seconds": 1, "text": "the test"}
+    monkeypatch.setattr(test_run, "run_pytest", lambda *_: PytestRun(code, {"a::b": test}, collected=1))
+    again = run.pytest_result("a::b", test, "release").run_again()
+    assert again.outcome == expected
+    assert ("pytest: " in again.text) is (outcome != expected)
+
+
+def test_a_fault_of_a_run_of_pytest_is_a_failure_by_itself(run: test_run.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = {"outcome": "passed", "seconds": 1, "fixture_seconds": 1, "text": ""}
+    monkeypatch.setattr(test_run, "run_pytest", lambda *_: PytestRun(0, {"a::b": test}, collected=2))
+    run.pytest(after=(), directories=["x"])
+    assert run.tally.failed == ["pytest: has outcomes of 1 tests, but 2 were collected"]
 
 
 @pytest.mark.parametrize("tally, ci, code", [
