@@ -46,11 +46,29 @@ class Outcome:
     repeatable: bool = True  # False: no second try can show that all is well
 
 
-def tests_of(build: Path, label: str, pattern: str = "") -> list[UnitTest]:
+def tests_of(build: Path, label: str, words: str = "") -> list[UnitTest]:
+    """The tests with a label that fits and a name that fits the words."""
     command = ["ctest", "--test-dir", str(build), "--show-only=json-v1", "-L", label]
-    command += ["-R", pattern] if pattern else []
     listing = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    return [_as_unit_test(test) for test in listing["tests"]]
+    tests = [_as_unit_test(test) for test in listing["tests"]]
+    return [test for test in tests if fits(words, test.name)] + _without_tests(build, label, tests)
+
+
+def _without_tests(build: Path, label: str, tests: list[UnitTest]) -> list[UnitTest]:
+    """Programs that should have tests with this label: CTest gives no label to one that was not built."""
+    with_tests = {test.name.partition(".")[0] for test in tests}
+    programs = [line.split() for line in (build / "unit_test_programs.txt").read_text().splitlines()]
+    return [UnitTest(f"{name}: no test was found", (), None, 0, 1, ".") for its_label, name in programs
+            if re.search(label, its_label) and name not in with_tests]
+
+
+def fits(words: str, name: str) -> bool:
+    """Whether a name has the words, as pytest's -k understands them: with and, or, not and brackets."""
+    if not words.strip():
+        return True
+    truth = re.sub(r"[^\s()]+", lambda word: word[0] if word[0] in ("and", "or", "not")
+                   else str(word[0].lower() in name.lower()), words)
+    return eval(truth)  # nothing but True, False, and, or, not and brackets
 
 
 def _as_unit_test(test: dict) -> UnitTest:
@@ -117,7 +135,7 @@ def _failure_of_shard(process: "Process") -> Outcome:
 def run_alone(test: UnitTest) -> Outcome:
     """In a process of its own, whose exit code counts too."""
     if not test.command:
-        return Outcome(test, "failed", 0, f"{test.name}: the program was not built")
+        return Outcome(test, "failed", 0, f"{test.name}: the program was not built, or has no tests")
     process = Process([test])
     process.run()
     if process.outcomes:

@@ -243,8 +243,27 @@ def test_what_runs_on_other_threads_is_ended_with_the_run(idle: bool, tmp_path: 
     assert [end.code for end in ended] == [-signal.SIGINT]
 
 
-def test_words_for_pytest_become_a_pattern_for_ctest() -> None:
-    assert test_run.as_name_pattern("store and not (x") == r"store|\(x"
+@pytest.mark.parametrize("words, names", [
+    ("", ["store_test.Lock.A", "rpc_test.Ping.B"]), ("STORE", ["store_test.Lock.A"]),
+    ("not store", ["rpc_test.Ping.B"]), ("test and not (lock or Other)", ["rpc_test.Ping.B"]), ("store and ping", [])])
+def test_words_choose_unit_tests_as_they_choose_tests_in_python(words: str, names: list[str]) -> None:
+    assert [name for name in ("store_test.Lock.A", "rpc_test.Ping.B") if unit_tests.fits(words, name)] == names
+
+
+@pytest.mark.parametrize("words", ["store and", "(store", "store lock"])
+def test_words_that_cannot_be_understood_are_refused(words: str, monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr(sys, "argv", ["test", "-k", words])
+    with pytest.raises(SystemExit):
+        test_run.parse_arguments()
+    assert f"-k {words}: expected words" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version, is_enough", [
+    ("echo go1.26.8", True), ("echo go2.0", True), ("echo go1.19.8", False), ("exit 127", False)])
+def test_the_long_size_needs_a_recent_go(version: str, is_enough: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(test_run, "as_root", lambda command: ["sh", "-c", version])
+    assert (test_run.needs_go() == "") is is_enough
 
 
 def test_the_critical_path_goes_back_through_what_was_waited_for(capsys: pytest.CaptureFixture) -> None:
@@ -368,6 +387,22 @@ def test_a_program_that_does_not_start_fails_every_test(program: Path) -> None:
 def test_what_is_not_googletest_is_judged_by_its_exit_code(command: tuple[str, ...], expected: str) -> None:
     test = unit_tests.UnitTest("corpus_x", command, None, 60, 1, ".")
     assert [outcome.result for outcome in unit_tests.run_all([test], 2)] == [expected]
+
+
+@pytest.mark.parametrize("label, programs, missing", [
+    ("unit", "unit a_test\nunit-threads b_test\n", ["b_test: no test was found"]),
+    ("threads", "unit a_test\nunit-threads b_test\n", ["b_test: no test was found"]),
+    ("unit", "unit a_test\n", [])])
+def test_a_program_that_was_not_built_is_a_failure(
+        tmp_path: Path, label: str, programs: str, missing: list[str]) -> None:
+    # As gtest_discover_tests writes it; the program that was not built has no label.
+    (tmp_path / "CTestTestfile.cmake").write_text(
+        'add_test(a_test.S.A "true")\nset_tests_properties(a_test.S.A PROPERTIES LABELS "unit")\n'
+        "add_test(b_test_NOT_BUILT b_test_NOT_BUILT)\n")
+    (tmp_path / "unit_test_programs.txt").write_text(programs)
+    tests = unit_tests.tests_of(tmp_path, label, "no_such_word")
+    assert [test.name for test in tests] == missing
+    assert [outcome.result for outcome in unit_tests.run_all(tests, 1)] == ["failed"] * len(missing)
 
 
 def test_shards_are_of_one_program_and_hold_every_test_once(program: Path) -> None:
