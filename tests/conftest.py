@@ -81,11 +81,16 @@ def _selected_engines(config: pytest.Config) -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test with `engine` or `engine_name` runs once for every selected engine that it is for."""
+    mark = metafunc.definition.get_closest_marker("engines")
+    if unknown := [name for name in (mark.args if mark else ()) if name not in KINDS]:
+        raise pytest.Collector.CollectError(
+            f"{metafunc.definition.nodeid}: engines {unknown}: expected some of {', '.join(KINDS)}"
+        )
     wanted = {"engine", "engine_name"} & set(metafunc.fixturenames)
     if not wanted:
         return
     config = metafunc.config
-    if mark := metafunc.definition.get_closest_marker("engines"):
+    if mark:
         suitable = mark.args
     elif config.getoption("--engines"):
         suitable = config.engine_names
@@ -126,6 +131,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid}: {reason} (a test must not skip: it runs, or it fails)"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    """So is a file that cannot run."""
+    report = (yield).get_result()
+    if report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid}: {report.longrepr[2]} (a file must not skip: its tests run, or it fails)"
 
 
 # --- the run -------------------------------------------------------------------------------------
