@@ -256,6 +256,69 @@ def test_a_container_of_the_hosts_engine_is_caught(check: LeakCheck, host_engine
     assert not any(NAME in leak for leak in check.leaks_since(before))
 
 
+class ScriptedEngine:
+    """Answers as the test wants it to, and has the containers that the test names."""
+
+    socket = Path("/nowhere")
+
+    def __init__(self, *answers: bool):
+        self.api = self
+        self.is_answering = True
+        self.next_answers = list(answers)
+        self.names: set[str] = set()
+
+    def __repr__(self) -> str:
+        return "scripted engine"
+
+    def processes(self) -> set[int]:
+        return set()
+
+    def answers(self) -> bool:
+        return self.next_answers.pop(0) if self.next_answers else self.is_answering
+
+    def containers(self) -> set[str]:
+        return self.names
+
+    def networks(self) -> set[str]:
+        return set()
+
+    volumes = networks
+
+
+@pytest.fixture
+def scripted(run_folder: RunFolder, monkeypatch) -> Iterator[tuple[LeakCheck, ScriptedEngine]]:
+    monkeypatch.setattr("support.leaks._GRACE", 0.3)
+    check, engine = LeakCheck(run_folder, beside_others=True), ScriptedEngine()
+    with check.watching(engine):
+        yield check, engine
+
+
+def test_an_engine_that_is_silent_for_a_moment_is_looked_at_again(scripted):
+    check, engine = scripted
+    before = check.before_a_test()
+    engine.names = {"forgotten"}
+    engine.next_answers = [False]
+    assert check.leaks_since(before) == ["container of scripted engine: forgotten"]
+
+
+def test_an_engine_that_stays_silent_is_reported(scripted):
+    check, engine = scripted
+    before = check.before_a_test()
+    engine.is_answering = False
+    assert check.leaks_since(before) == ["engine that does not answer: scripted engine"]
+
+
+def test_no_test_begins_without_the_answer_of_every_engine(scripted):
+    check, engine = scripted
+    engine.next_answers = [False]
+    before = check.before_a_test()
+    engine.names = {"forgotten"}
+    assert check.leaks_since(before) == ["container of scripted engine: forgotten"]
+    engine.is_answering = False
+    with pytest.raises(RuntimeError, match="scripted engine: does not answer before the test"):
+        check.before_a_test()
+
+
 # --- as pytest sees it ---------------------------------------------------------------------------
 
 
