@@ -2,7 +2,7 @@
 """The run behind scripts/test: which steps there are, which wait for which, and the closing tally.
 
 pytest is the longest step and mostly waits, for engines and for programs. So what it needs comes first: the
-roots of its engines are made from the first second on, next to the packages, and release is the first build.
+root filesystems of its engines are made from the first second on, next to the packages, and release is the first build.
 The sanitizers' builds and tests and clang-tidy then take the processor time that pytest leaves. A step that
 fails never hides the next.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import unit_tests
 from changes import changed_files
+from checks import CHECKS
 from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_quietly
 from pytest_run import FOUND_NOTHING, PytestRun, run_pytest
 from sudo import keep_authorized, passed_on
@@ -36,16 +37,6 @@ KIT_TESTS, KIT = "tests/kit", ("tests/kit/", "tests/support/", "tests/conftest.p
 PYTEST_WORKERS = 3
 FUZZ_SECONDS = 60
 GO = (1, 26)
-CHECKS = {
-    "format": ["scripts/format", "--check"],
-    "layers": ["scripts/check-layers"],
-    "licence lines": ["scripts/check-spdx"],
-    "contract": ["scripts/check-contract"],
-    "engine calls": ["scripts/check-engine-contract"],
-    "failpoints": ["scripts/check-failpoints"],
-    "seccomp profile": ["scripts/make-seccomp-profile", "--check"],
-    "documents": ["scripts/check-docs"],
-}
 
 
 class Run:
@@ -85,7 +76,7 @@ class Run:
     def engine_roots(self) -> None:
         """Made here while the machine has other things to do; the tests find them in the cache."""
         size = ["--long"] if self.arguments.long else []
-        self.command("engine roots", as_root([
+        self.command("root filesystems", as_root([
             "env", *passed_on(PYTHONPATH=f"{ROOT}/tests", PYTHONDONTWRITEBYTECODE="1"),
             PYTHON, "-m", "support.make_roots", *size]), timeout=2400)
 
@@ -252,7 +243,7 @@ class Run:
         (REPORTS / "seconds.txt").write_text("\n".join(lines) + "\n")
 
     def finish(self) -> int:
-        step = self.timeline.begin("judgement", after=("pytest", "clang-tidy", "unit tests tsan", "engine roots"))
+        step = self.timeline.begin("second tries", after=("pytest", "clang-tidy", "unit tests tsan", "root filesystems"))
         for result in self.results:
             if result.outcome == "failed":
                 print(f"\n--- {result.name} ---\n{result.text[-8000:]}", flush=True)
