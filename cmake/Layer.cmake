@@ -27,6 +27,9 @@ endfunction()
 add_custom_target(unit_tests)
 add_custom_target(threads_tests)
 add_custom_target(fuzz_programs)
+# The label and name of every program of unit tests, for scripts/lib/unit_tests.py.
+set(unit_test_programs ${CMAKE_BINARY_DIR}/unit_test_programs.txt)
+file(WRITE ${unit_test_programs} "")
 
 # agbox_test(<name> SOURCES ... DEPENDS ... [THREADS]): a GoogleTest program; each TEST is a CTest test. THREADS: it
 # has threads of our own below gRPC, for ThreadSanitizer.
@@ -43,7 +46,8 @@ function(agbox_test name)
     set(label unit-threads)  # `ctest -L` takes patterns: "unit" means this too
     add_dependencies(threads_tests ${name})
   endif()
-  # Discovered when tests run: a build does not start every program.
+  file(APPEND ${unit_test_programs} "${label} ${name}\n")
+  # Only when they are to run: a build does not start every program that it made.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST
                        PROPERTIES LABELS ${label} TIMEOUT 300)
 endfunction()

@@ -61,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.geteuid() != 0:
         raise pytest.UsageError("the tests make namespaces, engines and a user; run them as root")
     config.engine_names = _selected_engines(config)
+    config.stash[_LEAKS_OF_RUN] = []
     run_report.install(config)
     config.pluginmanager.register(_SharedFixtures())
     # A script that starts us in the background makes us ignore it, and our children inherit that.
@@ -79,12 +80,17 @@ def _selected_engines(config: pytest.Config) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with `engine` or `engine_name` runs once per selected engine that it supports."""
+    """A test with `engine` or `engine_name` runs once for every selected engine that it is for."""
+    mark = metafunc.definition.get_closest_marker("engines")
+    if unknown := [name for name in (mark.args if mark else ()) if name not in KINDS]:
+        raise pytest.Collector.CollectError(
+            f"{metafunc.definition.nodeid}: engines {unknown}: expected some of {', '.join(KINDS)}"
+        )
     wanted = {"engine", "engine_name"} & set(metafunc.fixturenames)
     if not wanted:
         return
     config = metafunc.config
-    if mark := metafunc.definition.get_closest_marker("engines"):
+    if mark:
         suitable = mark.args
     elif config.getoption("--engines"):
         suitable = config.engine_names
@@ -127,6 +133,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
         report.longrepr = f"{item.nodeid}: {reason} (a test must not skip: it runs, or it fails)"
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    """So is a file that cannot run."""
+    report = (yield).get_result()
+    if report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid}: {report.longrepr[2]} (a file must not skip: its tests run, or it fails)"
+
+
 # --- the run -------------------------------------------------------------------------------------
 
 
@@ -139,6 +154,7 @@ def run_folder() -> Iterator[RunFolder]:
 
 
 _LEAK_CHECK = pytest.StashKey[LeakCheck]()
+_LEAKS_OF_RUN = pytest.StashKey[list[str]]()
 
 
 class _SharedFixtures:
@@ -158,7 +174,8 @@ def leak_check(run_folder: RunFolder, pytestconfig: pytest.Config) -> Iterator[L
     pytestconfig.stash[_LEAK_CHECK] = check
     before = check.snapshot()
     yield check
-    _fail_on(check.leaks_since(before), "this test run")
+    # pytest would blame the last test, and that passes when it is run again.
+    pytestconfig.stash[_LEAKS_OF_RUN] += check.leaks_since(before)
 
 
 def _is_one_of_several(config: pytest.Config) -> bool:
@@ -178,13 +195,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.stash[_WHOLE_RUN] = (folder, check, check.snapshot())
 
 
+@pytest.hookimpl(optionalhook=True)  # of xdist
+def pytest_testnodedown(node, error: object | None) -> None:
+    if not error:
+        node.config.stash[_LEAKS_OF_RUN] += node.workeroutput["leaks"]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if _WHOLE_RUN not in session.config.stash:
+    stash = session.config.stash
+    leaks = stash[_LEAKS_OF_RUN]
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["leaks"] = leaks  # for the controller
         return
-    folder, check, before = session.config.stash[_WHOLE_RUN]
-    leaks = check.leaks_since(before)
-    folder.remove()
+    if _WHOLE_RUN in stash:
+        folder, check, before = stash[_WHOLE_RUN]
+        leaks += check.leaks_since(before)
+        folder.remove()
     if leaks:
         print("\nthis test run left behind:\n  " + "\n  ".join(leaks), file=sys.stderr)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # no retry of a test can fix it
@@ -200,12 +227,9 @@ def leaves_nothing_behind(
             request.getfixturevalue(name)
     before = leak_check.before_a_test()
     yield
-    _fail_on(leak_check.leaks_since(before), request.node.nodeid)
-
-
-def _fail_on(leaks: list[str], who: str) -> None:
-    if leaks:
-        pytest.fail(f"{who} left behind:\n  " + "\n  ".join(leaks), pytrace=False)
+    if leaks := leak_check.leaks_since(before):
+        names = "\n  ".join(leaks)
+        pytest.fail(f"{request.node.nodeid} left behind:\n  {names}", pytrace=False)
 
 
 @pytest.fixture

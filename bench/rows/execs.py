@@ -7,9 +7,9 @@ import json
 import os
 import random
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from engine_world import EngineWorld, engine_world
@@ -112,23 +112,33 @@ def measure_readers(run: Run) -> Measured:
 
 def written_beside(world: EngineWorld, sandbox: str, eager: int, stopped: int) -> float:
     """How fast a command can write while these read along; the stopped ones never take a byte."""
-    script = f"read go </tmp/go; exec head -c {OUTPUT_BYTES} /dev/zero"
+    # What it writes before it waits lets every reader see that its stream is open.
+    script = f"echo; read go </tmp/go; exec head -c {OUTPUT_BYTES} /dev/zero"
     world.sandboxes.run(sandbox, "sh", "-c", "rm -f /tmp/go; mkfifo /tmp/go")
     running = world.sandboxes.start(sandbox, "sh", "-c", script)
     streams = [world.sandboxes.read(running) for _ in range(eager + stopped)]
-    readers = [threading.Thread(target=lambda stream=stream: [None for _ in stream])
-               for stream in streams[:eager]]
-    for reader in readers:
-        reader.start()
-    world.sandboxes.run(sandbox, "sh", "-c", "echo >/tmp/go")
-    began = time.monotonic()
-    world.sandboxes.wait(running)
-    taken = time.monotonic() - began
-    for reader in readers:
-        reader.join()
-    for stream in streams:
-        stream.cancel()
+    try:
+        for stream in streams:
+            stream.initial_metadata()  # waits for it
+            if not stream.is_active():
+                raise RuntimeError(f"a reader was refused: {stream.details()}")
+        with ThreadPoolExecutor(eager + 1) as pool:
+            readers = [pool.submit(bytes_of, stream) for stream in streams[:eager]]
+            world.sandboxes.run(sandbox, "sh", "-c", "echo >/tmp/go")
+            began = time.monotonic()
+            world.sandboxes.wait(running)
+            taken = time.monotonic() - began
+        for reader in readers:
+            if (received := reader.result()) != OUTPUT_BYTES + 1:
+                raise RuntimeError(f"a reader received {received} bytes of {OUTPUT_BYTES + 1}")
+    finally:
+        for stream in streams:
+            stream.cancel()
     return OUTPUT_BYTES / (1 << 20) / taken
+
+
+def bytes_of(stream) -> int:
+    return sum(len(response.data) for response in stream)
 
 
 def measure_effort(run: Run) -> Measured:

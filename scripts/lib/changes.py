@@ -20,7 +20,8 @@ def base_commit(root: Path) -> str | None:
     committed = _git(root, "show", "--no-patch", "--format=%ct", "HEAD")
     if not committed:
         return None
-    return _git(root, "rev-list", "-1", f"--before={int(committed) - SITTING}", "HEAD") or None
+    # What was merged within these hours is new here, however old its own commits are.
+    return _git(root, "rev-list", "-1", "--first-parent", f"--before={int(committed) - SITTING}", "HEAD") or None
 
 
 def changed_files(root: Path) -> list[str] | None:
@@ -28,8 +29,10 @@ def changed_files(root: Path) -> list[str] | None:
     base = base_commit(root)
     if base is None:
         return None
-    changed = _git(root, "diff", "--name-only", base) or ""
-    untracked = _git(root, "ls-files", "--others", "--exclude-standard") or ""
+    changed = _git(root, "diff", "--name-only", base)
+    untracked = _git(root, "ls-files", "--others", "--exclude-standard")
+    if changed is None or untracked is None:
+        return None
     return sorted({*changed.splitlines(), *untracked.splitlines()})
 
 

@@ -2,11 +2,11 @@
 """The run behind scripts/test: its steps, their dependencies, and the summary.
 
 pytest is the longest step and mostly waits, for engines and for programs. So what it needs comes first: the
-engine roots are created from the start, while packages are installed, and release is the first build. Sanitizer
-builds and tests and clang-tidy then use the CPU time that pytest leaves. A failed step does not stop the next.
+root filesystems of its engines are made from the first second on, next to the packages, and release is the first build.
+The sanitizers' builds and tests and clang-tidy then take the processor time that pytest leaves. A step that
+fails never hides the next.
 """
 import argparse
-import json
 import os
 import re
 import shutil
@@ -19,7 +19,10 @@ from pathlib import Path
 
 import unit_tests
 from changes import changed_files
-from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_openly, run_quietly
+from checks import CHECKS
+from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_quietly
+from pytest_run import FOUND_NOTHING, PytestRun, run_pytest
+from sudo import keep_authorized, passed_on
 from timeline import Timeline
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -32,24 +35,15 @@ PYTEST_DIRECTORIES = ("tests/scripts", "tests/kit", "tests/e2e", "tests/integrat
 # The kit's own tests, and what they are about.
 KIT_TESTS, KIT = "tests/kit", ("tests/kit/", "tests/support/", "tests/conftest.py", "scripts/with-engine")
 PYTEST_WORKERS = 3
-PYTEST_FOUND_NOTHING = 5
 FUZZ_SECONDS = 60
-CHECKS = {
-    "format": ["scripts/format", "--check"],
-    "layers": ["scripts/check-layers"],
-    "licence lines": ["scripts/check-spdx"],
-    "contract": ["scripts/check-contract"],
-    "engine calls": ["scripts/check-engine-contract"],
-    "failpoints": ["scripts/check-failpoints"],
-    "seccomp profile": ["scripts/make-seccomp-profile", "--check"],
-    "documents": ["scripts/check-docs"],
-}
+GO = (1, 26)
 
 
 class Run:
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
         self.budget = read_budget(ROOT)
+        self.sample = "" if arguments.long else commit()  # by which families of tests are sampled
         self.timeline = Timeline()
         self.tally = Tally()  # checks and builds, which are not tests
         self.results: list[TestResult] = []
@@ -82,8 +76,9 @@ class Run:
     def engine_roots(self) -> None:
         """Created in the background; the tests find them in the cache."""
         size = ["--long"] if self.arguments.long else []
-        self.command("engine roots", as_root(["env", f"PYTHONPATH={ROOT}/tests", "PYTHONDONTWRITEBYTECODE=1",
-                                              PYTHON, "-m", "support.make_roots", *size]), timeout=2400)
+        self.command("root filesystems", as_root([
+            "env", *passed_on(PYTHONPATH=f"{ROOT}/tests", PYTHONDONTWRITEBYTECODE="1"),
+            PYTHON, "-m", "support.make_roots", *size]), timeout=2400)
 
     def checks(self) -> None:
         def work() -> Tally:
@@ -109,7 +104,7 @@ class Run:
         return self.step(name, work, after)
 
     def unit(self, preset: str, label: str, after: tuple[str, ...]) -> None:
-        pattern = as_name_pattern(self.arguments.k)
+        words = self.arguments.k
         limit = 0 if self.arguments.long else self.budget.unit_test
 
         def as_result(outcome: unit_tests.Outcome) -> TestResult:
@@ -117,11 +112,12 @@ class Run:
             return TestResult(name=f"{preset}: {test.name}", group=preset, outcome=outcome.result,
                               seconds=outcome.seconds, text=outcome.output,
                               limit=self.budget.seconds_for(test.name, limit) if limit else 0,
-                              run_again=lambda: as_result(unit_tests.run_alone(test)))
+                              run_again=(lambda: as_result(unit_tests.run_alone(test)))
+                              if outcome.repeatable else None)
 
         def work() -> list[TestResult]:
-            tests = unit_tests.tests_of(ROOT / "build" / preset, label, pattern)
-            if not tests and not pattern:
+            tests = unit_tests.tests_of(ROOT / "build" / preset, label, words)
+            if not tests and not words:
                 return [TestResult(f"{preset}: no test was found", preset, "failed", 0)]
             return [as_result(outcome) for outcome in unit_tests.run_all(tests, CORES)]
 
@@ -132,19 +128,25 @@ class Run:
         chosen = directories or self.pytest_directories()
 
         def work() -> list[TestResult]:
-            # The long sizes measure time: one test at a time.
-            size = ["--long"] if self.arguments.long and build == "release" else \
-                ["-n", str(PYTEST_WORKERS), "--dist", "loadgroup"]
+            # The long sizes are measured: one test at a time.
+            workers = [] if self.is_long_on(build) else ["-n", str(PYTEST_WORKERS), "--dist", "loadgroup"]
             words = ["-k", self.arguments.k] if self.arguments.k else []
-            code, found = run_pytest([*size, *words, *chosen], REPORTS / f"{name}.json", build, sample=True,
-                                     timeout=14400 if self.arguments.long else 2700)
-            results = [self.pytest_result(node, test, build) for node, test in found.items()]
-            if not explains(code, results) and not (self.arguments.k and code == PYTEST_FOUND_NOTHING):
+            ran = self.run_pytest([*workers, *words, *chosen], f"{name}.json", build, self.sample,
+                                  timeout=14400 if self.arguments.long else 2700)
+            if (fault := ran.fault()) and not (self.arguments.k and ran.code == FOUND_NOTHING):
                 with self._lock:
-                    self.tally.failed.append(f"{name} ended with {code}")
-            return results
+                    self.tally.failed.append(f"{name}: {fault}")
+            return [self.pytest_result(node, test, build) for node, test in ran.tests.items()]
 
         self.test_step(name, work, after)
+
+    def is_long_on(self, build: str) -> bool:
+        return self.arguments.long and build == "release"
+
+    def run_pytest(self, arguments: list[str], report: str, build: str, sample: str, timeout: float) -> PytestRun:
+        options = ["--long"] if self.is_long_on(build) else []
+        options += ["--beside-others"] if self.arguments.beside_others else []
+        return run_pytest([*options, *arguments], REPORTS / report, ROOT / "build" / build / "bin", sample, timeout)
 
     def pytest_directories(self) -> list[str]:
         changed = changed_files(ROOT)
@@ -157,11 +159,12 @@ class Run:
         limit = 0 if self.arguments.long else self.budget.seconds_for(node, self.budget.test)
 
         def run_again() -> TestResult:
-            size = ["--long"] if self.arguments.long and build == "release" else []
-            code, found = run_pytest([*size, node], REPORTS / "again.json", build, sample=False, timeout=2400)
-            if node in found:
-                return self.pytest_result(node, found[node], build)
-            return TestResult(node, "", "failed", 0, text=f"pytest ended with {code} and without a report")
+            ran = self.run_pytest([node], "again.json", build, sample="", timeout=2400)
+            again = self.pytest_result(node, ran.tests[node], build) if node in ran.tests \
+                else TestResult(node, "", "failed", 0)
+            if fault := ran.fault():
+                again.outcome, again.text = "failed", f"{again.text}\npytest: {fault}\n"
+            return again
 
         return TestResult(name=node, group="/".join(node.split("/")[:2]), outcome=test["outcome"],
                           seconds=test["seconds"], fixture_seconds=test["fixture_seconds"], text=test["text"],
@@ -218,7 +221,7 @@ class Run:
             self.unit("tsan", "threads", after=("build tsan",))
         self.tidy(after=("unit tests tsan",))
         self.fuzz()
-        self.command("bench", as_root(["scripts/bench", "--check"]), after=("clang-tidy",), timeout=7200)
+        self.command("bench", as_root(["env", *passed_on(), "scripts/bench", "--check"]), after=("clang-tidy",), timeout=7200)
 
     def fuzz(self) -> None:
         if not self.build("fuzz", ["fuzz_programs"], after=()):
@@ -240,13 +243,14 @@ class Run:
         (REPORTS / "seconds.txt").write_text("\n".join(lines) + "\n")
 
     def finish(self) -> int:
-        step = self.timeline.begin("judgement", after=("pytest", "clang-tidy", "unit tests tsan", "engine roots"))
+        step = self.timeline.begin("second tries", after=("pytest", "clang-tidy", "unit tests tsan", "root filesystems"))
         for result in self.results:
             if result.outcome == "failed":
                 print(f"\n--- {result.name} ---\n{result.text[-8000:]}", flush=True)
         self.write_seconds()
         self.tally.add(judge(self.results, self.budget, REPORTS / "again"))
-        if not (self.arguments.long or self.arguments.k):
+        is_everyday = not (self.arguments.long or self.arguments.fuzz or self.arguments.k)
+        if is_everyday:
             self.tally.failed += over_budget(self.results, self.budget)
         self.timeline.end(step, "done")
         print(f"\n{self.timeline.table()}")
@@ -256,8 +260,12 @@ class Run:
         forbidden_skips = bool(self.tally.skipped) and os.environ.get("CI") == "true"
         if forbidden_skips:
             print("CI=true: a skipped test fails the run")
+        for name in self.tally.slow:
+            print(f"slow: {name}")
         for name in self.tally.flaky:
             print(f"flaky: {name} (both logs are in {(REPORTS / 'again').relative_to(ROOT)})")
+        if is_everyday and (minutes := self.timeline.minutes()) > self.budget.run_minutes:
+            print(f"long run: {minutes:.0f} minutes; {self.budget.run_minutes:.0f} are usual (tests/budget.toml)")
         print(self.tally.line(), flush=True)
         return 1 if self.tally.failed or forbidden_skips or self.tally.passed == 0 else 0
 
@@ -272,28 +280,7 @@ def tally_of(name: str, command: list[str], timeout: float = 1200, *, counts: bo
     return Tally(failed=[name])
 
 
-def run_pytest(arguments: list[str], report: Path, build: str, sample: bool, timeout: float) -> tuple[int, dict]:
-    """The exit code, and the report of each test."""
-    report.unlink(missing_ok=True)
-    # Root, because the tests create users, namespaces and engines. `env` passes settings through sudo; no
-    # files of root may end up in a user's clone.
-    settings = ["PYTHONDONTWRITEBYTECODE=1", f"CI={os.environ.get('CI', '')}",
-                f"AGBOX_BIN_DIR={ROOT}/build/{build}/bin",
-                f"AGBOX_TEST_SAMPLE={os.environ.get('AGBOX_TEST_SAMPLE', '') if sample else ''}"]
-    command = as_root(["env", *settings, PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                       f"--run-report={report}", *arguments])
-    code = run_openly(command, timeout).code
-    return code, json.loads(report.read_text()) if report.is_file() else {}
-
-
-def explains(code: int, results: list[TestResult]) -> bool:
-    """Whether these results explain pytest's exit code. Anything else, such as a leak of the whole run or a
-    crashed worker, is a failure that no retry can fix."""
-    return code == int(any(result.outcome == "failed" for result in results))
-
-
 def commit() -> str:
-    """The seed for sampling families of tests."""
     head = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "rev-parse", "HEAD"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return head.stdout.strip() or "no commit"
@@ -311,9 +298,14 @@ def fuzz_one(program: Path) -> Tally:
     return tally_of(f"fuzz {program.name}", command, timeout=FUZZ_SECONDS + 300, counts=True)
 
 
-def as_name_pattern(words: str) -> str:
-    """pytest's -k accepts words with `and`, `or`, `not`; CTest gets a pattern of any of the plain words."""
-    return "|".join(re.escape(word) for word in words.split() if word not in ("and", "or", "not"))
+def needs_go() -> str:
+    """Why there is no Go that can compile Docker 29, which --long tests; empty if there is."""
+    version = run_quietly(as_root(["env", *passed_on(), "sh", "-c", "PATH=$PATH:/usr/local/go/bin go env GOVERSION"]))
+    found = re.match(r"go(\d+)\.(\d+)", version.text)
+    if version.code == 0 and found and (int(found[1]), int(found[2])) >= GO:
+        return ""
+    return f"--long compiles Docker 29, which needs Go {GO[0]}.{GO[1]} or later in root's PATH or in /usr/local/go: " \
+           f"found {version.text.strip()}"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -323,18 +315,26 @@ def parse_arguments() -> argparse.Namespace:
     size.add_argument("--long", action="store_true")
     size.add_argument("--fuzz", action="store_true")
     parser.add_argument("-k", metavar="WORDS", default="")
-    return parser.parse_args()
+    parser.add_argument("--beside-others", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        unit_tests.fits(arguments.k, "")
+    except (SyntaxError, TypeError):
+        parser.error(f"-k {arguments.k}: expected words with and, or, not and brackets between them")
+    return arguments
 
 
 def main() -> int:
     arguments = parse_arguments()
     heed_interruptions()
+    keep_authorized()
+    if arguments.long and (reason := needs_go()):
+        sys.exit(f"scripts/test: {reason}")
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     run = Run(arguments)
-    if not arguments.long:
-        os.environ["AGBOX_TEST_SAMPLE"] = commit()
-        print(f"Families of tests are sampled by commit {commit()}; --long runs all of each.", flush=True)
+    if run.sample:
+        print(f"Families of tests are sampled by commit {run.sample}; --long runs all of each.", flush=True)
     if arguments.fuzz:
         run.packages()
         run.fuzz()

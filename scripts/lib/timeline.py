@@ -35,6 +35,9 @@ class Timeline:
         step.ended, step.line = time.monotonic() - self._start, line
         print(f"    {step.name}: {line} ({step.seconds:.0f} s)", flush=True)
 
+    def minutes(self) -> float:
+        return (time.monotonic() - self._start) / 60
+
     def critical_path(self) -> list[Step]:
         """From the last step back to the dependency that ended last."""
         ended = {step.name: step for step in self._steps if step.ended}

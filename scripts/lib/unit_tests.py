@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the CTest tests of a build, many tests of a program in one process.
 
-A process per test costs a sanitizer's startup each time. Its advantages are kept: a test that crashes or
-hangs fails alone, because the rest of its shard continues in a new process; and if a process fails after
-its last test (a leak, for example), its tests are run one by one to find the culprit.
+A process per test would cost a sanitizer's start each time. What it would bring is kept: a pass counts only from a
+process that ended well. If a test fails, crashes or hangs, the others of its process run again without it. If a process
+ends badly and no test of it failed (a leak is reported at exit), each of its tests runs alone; if all of them pass then,
+the process itself is a failure.
 """
 import json
 import os
@@ -15,12 +16,13 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 SHARD_SIZE = 40
-BEGIN = re.compile(r"^\[ RUN      \] (\S+)")
-END = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] ([^\s,]+)(?:,.*)? \((\d+) ms\)")
+# Not only at the beginning of a line: a test may have printed a part of one.
+BEGIN = re.compile(r"\[ RUN      \] (\S+)")
+END = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] ([^\s,]+)(?:,.*)? \((\d+) ms\)")
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,32 @@ class Outcome:
     result: str  # "passed", "failed" or "skipped"
     seconds: float
     output: str = ""
+    repeatable: bool = True  # False: no second try can show that all is well
 
 
-def tests_of(build: Path, label: str, pattern: str = "") -> list[UnitTest]:
+def tests_of(build: Path, label: str, words: str = "") -> list[UnitTest]:
+    """The tests with a label that fits and a name that fits the words."""
     command = ["ctest", "--test-dir", str(build), "--show-only=json-v1", "-L", label]
-    command += ["-R", pattern] if pattern else []
     listing = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    return [_as_unit_test(test) for test in listing["tests"]]
+    tests = [_as_unit_test(test) for test in listing["tests"]]
+    return [test for test in tests if fits(words, test.name)] + _without_tests(build, label, tests)
+
+
+def _without_tests(build: Path, label: str, tests: list[UnitTest]) -> list[UnitTest]:
+    """Programs that should have tests with this label: CTest gives no label to one that was not built."""
+    with_tests = {test.name.partition(".")[0] for test in tests}
+    programs = [line.split() for line in (build / "unit_test_programs.txt").read_text().splitlines()]
+    return [UnitTest(f"{name}: no test was found", (), None, 0, 1, ".") for its_label, name in programs
+            if re.search(label, its_label) and name not in with_tests]
+
+
+def fits(words: str, name: str) -> bool:
+    """Whether a name has the words, as pytest's -k understands them: with and, or, not and brackets."""
+    if not words.strip():
+        return True
+    truth = re.sub(r"[^\s()]+", lambda word: word[0] if word[0] in ("and", "or", "not")
+                   else str(word[0].lower() in name.lower()), words)
+    return eval(truth)  # nothing but True, False, and, or, not and brackets
 
 
 def _as_unit_test(test: dict) -> UnitTest:
@@ -89,24 +110,32 @@ def shards(tests: list[UnitTest]) -> list[list[UnitTest]]:
 
 
 def run_shard(tests: list[UnitTest]) -> list[Outcome]:
-    if len(tests) == 1:
-        return [run_alone(tests[0])]
+    if len(tests) <= 1:
+        return [run_alone(test) for test in tests]
     process = Process(tests)
     process.run()
-    outcomes, rest = process.outcomes, process.not_run()
-    if rest and len(rest) < len(tests):
-        return outcomes + run_shard(rest)
-    if rest:  # it ended before its first test: each fails on its own
-        return [run_alone(test) for test in rest]
-    if process.code != 0 and all(outcome.result != "failed" for outcome in outcomes):
-        return [run_alone(test) for test in tests]
-    return outcomes
+    if failed := [outcome for outcome in process.outcomes if outcome.result == "failed"]:
+        names = {outcome.test.name for outcome in failed}
+        return failed + run_shard([test for test in tests if test.name not in names])
+    if process.code == 0 and len(process.outcomes) == len(tests):
+        return process.outcomes
+    alone = [run_alone(test) for test in tests]
+    if all(outcome.result != "failed" for outcome in alone):
+        alone.append(_failure_of_shard(process))
+    return alone
+
+
+def _failure_of_shard(process: "Process") -> Outcome:
+    program = Path(process.tests[0].command[0]).name
+    name = f"{program}: a process of {len(process.tests)} tests ended with {process.code}; each of them passes alone"
+    return Outcome(replace(process.tests[0], name=name, case=None), "failed", process.seconds, process.text,
+                   repeatable=False)
 
 
 def run_alone(test: UnitTest) -> Outcome:
     """In its own process, whose exit code counts too."""
     if not test.command:
-        return Outcome(test, "failed", 0, f"{test.name}: the program was not built")
+        return Outcome(test, "failed", 0, f"{test.name}: the program was not built, or has no tests")
     process = Process([test])
     process.run()
     if process.outcomes:
@@ -129,6 +158,7 @@ class Process:
     seconds: float = 0
     _current: UnitTest | None = None
     _began: float = 0
+    _timed_out: bool = False
     _output: list[str] = field(default_factory=list)
 
     def run(self) -> None:
@@ -140,21 +170,19 @@ class Process:
                                    env=os.environ | dict(word.split("=", 1) for word in self.tests[0].environment))
         for line in self._lines(process):
             self.text += line
-            if (begin := BEGIN.match(line)) and begin[1] in by_case:
+            if (begin := BEGIN.search(line)) and begin[1] in by_case:
                 self._current, self._began, self._output = by_case[begin[1]], time.monotonic(), []
             self._output.append(line)
-            if self._current and (end := END.match(line)) and end[2] == self._current.case:
+            if self._current and (end := END.search(line)) and end[2] == self._current.case:
                 result = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[end[1]]
                 self._end(result, int(end[3]) / 1000)
         self.code = process.wait()
+        if self._timed_out:  # the program may have ended well before something that it had started
+            self.code = -signal.SIGKILL
         self.seconds = time.monotonic() - started
         if self._current:
             self._output.append(f"the process ended with {self.code} in this test\n")
             self._end("failed", time.monotonic() - self._began)
-
-    def not_run(self) -> list[UnitTest]:
-        seen = {outcome.test.name for outcome in self.outcomes}
-        return [test for test in self.tests if test.case and test.name not in seen]
 
     def _command(self) -> list[str]:
         if self.tests[0].case is None:
@@ -176,6 +204,7 @@ class Process:
             while True:
                 left = self._began + self.tests[0].timeout - time.monotonic()
                 if left <= 0:
+                    self._timed_out = True
                     os.killpg(process.pid, signal.SIGKILL)
                     yield f"still running after {self.tests[0].timeout:.0f} s; killed\n"
                     break

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of a run: every test's outcome, checked against tests/budget.toml.
 
-A test that failed or exceeded its budget is retried alone. If it passes then, a failure counts as flaky and
-is listed; a run may have a few of those, but none in the suites that forbid them. A test that is too slow
-twice has failed.
+A test that failed or took longer than its budget is run once more, alone. If it passes then, it counts as passed and is
+listed as flaky, or as slow. A run may have a few of both. Some suites may not be flaky, and what a sanitizer reported
+once is a failure. What is too slow twice has failed.
 """
 import re
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from support.budget import Budget
 
 # So many failures are no accident: retrying would only take time.
 MOST_TO_REPEAT = 20
+_SANITIZER_REPORT = re.compile(r"Sanitizer|runtime error:")
 
 
 @dataclass
@@ -25,7 +26,7 @@ class TestResult:
     text: str = ""
     fixture_seconds: float = 0.0
     limit: float = 0.0  # seconds that the test itself may take; 0: no limit
-    run_again: Callable[[], "TestResult"] | None = None
+    run_again: Callable[[], "TestResult"] | None = None  # None: no second try
 
     @property
     def is_slow(self) -> bool:
@@ -38,12 +39,14 @@ class Tally:
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     flaky: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
 
     def add(self, other: "Tally") -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.flaky += other.flaky
+        self.slow += other.slow
 
     def line(self) -> str:
         return f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
@@ -61,7 +64,9 @@ def judge(results: list[TestResult], budget: Budget, logs: Path) -> Tally:
     tally = Tally()
     doubtful = []
     for result in results:
-        if result.outcome == "failed" or result.is_slow:
+        if result.outcome == "failed" and result.run_again is None:
+            tally.failed.append(result.name)
+        elif result.outcome == "failed" or result.is_slow:
             doubtful.append(result)
         elif result.outcome == "skipped":
             tally.skipped.append(result.name)
@@ -72,8 +77,9 @@ def judge(results: list[TestResult], budget: Budget, logs: Path) -> Tally:
         return tally
     for result in doubtful:
         _judge_again(result, budget, logs, tally)
-    if len(tally.flaky) > budget.most_flaky:
-        tally.failed.append(f"{len(tally.flaky)} flaky tests, at most {budget.most_flaky} are tolerated")
+    for kind, names, most in (("flaky", tally.flaky, budget.most_flaky), ("slow", tally.slow, budget.most_slow)):
+        if len(names) > most:
+            tally.failed.append(f"{len(names)} {kind} tests, at most {most} are allowed (tests/budget.toml)")
     return tally
 
 
@@ -86,12 +92,15 @@ def _judge_again(result: TestResult, budget: Budget, logs: Path, tally: Tally) -
     elif again.is_slow:
         tally.failed.append(_why(again))
     elif result.outcome != "failed":
-        tally.passed += 1  # slow only under load
-    elif budget.may_be_flaky(result.name):
+        tally.passed += 1
+        tally.slow.append(_why(result))
+    elif _SANITIZER_REPORT.search(result.text):
+        tally.failed.append(f"{result.name} (passed alone, but a sanitizer had reported an error)")
+    elif not budget.may_be_flaky(result.name):
+        tally.failed.append(f"{result.name} (passed alone, but this suite may not be flaky)")
+    else:
         tally.passed += 1
         tally.flaky.append(result.name)
-    else:
-        tally.failed.append(f"{result.name} (passed alone, but this suite may not be flaky)")
 
 
 def group_seconds(results: list[TestResult]) -> dict[str, float]:
@@ -109,7 +118,8 @@ def over_budget(results: list[TestResult], budget: Budget) -> list[str]:
         if limit is None:
             failures.append(f"group {group}: took {seconds:.0f} s and has no budget in tests/budget.toml")
         elif seconds > limit:
-            failures.append(f"group {group}: took {seconds:.0f} s, its budget is {limit:.0f} s (tests/budget.toml)")
+            failures.append(f"group {group}: took {seconds:.0f} s, its budget is {limit:.0f} s (tests/budget.toml); "
+                            "build/reports/seconds.txt has what each of its tests took")
     return failures
 
 

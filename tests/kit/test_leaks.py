@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.inner_run import InnerRun
 from support.abandoned import remove_abandoned
 from support.engine import remove_cgroups
 from support.host_engine import HostEngine
@@ -255,6 +256,69 @@ def test_a_container_of_the_hosts_engine_is_caught(check: LeakCheck, host_engine
     assert not any(NAME in leak for leak in check.leaks_since(before))
 
 
+class ScriptedEngine:
+    """Answers as the test wants it to, and has the containers that the test names."""
+
+    socket = Path("/nowhere")
+
+    def __init__(self, *answers: bool):
+        self.api = self
+        self.is_answering = True
+        self.next_answers = list(answers)
+        self.names: set[str] = set()
+
+    def __repr__(self) -> str:
+        return "scripted engine"
+
+    def processes(self) -> set[int]:
+        return set()
+
+    def answers(self) -> bool:
+        return self.next_answers.pop(0) if self.next_answers else self.is_answering
+
+    def containers(self) -> set[str]:
+        return self.names
+
+    def networks(self) -> set[str]:
+        return set()
+
+    volumes = networks
+
+
+@pytest.fixture
+def scripted(run_folder: RunFolder, monkeypatch) -> Iterator[tuple[LeakCheck, ScriptedEngine]]:
+    monkeypatch.setattr("support.leaks._GRACE", 0.3)
+    check, engine = LeakCheck(run_folder, beside_others=True), ScriptedEngine()
+    with check.watching(engine):
+        yield check, engine
+
+
+def test_an_engine_that_is_silent_for_a_moment_is_looked_at_again(scripted):
+    check, engine = scripted
+    before = check.before_a_test()
+    engine.names = {"forgotten"}
+    engine.next_answers = [False]
+    assert check.leaks_since(before) == ["container of scripted engine: forgotten"]
+
+
+def test_an_engine_that_stays_silent_is_reported(scripted):
+    check, engine = scripted
+    before = check.before_a_test()
+    engine.is_answering = False
+    assert check.leaks_since(before) == ["engine that does not answer: scripted engine"]
+
+
+def test_no_test_begins_without_the_answer_of_every_engine(scripted):
+    check, engine = scripted
+    engine.next_answers = [False]
+    before = check.before_a_test()
+    engine.names = {"forgotten"}
+    assert check.leaks_since(before) == ["container of scripted engine: forgotten"]
+    engine.is_answering = False
+    with pytest.raises(RuntimeError, match="scripted engine: does not answer before the test"):
+        check.before_a_test()
+
+
 # --- as pytest sees it ---------------------------------------------------------------------------
 
 
@@ -275,7 +339,8 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
     )
     done = run(*inner.command, check=False, cwd=folder)
     try:
-        assert done.returncode == 1, done.stdout + done.stderr
+        # What is still there at the end is the run's too.
+        assert done.returncode == pytest.ExitCode.INTERNAL_ERROR, done.stdout + done.stderr
         assert "test_inner.py::test_leaks left behind:" in done.stdout
         assert "sleep 601" in done.stdout
         assert "test_inner.py::test_clean left behind" not in done.stdout
@@ -283,6 +348,28 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
     finally:
         stray = re.findall(r"process: pid (\d+) .*sleep 601", done.stdout)
         kill_and_wait({int(pid) for pid in stray})
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_what_the_whole_run_left_is_not_blamed_on_its_last_test(folder, workers):
+    inner = InnerRun(
+        folder,
+        """
+        @pytest.fixture(scope="session")
+        def careless(leak_check):
+            yield
+            subprocess.run(["sh", "-c", "sleep 602 >/dev/null 2>&1 &"], check=True)
+
+        def test_passes(careless):
+            pass
+        """,
+    )
+    done = run(*inner.command, *workers, check=False, cwd=folder)
+    stray = re.findall(r"process: pid (\d+) .*sleep 602", done.stdout + done.stderr)
+    kill_and_wait({int(pid) for pid in stray})
+    assert done.returncode == pytest.ExitCode.INTERNAL_ERROR, done.stdout + done.stderr
+    assert "this test run left behind:" in done.stderr and stray
+    assert "1 passed" in done.stdout and "error" not in done.stdout
 
 
 @pytest.mark.engines("20.10")
@@ -337,19 +424,3 @@ def test_concurrent_starts_and_ends_of_runs(folder):
     runs = [LoggedProcess(f"run {number}", command, environment) for number in range(4)]
     assert [run.wait() for run in runs] == [0] * len(runs), [run.tail() for run in runs]
     assert list(folder.glob("agbx-*")) == []
-
-
-class InnerRun:
-    """A separate pytest run with the kit's fixtures and the given tests."""
-
-    def __init__(self, folder: Path, tests: str):
-        kit = Path(__file__).parents[1]
-        (folder / "conftest.py").write_text((kit / "conftest.py").read_text())
-        imports = (
-            "import os\nimport subprocess\nimport pytest\nfrom support.images import make_image\n"
-        )
-        (folder / "test_inner.py").write_text(imports + textwrap.dedent(tests))
-        markers = "markers =\n    engines\n    long\n    not_selected\n"
-        (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
-        options = ["-p", "no:cacheprovider", "--beside-others", "-v"]
-        self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(folder / "test_inner.py")]

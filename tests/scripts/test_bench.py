@@ -2,13 +2,18 @@
 """The benchmark's arithmetic and verdicts, and the frame run on real servers."""
 import contextlib
 import http.server
+import importlib.machinery
+import importlib.util
 import json
 import math
+import os
+import pwd
 import random
 import socketserver
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +25,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import ratios  # noqa: E402
 from engine_world import KeptAliveApi, Raw  # noqa: E402
 from row import ENGINES, Aim, Gate, Measured, Outcome, Row, compare, describe, judge  # noqa: E402
-from rows import ROWS  # noqa: E402
+from rows import ROWS, execs  # noqa: E402
 from server import Server, start_echo, subscribers, temporary_folder  # noqa: E402
 
 
@@ -195,6 +200,10 @@ def test_a_check_leaves_out_rows_without_gates_unless_they_are_named() -> None:
     assert listed_rows("--check", "proofs") == ["proofs"]
 
 
+def test_the_help_says_when_another_build_is_worse() -> None:
+    assert "worse by more than 5 %" in " ".join(run_bench("--help").stdout.split())
+
+
 def test_an_unknown_engine_is_refused() -> None:
     run = run_bench("exec", "--engine", "20.10,19")
     assert run.returncode == 2
@@ -205,6 +214,86 @@ def test_an_unknown_row_is_refused() -> None:
     run = run_bench("pong")
     assert run.returncode == 2
     assert "the rows are ping, memory, store, start, life" in run.stderr
+
+
+# --- the script ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def script():
+    """scripts/bench as a module."""
+    loader = importlib.machinery.SourceFileLoader("bench_script", str(ROOT / "scripts" / "bench"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_without_root_nothing_is_built(script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "ping"])
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(script, "build_release", lambda: pytest.fail("it was built"))
+    with pytest.raises(SystemExit, match="run it as root"):
+        script.main()
+
+
+def test_the_owner_of_the_clone_builds(script, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = pwd.getpwnam("nobody")
+    for name in ("scripts/install-packages", "cmake"):
+        program = folder / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho {program.name} $(id -u) $HOME >>{folder}/log\n")
+        program.chmod(0o755)
+    (folder / "log").touch()
+    (folder / "log").chmod(0o666)
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    monkeypatch.setattr(script, "ROOT", folder)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    monkeypatch.setenv("HOME", "/root")
+    script.build_release()
+    assert (folder / "log").read_text().splitlines() == [
+        "install-packages 0 /root", *[f"cmake {nobody.pw_uid} {nobody.pw_dir}"] * 2]
+
+
+# --- readers -------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """A client's side of a stream of output."""
+
+    def __init__(self, *pieces: int, is_open: bool = True):
+        self.pieces, self.is_open, self.was_cancelled = pieces, is_open, False
+
+    def initial_metadata(self) -> tuple:
+        return ()
+
+    def is_active(self) -> bool:
+        return self.is_open
+
+    def details(self) -> str:
+        return "too many readers"
+
+    def __iter__(self) -> Iterator[types.SimpleNamespace]:
+        return (types.SimpleNamespace(data=b"x" * count) for count in self.pieces)
+
+    def cancel(self) -> None:
+        self.was_cancelled = True
+
+
+@pytest.mark.parametrize("eager, stopped, problem", [
+    (Stream(1, 6), Stream(), None),
+    (Stream(1, 6), Stream(is_open=False), "a reader was refused: too many readers"),
+    (Stream(is_open=False), Stream(), "a reader was refused: too many readers"),
+    (Stream(1, 5), Stream(), "a reader received 6 bytes of 7")])
+def test_a_reader_that_was_refused_or_cut_off_fails_the_row(
+        eager: Stream, stopped: Stream, problem: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execs, "OUTPUT_BYTES", 6)
+    streams = [eager, stopped]
+    sandboxes = types.SimpleNamespace(run=lambda *_: None, start=lambda *_: None, wait=lambda _: None,
+                                      read=lambda _: streams.pop(0))
+    world = types.SimpleNamespace(sandboxes=sandboxes)
+    with pytest.raises(RuntimeError, match=problem) if problem else contextlib.nullcontext():
+        assert execs.written_beside(world, "sandbox", 1, 1) > 0
+    assert eager.was_cancelled and stopped.was_cancelled
 
 
 def test_both_arms_are_measured_in_every_round(release_build: Path) -> None:

@@ -19,12 +19,14 @@ import commands  # noqa: E402
 import test_run  # noqa: E402
 import unit_tests  # noqa: E402
 import verdict  # noqa: E402
+from pytest_run import PytestRun  # noqa: E402
 from support.budget import Budget, read_budget  # noqa: E402
 from timeline import Timeline  # noqa: E402
 from verdict import Tally, TestResult, judge, over_budget  # noqa: E402
 
 TestResult.__test__ = False
-BUDGET = Budget(test=10, unit_test=1, tests={}, groups={"suite": 100}, most_flaky=3, never_flaky=("isolation/",))
+BUDGET = Budget(test=10, unit_test=1, tests={}, groups={"suite": 100}, most_flaky=3, never_flaky=("isolation/",),
+                most_slow=2, run_minutes=22)
 
 
 def result(name: str, outcome: str = "passed", seconds: float = 1.0, again: str = "passed",
@@ -62,6 +64,33 @@ def test_some_suites_may_not_be_flaky(tmp_path: Path) -> None:
     assert tally.failed == ["isolation/leaks (passed alone, but this suite may not be flaky)"]
 
 
+@pytest.mark.parametrize("report", ["==7==ERROR: AddressSanitizer: heap-use-after-free",
+                                    "WARNING: ThreadSanitizer: data race", "a.cpp:7:3: runtime error: signed overflow"])
+def test_what_a_sanitizer_reported_is_not_flaky(tmp_path: Path, report: str) -> None:
+    first = result("shaky", "failed")
+    first.text = f"some output\n{report}\n"
+    tally = judge([first], BUDGET, tmp_path)
+    assert (tally.passed, tally.flaky) == (0, [])
+    assert tally.failed == ["shaky (passed alone, but a sanitizer had reported an error)"]
+
+
+@pytest.mark.parametrize("name", [
+    "tests/e2e/test_sandbox_crashes.py::test_x[28]", "tests/e2e/test_sandbox_recovery.py::test_x",
+    "tests/e2e/test_exec.py::test_x", "tests/e2e/test_sandbox_stop.py::test_a_resume_goes_on_after_a_crash_anywhere[28-x]",
+    "tests/robustness/test_x.py::test_x", "asan: store_test.Store.X", "tsan: async_test.Loop.X"])
+def test_one_failure_is_enough_where_data_may_be_lost(name: str) -> None:
+    assert not read_budget(ROOT).may_be_flaky(name)
+
+
+@pytest.mark.parametrize("count, fails", [(2, False), (3, True)])
+def test_tests_that_are_slow_next_to_others_are_listed_and_may_not_be_many(
+        tmp_path: Path, count: int, fails: bool) -> None:
+    tally = judge([result(f"slow{i}", seconds=12) for i in range(count)], BUDGET, tmp_path)
+    assert tally.slow == [f"slow{i}: took 12.0 s, its budget is 10.0 s (tests/budget.toml)" for i in range(count)]
+    assert tally.passed == count
+    assert tally.failed == ([f"{count} slow tests, at most 2 are allowed (tests/budget.toml)"] if fails else [])
+
+
 @pytest.mark.parametrize("again_seconds, failed", [
     (5, []), (11, ["slow: took 11.0 s, its budget is 10.0 s (tests/budget.toml)"])])
 def test_a_slow_test_fails_if_it_is_slow_alone_too(tmp_path: Path, again_seconds: float, failed: list[str]) -> None:
@@ -72,6 +101,10 @@ def test_a_slow_test_fails_if_it_is_slow_alone_too(tmp_path: Path, again_seconds
 
 def test_a_flaky_test_that_is_slow_alone_has_failed(tmp_path: Path) -> None:
     assert judge([result("odd", "failed", again_seconds=11)], BUDGET, tmp_path).failed
+
+
+def test_a_failure_that_no_second_try_can_undo_is_final(tmp_path: Path) -> None:
+    assert judge([TestResult("broken", "suite", "failed", 1)], BUDGET, tmp_path).failed == ["broken"]
 
 
 def test_many_failures_are_not_repeated(tmp_path: Path) -> None:
@@ -88,12 +121,13 @@ def test_a_group_that_outgrows_its_budget_is_named() -> None:
     fits.append(TestResult("b", "suite", "passed", 1))
     [failure] = over_budget(fits, BUDGET)
     assert failure.startswith("group suite: took 101 s, its budget is 100 s")
+    assert "build/reports/seconds.txt" in failure
     [failure] = over_budget([TestResult("c", "new", "passed", 1)], BUDGET)
     assert failure.startswith("group new: ") and "no budget" in failure
 
 
 def test_a_budget_is_found_with_and_without_parameters() -> None:
-    budget = Budget(10, 1, {"t.py::long": 60, "t.py::long[x]": 90}, {}, 3, ())
+    budget = Budget(10, 1, {"t.py::long": 60, "t.py::long[x]": 90}, {}, 3, (), 2, 22)
     assert [budget.seconds_for(name, 10) for name in ("t.py::long[x]", "t.py::long[y]", "t.py::short[y]")] == [90, 60, 10]
 
 
@@ -116,15 +150,26 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> test_run.Run:
     monkeypatch.setattr(test_run, "REPORTS", tmp_path)
     monkeypatch.setattr(test_run, "ROOT", tmp_path)
     monkeypatch.setattr(test_run, "read_budget", lambda root: BUDGET)
-    made = test_run.Run(argparse.Namespace(k="", long=False, fast=False))
+    made = test_run.Run(argparse.Namespace(k="", long=False, fast=False, fuzz=False, beside_others=False))
     return made
 
 
-@pytest.mark.parametrize("code, outcome, explained", [
-    (0, "passed", True), (1, "failed", True),
-    (1, "passed", False), (3, "failed", False), (0, "failed", False)])
-def test_an_end_of_pytest_that_no_test_explains_is_a_failure(code: int, outcome: str, explained: bool) -> None:
-    assert test_run.explains(code, [result("any", outcome)]) is explained
+@pytest.mark.parametrize("code, outcome, expected", [(0, "passed", "passed"), (1, "failed", "failed"),
+                                                    (3, "passed", "failed"), (1, "passed", "failed")])
+def test_a_second_try_passes_only_if_pytest_itself_ended_well(
+        run: test_run.Run, code: int, outcome: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = {"outcome": outcome, "seconds": 1, "fixture_seconds": 1, "text": "the test"}
+    monkeypatch.setattr(test_run, "run_pytest", lambda *_: PytestRun(code, {"a::b": test}, collected=1))
+    again = run.pytest_result("a::b", test, "release").run_again()
+    assert again.outcome == expected
+    assert ("pytest: " in again.text) is (outcome != expected)
+
+
+def test_a_fault_of_a_run_of_pytest_is_a_failure_by_itself(run: test_run.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = {"outcome": "passed", "seconds": 1, "fixture_seconds": 1, "text": ""}
+    monkeypatch.setattr(test_run, "run_pytest", lambda *_: PytestRun(0, {"a::b": test}, collected=2))
+    run.pytest(after=(), directories=["x"])
+    assert run.tally.failed == ["pytest: has outcomes of 1 tests, but 2 were collected"]
 
 
 @pytest.mark.parametrize("tally, ci, code", [
@@ -133,6 +178,7 @@ def test_an_end_of_pytest_that_no_test_explains_is_a_failure(code: int, outcome:
     (Tally(passed=3, skipped=["x"]), "true", 1),
     (Tally(passed=3, failed=["x"]), "", 1),
     (Tally(passed=3, flaky=["x"]), "true", 0),
+    (Tally(passed=3, slow=["x"]), "true", 0),
     (Tally(), "", 1),
 ])
 def test_the_exit_code_follows_the_tally(run: test_run.Run, tally: Tally, ci: str, code: int,
@@ -143,6 +189,17 @@ def test_the_exit_code_follows_the_tally(run: test_run.Run, tally: Tally, ci: st
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == tally.line()
     assert any(line.startswith("flaky: x") for line in lines) is bool(tally.flaky)
+    assert any(line.startswith("slow: x") for line in lines) is bool(tally.slow)
+
+
+@pytest.mark.parametrize("minutes, is_reported", [(21, False), (25, True)])
+def test_a_long_run_is_reported_and_does_not_fail(
+        run: test_run.Run, minutes: float, is_reported: bool, capsys: pytest.CaptureFixture) -> None:
+    run.tally = Tally(passed=1)
+    run.timeline._start -= minutes * 60
+    assert run.finish() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ("long run: 25 minutes; 22 are usual (tests/budget.toml)" in lines) is is_reported
 
 
 def test_a_failed_command_shows_its_words_and_a_good_one_does_not(capsys: pytest.CaptureFixture) -> None:
@@ -186,8 +243,27 @@ def test_what_runs_on_other_threads_is_ended_with_the_run(idle: bool, tmp_path: 
     assert [end.code for end in ended] == [-signal.SIGINT]
 
 
-def test_words_for_pytest_become_a_pattern_for_ctest() -> None:
-    assert test_run.as_name_pattern("store and not (x") == r"store|\(x"
+@pytest.mark.parametrize("words, names", [
+    ("", ["store_test.Lock.A", "rpc_test.Ping.B"]), ("STORE", ["store_test.Lock.A"]),
+    ("not store", ["rpc_test.Ping.B"]), ("test and not (lock or Other)", ["rpc_test.Ping.B"]), ("store and ping", [])])
+def test_words_choose_unit_tests_as_they_choose_tests_in_python(words: str, names: list[str]) -> None:
+    assert [name for name in ("store_test.Lock.A", "rpc_test.Ping.B") if unit_tests.fits(words, name)] == names
+
+
+@pytest.mark.parametrize("words", ["store and", "(store", "store lock"])
+def test_words_that_cannot_be_understood_are_refused(words: str, monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr(sys, "argv", ["test", "-k", words])
+    with pytest.raises(SystemExit):
+        test_run.parse_arguments()
+    assert f"-k {words}: expected words" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version, is_enough", [
+    ("echo go1.26.8", True), ("echo go2.0", True), ("echo go1.19.8", False), ("exit 127", False)])
+def test_the_long_size_needs_a_recent_go(version: str, is_enough: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(test_run, "as_root", lambda command: ["sh", "-c", version])
+    assert (test_run.needs_go() == "") is is_enough
 
 
 def test_the_critical_path_goes_back_through_what_was_waited_for(capsys: pytest.CaptureFixture) -> None:
@@ -208,7 +284,7 @@ def test_the_critical_path_goes_back_through_what_was_waited_for(capsys: pytest.
 # Behaves as a GoogleTest program does, as far as the runner can tell.
 PROGRAM = """\
 #!/usr/bin/python3
-import os, sys, time
+import os, subprocess, sys, time
 names = next(word for word in sys.argv if word.startswith("--gtest_filter=")).split("=", 1)[1].split(":")
 with open(__file__ + ".starts", "a") as starts:
     starts.write(" ".join(names) + "\\n")
@@ -219,9 +295,14 @@ for name in names:
     if name == "S.Hangs": time.sleep(600)
     if name == "S.Fails": print("the reason"); bad = True
     if name == "S.Leaks": leaks = True
-    word = {"S.Fails": "  FAILED  ", "S.Skips": "  SKIPPED "}.get(name, "       OK ")
+    if name.startswith("S.Partial"): print("a line without its end", end="")
+    if name == "S.PartialFails": bad = True
+    if name == "S.Child": subprocess.Popen(["sleep", "600"])
+    word = {"S.Fails": "  FAILED  ", "S.PartialFails": "  FAILED  ", "S.Skips": "  SKIPPED "}.get(name, "       OK ")
     print(f"[{word}] {name} (7 ms)", flush=True)
-if "S.Leaks" in names: print("leaked"); sys.exit(23)
+    if name == "S.BreaksNext" and len(names) > 1: os.abort()
+if "S.Leaks" in names: print("leaked"); sys.exit(1)
+if "S.One" in names and "S.Two" in names: print("WARNING: ThreadSanitizer"); sys.exit(66)
 sys.exit(bad)
 """
 
@@ -254,19 +335,47 @@ def test_tests_of_one_program_share_a_process(program: Path) -> None:
 
 def test_a_failing_test_fails_alone_with_its_words(program: Path) -> None:
     found = unit_tests.run_all(cases(program, "S.A", "S.Fails", "S.B"), 2)
-    assert [outcome.result for outcome in found] == ["passed", "failed", "passed"]
-    assert "the reason" in found[1].output and "S.A" not in found[1].output
+    assert {outcome.test.case: outcome.result for outcome in found} == {
+        "S.A": "passed", "S.Fails": "failed", "S.B": "passed"}
+    [failed] = [outcome for outcome in found if outcome.result == "failed"]
+    assert "the reason" in failed.output and "S.A" not in failed.output
 
 
-@pytest.mark.parametrize("bad", ["S.Crashes", "S.Hangs"])
-def test_the_rest_of_a_shard_runs_after_a_test_that_took_the_process_along(program: Path, bad: str) -> None:
-    tests = cases(program, "S.A", bad, "S.B", "S.C", timeout=60 if bad == "S.Crashes" else 1)
+@pytest.mark.parametrize("bad", ["S.Fails", "S.Crashes", "S.Hangs"])
+def test_the_others_of_a_shard_run_again_without_the_test_that_failed(program: Path, bad: str) -> None:
+    tests = cases(program, "S.A", bad, "S.B", "S.C", timeout=3 if bad == "S.Hangs" else 60)
     assert outcomes(tests) == {"S.A": "passed", bad: "failed", "S.B": "passed", "S.C": "passed"}
-    assert starts(program) == [f"S.A {bad} S.B S.C", "S.B S.C"]
+    assert starts(program) == [f"S.A {bad} S.B S.C", "S.A S.B S.C"]
 
 
 def test_a_process_that_ends_badly_after_its_tests_is_searched_for_the_culprit(program: Path) -> None:
     assert outcomes(cases(program, "S.A", "S.Leaks", "S.B")) == {"S.A": "passed", "S.Leaks": "failed", "S.B": "passed"}
+
+
+def test_a_failure_does_not_hide_the_leak_of_another_test(program: Path) -> None:
+    found = outcomes(cases(program, "S.A", "S.Fails", "S.Leaks", "S.B"))
+    assert found == {"S.A": "passed", "S.Fails": "failed", "S.Leaks": "failed", "S.B": "passed"}
+
+
+@pytest.mark.parametrize("bad, code", [(("S.One", "S.Two"), 66), (("S.BreaksNext", "S.Two"), -signal.SIGABRT)])
+def test_a_bad_end_that_no_test_alone_explains_is_a_failure_of_its_own(
+        program: Path, bad: tuple[str, ...], code: int) -> None:
+    *passed, shard = unit_tests.run_all(cases(program, "S.A", *bad), 2)
+    assert [outcome.result for outcome in passed] == ["passed"] * 3
+    assert (shard.result, shard.repeatable) == ("failed", False)
+    assert shard.test.name == f"some_test: a process of 3 tests ended with {code}; each of them passes alone"
+    assert "[ RUN      ] S.A" in shard.output
+
+
+@pytest.mark.parametrize("name, expected", [("S.PartialFails", "failed"), ("S.PartialPasses", "passed")])
+def test_an_outcome_behind_an_unfinished_line_counts(program: Path, name: str, expected: str) -> None:
+    assert outcomes(cases(program, "S.A", name, "S.B")) == {"S.A": "passed", name: expected, "S.B": "passed"}
+    assert outcomes(cases(program, name)) == {name: expected}
+
+
+def test_a_child_that_keeps_the_output_open_until_the_timeout_fails_its_test(program: Path) -> None:
+    [outcome] = unit_tests.run_all(cases(program, "S.Child", timeout=1), 2)
+    assert outcome.result == "failed" and "still running after 1 s; killed" in outcome.output
 
 
 def test_a_program_that_does_not_start_fails_every_test(program: Path) -> None:
@@ -278,6 +387,22 @@ def test_a_program_that_does_not_start_fails_every_test(program: Path) -> None:
 def test_what_is_not_googletest_is_judged_by_its_exit_code(command: tuple[str, ...], expected: str) -> None:
     test = unit_tests.UnitTest("corpus_x", command, None, 60, 1, ".")
     assert [outcome.result for outcome in unit_tests.run_all([test], 2)] == [expected]
+
+
+@pytest.mark.parametrize("label, programs, missing", [
+    ("unit", "unit a_test\nunit-threads b_test\n", ["b_test: no test was found"]),
+    ("threads", "unit a_test\nunit-threads b_test\n", ["b_test: no test was found"]),
+    ("unit", "unit a_test\n", [])])
+def test_a_program_that_was_not_built_is_a_failure(
+        tmp_path: Path, label: str, programs: str, missing: list[str]) -> None:
+    # As gtest_discover_tests writes it; the program that was not built has no label.
+    (tmp_path / "CTestTestfile.cmake").write_text(
+        'add_test(a_test.S.A "true")\nset_tests_properties(a_test.S.A PROPERTIES LABELS "unit")\n'
+        "add_test(b_test_NOT_BUILT b_test_NOT_BUILT)\n")
+    (tmp_path / "unit_test_programs.txt").write_text(programs)
+    tests = unit_tests.tests_of(tmp_path, label, "no_such_word")
+    assert [test.name for test in tests] == missing
+    assert [outcome.result for outcome in unit_tests.run_all(tests, 1)] == ["failed"] * len(missing)
 
 
 def test_shards_are_of_one_program_and_hold_every_test_once(program: Path) -> None:
@@ -319,6 +444,25 @@ def test_on_a_branch_its_own_commits_have_changed(clone: Path) -> None:
     git(clone, "add", "mine")
     git(clone, "commit", "-q", "-m", "mine", date="2026-01-05T15:00:00Z")
     assert changes.changed_files(clone) == ["mine"]
+
+
+def test_what_was_merged_lately_has_changed_however_old_its_commits_are(clone: Path) -> None:
+    git(clone, "checkout", "-q", "-b", "work", "HEAD~2")
+    (clone / "long-ago").write_text("")
+    git(clone, "add", "long-ago")
+    git(clone, "commit", "-q", "-m", "long ago", date="2026-01-05T09:00:00Z")
+    git(clone, "checkout", "-q", "main")
+    git(clone, "merge", "-q", "--no-ff", "-m", "merge", "work", date="2026-01-05T14:30:00Z")
+    assert changes.changed_files(clone) == ["earlier", "long-ago", "now"]
+
+
+@pytest.mark.parametrize("command", ["diff", "ls-files"])
+def test_if_git_cannot_compare_everything_has_changed(
+        clone: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    git_of_changes = changes._git
+    monkeypatch.setattr(changes, "_git", lambda root, first, *rest: None if first == command
+                        else git_of_changes(root, first, *rest))
+    assert changes.changed_files(clone) is None
 
 
 def test_without_history_everything_has_changed(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -43,7 +43,7 @@ class Clone:
 
     def tidy(self, *arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(["scripts/tidy", *arguments], cwd=self.root, text=True, timeout=120,
-                              env={**os.environ, "AGBOX_TEST_CACHE": str(self.root / "cache")},
+                              env={**os.environ, "XDG_CACHE_HOME": str(self.root / "cache")},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

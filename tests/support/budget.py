@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/budget.toml: time limits of tests and groups, and the tolerance for flaky tests."""
+"""tests/budget.toml: how long tests, groups of them and a run may take, and how many may be flaky or slow once."""
 
 import tomllib
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ class Budget:
     tests: dict[str, float]  # by node id, with or without its parameters, or by CTest's name
     groups: dict[str, float]  # the sum of all tests of a directory, or of the unit tests of a preset
     most_flaky: int
-    never_flaky: tuple[str, ...]  # name prefixes
+    never_flaky: tuple[str, ...]  # beginnings of names
+    most_slow: int  # tests that are over their time, but not alone
+    run_minutes: float  # a longer run is reported
 
     def seconds_for(self, name: str, default: float) -> float:
         return self.tests.get(name, self.tests.get(name.partition("[")[0], default))
@@ -34,6 +36,8 @@ def read_budget(root: Path) -> Budget:
             groups=content["groups"],
             most_flaky=content["flaky"]["most"],
             never_flaky=tuple(content["flaky"]["never"]),
+            most_slow=content["slow"]["most"],
+            run_minutes=content["run"]["minutes"],
         )
     except KeyError as missing:
         raise ValueError(f"{path}: {missing} is missing") from None

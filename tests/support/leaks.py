@@ -38,7 +38,10 @@ _OF_UNIT_TESTS = tuple(
     )
 )
 
-# The kernel removes links, namespaces and killed processes asynchronously.
+# Also compared: what an engine has cannot be seen while it does not answer.
+_SILENT = "engine that does not answer"
+
+# The kernel takes links, namespaces and killed processes away on its own time.
 _GRACE = 3.0
 
 
@@ -61,8 +64,8 @@ class Snapshot:
         self.kinds.setdefault(kind, set()).update(names)
 
     def leaks_in(self, later: "Snapshot") -> list[str]:
-        """What is only in the later one. Kinds that only one of them has are not compared: an engine
-        that was started or ended in between has its own."""
+        """What is in the later one only. A kind that only one of them has is not compared: an
+        engine that came in between brings its own, and one that went took its own along."""
         leaks = []
         for kind in sorted(self.kinds.keys() & later.kinds.keys()):
             leaks += [f"{kind}: {name}" for name in sorted(later.kinds[kind] - self.kinds[kind])]
@@ -87,6 +90,7 @@ class LeakCheck:
 
     def snapshot(self) -> Snapshot:
         snapshot = Snapshot()
+        snapshot.add(_SILENT, ())
         snapshot.add("process", self._processes())
         snapshot.add("file", self._files())
         snapshot.add("control group", self._cgroups())
@@ -105,9 +109,18 @@ class LeakCheck:
         return snapshot
 
     def before_a_test(self) -> Snapshot:
-        """Reuses the snapshot after the previous test, unless the kit created something since."""
-        if self._latest is None:
-            self._latest = self.snapshot()
+        """What the test before this one left is what this one finds, unless the kit made something since. Every engine
+        of ours has to answer, or its part could not be compared."""
+        deadline = time.monotonic() + _GRACE
+        while self._latest is None:
+            snapshot = self.snapshot()
+            silent = snapshot.kinds[_SILENT] & {str(engine) for engine in self._engines}
+            if not silent:
+                self._latest = snapshot
+            elif time.monotonic() > deadline:
+                raise RuntimeError(f"{', '.join(sorted(silent))}: does not answer before the test")
+            else:
+                _wait_to_look_again()
         return self._latest
 
     def kit_made_something(self) -> None:
@@ -117,12 +130,12 @@ class LeakCheck:
         """What exists now and did not before, after a grace period for the kernel."""
         deadline = time.monotonic() + _GRACE
         while True:
-            self._latest = self.snapshot()
-            leaks = before.leaks_in(self._latest)
+            later = self.snapshot()
+            leaks = before.leaks_in(later)
             if not leaks or time.monotonic() > deadline:
+                self._latest = later if not leaks else None  # then the next test looks for itself
                 return leaks
-            # There is no notification when a link or namespace is gone, so poll until the deadline.
-            select.select([], [], [], 0.05)
+            _wait_to_look_again()
 
     def _processes(self) -> Iterator[str]:
         """Our descendants, and processes with the mark of the run or in its directory."""
@@ -197,7 +210,8 @@ class LeakCheck:
 
 def _add_engine(snapshot: Snapshot, api: EngineApi, name: str) -> None:
     if not api.answers():
-        return  # stopped or frozen: inspected next time
+        snapshot.add(_SILENT, [name])
+        return
     snapshot.add(f"container of {name}", api.containers())
     snapshot.add(f"network of {name}", api.networks())
     snapshot.add(f"volume of {name}", api.volumes())
@@ -230,6 +244,11 @@ def _chains(saved: str) -> Iterator[str]:
                 yield f"{table} {chain}"
         elif line.startswith("-A") and "agbx" in line and not line.endswith("-j MASQUERADE"):
             yield f"{table} rule {line}"
+
+
+def _wait_to_look_again() -> None:
+    """Nothing reports that a link or a namespace has gone or that an engine is back."""
+    select.select([], [], [], 0.05)
 
 
 def _first_line(text: str) -> str:
