@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changed files: against the main branch or, on it, in the last four hours before HEAD.
 
-Most checks cover everything. The few that take minutes cover what changed, and everything with --long. `python3 scripts/lib/changes.py` prints the commit that is compared with.
+Most checks cover everything. The few that take minutes cover what changed, and everything with --long.
+`python3 scripts/lib/changes.py` prints the commit that is compared with.
 """
 import subprocess
 import sys

@@ -19,5 +19,4 @@ class ThreadChecker {
 }  // namespace agbox
 
 // The first line of every public method of such an object.
-#define AGBOX_ON_ITS_THREAD(checker) \
-  AGBOX_CHECK((checker).is_current(), "called on another thread")
+#define AGBOX_ON_ITS_THREAD(checker) AGBOX_CHECK((checker).is_current(), "called on another thread")
