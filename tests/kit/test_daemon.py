@@ -58,6 +58,10 @@ def test_it_runs_beside_a_private_engine(make_daemon, daemon_user, engine):
     assert daemon.environment["DOCKER_HOST"] == engine.docker_host
 
 
+def test_without_an_engine_it_asks_for_none(daemon):
+    assert daemon.environment["DOCKER_HOST"].startswith(f"unix://{daemon.folder}/")
+
+
 def test_without_an_engine_it_leaves_the_hosts_network_alone(daemon):
     assert os.readlink(f"/proc/{daemon.pid}/ns/net") != os.readlink("/proc/self/ns/net")
 

@@ -32,8 +32,9 @@ class PrivateDaemon:
 
     `user` runs it as the test user instead of root, `network_namespace` puts it beside an engine
     (without one each start has a namespace of its own, so that the host's firewall is left alone),
-    `docker_host` says which engine it talks to, `config` is the text of config.toml, `mounts` are
-    files and folders that it sees in the place of the host's: {"/etc/resolv.conf": path}.
+    `docker_host` says which engine it talks to (none by default, and never the machine's own),
+    `config` is the text of config.toml, `mounts` are files and folders that it sees in the place of
+    the host's: {"/etc/resolv.conf": path}.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class PrivateDaemon:
             "XDG_DATA_HOME": str(folder / "data"),
             "XDG_STATE_HOME": str(folder / "data"),
             "XDG_CACHE_HOME": str(folder / "data"),
-            **({"DOCKER_HOST": docker_host} if docker_host else {}),
+            "DOCKER_HOST": docker_host or f"unix://{folder}/no-engine.sock",
             **(environment or {}),
         }
         self._process: LoggedProcess | None = None
