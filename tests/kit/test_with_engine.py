@@ -1,16 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/with-engine: an engine answers while the command runs, and its exit code is ours."""
 
+import importlib.machinery
+import importlib.util
+import shutil
+import subprocess
+from types import ModuleType
+
+import pytest
+
 from support.contract import REPOSITORY
 from support.engine_api import EngineApi
 from support.host_engine import DEFAULT_SOCKET, HostEngine
-import pytest
 from support.process import run
 
 # With the machine's own engine, accounts and network: one after the other.
 pytestmark = pytest.mark.xdist_group("host")
 
 WITH_ENGINE = REPOSITORY / "scripts" / "with-engine"
+
+@pytest.fixture
+def script() -> ModuleType:
+    """The script as a module, so that a test can shorten its times and move its files."""
+    loader = importlib.machinery.SourceFileLoader("with_engine", str(WITH_ENGINE))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("with_engine", loader))
+    loader.exec_module(module)
+    return module
 
 
 def test_the_command_finds_an_engine_and_its_exit_code_is_passed_on():
@@ -42,3 +57,23 @@ def test_the_first_to_leave_does_not_take_the_engine_from_the_second():
         assert second.docker("version").returncode == 0
     finally:
         second.end()
+
+
+def test_an_engine_that_does_not_come_up_is_stopped_also_if_it_is_sudos(script, folder, monkeypatch):
+    script.START_TIMEOUT, script.OUR_PID_FILE = 1, folder / "pid"
+    shutil.copy("/usr/bin/sleep", folder / "dockerd")
+    start = folder / "start"
+    start.write_text(f'#!/bin/sh\necho $$ >"$2"\nexec {folder}/dockerd 600\n')
+    start.chmod(0o755)
+    started = []
+    monkeypatch.setattr(script.subprocess, "Popen", lambda *a, **o: started.append(OfRoot(*a, **o)) or started[-1])
+    with pytest.raises(script.Failed, match="was not ready within 1 s"):
+        script.start_dockerd(str(start), folder)
+    assert started[0].wait(10) == -15
+
+
+class OfRoot(subprocess.Popen):
+    """As sudo's process is to the user who started it."""
+
+    def send_signal(self, number: int) -> None:
+        raise PermissionError
