@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import shutil
 import subprocess
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -18,6 +19,23 @@ from support.process import run
 pytestmark = pytest.mark.xdist_group("host")
 
 WITH_ENGINE = REPOSITORY / "scripts" / "with-engine"
+
+# A machine without an engine and with a network of its own. The first argument turns forwarding on or off.
+_ALONE = """
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -m 1777 /run/lock
+mount -t tmpfs -o mode=755 tmpfs /var/lib
+echo "$1" >/proc/sys/net/ipv4/ip_forward
+shift
+exec "$@"
+"""
+
+
+def alone(*command: str | Path, forwarding: int, **options) -> subprocess.CompletedProcess:
+    namespaces = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    shell = ("sh", "-euc", _ALONE, "alone", str(forwarding))
+    return run("unshare", *namespaces, *shell, *command, check=False, **options)
+
 
 @pytest.fixture
 def script() -> ModuleType:
@@ -57,6 +75,17 @@ def test_the_first_to_leave_does_not_take_the_engine_from_the_second():
         assert second.docker("version").returncode == 0
     finally:
         second.end()
+
+
+@pytest.mark.parametrize("policy", ["ACCEPT", "DROP"])
+def test_forwarding_is_restored_when_the_engine_stops(policy):
+    state = "cat /proc/sys/net/ipv4/ip_forward; iptables -S FORWARD | head -n 1"
+    steps = f'iptables -P FORWARD {policy}; {state}; "$1" sh -c "{state}"; {state}'
+    done = alone("sh", "-euc", steps, "steps", WITH_ENGINE, forwarding=0)
+    assert done.returncode == 0, done.stderr
+    before, during, after = zip(*[iter(done.stdout.splitlines())] * 2)
+    assert before == after == ("0", f"-P FORWARD {policy}")
+    assert during == ("1", "-P FORWARD DROP")
 
 
 def test_an_engine_that_does_not_come_up_is_stopped_also_if_it_is_sudos(script, folder, monkeypatch):
