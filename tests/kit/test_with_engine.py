@@ -11,9 +11,10 @@ from types import ModuleType
 import pytest
 
 from support.contract import REPOSITORY
+from support.engine import docker_group
 from support.engine_api import EngineApi
 from support.host_engine import DEFAULT_SOCKET, HostEngine
-from support.process import run
+from support.process import SYSTEM_PATH, run
 
 # With the machine's own engine, accounts and network: one after the other.
 pytestmark = pytest.mark.xdist_group("host")
@@ -88,6 +89,26 @@ def test_forwarding_is_restored_when_the_engine_stops(policy):
     assert during == ("1", "-P FORWARD DROP")
 
 
+@pytest.mark.parametrize("has_private_group", [True, False])
+def test_a_users_engine_is_for_no_other_user(test_user, folder, has_private_group):
+    """sudo shows what it was to run as root."""
+    shutil.copy(WITH_ENGINE, folder)  # the clone may be in a directory that the user may not enter
+    sudo = folder / "sudo"
+    sudo.write_text("#!/bin/sh\necho sudo: $* >&2\nexit 1\n")
+    sudo.chmod(0o755)
+    group = test_user.gid if has_private_group else 65534
+    become = ("setpriv", f"--reuid={test_user.uid}", f"--regid={group}", "--clear-groups")
+    environment = {**test_user.environment, "PATH": f"{folder}:{SYSTEM_PATH}"}
+    done = alone(*become, folder / "with-engine", "true", forwarding=1, env=environment, cwd="/")
+    assert done.returncode == 1
+    if has_private_group:
+        assert "dockerd --pidfile" in done.stderr and f"--group {group}\n" in done.stderr
+    else:
+        assert "dockerd" not in done.stderr
+        assert f"setpriv --reuid={test_user.uid} --regid={group} " in done.stderr
+        assert f"--groups={docker_group()} " in done.stderr
+
+
 def test_an_engine_that_does_not_come_up_is_stopped_also_if_it_is_sudos(script, folder, monkeypatch):
     script.START_TIMEOUT, script.OUR_PID_FILE = 1, folder / "pid"
     shutil.copy("/usr/bin/sleep", folder / "dockerd")
@@ -97,7 +118,7 @@ def test_an_engine_that_does_not_come_up_is_stopped_also_if_it_is_sudos(script, 
     started = []
     monkeypatch.setattr(script.subprocess, "Popen", lambda *a, **o: started.append(OfRoot(*a, **o)) or started[-1])
     with pytest.raises(script.Failed, match="was not ready within 1 s"):
-        script.start_dockerd(str(start), folder)
+        script.start_dockerd(str(start), 0, folder)
     assert started[0].wait(10) == -15
 
 
