@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/with-engine: an engine answers while the command runs, and its exit code is ours."""
 
+import fcntl
 import importlib.machinery
 import importlib.util
 import shutil
@@ -107,6 +108,15 @@ def test_a_users_engine_is_for_no_other_user(test_user, folder, has_private_grou
         assert "dockerd" not in done.stderr
         assert f"setpriv --reuid={test_user.uid} --regid={group} " in done.stderr
         assert f"--groups={docker_group()} " in done.stderr
+
+
+def test_a_lock_that_another_user_holds_is_one_sentence(script, folder, capsys):
+    script.CHANGE_LOCK, script.USE_LOCK = str(folder / "change"), str(folder / "use")
+    script.LOCK_TIMEOUT = 0.1
+    with open(script.CHANGE_LOCK, "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        assert script.main(["true"]) == 1
+    assert f"{script.CHANGE_LOCK} is still locked after 0.1 s" in capsys.readouterr().err
 
 
 def test_an_engine_that_does_not_come_up_is_stopped_also_if_it_is_sudos(script, folder, monkeypatch):
