@@ -7,9 +7,11 @@ import os
 import pwd
 import shutil
 import stat
+import subprocess
 
 import pytest
 
+from support.process import SYSTEM_PATH
 from support.run_folder import RunFolder
 from support.user import TestUser
 
@@ -56,6 +58,26 @@ def test_its_copy_of_the_daemon_has_the_capability(run_folder, folder):
         assert int(effective.split()[1], 16) == 1 << 12, "CAP_NET_ADMIN and nothing else"
     finally:
         user.remove()
+
+
+def test_its_number_is_no_containers(test_user):
+    assert test_user.uid == test_user.gid > 2_000_000_000
+    entry = pwd.getpwnam(test_user.name)
+    assert (entry.pw_uid, entry.pw_gid) == (test_user.uid, test_user.gid)
+
+
+def test_a_process_of_another_run_with_its_number_is_not_killed(run_folder):
+    user = TestUser(RunFolderOf(run_folder))
+    become = ["setpriv", f"--reuid={user.uid}", "--clear-groups", "--"]
+    shell = ["sh", "-c", "echo here; read never"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([*become, *shell], env={"PATH": SYSTEM_PATH}, cwd="/", **pipes) as other:
+        assert other.stdout.readline() == b"here\n"
+        with pytest.raises(RuntimeError, match=f"used by process {other.pid}"):
+            user.remove()
+        assert other.poll() is None
+        other.stdin.close()
+    user.remove()
 
 
 def test_removed_it_is_gone_with_its_processes(run_folder, leak_check):

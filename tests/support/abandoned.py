@@ -26,7 +26,7 @@ def remove_abandoned() -> None:
         run_id = folder.name.removeprefix(PREFIX)
         # Most of them die with their run; whoever is still on the way is waited for.
         kill_and_wait(p.pid for p in all_processes().values() if p.has_mark(run_id))
-        remove_account(f"agbx{run_id}")
+        remove_account(f"agbx{run_id}", folder)
         remove_cgroups(f"{folder.name}-*")
         shutil.rmtree(folder)
         os.close(lock)

@@ -6,6 +6,7 @@ users is never exercised."""
 import fcntl
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,7 +14,11 @@ from pathlib import Path
 from support.engine import docker_group
 from support.engine_root import cache_folder
 from support.process import all_processes, base_environment, kill_and_wait, run
-from support.run_folder import RunFolder
+from support.run_folder import PREFIX, RunFolder
+
+# No process of a container has one of these by chance: images number their users as distributions do,
+# and the ranges of user namespaces and directory services end below.
+_IDS = range(2_010_000_000, 2_140_000_000)
 
 
 class TestUser:
@@ -26,13 +31,15 @@ class TestUser:
         self.folder = run_folder.new_folder("u")
         self.home = self.folder / "home"
         self.runtime_folder = self.folder / "run"
+        self.uid = self.gid = _unused_id()
         try:
             edit_accounts(
-                *("useradd", "--system", "--no-create-home", "--home-dir", self.home),
-                *("--shell", "/usr/sbin/nologin", "--groups", str(docker_group()), self.name),
+                *("useradd", "--system", "--uid", str(self.uid)),
+                *("--key", f"SYS_GID_MIN={self.gid}", "--key", f"SYS_GID_MAX={self.gid}"),
+                "--no-log-init",  # the log has a record for every number below
+                *("--no-create-home", "--home-dir", self.home, "--shell", "/usr/sbin/nologin"),
+                *("--groups", str(docker_group()), self.name),
             )
-            entry = pwd.getpwnam(self.name)
-            self.uid, self.gid = entry.pw_uid, entry.pw_gid
             for folder in (self.home, self.runtime_folder):
                 self.own(folder)
         except BaseException:
@@ -88,17 +95,31 @@ class TestUser:
         return prefix / "bin"
 
     def remove(self) -> None:
-        remove_account(self.name)
+        remove_account(self.name, self.folder.parent)
         shutil.rmtree(self.folder)
 
 
-def remove_account(name: str) -> None:
-    """Ends the user's processes and removes the user; nothing where there is no such user."""
+def _unused_id() -> int:
+    while True:
+        number = secrets.choice(_IDS)
+        if not any(_is_of(pid, number) for pid in all_processes()):
+            return number
+
+
+def remove_account(name: str, run_directory: Path) -> None:
+    """Ends what the user runs for this test run and removes the user; does nothing if there is no such
+    user. If another process has the user's number, userdel fails and names it."""
     try:
         uid = pwd.getpwnam(name).pw_uid
     except KeyError:
         return
-    kill_and_wait(process.pid for process in all_processes().values() if _is_of(process.pid, uid))
+    mark = run_directory.name.removeprefix(PREFIX)
+    kill_and_wait(
+        process.pid
+        for process in all_processes().values()
+        if _is_of(process.pid, uid)
+        and (process.has_mark(mark) or process.works_in(run_directory))
+    )
     edit_accounts("userdel", name)
 
 
