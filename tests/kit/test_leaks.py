@@ -2,6 +2,7 @@
 """A planted leak of each kind is caught and named, and is no leak any more once it was removed."""
 
 import contextlib
+import fcntl
 import os
 import pwd
 import re
@@ -12,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+import support.run_folder
 from support.abandoned import remove_abandoned
 from support.engine import remove_cgroups
 from support.host_engine import HostEngine
 from support.images import Image, make_image
 from support.leaks import LeakCheck
 from support.process import LoggedProcess, base_environment, kill_and_wait, run
-from support.run_folder import RunFolder
+from support.run_folder import MARK, RunFolder
 from support.user import edit_accounts
 
 # With the machine's own engine, accounts and network: one after the other.
@@ -337,6 +339,31 @@ def test_runs_that_begin_and_end_beside_each_other(folder):
     runs = [LoggedProcess(f"run {number}", command, environment) for number in range(4)]
     assert [run.wait() for run in runs] == [0] * len(runs), [run.tail() for run in runs]
     assert list(folder.glob("agbx-*")) == []
+
+
+def test_a_lock_on_the_folder_of_runs_holds_nobody_up(folder, monkeypatch):
+    monkeypatch.setenv("AGBOX_TEST_TMP", str(folder))
+    monkeypatch.setenv(MARK, os.environ[MARK])  # restored: the other run removes its own
+    parent = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)
+        RunFolder().remove()
+    finally:
+        os.close(parent)
+
+
+def test_a_run_that_cannot_begin_says_why(folder, monkeypatch):
+    monkeypatch.setattr(support.run_folder, "_CHANGE_LOCK", folder / "lock")
+    monkeypatch.setattr(support.run_folder, "_CHANGE_TIMEOUT", 0.1)
+    with (folder / "lock").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(RuntimeError, match="lock is still locked after 0.1 s"):
+            RunFolder()
+
+
+def test_a_folder_that_goes_while_abandoned_ones_are_looked_for_harms_nothing(folder, monkeypatch):
+    monkeypatch.setattr(Path, "glob", lambda *_: [folder / "agbx-gone"])
+    remove_abandoned()
 
 
 class InnerRun:

@@ -3,6 +3,8 @@
 
 import os
 import shutil
+import stat
+from pathlib import Path
 
 from support.engine import remove_cgroups
 from support.process import all_processes, kill_and_wait
@@ -14,11 +16,7 @@ from support.user import remove_account
 def remove_abandoned() -> None:
     """A run that lives holds the lock of its folder; whatever can be locked is abandoned."""
     for folder in parent_folder().glob(f"{PREFIX}*"):
-        if (
-            folder.is_symlink()
-            or folder.stat().st_uid != os.geteuid()
-            or not (folder / "lock").exists()
-        ):
+        if not _is_of_a_run(folder):
             continue
         lock = lock_of(folder)
         if lock is None:
@@ -30,3 +28,13 @@ def remove_abandoned() -> None:
         remove_cgroups(f"{folder.name}-*")
         shutil.rmtree(folder)
         os.close(lock)
+
+
+def _is_of_a_run(folder: Path) -> bool:
+    """Others, who do not wait for our lock, make and remove directories with such names too."""
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return False
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_own and (folder / "lock").exists()
