@@ -6,6 +6,7 @@ import fcntl
 import os
 import pwd
 import re
+import shutil
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from support.images import Image, make_image
 from support.leaks import LeakCheck
 from support.process import LoggedProcess, base_environment, kill_and_wait, run
 from support.run_folder import MARK, RunFolder
-from support.user import edit_accounts
+from support.user import edit_accounts, remove_account
 
 # With the machine's own engine, accounts and network: one after the other.
 pytestmark = pytest.mark.xdist_group("host")
@@ -364,6 +365,22 @@ def test_a_run_that_cannot_begin_says_why(folder, monkeypatch):
 def test_a_folder_that_goes_while_abandoned_ones_are_looked_for_harms_nothing(folder, monkeypatch):
     monkeypatch.setattr(Path, "glob", lambda *_: [folder / "agbx-gone"])
     remove_abandoned()
+
+
+def test_an_abandoned_user_goes_also_if_its_folder_went_before(folder):
+    name, directory = "agbx00beef", folder / "agbx-00beef"
+    home = directory / "u0" / "home"
+    edit_accounts("useradd", "--system", "--no-create-home", "--home-dir", home, name)
+    try:
+        home.mkdir(parents=True)
+        remove_abandoned()
+        assert pwd.getpwnam(name), "its run may be alive"
+        shutil.rmtree(directory)
+        remove_abandoned()
+        with pytest.raises(KeyError):
+            pwd.getpwnam(name)
+    finally:
+        remove_account(name, directory)
 
 
 class InnerRun:

@@ -2,14 +2,20 @@
 """Takes away what test runs left that were killed: processes, users, control groups, folders."""
 
 import os
+import pwd
+import re
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from support.engine import remove_cgroups
 from support.process import all_processes, kill_and_wait
 from support.run_folder import PREFIX, lock_of, only_this_run_changes, parent_folder
 from support.user import remove_account
+
+# A test user's name and home directory; the second group is the directory of its run.
+_ACCOUNT = re.compile(rf"agbx([0-9a-f]{{6}}):(/.*/{PREFIX}\1)/u[0-9]+/home")
 
 
 @only_this_run_changes()
@@ -28,6 +34,9 @@ def remove_abandoned() -> None:
         remove_cgroups(f"{folder.name}-*")
         shutil.rmtree(folder)
         os.close(lock)
+    for name, directory in _accounts_of_runs():
+        if not directory.exists():  # a run's directory exists before its user and after it
+            remove_account(name, directory)
 
 
 def _is_of_a_run(folder: Path) -> bool:
@@ -38,3 +47,9 @@ def _is_of_a_run(folder: Path) -> bool:
         return False
     is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return is_own and (folder / "lock").exists()
+
+
+def _accounts_of_runs() -> Iterator[tuple[str, Path]]:
+    for entry in pwd.getpwall():
+        if found := _ACCOUNT.fullmatch(f"{entry.pw_name}:{entry.pw_dir}"):
+            yield entry.pw_name, Path(found[2])
