@@ -3,7 +3,9 @@
 daemon of whoever runs the tests nor another test's."""
 
 import contextlib
+import functools
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -35,6 +37,8 @@ class PrivateDaemon:
     `docker_host` says which engine it talks to (none by default, and never the machine's own),
     `config` is the text of config.toml, `mounts` are files and folders that it sees in the place of
     the host's: {"/etc/resolv.conf": path}.
+
+    A daemon that ends in another way than it was asked to fails its test.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class PrivateDaemon:
             **(environment or {}),
         }
         self._process: LoggedProcess | None = None
+        self._expected_code: int | None = None  # of its end; None while nothing asked for one
         self._firewalls: set[str] = set()  # the names of its tables
 
     def __enter__(self) -> "PrivateDaemon":
@@ -103,10 +108,12 @@ class PrivateDaemon:
         """Runs agboxd and returns at once: for starts that are meant to fail."""
         if self._process is not None and self._process.returncode() is None:
             raise RuntimeError(f"the daemon (pid {self.pid}) runs already")
+        self._check_end()
         self._note_firewalls()
         self._process = LoggedProcess(
             "agboxd", self.command(*arguments), self.environment, cwd=self.home
         )
+        self._expected_code = None
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that becomes agboxd: each of its programs replaces itself by the next."""
@@ -167,14 +174,18 @@ class PrivateDaemon:
         return parsed
 
     def wait(self, timeout: float = 30) -> int:
-        return self.process.wait(timeout)
+        """For an end that the test expects and checks."""
+        self._expected_code = self.process.wait(timeout)
+        return self._expected_code
 
     def stop(self, timeout: float = 10) -> int:
         """SIGTERM; the exit code."""
+        self._expected_code = 0
         return self.process.stop(timeout)
 
     def kill(self) -> None:
         """SIGKILL: the daemon crashes."""
+        self._expected_code = -signal.SIGKILL
         self.process.kill()
 
     def signal(self, number: signal.Signals) -> None:
@@ -188,10 +199,33 @@ class PrivateDaemon:
     def end(self) -> None:
         """After a test, however it went. A daemon that is killed, or has sandboxes left, leaves its
         firewall behind, and rightly so; nobody needs it any more."""
-        if self._process is not None and self._process.returncode() is None:
-            self._process.kill()
-        for table in self.firewall_tables():
-            self._nft("delete", "table", *table.split())
+        try:
+            if self._process is not None and self._process.returncode() is None:
+                self._end_process()
+        finally:
+            for table in self.firewall_tables():
+                self._nft("delete", "table", *table.split())
+        self._check_end()
+
+    def _end_process(self) -> None:
+        if not _is_sanitized(self.bin_dir / "agboxd"):
+            self.kill()
+            return
+        # Leaks are reported only by a process that exits.
+        self.process.thaw()
+        try:
+            self.stop(timeout=60)
+        except RuntimeError:
+            self.kill()
+            raise
+
+    def _check_end(self) -> None:
+        code = self._process.returncode() if self._process else None
+        if code is not None and code != self._expected_code:
+            expected = "by itself" if self._expected_code is None else f"not with {self._expected_code}"
+            raise RuntimeError(
+                f"agboxd ended with {code}, {expected}; its last lines:\n{self._process.tail()}"
+            )
 
     def firewall_tables(self) -> list[str]:
         """Those of its tables that are there, as `nft` names them: "inet agents_sandbox_0a0b0c0d". Of each
@@ -243,6 +277,13 @@ class PrivateDaemon:
         if self.user:
             self.user.own(folder)
         return folder
+
+
+@functools.cache
+def _is_sanitized(program: Path) -> bool:
+    with program.open("rb") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(b"__asan_init") >= 0
 
 
 def _parse(line: str) -> dict[str, Any] | None:
