@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from support.process import SYSTEM_PATH
+from support.process import SYSTEM_PATH, run
 from support.run_folder import RunFolder
 from support.user import TestUser
 
@@ -56,6 +56,20 @@ def test_its_copy_of_the_daemon_has_the_capability(run_folder, folder):
         status = user.run(program, "/proc/self/status").stdout
         effective = next(line for line in status.splitlines() if line.startswith("CapEff"))
         assert int(effective.split()[1], 16) == 1 << 12, "CAP_NET_ADMIN and nothing else"
+    finally:
+        user.remove()
+
+
+def test_no_other_user_may_run_its_programs(run_folder, folder):
+    shutil.copy("/usr/bin/cat", folder / "agboxd")
+    user = TestUser(RunFolderOf(run_folder))
+    try:
+        program = user.install(folder) / "agboxd"
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        # By a shell: setpriv itself still has root's capabilities when it looks for the program.
+        shell = ("sh", "-c", 'exec "$0" /dev/null', program)
+        refused = run(*nobody, *shell, check=False, cwd="/")
+        assert refused.returncode == 126 and "Permission denied" in refused.stderr
     finally:
         user.remove()
 

@@ -53,6 +53,12 @@ class TestUser:
         folder.chmod(0o700)
         return folder
 
+    def share(self, directory: Path) -> None:
+        """Lets the user, and no other than root, read and run what is in the directory."""
+        run("chmod", "-R", "go=rX", directory)
+        os.chown(directory, 0, self.gid)
+        directory.chmod(0o750)
+
     @property
     def environment(self) -> dict[str, str]:
         return {
@@ -86,11 +92,11 @@ class TestUser:
             )
         prefix = self.folder / "programs"
         if not prefix.exists():
-            prefix.mkdir(mode=0o755)
+            prefix.mkdir(mode=0o700)
             shutil.copytree(bin_dir, prefix / "bin")
             if (bin_dir.parent / "libexec").is_dir():
                 shutil.copytree(bin_dir.parent / "libexec", prefix / "libexec")
-            run("chmod", "-R", "go=rX", prefix)
+            self.share(prefix)
             run("setcap", "cap_net_admin+ep", prefix / "bin" / "agboxd")
         return prefix / "bin"
 
