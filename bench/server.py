@@ -125,7 +125,7 @@ class Server:
 
 
 def start_daemon(build: Path, folder: Path) -> Server:
-    """agboxd on the store in `folder`; starting again on the same folder finds the same store."""
+    """agboxd on the store in `folder`, without an engine; starting again on the same folder finds the same store."""
     program = build / "bin" / "agboxd"
     if not program.is_file():
         raise RuntimeError(f"{program} is not there; build it: cmake --build --preset release")
@@ -136,6 +136,7 @@ def start_daemon(build: Path, folder: Path) -> Server:
                     "XDG_CONFIG_HOME": str(folder / "config"),
                     "XDG_DATA_HOME": str(folder / "data"),
                     "XDG_STATE_HOME": str(folder / "state"),
+                    "DOCKER_HOST": f"unix://{folder}/no-engine.sock",
                     "NOTIFY_SOCKET": str(folder / "notify")}
     server = Server(folder / "runtime" / "agbox" / "agboxd.sock", folder / "agboxd.log")
     (folder / "notify").unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of a test run: run in the root of the clone, with a timeout, and ended with the run."""
+"""Commands of a test run: run from the top of the clone, bounded in time, ended with the run."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -75,7 +76,7 @@ def _as_text(output: bytes | None) -> str:
 
 
 def _end(process: subprocess.Popen) -> bytes:
-    """SIGINT first: pytest cleans up, sudo forwards it."""
+    """Politely first: pytest cleans up on SIGINT."""
     for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 10), (signal.SIGKILL, None)):
         _signal(process, number)
         try:
@@ -88,7 +89,17 @@ def _end(process: subprocess.Popen) -> bytes:
 def _signal(process: subprocess.Popen, number: int) -> None:
     if process.poll() is not None:
         return
-    if os.getpgid(process.pid) == process.pid:
-        os.killpg(process.pid, number)
-    else:
-        process.send_signal(number)
+    try:
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+    except PermissionError:
+        _signal_as_root(process.pid, number)
+
+
+def _signal_as_root(sudo: int, number: int) -> None:
+    """To the command that sudo runs: sudo cannot pass SIGKILL on, and does not pass on what comes from its own group."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+        children = Path(f"/proc/{sudo}/task/{sudo}/children").read_text().split()
+        subprocess.run(as_root(["kill", f"-{number}", *(children or [str(sudo)])]))

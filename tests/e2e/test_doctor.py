@@ -385,8 +385,7 @@ def test_a_program_without_the_capability(make_daemon, test_user, engine, folder
     copies.mkdir()
     for program in ("agbox", "agboxd"):
         shutil.copy(daemon.bin_dir / program, copies / program)
-    for place in (folder, copies):
-        place.chmod(0o755)
+    test_user.share(copies)
     daemon.bin_dir = copies
     told = Diagnosis(daemon)
     assert told.checks(BROKEN) == {"capability", "daemon"}

@@ -41,12 +41,12 @@ def daemon(make_daemon, daemon_user, engine, bin_dir):
     config = CONFIG.replace("debug", "info")  # what is counted is what users get
     made = make_daemon(user=daemon_user, engine=engine, config=config)
     programs = made.folder / "programs"
-    programs.mkdir(mode=0o755)
+    programs.mkdir(mode=0o700)
     for name in ("agbox", "agboxd"):
-        shutil.copy2(made.bin_dir / name, programs / name)  # with its file capability
+        shutil.copy2(made.bin_dir / name, programs / name)
     shutil.copy2(bin_dir.parent / "tests" / "hostile-guest", programs / "agbox-guest")
-    run("chmod", "-R", "go=rX", programs)
     if daemon_user:
+        daemon_user.share(programs)
         run("setcap", "cap_net_admin+ep", programs / "agboxd")
     made.bin_dir = programs
     return started(made)

@@ -6,6 +6,8 @@ import os
 import signal
 
 import pytest
+
+import support.daemon
 from support.process import open_files
 
 
@@ -40,6 +42,33 @@ def test_stopped_killed_and_restarted_it_serves_again(daemon, contract):
     assert answer.version
 
 
+def test_a_daemon_that_crashes_fails_its_test(make_daemon):
+    daemon = make_daemon().start()
+    os.kill(daemon.pid, signal.SIGSEGV)
+    daemon.process.wait()
+    for goes_on in (daemon.restart, daemon.end):
+        with pytest.raises(RuntimeError, match="agboxd ended with -11, by itself"):
+            goes_on()
+    assert daemon.wait() == -signal.SIGSEGV  # an end that a test waits for is the test's to check
+
+
+def test_a_daemon_that_is_stopped_must_end_with_0(make_daemon):
+    daemon = make_daemon().start()
+    os.kill(daemon.pid, signal.SIGABRT)
+    daemon.process.wait()
+    daemon.stop()
+    with pytest.raises(RuntimeError, match="agboxd ended with -6, not with 0"):
+        daemon.start()
+    assert daemon.wait() == -signal.SIGABRT
+
+
+def test_with_sanitizers_it_is_asked_to_exit(make_daemon, monkeypatch):
+    daemon = make_daemon().start()
+    monkeypatch.setattr(support.daemon, "_is_sanitized", lambda program: True)
+    daemon.end()
+    assert daemon.process.returncode() == 0
+
+
 def test_the_cli_talks_to_it(daemon):
     done = daemon.agbox("ping")
     assert done.returncode == 0, done.stderr
@@ -56,6 +85,10 @@ def test_it_runs_beside_a_private_engine(make_daemon, daemon_user, engine):
     daemon = make_daemon(user=daemon_user, engine=engine).start()
     assert os.readlink(f"/proc/{daemon.pid}/ns/net") == os.readlink(engine.network_namespace)
     assert daemon.environment["DOCKER_HOST"] == engine.docker_host
+
+
+def test_without_an_engine_it_asks_for_none(daemon):
+    assert daemon.environment["DOCKER_HOST"].startswith(f"unix://{daemon.folder}/")
 
 
 def test_without_an_engine_it_leaves_the_hosts_network_alone(daemon):

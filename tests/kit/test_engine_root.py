@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cache of engine roots: created once and atomically."""
 
+import os
+import stat
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from support.engine_root import DebianRoot, cached, debian_mirror
+from support.engine_root import DebianRoot, cache_folder, cached, debian_mirror
 
 
 @dataclass
@@ -70,6 +72,27 @@ def test_what_a_killed_build_left_is_removed_by_the_next(cache):
     place.rename(place.with_name(f"{place.name}.making-killed"))
     assert cached(recipe, print) == place
     assert sorted(entry.name for entry in cache.iterdir()) == [place.name, f"{place.name}.lock"]
+
+
+def test_a_cache_that_others_may_write_to_is_refused(cache):
+    recipe = SlowRecipe()
+    recipe.go.set()
+    place = cached(recipe, print)
+    place.chmod(0o775)
+    with pytest.raises(RuntimeError, match=f"{place} is not root's alone"):
+        cached(recipe, print)
+    os.chown(place, 65534, 65534)
+    place.chmod(0o755)
+    with pytest.raises(RuntimeError, match=f"{place} is not root's alone"):
+        cached(recipe, print)
+    cache.chmod(0o777)
+    with pytest.raises(RuntimeError, match=f"{cache} is not root's alone"):
+        cached(recipe, print)
+
+
+def test_a_new_cache_is_roots_alone(cache, monkeypatch):
+    monkeypatch.setenv("AGBOX_TEST_CACHE", str(cache / "new"))
+    assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
 
 
 def test_another_recipe_is_another_root():

@@ -2,9 +2,11 @@
 """A planted leak of each kind is detected and named until it is removed."""
 
 import contextlib
+import fcntl
 import os
 import pwd
 import re
+import shutil
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
@@ -12,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from kit.inner_run import InnerRun
+import support.run_folder
 from support.abandoned import remove_abandoned
 from support.engine import remove_cgroups
 from support.host_engine import HostEngine
 from support.images import Image, make_image
 from support.leaks import LeakCheck
 from support.process import LoggedProcess, base_environment, kill_and_wait, run
-from support.run_folder import RunFolder
-from support.user import edit_accounts
+from support.run_folder import MARK, RunFolder
+from support.user import edit_accounts, remove_account
 
 # With the machine's own engine, accounts and network: one after the other.
 pytestmark = pytest.mark.xdist_group("host")
@@ -424,3 +426,60 @@ def test_concurrent_starts_and_ends_of_runs(folder):
     runs = [LoggedProcess(f"run {number}", command, environment) for number in range(4)]
     assert [run.wait() for run in runs] == [0] * len(runs), [run.tail() for run in runs]
     assert list(folder.glob("agbx-*")) == []
+
+
+def test_a_lock_on_the_folder_of_runs_holds_nobody_up(folder, monkeypatch):
+    monkeypatch.setenv("AGBOX_TEST_TMP", str(folder))
+    monkeypatch.setenv(MARK, os.environ[MARK])  # restored: the other run removes its own
+    parent = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)
+        RunFolder().remove()
+    finally:
+        os.close(parent)
+
+
+def test_a_run_that_cannot_begin_says_why(folder, monkeypatch):
+    monkeypatch.setattr(support.run_folder, "_CHANGE_LOCK", folder / "lock")
+    monkeypatch.setattr(support.run_folder, "_CHANGE_TIMEOUT", 0.1)
+    with (folder / "lock").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(RuntimeError, match="lock is still locked after 0.1 s"):
+            RunFolder()
+
+
+def test_a_folder_that_goes_while_abandoned_ones_are_looked_for_harms_nothing(folder, monkeypatch):
+    monkeypatch.setattr(Path, "glob", lambda *_: [folder / "agbx-gone"])
+    remove_abandoned()
+
+
+def test_an_abandoned_user_goes_also_if_its_folder_went_before(folder):
+    name, directory = "agbx00beef", folder / "agbx-00beef"
+    home = directory / "u0" / "home"
+    edit_accounts("useradd", "--system", "--no-create-home", "--home-dir", home, name)
+    try:
+        home.mkdir(parents=True)
+        remove_abandoned()
+        assert pwd.getpwnam(name), "its run may be alive"
+        shutil.rmtree(directory)
+        remove_abandoned()
+        with pytest.raises(KeyError):
+            pwd.getpwnam(name)
+    finally:
+        remove_account(name, directory)
+
+
+class InnerRun:
+    """A pytest run of its own with the fixtures of the kit and the given tests."""
+
+    def __init__(self, folder: Path, tests: str):
+        kit = Path(__file__).parents[1]
+        (folder / "conftest.py").write_text((kit / "conftest.py").read_text())
+        imports = (
+            "import os\nimport subprocess\nimport pytest\nfrom support.images import make_image\n"
+        )
+        (folder / "test_inner.py").write_text(imports + textwrap.dedent(tests))
+        markers = "markers =\n    engines\n    long\n    not_selected\n"
+        (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
+        options = ["-p", "no:cacheprovider", "--beside-others", "-v"]
+        self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(folder / "test_inner.py")]

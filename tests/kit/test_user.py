@@ -6,9 +6,11 @@ import os
 import pwd
 import shutil
 import stat
+import subprocess
 
 import pytest
 
+from support.process import SYSTEM_PATH, run
 from support.run_folder import RunFolder
 from support.user import TestUser
 
@@ -55,6 +57,40 @@ def test_its_copy_of_the_daemon_has_the_capability(run_folder, folder):
         assert int(effective.split()[1], 16) == 1 << 12, "CAP_NET_ADMIN and nothing else"
     finally:
         user.remove()
+
+
+def test_no_other_user_may_run_its_programs(run_folder, folder):
+    shutil.copy("/usr/bin/cat", folder / "agboxd")
+    user = TestUser(RunFolderOf(run_folder))
+    try:
+        program = user.install(folder) / "agboxd"
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        # By a shell: setpriv itself still has root's capabilities when it looks for the program.
+        shell = ("sh", "-c", 'exec "$0" /dev/null', program)
+        refused = run(*nobody, *shell, check=False, cwd="/")
+        assert refused.returncode == 126 and "Permission denied" in refused.stderr
+    finally:
+        user.remove()
+
+
+def test_its_number_is_no_containers(test_user):
+    assert test_user.uid == test_user.gid > 2_000_000_000
+    entry = pwd.getpwnam(test_user.name)
+    assert (entry.pw_uid, entry.pw_gid) == (test_user.uid, test_user.gid)
+
+
+def test_a_process_of_another_run_with_its_number_is_not_killed(run_folder):
+    user = TestUser(RunFolderOf(run_folder))
+    become = ["setpriv", f"--reuid={user.uid}", "--clear-groups", "--"]
+    shell = ["sh", "-c", "echo here; read never"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([*become, *shell], env={"PATH": SYSTEM_PATH}, cwd="/", **pipes) as other:
+        assert other.stdout.readline() == b"here\n"
+        with pytest.raises(RuntimeError, match=f"used by process {other.pid}"):
+            user.remove()
+        assert other.poll() is None
+        other.stdin.close()
+    user.remove()
 
 
 def test_removed_it_is_gone_with_its_processes(run_folder, leak_check):

@@ -41,8 +41,10 @@ def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run,
         run.judge()
         assert refused, "the disk was never too full for a call"
     finally:
-        daemon.end()  # before its disk is removed
-        disk.end()
+        try:
+            daemon.end()  # before its disk goes
+        finally:
+            disk.end()
 
 
 def test_a_clock_that_jumps(make_real_run, engine_name, folder, bin_dir):

@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 import ratios  # noqa: E402
 from engine_world import KeptAliveApi, Raw  # noqa: E402
 from row import ENGINES, Aim, Gate, Measured, Outcome, Row, compare, describe, judge  # noqa: E402
-from rows import ROWS, execs  # noqa: E402
-from server import Server, start_echo, subscribers, temporary_folder  # noqa: E402
+from rows import ROWS  # noqa: E402
+from server import Server, start_daemon, start_echo, subscribers, temporary_folder  # noqa: E402
 
 
 def rounds_of(ours: list[float], theirs: list[float]) -> list[ratios.Round]:
@@ -389,6 +389,12 @@ def test_a_server_that_ends_is_reported_with_its_words(release_build: Path) -> N
         (Path(folder) / "echo" / "echo.sock").mkdir(parents=True)
         with pytest.raises(RuntimeError, match="(?s)ended: .*cannot listen"):
             start_echo(release_build, Path(folder) / "echo")
+
+
+def test_the_daemon_does_not_talk_to_the_machines_own_engine(release_build: Path) -> None:
+    with temporary_folder() as folder, start_daemon(release_build, Path(folder)) as daemon:
+        environment = Path(f"/proc/{daemon.process.pid}/environ").read_bytes().split(b"\0")
+        assert f"DOCKER_HOST=unix://{folder}/no-engine.sock".encode() in environment
 
 
 def test_a_ping_that_fails_fails_the_program(release_build: Path) -> None:

@@ -3,6 +3,7 @@
 end nor an interruption leaves anything behind."""
 import glob
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -45,6 +46,18 @@ def test_it_shows_the_daemon_at_work() -> None:
         assert shown in run.stdout, run.stdout
     assert run.stdout.count("    took ") == 5, "every step of the main job says how long it took"
     assert run.stdout.rstrip().endswith("Done: it works here")
+
+
+def test_a_users_daemon_is_a_private_copy_with_the_capability(tmp_path: Path) -> None:
+    """`id` says that we are a user, and sudo writes down what it is asked for."""
+    for name, script in {"id": "echo 1000", "sudo": f'echo "$@" >>{tmp_path}/asked; shift; exec "$@"'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    run = subprocess.run(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, timeout=180)
+    assert run.returncode == 0, run.stdout
+    asked = r"-- /usr/sbin/setcap cap_net_admin\+ep /tmp/agbox-quickstart\.\w+/bin/agboxd\n"
+    assert re.fullmatch(asked, (tmp_path / "asked").read_text())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -3,7 +3,9 @@
 daemon or other tests."""
 
 import contextlib
+import functools
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -30,10 +32,13 @@ _MOUNT = [
 class PrivateDaemon:
     """Not started by the constructor: start() runs agboxd and returns when it listens.
 
-    `user` runs it as the test user instead of root, `network_namespace` is that of its engine
-    (without one each start has its own namespace, so that the host's firewall is not touched),
-    `docker_host` is its engine, `config` is the text of config.toml, `mounts` replace files and
-    directories of the host: {"/etc/resolv.conf": path}.
+    `user` runs it as the test user instead of root, `network_namespace` puts it beside an engine
+    (without one each start has a namespace of its own, so that the host's firewall is left alone),
+    `docker_host` says which engine it talks to (none by default, and never the machine's own),
+    `config` is the text of config.toml, `mounts` are files and folders that it sees in the place of
+    the host's: {"/etc/resolv.conf": path}.
+
+    A daemon that ends in another way than it was asked to fails its test.
     """
 
     def __init__(
@@ -70,10 +75,11 @@ class PrivateDaemon:
             "XDG_DATA_HOME": str(folder / "data"),
             "XDG_STATE_HOME": str(folder / "data"),
             "XDG_CACHE_HOME": str(folder / "data"),
-            **({"DOCKER_HOST": docker_host} if docker_host else {}),
+            "DOCKER_HOST": docker_host or f"unix://{folder}/no-engine.sock",
             **(environment or {}),
         }
         self._process: LoggedProcess | None = None
+        self._expected_code: int | None = None  # of its end; None while nothing asked for one
         self._firewalls: set[str] = set()  # the names of its tables
 
     def __enter__(self) -> "PrivateDaemon":
@@ -102,10 +108,12 @@ class PrivateDaemon:
         """Runs agboxd and returns immediately: for starts that are expected to fail."""
         if self._process is not None and self._process.returncode() is None:
             raise RuntimeError(f"the daemon (pid {self.pid}) runs already")
+        self._check_end()
         self._note_firewalls()
         self._process = LoggedProcess(
             "agboxd", self.command(*arguments), self.environment, cwd=self.home
         )
+        self._expected_code = None
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that executes agboxd: each of its programs execs the next."""
@@ -166,14 +174,18 @@ class PrivateDaemon:
         return parsed
 
     def wait(self, timeout: float = 30) -> int:
-        return self.process.wait(timeout)
+        """For an end that the test expects and checks."""
+        self._expected_code = self.process.wait(timeout)
+        return self._expected_code
 
     def stop(self, timeout: float = 10) -> int:
         """SIGTERM; the exit code."""
+        self._expected_code = 0
         return self.process.stop(timeout)
 
     def kill(self) -> None:
         """SIGKILL: the daemon crashes."""
+        self._expected_code = -signal.SIGKILL
         self.process.kill()
 
     def signal(self, number: signal.Signals) -> None:
@@ -185,12 +197,35 @@ class PrivateDaemon:
         return self.start()
 
     def end(self) -> None:
-        """Cleans up after a test. A daemon that is killed, or has sandboxes left, correctly leaves its
-        firewall behind; remove it."""
-        if self._process is not None and self._process.returncode() is None:
-            self._process.kill()
-        for table in self.firewall_tables():
-            self._nft("delete", "table", *table.split())
+        """After a test, however it went. A daemon that is killed, or has sandboxes left, leaves its
+        firewall behind, and rightly so; nobody needs it any more."""
+        try:
+            if self._process is not None and self._process.returncode() is None:
+                self._end_process()
+        finally:
+            for table in self.firewall_tables():
+                self._nft("delete", "table", *table.split())
+        self._check_end()
+
+    def _end_process(self) -> None:
+        if not _is_sanitized(self.bin_dir / "agboxd"):
+            self.kill()
+            return
+        # Leaks are reported only by a process that exits.
+        self.process.thaw()
+        try:
+            self.stop(timeout=60)
+        except RuntimeError:
+            self.kill()
+            raise
+
+    def _check_end(self) -> None:
+        code = self._process.returncode() if self._process else None
+        if code is not None and code != self._expected_code:
+            expected = "by itself" if self._expected_code is None else f"not with {self._expected_code}"
+            raise RuntimeError(
+                f"agboxd ended with {code}, {expected}; its last lines:\n{self._process.tail()}"
+            )
 
     def firewall_tables(self) -> list[str]:
         """Its existing tables in nft's syntax: "inet agents_sandbox_0a0b0c0d". The plain copy of each
@@ -242,6 +277,13 @@ class PrivateDaemon:
         if self.user:
             self.user.own(folder)
         return folder
+
+
+@functools.cache
+def _is_sanitized(program: Path) -> bool:
+    with program.open("rb") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(b"__asan_init") >= 0
 
 
 def _parse(line: str) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -127,7 +128,18 @@ Recipe = DebianRoot | DebianArchive | MobyPrograms
 def cache_folder() -> Path:
     home_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(os.environ.get("AGBOX_TEST_CACHE") or Path(home_cache) / "agents-sandbox-tests")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _trusted(folder)
+
+
+def _trusted(folder: Path) -> Path:
+    """What is in the cache runs as root, so nobody else may have put it there."""
+    status = folder.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise RuntimeError(
+            f"{folder} is not root's alone to write to; remove it, or set AGBOX_TEST_CACHE to another "
+            "directory"
+        )
     return folder
 
 
@@ -136,10 +148,10 @@ def cached(recipe: Recipe, say: Say) -> Path:
     digest = hashlib.sha256(f"{platform.machine()} {recipe.recipe()}".encode()).hexdigest()[:12]
     place = cache_folder() / f"{recipe.name()}-{digest}"
     if place.is_dir():
-        return place
-    with locked(place.with_name(f"{place.name}.lock")):
+        return _trusted(place)
+    with _locked(place.with_name(f"{place.name}.lock")):
         if place.is_dir():  # another run made it while we waited
-            return place
+            return _trusted(place)
         for abandoned in place.parent.glob(f"{place.name}.making-*"):
             shutil.rmtree(abandoned)
         making = Path(tempfile.mkdtemp(prefix=f"{place.name}.making-", dir=place.parent))

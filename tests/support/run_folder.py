@@ -11,12 +11,16 @@ import itertools
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "agbx-"
 MARK = "AGBOX_TEST_RUN"
 LONGEST_SOCKET_PATH = 107
+# Root's alone: whoever may open a file may lock it, and would hold up every test run.
+_CHANGE_LOCK = Path("/run/agents-sandbox-tests.lock")
+_CHANGE_TIMEOUT = 60
 
 
 class RunFolder:
@@ -53,13 +57,21 @@ def parent_folder() -> Path:
 
 @contextlib.contextmanager
 def only_this_run_changes() -> Iterator[None]:
-    """Prevents concurrent runs from creating or removing their directories, or taking one for abandoned."""
-    parent = os.open(parent_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Runs begin and end next to each other: no other run's folder comes, goes or is taken for an
+    abandoned one in the block."""
+    lock = os.open(_CHANGE_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(parent, fcntl.LOCK_EX)
+        # The program, because it has a time limit. The lock is that of the open file, so it stays.
+        # Without the mark of a run, by which the program would be killed with an abandoned one.
+        command = ["flock", "--timeout", str(_CHANGE_TIMEOUT), str(lock)]
+        if subprocess.run(command, pass_fds=[lock], env={}).returncode != 0:
+            raise RuntimeError(
+                f"{_CHANGE_LOCK} is still locked after {_CHANGE_TIMEOUT} s; `fuser -v {_CHANGE_LOCK}` "
+                "shows the test run that holds it"
+            )
         yield
     finally:
-        os.close(parent)
+        os.close(lock)
 
 
 def check_socket_path(path: Path) -> Path:

@@ -4,6 +4,7 @@ whose daemon has CAP_NET_ADMIN. Tests as root would not cover what ordinary user
 
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,11 @@ from pathlib import Path
 from support.engine import docker_group
 from support.engine_root import cache_folder, locked
 from support.process import all_processes, base_environment, kill_and_wait, run
-from support.run_folder import RunFolder
+from support.run_folder import PREFIX, RunFolder
+
+# No process of a container has one of these by chance: images number their users as distributions do,
+# and the ranges of user namespaces and directory services end below.
+_IDS = range(2_010_000_000, 2_140_000_000)
 
 
 class TestUser:
@@ -24,13 +29,15 @@ class TestUser:
         self.folder = run_folder.new_folder("u")
         self.home = self.folder / "home"
         self.runtime_folder = self.folder / "run"
+        self.uid = self.gid = _unused_id()
         try:
             edit_accounts(
-                *("useradd", "--system", "--no-create-home", "--home-dir", self.home),
-                *("--shell", "/usr/sbin/nologin", "--groups", str(docker_group()), self.name),
+                *("useradd", "--system", "--uid", str(self.uid)),
+                *("--key", f"SYS_GID_MIN={self.gid}", "--key", f"SYS_GID_MAX={self.gid}"),
+                "--no-log-init",  # the log has a record for every number below
+                *("--no-create-home", "--home-dir", self.home, "--shell", "/usr/sbin/nologin"),
+                *("--groups", str(docker_group()), self.name),
             )
-            entry = pwd.getpwnam(self.name)
-            self.uid, self.gid = entry.pw_uid, entry.pw_gid
             for folder in (self.home, self.runtime_folder):
                 self.own(folder)
         except BaseException:
@@ -43,6 +50,12 @@ class TestUser:
         os.chown(folder, self.uid, self.gid)
         folder.chmod(0o700)
         return folder
+
+    def share(self, directory: Path) -> None:
+        """Lets the user, and no other than root, read and run what is in the directory."""
+        run("chmod", "-R", "go=rX", directory)
+        os.chown(directory, 0, self.gid)
+        directory.chmod(0o750)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -77,26 +90,40 @@ class TestUser:
             )
         prefix = self.folder / "programs"
         if not prefix.exists():
-            prefix.mkdir(mode=0o755)
+            prefix.mkdir(mode=0o700)
             shutil.copytree(bin_dir, prefix / "bin")
             if (bin_dir.parent / "libexec").is_dir():
                 shutil.copytree(bin_dir.parent / "libexec", prefix / "libexec")
-            run("chmod", "-R", "go=rX", prefix)
+            self.share(prefix)
             run("setcap", "cap_net_admin+ep", prefix / "bin" / "agboxd")
         return prefix / "bin"
 
     def remove(self) -> None:
-        remove_account(self.name)
+        remove_account(self.name, self.folder.parent)
         shutil.rmtree(self.folder)
 
 
-def remove_account(name: str) -> None:
-    """Kills the user's processes and removes the user, if it exists."""
+def _unused_id() -> int:
+    while True:
+        number = secrets.choice(_IDS)
+        if not any(_is_of(pid, number) for pid in all_processes()):
+            return number
+
+
+def remove_account(name: str, run_directory: Path) -> None:
+    """Ends what the user runs for this test run and removes the user; does nothing if there is no such
+    user. If another process has the user's number, userdel fails and names it."""
     try:
         uid = pwd.getpwnam(name).pw_uid
     except KeyError:
         return
-    kill_and_wait(process.pid for process in all_processes().values() if _is_of(process.pid, uid))
+    mark = run_directory.name.removeprefix(PREFIX)
+    kill_and_wait(
+        process.pid
+        for process in all_processes().values()
+        if _is_of(process.pid, uid)
+        and (process.has_mark(mark) or process.works_in(run_directory))
+    )
     edit_accounts("userdel", name)
 
 
