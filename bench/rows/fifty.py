@@ -3,7 +3,6 @@
 import random
 import statistics
 import time
-from pathlib import Path
 
 from engine_world import engine_world, side_by_side
 from row import ENGINES, Aim, Gate, Measured, Row, Run

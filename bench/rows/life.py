@@ -2,7 +2,6 @@
 """The life of one sandbox beside the same containers made by hand: from CreateSandbox sent to
 SANDBOX_READY received, and from DeleteSandbox sent to SANDBOX_DELETED received."""
 import random
-from pathlib import Path
 
 from engine_world import engine_world
 from row import ENGINES, Aim, Gate, Measured, Row, Run

@@ -3,7 +3,6 @@
 the same containers made by hand. The daemon writes the parts into its log, at the level debug."""
 import json
 import random
-from pathlib import Path
 
 from engine_world import EngineWorld, engine_world
 from row import Aim, Measured, Row, Run

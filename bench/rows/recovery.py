@@ -5,7 +5,6 @@ the other over one connection."""
 import json
 import random
 import time
-from pathlib import Path
 
 from engine_world import CONFIG, EngineWorld, create_many, delete_many, engine_world
 from row import Aim, Gate, Measured, Row, Run

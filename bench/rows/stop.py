@@ -2,7 +2,6 @@
 """A default sandbox stopped and resumed, beside the same container stopped and started by hand: from
 StopSandbox sent to SANDBOX_STOPPED received, and from ResumeSandbox sent to SANDBOX_READY received."""
 import random
-from pathlib import Path
 
 from engine_world import engine_world
 from row import ENGINES, Gate, Measured, Row, Run

@@ -2,7 +2,6 @@
 """Durable appends: our store beside a plain loop with one transaction per event."""
 import json
 import subprocess
-from pathlib import Path
 
 from row import Aim, Gate, Measured, Row, Run
 from server import temporary_folder

@@ -2,7 +2,6 @@
 """Commands in a sandbox on a real engine: what they get, how they end, and that each runs once."""
 
 import os
-import signal
 import stat
 from pathlib import Path
 

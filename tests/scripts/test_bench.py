@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import ratios  # noqa: E402
 from engine_world import KeptAliveApi, Raw  # noqa: E402
 from row import ENGINES, Aim, Gate, Measured, Outcome, Row, compare, describe, judge  # noqa: E402
-from rows import ROWS  # noqa: E402
+from rows import ROWS, execs  # noqa: E402
 from server import Server, start_daemon, start_echo, subscribers, temporary_folder  # noqa: E402
 
 

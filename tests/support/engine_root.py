@@ -149,7 +149,7 @@ def cached(recipe: Recipe, say: Say) -> Path:
     place = cache_folder() / f"{recipe.name()}-{digest}"
     if place.is_dir():
         return _trusted(place)
-    with _locked(place.with_name(f"{place.name}.lock")):
+    with locked(place.with_name(f"{place.name}.lock")):
         if place.is_dir():  # another run made it while we waited
             return _trusted(place)
         for abandoned in place.parent.glob(f"{place.name}.making-*"):
