@@ -108,7 +108,7 @@ def test_a_break_is_refused_and_cannot_be_announced(api, name):
         result = check(api, *options)
         assert result.returncode == 1
         assert "  - agbox.v1." in result.stderr
-        assert "never changed, renamed or removed" in result.stderr
+        assert "never be changed, renamed or removed" in result.stderr
     assert (api / "contract.txt").read_bytes() == announced
 
 

@@ -134,7 +134,7 @@ def test_a_missing_table_and_what_it_means_for_a_sandbox(make_started, engine, c
         assert told.checks(BROKEN) == {"firewall", "isolation"}
         assert f"table {plain} is missing" in told.of("firewall")["sentence"]
         assert told.of("firewall")["remedy"].endswith("systemctl --user restart agboxd")
-        assert told.of("isolation")["sentence"].startswith("sandbox box-1: the firewall")
+        assert told.of("isolation")["sentence"].startswith("sandbox box-1: the sandbox firewall")
     assert daemon.stop() == 0
     restarted(daemon)  # as the remedy says
     with connected(daemon, contract) as sandboxes:

@@ -115,7 +115,7 @@ def test_a_firewall_that_holds_nobody(make_real_run, engine_name):
     run.killer.start("isolation.watch=error;isolation.damage=error@2")
     run.daemon.wait_for_message("the isolation of a sandbox does not hold any more")
     broken = run.broken()
-    named(broken, "firewall is broken: the firewall of the sandboxes is not as it should be")
+    named(broken, "firewall is broken: the sandbox firewall is not as expected")
     named(broken, "isolation is broken: sandbox kept: ")
     named(broken, "its command reached the host")
     assert not any("after one more restart: firewall" in sentence for sentence in broken), broken

@@ -196,7 +196,7 @@ def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
 
 
 def test_a_check_leaves_out_rows_without_gates_unless_they_are_named() -> None:
-    assert set(listed_rows()) - set(listed_rows("--check")) == {"proofs", "exec-cpu"}
+    assert set(listed_rows()) - set(listed_rows("--check")) == {"proofs"}
     assert listed_rows("--check", "proofs") == ["proofs"]
 
 

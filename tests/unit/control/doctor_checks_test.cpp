@@ -143,7 +143,7 @@ TEST(FirewallCheck, ComparesEachTable) {
               AllOf(StartsWith("OK "), HasSubstr(": inet a, inet a_owned\n")));
   facts.tables[1].difference = "table inet a_owned is missing";
   EXPECT_THAT(judged(FirewallCheck{.firewall = facts}),
-              AllOf(StartsWith("BROKEN the firewall of the sandboxes is not as it should be: table "
+              AllOf(StartsWith("BROKEN the sandbox firewall is not as expected: table "
                                "inet a_owned is missing | "),
                     HasSubstr("sudo nft monitor"), HasSubstr("restart agboxd\n")));
   EXPECT_THAT(judged(FirewallCheck{.firewall = failed("no nftables here")}),

@@ -45,7 +45,7 @@ struct FirewallCheck {
     for (const TableFacts& table : firewall->tables) {
       names.push_back(table.name);
       if (table.difference.empty()) continue;
-      findings.broken("the firewall of the sandboxes is not as it should be: " + table.difference,
+      findings.broken("the sandbox firewall is not as expected: " + table.difference,
                       "find the program that changes it with: sudo nft monitor; restore it with: " +
                           std::string(kRestartDaemon));
     }
