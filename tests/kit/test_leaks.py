@@ -146,10 +146,14 @@ def test_an_account_is_caught(caught):
 
 
 @contextlib.contextmanager
-def orphan(script: str, environment: dict[str, str], folder: Path, **options) -> Iterator[int]:
-    """An orphan of a shell: no longer our child, and in its own session."""
-    shell = f"setsid sh -c {script!r} </dev/null >/dev/null 2>&1 & echo $!"
-    pid = int(run("sh", "-c", shell, env=environment, **options).stdout)
+def orphan(program: str | Path, environment: dict[str, str], **options) -> Iterator[int]:
+    """Sleeps; no longer our child, and in its own session. Popen returns once the program is executed: before,
+    the process would show what it was forked from."""
+    script = textwrap.dedent(f"""
+        from subprocess import DEVNULL, Popen
+        print(Popen(["{program}", "600"], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True).pid)
+        """)
+    pid = int(run("/usr/bin/python3", "-c", script, env=environment, **options).stdout)
     try:
         yield pid
     finally:
@@ -159,16 +163,16 @@ def orphan(script: str, environment: dict[str, str], folder: Path, **options) ->
 @pytest.mark.parametrize("known_by", ["the mark", "the working folder", "the command line"])
 def test_a_process_that_got_away_is_caught(check, folder, known_by):
     environment = base_environment()
-    script, options = "exec sleep 600", {}
+    program, options = Path("/usr/bin/sleep"), {}
     if known_by != "the mark":
         environment = {"PATH": environment["PATH"]}
     if known_by == "the working folder":
         options["cwd"] = folder
     if known_by == "the command line":
-        (folder / "program").symlink_to("/usr/bin/sleep")
-        script = f"exec {folder}/program 600"
+        program = folder / "program"
+        program.symlink_to("/usr/bin/sleep")
     before = check.snapshot()
-    with orphan(script, environment, folder, **options) as pid:
+    with orphan(program, environment, **options) as pid:
         leaks = before.leaks_in(check.snapshot())
     assert any(leak.startswith(f"process: pid {pid} ") for leak in leaks), leaks
     assert not any(f"pid {pid} " in leak for leak in check.leaks_since(before))
