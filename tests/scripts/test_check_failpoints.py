@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kind of fault is planted in a small tree, and scripts/check-failpoints names it."""
+"""Each kind of fault is planted in a small tree, and scripts/check-failpoints names it. Unit tests pass
+every failpoint that it lists."""
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,3 +98,17 @@ def test_a_file_without_steps_is_a_fault(tmp_path):
 def test_the_tree_passes():
     result = check(ROOT)
     assert result.returncode == 0, result.stdout
+
+
+def test_unit_tests_pass_every_failpoint():
+    """By its name, or with all that begin alike (failpoints_of_a_life)."""
+    source = "".join(file.read_text() for file in (ROOT / "tests" / "unit").rglob("*.[ch]*"))
+    named = set(re.findall(r'"([a-z_.]+\.(?:before|after))[="]', source))
+    families = tuple(name for listed in re.findall(r"failpoints_of_a_life\(\{([^}]*)\}", source)
+                     for name in re.findall(r'"([a-z_]+\.)"', listed))
+    steps = check(ROOT, "--list").stdout.split()
+    passed = {step for step in steps if step in named or step.startswith(families)}
+    assert set(steps) == passed, f"in no unit test: {sorted(set(steps) - passed)}"
+    subjects = {step.split(".")[0] for step in steps}
+    unknown = {name for name in named if name.split(".")[0] in subjects} - set(steps)
+    assert not unknown, f"in unit tests only: {sorted(unknown)}"

@@ -110,11 +110,19 @@ TEST_F(BadRecordsTest, ADeleteNeedNotWaitForTheFailure) {
                                              "EXEC_CANCELLED cut-off", "SANDBOX_DELETED"));
 }
 
-TEST_F(BadRecordsTest, ADaemonThatEndsBeforeTheFailureIsToldIsFollowedByOneThatTellsIt) {
+class InterruptedHaltTest : public BadRecordsTest,
+                            public testing::WithParamInterface<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Every, InterruptedHaltTest,
+                         testing::Values("halt.list.before", "halt.list.after", "halt.stop.before",
+                                         "halt.stop.after"),
+                         [](const auto& info) { return std::to_string(info.index); });
+
+TEST_P(InterruptedHaltTest, IsFollowedByADaemonThatReportsTheFailure) {
   begin_exec("cut-off", {}, kBad);
-  ASSERT_TRUE(failpoint::arm("halt.stop.after=hold"));
+  ASSERT_TRUE(failpoint::arm(GetParam() + "=hold"));
   damage("UPDATE container SET record = x'ff' WHERE sandbox = {}");
-  wait_held_at("halt.stop.after");
+  wait_held_at(GetParam());
   EXPECT_EQ(exec("cut-off").state(), v1::EXEC_STATE_RUNNING);
   stop();
   disarm();

@@ -539,6 +539,28 @@ TEST_F(ContainerRestartTest, ADaemonThatEndsAnywhereInARestartIsFollowedByOneTha
   }
 }
 
+TEST_F(ContainerRestartTest, ADaemonThatEndsWhileItStopsAnUnusableOneIsFollowedByOneThatDoesIt) {
+  for (const std::string& point : {"look.stop.before", "look.stop.after"}) {
+    SCOPED_TRACE(point);
+    const std::string id = point.ends_with("before") ? "cut-1" : "cut-2";
+    create_ready(id);
+    stop();
+    guests_.freeze(container(id));  // or nobody would look
+    engine().find_container(container(id))->network.clear();
+    engine().networks.erase(engine().find_network(network_name(id))->id);
+    ASSERT_TRUE(failpoint::arm(point + "=hold"));
+    start();
+    wait_held_at(point);
+    EXPECT_EQ(state(id), v1::SANDBOX_STATE_READY);
+    stop();
+    disarm();
+    start();
+    wait_for_state(id, v1::SANDBOX_STATE_FAILED);
+    EXPECT_EQ(handle(id).error_code(), "NETWORK_MISSING");
+    EXPECT_FALSE(primary(id).is_running());
+  }
+}
+
 TEST_F(ContainerRestartTest, ADeleteAnywhereInARestartWins) {
   for (const std::string& point : {"resume.network.after", "start.container.after",
                                    "start.hello.after", "start.entrypoint.before"}) {

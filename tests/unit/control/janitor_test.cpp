@@ -313,14 +313,26 @@ TEST_F(JanitorTest, ASweepThatFailedDoesNotHoldUpTheShutdown) {
 
 TEST_F(JanitorTest, ASweepThatWasInterruptedAnywhereIsDoneByTheNext) {
   ttls_.history = std::chrono::hours(1);
-  for (const char* point :
-       {"janitor.containers.before", "janitor.containers.after", "janitor.remove_container.before",
-        "janitor.remove_container.after", "janitor.networks.before", "janitor.networks.after",
-        "janitor.remove_network.before", "janitor.remove_network.after", "janitor.links.before",
-        "janitor.links.after", "janitor.guest_directories.before",
-        "janitor.guest_directories.after", "janitor.outputs.before", "janitor.outputs.after",
-        "janitor.purged.before", "janitor.purged.after", "janitor.remove_output.before",
-        "janitor.remove_output.after"}) {
+  for (const char* point : {"janitor.containers.before",
+                            "janitor.containers.after",
+                            "janitor.remove_container.before",
+                            "janitor.remove_container.after",
+                            "janitor.networks.before",
+                            "janitor.networks.after",
+                            "janitor.remove_network.before",
+                            "janitor.remove_network.after",
+                            "janitor.links.before",
+                            "janitor.links.after",
+                            "janitor.bridges.before",
+                            "janitor.bridges.after",
+                            "janitor.guest_directories.before",
+                            "janitor.guest_directories.after",
+                            "janitor.outputs.before",
+                            "janitor.outputs.after",
+                            "janitor.purged.before",
+                            "janitor.purged.after",
+                            "janitor.remove_output.before",
+                            "janitor.remove_output.after"}) {
     SCOPED_TRACE(point);
     std::string id = "of-" + std::string(point);
     std::ranges::replace(id, '.', '-');

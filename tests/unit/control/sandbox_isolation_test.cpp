@@ -152,15 +152,17 @@ TEST_F(SandboxIsolationTest, TheSandboxItselfTriesBeforeAnythingRuns) {
 TEST_F(SandboxIsolationTest, WhatTheSandboxReachesFailsTheCreateBeforeAnythingRuns) {
   guests_.script.reaches = guest::v1::ConnectionTried::OUTCOME_CONNECTED;
   start();
-  ASSERT_TRUE(failpoint::arm("silence.look.before=hold"));
-  ASSERT_TRUE(create(kBox).has_value());
-  wait_held_at("silence.look.before");
-  EXPECT_EQ(guests_.order(primary_container_name(kBox)), nullptr) << "it was told to go";
-  disarm();
-  restart();
-  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
-  EXPECT_THAT(handle(kBox).error_message(), HasSubstr("it is not isolated"));
-  expect_nothing_left();
+  for (const std::string& point : {"silence.look.before", "silence.look.after"}) {
+    SCOPED_TRACE(point);
+    const std::string id = point.ends_with("before") ? "box-1" : "box-2";
+    ASSERT_NO_FATAL_FAILURE(create_held_at(id, point));
+    EXPECT_EQ(guests_.order(primary_container_name(id)), nullptr) << "it was told to go";
+    disarm();
+    restart();
+    wait_for_state(id, v1::SANDBOX_STATE_FAILED);
+    EXPECT_THAT(handle(id).error_message(), HasSubstr("it is not isolated"));
+    expect_nothing_left();
+  }
 }
 
 TEST_F(SandboxIsolationTest, AFailedProofFailsTheResumeAndStopsTheContainer) {
