@@ -5,6 +5,7 @@
 #include "guestlink/orders.h"
 #include "guestwire/frame.h"
 #include "model/ids.h"
+#include "model/reasons.h"
 
 namespace agbox::guestlink {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/failpoint.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {

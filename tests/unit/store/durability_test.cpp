@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "model/reasons.h"
 #include "unit/store/full_disk.h"
 #include "unit/store/store_fixture.h"
 
