@@ -165,13 +165,15 @@ void SandboxActor::stop(Reply reply) {
 }
 
 void SandboxActor::resume(Reply reply) {
-  const auto decision = decide(id(), life(), command::Resume{});
+  const bool has_containers =
+      !is_unreadable_ && has_containers_after(journal_.status().error_code);
+  const auto decision = decide(id(), life(), command::Resume{has_containers});
   if (!decision) return reply(std::unexpected(decision.error()));
   if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
   if (auto isolated = services_.isolation.check(); !isolated) {
     return reply(std::unexpected(isolated.error()));
   }
-  take(input::Resume{}, std::move(reply));
+  take(input::Resume{has_containers}, std::move(reply));
 }
 
 void SandboxActor::remove(const std::string& reason, Reply reply) {
@@ -268,9 +270,9 @@ WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
 void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
   if (change.execs == ExecsChange::EndForRestart) AGBOX_FAILPOINT("restart.ends.before");
   if (change.then == Record::Then::IsRestarted) AGBOX_FAILPOINT("restart.commit.before");
-  if (change.then == Record::Then::IsLive) execs_.take_again();
   const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
   SandboxExecs::Part execs = change_execs(change);
+  if (change.then == Record::Then::IsLive) execs_.take_again();
   std::vector<Mutation> mutations = std::move(execs.mutations);
   std::ranges::move(mutations_of(change, std::move(life)), std::back_inserter(mutations));
   // Actors are erased only after their last commit, so `this` lives.

@@ -104,8 +104,10 @@ class Table {
     settle();
   }
 
-  void operator()(const input::Resume&) {
-    happen(command::Resume{});
+  void operator()(const input::Resume& resume) {
+    // Execs that outlived a failed stop end with the container, which is started again.
+    if (now_.has_execs) record().execs = ExecsChange::Cancel;
+    happen(command::Resume{resume.has_containers});
     begin(work::Resume{});
     record().has_new_secret = true;
     settle();
@@ -261,6 +263,7 @@ class Table {
       case OperationKind::StartOver:
       case OperationKind::Resume:
         happen(command::Succeed{});
+        if (now_.has_execs) record().execs = ExecsChange::End;  // of the start before
         record().has_objects = true;
         record().then = Record::Then::IsLive;
         return keep_running();
@@ -317,6 +320,11 @@ class Table {
       case OperationKind::UndoResume:
         return resume_failed();
       case OperationKind::Stop:
+        if (auto& stop = std::get<work::Stop>(state_.work); stop.refusals < kStopRefusalsForgiven) {
+          ++stop.refusals;
+          return pause();
+        }
+        [[fallthrough]];
       case OperationKind::Delete:
         fail(failure_of(ended));
         return settle();

@@ -87,6 +87,7 @@ struct UndoResume {
   bool operator==(const UndoResume&) const = default;
 };
 struct Stop {
+  unsigned refusals = 0;
   bool operator==(const Stop&) const = default;
 };
 struct Delete {
@@ -169,7 +170,9 @@ struct RecoverUnreadable {
 struct Stop {
   std::string reason;
 };
-struct Resume {};
+struct Resume {
+  bool has_containers = false;  // see command::Resume
+};
 struct Delete {
   std::string reason;
 };
@@ -264,5 +267,7 @@ inline constexpr std::uint32_t kMostAttempts = 3;
 // An engine that restarts ends every container, also one that is being started. One that ends by
 // itself does so each time.
 inline constexpr unsigned kLostStartsForgiven = 2;
+// An engine may refuse a stop for a moment. FAILED is for one that keeps refusing.
+inline constexpr unsigned kStopRefusalsForgiven = 3;
 
 }  // namespace agbox

@@ -41,8 +41,8 @@ std::string text(Lifecycle state) {
 
 std::string text(const Work& work) {
   constexpr std::array kAttempts{"First", "Recovered", "Again"};
-  const auto lost = [](unsigned starts) {
-    return starts == 0 ? std::string() : "-" + std::to_string(starts);
+  const auto lost = [](unsigned attempts) {
+    return attempts == 0 ? std::string() : "-" + std::to_string(attempts);
   };
   return std::visit(
       Overloaded{
@@ -56,7 +56,7 @@ std::string text(const Work& work) {
           [&](const work::UndoResume& w) {
             return "UndoResume" + lost(w.lost_starts) + ":" + w.failure.code;
           },
-          [](const work::Stop&) { return std::string("Stop"); },
+          [&](const work::Stop& w) { return "Stop" + lost(w.refusals); },
           [](const work::Delete&) { return std::string("Delete"); },
           [](const work::CleanUp&) { return std::string("CleanUp"); },
           [](const work::Halt& w) {
@@ -161,6 +161,7 @@ const std::vector<NamedState>& states() {
       {"await restart", state_of(Ready, work::AwaitRestart{})},
       {"restart", running(Ready, work::Restart{})},
       {"stop", running(Stopping, work::Stop{})},
+      {"stop refused thrice", running(Stopping, work::Stop{3})},
       {"stopped", state_of(Stopped, work::Idle{})},
       {"inspect stopped", running(Stopped, work::Inspect{})},
       {"failed", state_of(Failed, work::Idle{})},
@@ -182,7 +183,7 @@ struct NamedInput {
 const std::vector<NamedInput>& inputs() {
   static const std::vector<NamedInput> all{
       {"Stop", input::Stop{"r"}},
-      {"Resume", input::Resume{}},
+      {"Resume", input::Resume{.has_containers = true}},
       {"Delete", input::Delete{"r"}},
       {"Progress", input::Progress{"pull"}},
       {"Done", ended(OperationEnd::Done)},
@@ -210,10 +211,15 @@ bool can_happen(const WorkState& state, const WorkInput& input) {
   const auto is_legal = [&](const LifecycleCommand& command) {
     return decide("s-1", state.life, command).has_value();
   };
+  // What cleans up or halts has failed in a way that leaves no container to resume.
+  const bool has_containers = !std::holds_alternative<work::CleanUp>(state.work) &&
+                              !std::holds_alternative<work::Halt>(state.work);
   const auto* running = std::get_if<activity::Running>(&state.activity);
   return std::visit(Overloaded{
                         [&](const input::Stop&) { return is_legal(command::Stop{}); },
-                        [&](const input::Resume&) { return is_legal(command::Resume{}); },
+                        [&](const input::Resume& r) {
+                          return has_containers && is_legal(command::Resume{r.has_containers});
+                        },
                         [&](const input::Ended& e) {
                           if (running == nullptr) return false;
                           const bool inspects = running->kind == OperationKind::Inspect;
@@ -362,12 +368,21 @@ const WorkRow kRows[] = {
 
     {"stop",              "Delete",         "Deleting Delete running Stop | record DeleteRequested; cancel;"},
     {"stop",              "Done",           "Stopped Idle | record Stopped end-execs; reset pause;"},
-    {"stop",              "Refused",        "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop",              "Refused",        "Stopping Stop-1 pausing | pause;"},
     {"stop",              "Retry",          "Stopping Stop pausing | pause;"},
-    {"stop",              "Lost",           "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop",              "Lost",           "Stopping Stop-1 pausing | pause;"},
     {"stop",              "Cancelled",      "Stopping Stop pausing | pause;"},
     {"stop",              "GuestConnected", "Stopping Stop running Stop | take guest;"},
     {"stop",              "EngineBack",     "Stopping Stop running Stop | reset pause;"},
+
+    {"stop refused thrice", "Delete",       "Deleting Delete running Stop | record DeleteRequested; cancel;"},
+    {"stop refused thrice", "Done",         "Stopped Idle | record Stopped end-execs; reset pause;"},
+    {"stop refused thrice", "Refused",      "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop refused thrice", "Retry",        "Stopping Stop-3 pausing | pause;"},
+    {"stop refused thrice", "Lost",         "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop refused thrice", "Cancelled",    "Stopping Stop-3 pausing | pause;"},
+    {"stop refused thrice", "GuestConnected", "Stopping Stop-3 running Stop | take guest;"},
+    {"stop refused thrice", "EngineBack",   "Stopping Stop-3 running Stop | reset pause;"},
 
     {"stopped",           "Resume",         "Resuming Resume running Resume | record Accepted secret; start Resume;"},
     {"stopped",           "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
@@ -384,9 +399,11 @@ const WorkRow kRows[] = {
     {"inspect stopped",   "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
     {"inspect stopped",   "EngineBack",     "Stopped Inspect.again running Inspect | reset pause;"},
 
+    {"failed",            "Resume",         "Resuming Resume running Resume | record Accepted secret; start Resume;"},
     {"failed",            "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
     {"failed",            "EngineBack",     "Failed Idle | reset pause;"},
 
+    {"inspect failed",    "Resume",         "Resuming Resume running Inspect | record Accepted secret; cancel;"},
     {"inspect failed",    "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
     {"inspect failed",    "Refused",        "Failed Inspect pausing | pause;"},
     {"inspect failed",    "Retry",          "Failed Inspect pausing | pause;"},
@@ -480,6 +497,8 @@ const SpecialRow kSpecialRows[] = {
     {"recovered create", "EngineBack",     kNoEngine,      "Creating Create.Recovered | reset pause;"},
     {"recovered create", "EngineBack",     kShutdown,      "Creating Create.Recovered | reset pause;"},
     {"resume",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset pause;"},
+    {"resume",           "Done",           kGuestAndExecs, "Ready Idle | record Ready end-execs objects then-live; reset pause;"},
+    {"failed",           "Resume",         kExecs,         "Resuming Resume running Resume | record Accepted cancel-execs secret; start Resume;"},
     {"restart",          "Done",           kGuest,         "Ready Idle | record objects then-restarted; reset pause;"},
     {"restart",          "Retry",          kShutdown,      "Ready Restart |"},
     {"ready",            "GuestLost",      kGuest,         "Ready Idle |"},
@@ -489,8 +508,8 @@ const SpecialRow kSpecialRows[] = {
     {"ready",            "Stop",           kShutdown,      "Stopping Stop | record StopRequested cancel-execs;"},
     {"inspect",          "GuestLost",      kGuest,         "Ready Inspect running Inspect |"},
     {"await restart",    "GuestConnected", kGuest,         "Ready AwaitRestart |"},
-    {"stop",             "Refused",        kExecs,         "Failed Inspect running Inspect | record Failed:SANDBOX_STOP_FAILED end-unsent objects; start Inspect;"},
-    {"stop",             "Refused",        kGuestAndExecs, "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop refused thrice", "Refused",      kExecs,         "Failed Inspect running Inspect | record Failed:SANDBOX_STOP_FAILED end-unsent objects; start Inspect;"},
+    {"stop refused thrice", "Refused",      kGuestAndExecs, "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
     {"stop",             "Done",           kShutdown,      "Stopping Stop |"},
     {"stop",             "Delete",         kShutdown,      "Deleting Delete running Stop | record DeleteRequested;"},
     {"delete",           "Refused",        kExecs,         "Failed Inspect running Inspect | record Failed:SANDBOX_DELETE_FAILED end-unsent objects; start Inspect;"},
