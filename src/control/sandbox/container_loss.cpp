@@ -53,14 +53,4 @@ SandboxLook judge_primary(const store::v1::Container& kept,
   return {.seen = {.primary = primary}, .loss = std::nullopt};
 }
 
-Failure crash_failure(const ContainerLoss& loss) {
-  const std::string again = loss.how +
-                            "; it was started again and again for five minutes and never"
-                            " ran for 30 s";
-  if (loss.is_out_of_memory) {
-    return {.code = "CONTAINER_OOM", .message = "primary container OOM killed: " + again};
-  }
-  return {.code = "CONTAINER_CRASHLOOP", .message = "primary container exited: " + again};
-}
-
 }  // namespace agbox

@@ -2,20 +2,15 @@
 #include "control/sandbox/sandbox_actor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
-#include "async/cancellation.h"
-#include "async/run_blocking.h"
 #include "base/check.h"
-#include "control/commit.h"
-#include "control/sandbox/container_loss.h"
-#include "control/sandbox/operations/look.h"
-#include "control/sandbox/operations/materialize.h"
-#include "control/sandbox/operations/resume.h"
-#include "control/sandbox/operations/stop.h"
-#include "control/sandbox/operations/teardown.h"
+#include "base/failpoint.h"
+#include "base/overloaded.h"
 #include "control/sandbox/stored_life.h"
-#include "execlog/disk_room.h"
+#include "model/reasons.h"
+#include "model/sandbox/time_to_live.h"
 
 namespace agbox {
 namespace {
@@ -24,8 +19,37 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstRetryPause = 100ms;
 constexpr auto kLongestRetryPause = std::chrono::milliseconds(30s);
-constexpr auto kCleanUpLimit = 30s;
-constexpr const char* kMaterialize = "materialize";  // the phase
+// Why it is stopped or deleted.
+constexpr const char* kStopRequested = "stop_requested";
+constexpr const char* kIdleTtl = "idle_ttl";
+constexpr const char* kCleanupTtl = "cleanup_ttl";
+
+const char* name_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::Create:
+    case OperationKind::StartOver:
+      return "create";
+    case OperationKind::UndoCreate:
+      return "undo create";
+    case OperationKind::Resume:
+      return "resume";
+    case OperationKind::UndoResume:
+      return "undo resume";
+    case OperationKind::Stop:
+      return "stop";
+    case OperationKind::Delete:
+      return "delete";
+    case OperationKind::CleanUp:
+      return "clean up";
+    case OperationKind::Inspect:
+      return "inspect";
+    case OperationKind::Restart:
+      return "restart";
+    case OperationKind::Halt:
+      break;
+  }
+  return "halt";
+}
 
 }  // namespace
 
@@ -38,7 +62,7 @@ SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSp
              .created_with = std::move(created_with),
              .subnet = std::nullopt,
              .containers = {}},
-      attempts_(1),
+      state_(new_work()),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
       execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
       retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {}
@@ -51,9 +75,7 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
              .created_with = std::move(record.created_with),
              .subnet = std::move(record.subnet),
              .containers = std::move(record.containers)},
-      life_{.state = life_of(record), .reason = record.operation.reason},
-      cleans_up_(record.operation.operation == Operation::CleaningUp),
-      attempts_(record.operation.attempts),
+      state_(work_of(record)),
       journal_(services, record),
       execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
       retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {
@@ -61,19 +83,232 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
   if (is_deleted()) forget_spec();
 }
 
+// --- its beginning, in this run of the daemon ---
+
 void SandboxActor::accept(Reply reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  log_.info("sandbox create accepted", {{"operation", "create"}});
-  // It begins as soon as it is accepted, so both are one change.
-  has_prepared_ = true;
-  record({event::Accepted{}, event::Preparing{kMaterialize}},
-         {.execs = {}, .mutations = {new_start()}}, Urgency::NewWork, std::move(reply));
+  take(input::Accept{}, std::move(reply));
 }
 
 void SandboxActor::begin() {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.isolation.keep_resolvers(id(), facts_.created_with);
-  work();
+  take(input::Begin{});
+}
+
+void SandboxActor::claim_shared() {
+  if (facts_.subnet) services_.subnets.take(*facts_.subnet);
+  if (!is_deleted()) services_.isolation.keep_resolvers(id(), facts_.created_with);
+}
+
+void SandboxActor::recover() {
+  claim_shared();
+  if (may_have_guest()) {
+    const auto adopted = adopt_guest(services_, facts_);
+    guest_directory_ = directory_after(adopted);
+    if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
+  }
+  take(input::Recover{});
+  set_deadline();
+}
+
+void SandboxActor::recover_unreadable(const std::string& why) {
+  claim_shared();
+  is_unreadable_ = true;
+  take(input::RecoverUnreadable{
+      {.code = "RECORD_UNREADABLE",
+       .message = "what the daemon stored of the sandbox cannot be read (" + why +
+                  "); delete the sandbox and create it again"}});
+  set_deadline();
+}
+
+// After a stop or a delete that the engine refused, the container may run on with its execs.
+bool SandboxActor::may_have_guest() const {
+  return life().state == Lifecycle::Ready || life().state == Lifecycle::Stopping ||
+         (life().state == Lifecycle::Failed && execs_.has_any());
+}
+
+SandboxClaim SandboxActor::claim() const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  const bool is_running = std::holds_alternative<activity::Running>(state_.activity);
+  if (life().state == Lifecycle::Deleted && !is_running) {
+    return {.kind = SandboxClaim::Kind::Deleted};
+  }
+  // An operation finds its objects by their labels, and knows itself what to do with them.
+  if (is_running || is_unreadable_ || stored(state_).operation != Operation::None) {
+    return {.kind = SandboxClaim::Kind::Everything};
+  }
+  SandboxClaim claim{.kind = SandboxClaim::Kind::Listed, .has_network = facts_.subnet.has_value()};
+  for (const auto& [name, container] : facts_.containers) {
+    if (!container.container_id().empty()) claim.container_ids.insert(container.container_id());
+  }
+  return claim;
+}
+
+// --- commands ---
+
+// Work that only the engine can do is not begun while it is unreachable.
+Result<> SandboxActor::check_engine() const {
+  if (!services_.engine_now) return fail(reason::kEngineUnavailable, services_.engine_problem);
+  const std::string& its_engine = facts_.created_with.engine_id();
+  if (services_.engine_now->id == its_engine) return {};
+  return fail(reason::kEngineUnavailable, "sandbox " + id() + " is on the engine " + its_engine +
+                                              ", and another one (" + services_.engine_now->id +
+                                              ") answers now; bring its engine back");
+}
+
+void SandboxActor::stop(Reply reply) {
+  const auto decision = decide(id(), life(), command::Stop{kStopRequested});
+  if (!decision) return reply(std::unexpected(decision.error()));
+  if (auto engine = check_engine(); !decision->empty() && !engine) {
+    return reply(std::unexpected(engine.error()));
+  }
+  take(input::Stop{kStopRequested}, std::move(reply));
+}
+
+void SandboxActor::resume(Reply reply) {
+  const bool has_containers =
+      !is_unreadable_ && has_containers_after(journal_.status().error_code);
+  const auto decision = decide(id(), life(), command::Resume{has_containers});
+  if (!decision) return reply(std::unexpected(decision.error()));
+  if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
+  if (auto isolated = services_.isolation.check(); !isolated) {
+    return reply(std::unexpected(isolated.error()));
+  }
+  take(input::Resume{has_containers}, std::move(reply));
+}
+
+void SandboxActor::remove(const std::string& reason, Reply reply) {
+  take(input::Delete{reason}, std::move(reply));
+}
+
+Result<> SandboxActor::check_takes_execs() const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  AGBOX_TRY(nothing, decide(id(), life(), command::StartExec{}));
+  return {};
+}
+
+void SandboxActor::time_is_up() {
+  if (life().state == Lifecycle::Stopped || life().state == Lifecycle::Failed) {
+    return remove(kCleanupTtl, {});
+  }
+  AGBOX_CHECK(life().state == Lifecycle::Ready, "only what is ready can be idle");
+  take(input::Stop{kIdleTtl});
+}
+
+void SandboxActor::set_deadline() {
+  auto ttl = time_to_live(life().state, execs_.has_any(), facts_.spec.idle_ttl, services_.ttls);
+  // Its history goes only once readers know that it is deleted.
+  if (life().state == Lifecycle::Deleted && !is_deleted()) ttl.reset();
+  if (!ttl) return services_.deadlines.clear(id());
+  const Moment now = services_.clock.now();
+  const auto age = std::min(time_since(journal_.quiet_since(), now), *ttl);
+  services_.deadlines.set(id(), now.boot + (*ttl - age));
+}
+
+// --- what the engine, the guest and timers report ---
+
+void SandboxActor::restart_is_due() {
+  take(input::RestartDue{});
+}
+
+// A start in progress that waits for its guest rechecks its container.
+void SandboxActor::engine_is_back() {
+  services_.guests.doubt(id());
+  take(input::EngineBack{});
+}
+
+void SandboxActor::doubt_container() {
+  services_.guests.doubt(id());
+  take(input::ContainerDoubted{});
+}
+
+void SandboxActor::guest_lost() {
+  services_.guests.doubt(id());
+  take(input::GuestLost{});
+}
+
+void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
+  if (take(input::GuestConnected{}).takes_guest) execs_.guest_connected(hello);
+}
+
+// --- what the table answers ---
+
+Surroundings SandboxActor::surroundings() const {
+  return {.now = services_.clock.boot_now(),
+          .has_engine = check_engine().has_value(),
+          .is_guest_connected = services_.guests.is_connected(id()),
+          .has_execs = execs_.has_any(),
+          .is_shutting_down = services_.is_shutting_down};
+}
+
+WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  SandboxLife before = state_.life;
+  auto [state, step] = advance(std::move(state_), input, surroundings());
+  state_ = std::move(state);
+  if (step.record || reply) {
+    record(step.record.value_or(Record{}), std::move(before), std::move(reply));
+  }
+  if (step.uncounts_attempt) {
+    // This sandbox may be gone when it is stored.
+    services_.store.append({.mutations = {change::SetOperation{id(), stored(state_)}}},
+                           [](const Result<Committed>&) {});
+  }
+  if (step.clears_restart) services_.restarts.clear(id());
+  if (step.restart_in) {
+    services_.restarts.set(id(), services_.clock.boot_now() + *step.restart_in);
+  }
+  if (step.resets_pause) retry_pause_.reset();
+  if (step.pause == WorkStep::Pause::Begin) {
+    services_.tasks.spawn("sandbox " + id() + " retry", pause_over(retry_pause_.wait()));
+  }
+  if (step.pause == WorkStep::Pause::End) retry_pause_.skip();
+  if (step.cancels) cancel_->emit(asio::cancellation_type::terminal);
+  if (step.start) start(*step.start);
+  return step;
+}
+
+void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
+  if (change.execs == ExecsChange::EndForRestart) AGBOX_FAILPOINT("restart.ends.before");
+  if (change.then == Record::Then::IsRestarted) AGBOX_FAILPOINT("restart.commit.before");
+  const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
+  SandboxExecs::Part execs = change_execs(change);
+  if (change.then == Record::Then::IsLive) execs_.take_again();
+  std::vector<Mutation> mutations = std::move(execs.mutations);
+  std::ranges::move(mutations_of(change, std::move(life)), std::back_inserter(mutations));
+  // Actors are erased only after their last commit, so `this` lives.
+  journal_.append(std::move(mutations), is_new ? Urgency::NewWork : Urgency::GoesOn,
+                  std::move(execs.show), after(change.then, std::move(reply)));
+  if (!change.events.empty()) set_deadline();
+}
+
+std::vector<Mutation> SandboxActor::mutations_of(const Record& change, SandboxLife life) {
+  const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
+  std::vector<Mutation> mutations;
+  for (const LifecycleEvent& event : change.events) {
+    log_event(event, life.state);
+    life = apply(std::move(life), event);
+    mutations.push_back(journal_.entry(to_message(id(), life, event)));
+  }
+  const bool has_events = !change.events.empty();
+  if (is_new) {
+    mutations.insert(mutations.begin(), change::CreateSandbox{.sandbox_id = id(),
+                                                              .created_at = journal_.created_at(),
+                                                              .status = journal_.status(),
+                                                              .operation = stored(state_),
+                                                              .spec = facts_.spec.create_spec,
+                                                              .created_with = facts_.created_with});
+  } else if (has_events) {
+    mutations.emplace_back(change::SetStatus{id(), journal_.status()});
+  }
+  if (!is_new && (has_events || change.has_operation)) {
+    mutations.emplace_back(change::SetOperation{id(), stored(state_)});
+  }
+  if (change.has_new_secret) mutations.push_back(new_start());
+  if (change.has_objects) std::ranges::move(stored(facts_), std::back_inserter(mutations));
+  if (change.then == Record::Then::IsDeleted) {
+    mutations.emplace_back(change::MarkDeleted{id(), journal_.now()});
+  }
+  return mutations;
 }
 
 Mutation SandboxActor::new_start() {
@@ -85,37 +320,85 @@ Mutation SandboxActor::new_start() {
   return change::PutContainer{id(), "", std::move(primary)};
 }
 
-void SandboxActor::record(const std::vector<LifecycleEvent>& events, Beside beside, Urgency urgency,
-                          Reply reply) {
-  const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
-  std::vector<Mutation> mutations = std::move(beside.execs.mutations);
-  for (const LifecycleEvent& event : events) {
-    life_ = apply(std::move(life_), event);
-    mutations.push_back(journal_.entry(to_message(id(), life_, event)));
+SandboxExecs::Part SandboxActor::change_execs(const Record& change) {
+  const ExecOutcome outcome = change.loss ? outcome_of(*change.loss) : cancelled_outcome();
+  switch (change.execs) {
+    case ExecsChange::Keep:
+      return {};
+    case ExecsChange::Cancel:
+      return execs_.cancel_all();
+    case ExecsChange::End:
+      return execs_.end_all(outcome);
+    case ExecsChange::EndUnsent:
+      return execs_.end_unsent(outcome);
+    case ExecsChange::EndForRestart:
+      return execs_.end_for_restart(outcome);
   }
-  if (!events.empty()) {  // no series of crashes outlives a stop or a resume
-    forget_restart();
-    crash_window_.reset();
-    untold_failure_.reset();  // told now, or overtaken by a delete
+  die("a change of execs that is none");
+}
+
+SandboxActor::Reply SandboxActor::after(Record::Then then, Reply reply) {
+  switch (then) {
+    case Record::Then::Nothing:
+      return reply;
+    case Record::Then::IsLive:
+      return [this](const Result<>&) { became_live(); };
+    case Record::Then::IsRestarted:
+      return [this](const Result<>&) { restarted(); };
+    case Record::Then::IsDeleted:
+      return [this](const Result<>&) { deleted(); };
   }
-  const OperationUnderWay operation{.operation = stored_operation(life_.state, cleans_up_),
-                                    .reason = life_.reason,
-                                    .attempts = attempts_};
-  if (is_new) {
-    mutations.insert(mutations.begin(), change::CreateSandbox{.sandbox_id = id(),
-                                                              .created_at = journal_.created_at(),
-                                                              .status = journal_.status(),
-                                                              .operation = operation,
-                                                              .spec = facts_.spec.create_spec,
-                                                              .created_with = facts_.created_with});
-  } else if (!events.empty()) {
-    mutations.emplace_back(change::SetStatus{id(), journal_.status()});
-    mutations.emplace_back(change::SetOperation{id(), operation});
-  }
-  std::ranges::move(beside.mutations, std::back_inserter(mutations));
-  // Actors are erased only after their last commit, so `this` lives.
-  journal_.append(std::move(mutations), urgency, std::move(beside.execs.show), std::move(reply));
-  if (!events.empty()) set_deadline();
+  die("what comes after a change is none of them");
+}
+
+void SandboxActor::log_event(const LifecycleEvent& event, Lifecycle before) const {
+  const char* const start = before == Lifecycle::Creating ? "create" : "resume";
+  std::visit(
+      Overloaded{
+          [&](const event::Accepted&) {
+            log_.info(before == Lifecycle::Creating ? "sandbox create accepted"
+                                                    : "sandbox resume accepted",
+                      {{"operation", start}});
+          },
+          [](const event::Preparing&) {},
+          [&](const event::Ready&) { log_.info("sandbox ready", {{"operation", start}}); },
+          [&](const event::Failed& failed) {
+            log_.warn("sandbox failed", {{"error", failed.failure.message}});
+          },
+          [&](const event::StopRequested& requested) {
+            log_.info("sandbox stop requested",
+                      {{"operation", "stop"}, {"reason", requested.reason}});
+          },
+          [&](const event::Stopped&) { log_.info("sandbox stopped", {{"operation", "stop"}}); },
+          [&](const event::DeleteRequested& requested) {
+            log_.info("sandbox delete requested",
+                      {{"operation", "delete"}, {"reason", requested.reason}});
+          },
+          [&](const event::Deleted&) { log_.info("sandbox deleted", {{"operation", "delete"}}); },
+      },
+      event);
+}
+
+// Its isolation was verified before its entrypoint ran, perhaps a minute ago.
+void SandboxActor::became_live() {
+  if (!services_.is_shutting_down) services_.isolation.sandbox_is_live(id());
+}
+
+// The guest gets the execs that waited for it once a later daemon could adopt this guest.
+void SandboxActor::restarted() {
+  AGBOX_FAILPOINT("restart.commit.after");
+  became_live();
+  const bool is_up = std::holds_alternative<work::Idle>(state_.work) ||
+                     std::holds_alternative<work::Inspect>(state_.work);
+  if (life().state != Lifecycle::Ready || !is_up) return;
+  execs_.take_again();
+  execs_.guest_connected({});  // of this start it has none
+}
+
+void SandboxActor::deleted() {
+  services_.isolation.forget(id());
+  forget_spec();
+  set_deadline();
 }
 
 // A deleted sandbox is kept for its history, for days: what only operations need may be megabytes.
@@ -126,178 +409,62 @@ void SandboxActor::forget_spec() {
   facts_.created_with.set_exec_output_root(std::move(exec_output_root));
 }
 
-void SandboxActor::decide_and_record(const LifecycleCommand& command, Beside beside, Reply reply) {
-  const auto decision = decide(id(), life_, command);
-  AGBOX_CHECK(decision.has_value(), "an operation reports only while it is the current one");
-  record(*decision, std::move(beside), Urgency::GoesOn, std::move(reply));
-}
+// --- operations ---
 
-std::optional<OperationKind> SandboxActor::wanted_operation() const {
-  switch (life_.state) {
-    case Lifecycle::Creating:
-      return OperationKind::Create;
-    case Lifecycle::Stopping:
-      return OperationKind::Stop;
-    case Lifecycle::Resuming:
-      return OperationKind::Resume;
-    case Lifecycle::Deleting:
-      return OperationKind::Delete;
-    case Lifecycle::Failed:
-      if (cleans_up_) return OperationKind::CleanUp;
-      if (must_halt_) return OperationKind::Halt;
-      break;
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-    case Lifecycle::Deleted:
-      break;
-  }
-  if (must_restart_) return OperationKind::Restart;
-  const bool may_look = has_guest() || life_.state == Lifecycle::Stopped;
-  if (may_look && must_look_) return OperationKind::Look;
-  return std::nullopt;
-}
-
-void SandboxActor::work() {
-  if (services_.is_shutting_down) return;  // the next start goes on with it
-  const auto wanted = wanted_operation();
-  if (running_) {
-    // Never two at once: the old one is asked to end, and its end brings us here again.
-    if (running_->kind != wanted) running_->cancel->emit(asio::cancellation_type::terminal);
-    return;
-  }
-  if (!wanted) return;
-  if (retry_pause_.is_waiting()) return retry_pause_.skip();  // which brings us here again
-  if (*wanted == OperationKind::Create && !has_prepared_) {
-    if (!check_engine()) return;  // nothing is begun, and engine_is_back() brings us here again
-    has_prepared_ = true;
-    ++attempts_;
-    decide_and_record(command::Prepare{kMaterialize}, {.execs = {}, .mutations = {new_start()}});
-  }
-  running_.emplace(Running{.kind = *wanted});
-  // Not stored before: what is interrupted is started once more, with another one.
-  if (*wanted == OperationKind::Restart) facts_.next_secret = guestlink::new_secret();
-  running_->cancel = services_.tasks.spawn("sandbox " + id(), run(*wanted));
+void SandboxActor::start(OperationKind kind) {
+  // Not stored before: an interrupted restart is repeated with another one.
+  if (kind == OperationKind::Restart) facts_.next_secret = guestlink::new_secret();
+  cancel_ = services_.tasks.spawn("sandbox " + id(), run(kind));
 }
 
 asio::awaitable<void> SandboxActor::run(OperationKind kind) {
-  OperationOutcome outcome{.result = {}, .facts = facts_};
-  // Nothing is done before the decision to do it is on disk: a crash could neither go on with it
-  // nor count it.
-  if (auto decided = co_await commit(services_.store, {}); !decided) {
-    outcome.result = std::unexpected<OperationFailure>(decided.error());
-    co_return ended(kind, std::move(outcome));
-  }
-  switch (kind) {
-    case OperationKind::Create: {
-      // What an interrupted attempt left is not trusted: it starts over from nothing.
-      if (starts_over_) outcome.result = co_await teardown(services_, outcome.facts);
-      if (outcome.result) {
-        auto progress = [this](std::string phase) { report_progress(std::move(phase)); };
-        outcome.result = co_await materialize(services_, outcome.facts, std::move(progress));
-      }
-      if (!outcome.result && is_final(kind, outcome.result.error()) && !co_await is_cancelled()) {
-        was_made_since_teardown_ = false;
-        outcome.has_cleaned_up =
-            (co_await teardown_within(services_, outcome.facts, kCleanUpLimit)).has_value();
-      }
-      break;
-    }
-    case OperationKind::Stop:
-      outcome.result = co_await stop_sandbox(services_, outcome.facts, execs_);
-      break;
-    case OperationKind::Resume:
-      outcome.result = co_await resume_sandbox(services_, outcome.facts);
-      if (!outcome.result && is_final(kind, outcome.result.error()) && !co_await is_cancelled()) {
-        auto undone = co_await undo_resume(services_, outcome.facts);
-        outcome.has_cleaned_up = undone.has_value();
-        // With the engine away, it was perhaps not the resume that failed.
-        if (!undone && !is_definite(undone.error())) outcome.result = std::move(undone);
-      }
-      break;
-    case OperationKind::CleanUp:
-    case OperationKind::Delete:
-      was_made_since_teardown_ = false;
-      outcome.result = co_await teardown(services_, outcome.facts);
-      break;
-    case OperationKind::Halt:
-      outcome.result = co_await halt_sandbox(services_, outcome.facts);
-      break;
-    case OperationKind::Look:
-    case OperationKind::Restart:
-      outcome.result = co_await look(kind, outcome);
-      break;
-  }
-  if (!outcome.result && is_definite(outcome.result.error()) && services_.engine_now) {
-    outcome.disk_remark = co_await run_blocking(
-        services_.blocking,
-        [root = services_.engine_now->root_folder] { return full_disk_remark(root); });
-  }
-  ended(kind, std::move(outcome));
+  auto progress = [this](std::string phase) { take(input::Progress{std::move(phase)}); };
+  OperationRun run{.kind = kind,
+                   .state = life().state,
+                   .facts = facts_,
+                   .guest_directory = guest_directory_,
+                   .execs = execs_,
+                   .objects_made = objects_made_,
+                   .progress = std::move(progress)};
+  ended(kind, co_await run_operation(services_, std::move(run), log_));
 }
 
-// What is seen and not acted on here is left in the outcome.
-asio::awaitable<OperationResult<>> SandboxActor::look(OperationKind kind,
-                                                      OperationOutcome& outcome) {
-  // A host that cannot isolate it for a while is no failure of its own.
-  if (kind == OperationKind::Restart) {
-    AGBOX_CO_TRY_VOID(co_await services_.isolation.at_last_in_place());
+void SandboxActor::ended(OperationKind kind, OperationReport report) {
+  // A secret that was decided on since is for the operation to come.
+  report.facts.next_secret = std::move(facts_.next_secret);
+  facts_ = std::move(report.facts);
+  guest_directory_ = report.guest_directory;
+  input::Ended end{.end = end_of(report.result),
+                   .is_outdated = report.is_outdated,
+                   .look = std::move(report.look)};
+  if (!report.result) end.message = report.result.error().message() + report.disk_remark;
+  const WorkStep step = take(end);
+  log_end(kind, end, step);
+}
+
+void SandboxActor::log_end(OperationKind kind, const input::Ended& end,
+                           const WorkStep& step) const {
+  if (step.pause == WorkStep::Pause::Begin) {
+    log_.warn("operation is tried again", {{"operation", name_of(kind)}, {"error", end.message}});
   }
-  AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, outcome.facts));
-  if (must_adopt_ && runs(look.seen.primary)) {
-    if (auto adopted = adopt_guest(); must_adopt_) co_return adopted;
+  if (step.restart_in) {
+    const bool has_ended = end.look && end.look->loss;
+    log_.warn(has_ended ? "the container ended and is started again"
+                        : "the container could not be started and is tried again",
+              {{"error", has_ended ? end.look->loss->how : end.message},
+               {"backoff", std::chrono::nanoseconds(*step.restart_in).count()}});
   }
-  const RestartPlan plan = plan_for(look);
-  if (kind == OperationKind::Restart && plan.step != RestartStep::Fail) {
-    auto started = co_await resume_sandbox(services_, outcome.facts);
-    if (started || !is_definite(started.error()) || co_await is_cancelled()) co_return started;
-    const auto undone = co_await undo_resume(services_, outcome.facts);
-    if (!undone) log_.warn("a failed start is not undone", {{"error", undone.error().message()}});
-    co_return started;
+  if (step.record && step.record->then == Record::Then::IsRestarted) {
+    log_.info("the container was started again");
   }
-  // Neither what cannot be used nor what somebody else started runs on.
-  const bool is_unusable = plan.step == RestartStep::Fail || plan.step == RestartStep::Restart;
-  if (is_unusable && runs(look.seen.primary)) {
-    const auto stopped = co_await stop_unusable(services_, outcome.facts);
-    if (!stopped && !is_definite(stopped.error())) co_return stopped;
-    if (!stopped) log_.warn("the container runs on", {{"error", stopped.error().message()}});
+  if (kind == OperationKind::UndoResume && end.end != OperationEnd::Done && step.record) {
+    log_.warn("the container of a failed resume may run until the sandbox is deleted");
   }
-  outcome.look = look;
-  co_return OperationResult<>{};
 }
 
-void SandboxActor::engine_is_back() {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  retry_pause_.reset();
-  doubt_guest();  // its events of the time between are lost
-  if (life_.state == Lifecycle::Stopped) look_again();
-  work();
-}
-
-// --- execs and the guest ---
-
-bool SandboxActor::has_guest() const {
-  // After a stop or a delete that the engine refused, the container may well run on with what is in
-  // it.
-  return life_.state == Lifecycle::Ready || life_.state == Lifecycle::Stopping ||
-         (life_.state == Lifecycle::Failed && execs_.has_any());
-}
-
-Result<> SandboxActor::check_takes_execs() const {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  AGBOX_TRY(nothing, decide(id(), life_, command::StartExec{}));
-  return {};
-}
-
-void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  if (!has_guest() || is_down_) return;  // that of a start under way is the start's affair
-  must_look_ = false;
-  work();  // nobody need look any more
-  execs_.guest_connected(hello);
-}
-
-void SandboxActor::report_progress(std::string phase) {
-  if (life_.state == Lifecycle::Creating) decide_and_record(command::Prepare{std::move(phase)});
+asio::awaitable<void> SandboxActor::pause_over(asio::awaitable<bool> pause) {
+  co_await std::move(pause);
+  take(input::PauseOver{});
 }
 
 }  // namespace agbox

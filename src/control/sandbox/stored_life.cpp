@@ -2,9 +2,10 @@
 #include "control/sandbox/stored_life.h"
 
 namespace agbox {
+namespace {
 
-Operation stored_operation(Lifecycle state, bool cleans_up) {
-  switch (state) {
+Operation operation_of(const WorkState& state) {
+  switch (state.life.state) {
     case Lifecycle::Creating:
       return Operation::Creating;
     case Lifecycle::Resuming:
@@ -14,7 +15,7 @@ Operation stored_operation(Lifecycle state, bool cleans_up) {
     case Lifecycle::Deleting:
       return Operation::Deleting;
     case Lifecycle::Failed:
-      return cleans_up ? Operation::CleaningUp : Operation::None;
+      return cleans_up(state) ? Operation::CleaningUp : Operation::None;
     case Lifecycle::Ready:
     case Lifecycle::Stopped:
     case Lifecycle::Deleted:
@@ -50,6 +51,19 @@ Lifecycle life_of(const SandboxRecord& record) {
   }
 }
 
+}  // namespace
+
+OperationUnderWay stored(const WorkState& state) {
+  return {
+      .operation = operation_of(state), .reason = state.life.reason, .attempts = state.attempts};
+}
+
+WorkState work_of(const SandboxRecord& record) {
+  return restored_work({.state = life_of(record), .reason = record.operation.reason},
+                       record.operation.operation == Operation::CleaningUp,
+                       record.operation.attempts);
+}
+
 std::vector<Mutation> stored(const SandboxFacts& facts) {
   std::vector<Mutation> mutations{change::SetSubnet{facts.sandbox_id, facts.subnet},
                                   change::ForgetContainers{facts.sandbox_id}};
@@ -57,24 +71,6 @@ std::vector<Mutation> stored(const SandboxFacts& facts) {
     mutations.emplace_back(change::PutContainer{facts.sandbox_id, name, container});
   }
   return mutations;
-}
-
-const char* failure_code(Lifecycle state) {
-  switch (state) {
-    case Lifecycle::Resuming:
-      return "SANDBOX_RESUME_FAILED";
-    case Lifecycle::Stopping:
-      return "SANDBOX_STOP_FAILED";
-    case Lifecycle::Deleting:
-      return "SANDBOX_DELETE_FAILED";
-    case Lifecycle::Creating:
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleted:
-      break;
-  }
-  return "SANDBOX_CREATE_FAILED";
 }
 
 }  // namespace agbox

@@ -35,6 +35,8 @@ class CrashWindow {
   // A stop or a resume begins from nothing.
   void reset() { *this = {}; }
 
+  bool operator==(const CrashWindow&) const = default;
+
  private:
   std::optional<BootTime> up_since_;
   std::optional<BootTime> series_since_;

@@ -36,15 +36,18 @@ Decision decide_stop(const std::string& sandbox_id, Lifecycle state, const comma
   return std::unexpected(wrong_state(reason::kSandboxInvalidState, sandbox_id, "is not ready"));
 }
 
-Decision decide_resume(const std::string& sandbox_id, Lifecycle state) {
+Decision decide_resume(const std::string& sandbox_id, Lifecycle state,
+                       const command::Resume& resume) {
   switch (state) {
     case Lifecycle::Stopped:
       return Events{event::Accepted{}};
+    case Lifecycle::Failed:
+      if (resume.has_containers) return Events{event::Accepted{}};
+      break;
     case Lifecycle::Creating:
     case Lifecycle::Resuming:
     case Lifecycle::Ready:
     case Lifecycle::Stopping:
-    case Lifecycle::Failed:
     case Lifecycle::Deleting:
     case Lifecycle::Deleted:
       break;
@@ -165,7 +168,9 @@ Decision decide(const std::string& sandbox_id, const SandboxLife& life,
   return std::visit(
       Overloaded{
           [&](const command::Stop& stop) { return decide_stop(sandbox_id, life.state, stop); },
-          [&](const command::Resume&) { return decide_resume(sandbox_id, life.state); },
+          [&](const command::Resume& resume) {
+            return decide_resume(sandbox_id, life.state, resume);
+          },
           [&](const command::Delete& request) { return decide_delete(life.state, request); },
           [&](const command::StartExec&) { return decide_exec(sandbox_id, life.state); },
           [&](const command::Prepare& prepare) {
@@ -188,7 +193,7 @@ SandboxLife apply(SandboxLife life, const LifecycleEvent& event) {
       Overloaded{
           // The first event of all is Accepted too; there the life is Creating from the start.
           [&](const event::Accepted&) {
-            return life.state == Lifecycle::Stopped ? move_to(Lifecycle::Resuming) : life;
+            return life.state == Lifecycle::Creating ? life : move_to(Lifecycle::Resuming);
           },
           [&](const event::Preparing&) { return life; },
           [&](const event::Ready&) { return move_to(Lifecycle::Ready); },
@@ -199,6 +204,11 @@ SandboxLife apply(SandboxLife life, const LifecycleEvent& event) {
           [&](const event::Deleted&) { return move_to(Lifecycle::Deleted); },
       },
       event);
+}
+
+bool has_containers_after(std::string_view failure_code) {
+  return failure_code == "SANDBOX_STOP_FAILED" || failure_code == "SANDBOX_RESUME_FAILED" ||
+         failure_code == "CONTAINER_CRASHLOOP" || failure_code == "CONTAINER_OOM";
 }
 
 v1::SandboxState public_state(Lifecycle state) {

@@ -8,7 +8,8 @@
 //   Deleted
 //                 |               |  ^              |                 |                |
 //                 |               |  +----ok----- Resuming <--Resume--+                |
-//                 |               |                 |                                  |
+//                 |               |                 |   ^                              |
+//                 |               |                 |   +--Resume--+                   |
 //                 +---refused-----+-----lost--------+--------> Failed <---refused------+
 //
 // An operation under way is a state of its own, so nobody can start it twice and recovery knows
@@ -16,6 +17,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -58,7 +60,9 @@ namespace command {
 struct Stop {
   std::string reason;
 };
-struct Resume {};
+struct Resume {
+  bool has_containers = false;  // without them a FAILED sandbox cannot be resumed
+};
 struct Delete {
   std::string reason;
 };
@@ -130,6 +134,10 @@ Result<std::vector<LifecycleEvent>> decide(const std::string& sandbox_id, const 
                                            const LifecycleCommand& command);
 
 SandboxLife apply(SandboxLife life, const LifecycleEvent& event);
+
+// Whether a sandbox that failed with this code still has its container and its network, as far as
+// is known. A delete that failed may have removed some of it.
+bool has_containers_after(std::string_view failure_code);
 
 v1::SandboxState public_state(Lifecycle state);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/sandbox/restart_plan.h"
 
+#include <utility>
+
 #include "base/check.h"
 
 namespace agbox {
@@ -70,29 +72,31 @@ RestartPlan plan_stopped(const SandboxSeen& seen) {
 
 }  // namespace
 
-RestartPlan restart_plan(const SandboxStored& stored, const std::optional<SandboxSeen>& seen) {
-  switch (stored.state) {
-    case Lifecycle::Creating:
-      if (stored.attempts >= kMostAttempts) {
-        return fail_with("SANDBOX_CREATE_FAILED",
-                         "the daemon ended " + std::to_string(kMostAttempts) +
-                             " times while it created this sandbox; look into its log");
-      }
-      return {.step = RestartStep::StartOver};
+RestartPlan restart_plan(Lifecycle state, const SandboxSeen& seen) {
+  switch (state) {
+    case Lifecycle::Ready:
+      return plan_ready(seen);
+    case Lifecycle::Stopped:
+      return plan_stopped(seen);
+    case Lifecycle::Creating:  // the operation in progress finds out for itself
     case Lifecycle::Resuming:
     case Lifecycle::Stopping:
     case Lifecycle::Deleting:
-      return {.step = RestartStep::GoOn};
     case Lifecycle::Failed:
-      return {.step = stored.cleans_up ? RestartStep::CleanUp : RestartStep::Stay};
-    case Lifecycle::Ready:
-      return seen ? plan_ready(*seen) : RestartPlan{.step = RestartStep::Look};
-    case Lifecycle::Stopped:
-      return seen ? plan_stopped(*seen) : RestartPlan{.step = RestartStep::Look};
     case Lifecycle::Deleted:
-      return {.step = RestartStep::Stay};
+      break;
   }
-  die("a lifecycle state without a plan");
+  return {.step = RestartStep::Stay};
+}
+
+Failure crash_failure(const ContainerLoss& loss) {
+  const std::string again = loss.how +
+                            "; it was started again and again for five minutes and never"
+                            " ran for 30 s";
+  if (loss.is_out_of_memory) {
+    return {.code = "CONTAINER_OOM", .message = "primary container OOM killed: " + again};
+  }
+  return {.code = "CONTAINER_CRASHLOOP", .message = "primary container exited: " + again};
 }
 
 }  // namespace agbox

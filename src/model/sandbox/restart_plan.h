@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do with a sandbox, from what is stored of it and what the engine shows of it: after a
-// start of the daemon, after a gap in the engine's events, and when its guest went away. Pure.
-//
-// What is stored decides alone while an operation is under way: it goes on, whatever is there. Only
-// of a sandbox that should run, or stand still, the engine is asked.
+// What to do with a sandbox that should run, or be stopped, from what the engine shows of it: after
+// a start of the daemon, after a gap in the engine's events, and when its guest was lost. Pure.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "model/sandbox/lifecycle.h"
 
 namespace agbox {
-
-struct SandboxStored {
-  Lifecycle state = Lifecycle::Creating;
-  bool cleans_up = false;      // of a failed create: something may be left in the engine
-  std::uint32_t attempts = 0;  // at the operation under way, by this daemon and those before it
-};
 
 enum class PrimarySeen {
   Missing,     // the engine does not have it
@@ -39,18 +29,31 @@ constexpr bool runs(PrimarySeen primary) {
 struct SandboxSeen {
   PrimarySeen primary = PrimarySeen::Missing;
   bool has_network = true;
-  // The guest of a running container can come back only through the folder that is mounted there.
+  // The guest of a running container can come back only through the directory mounted there.
   bool has_guest_folder = true;
+
+  bool operator==(const SandboxSeen&) const = default;
+};
+
+struct ContainerLoss {
+  bool is_out_of_memory = false;
+  std::string how;  // for people, such as "it exited with code 137"
+
+  bool operator==(const ContainerLoss&) const = default;
+};
+
+// What the engine shows of a sandbox, in the terms of the restart plan and for people.
+struct SandboxLook {
+  SandboxSeen seen;
+  std::optional<ContainerLoss> loss;  // nothing while it runs and is still the start that we know
+
+  bool operator==(const SandboxLook&) const = default;
 };
 
 enum class RestartStep {
-  Stay,       // as it is
-  Look,       // ask the engine, then plan again
-  StartOver,  // remove what carries its labels, then make it again
-  GoOn,       // with the resume, the stop or the delete
-  CleanUp,    // what a failed create left
-  Adopt,      // it runs, and its guest comes back by itself
-  Restart,    // its container should run and does not
+  Stay,     // as it is
+  Adopt,    // it runs, and its guest reconnects by itself
+  Restart,  // its container should run and does not
   Fail,
 };
 
@@ -61,10 +64,9 @@ struct RestartPlan {
   bool operator==(const RestartPlan&) const = default;
 };
 
-// A create that takes the daemon down with it is not tried for ever.
-inline constexpr std::uint32_t kMostAttempts = 3;
+RestartPlan restart_plan(Lifecycle state, const SandboxSeen& seen);
 
-// `seen` is nothing before the engine was asked.
-RestartPlan restart_plan(const SandboxStored& stored, const std::optional<SandboxSeen>& seen);
+// Of a container that ended so often, and so soon, that it is not started again.
+Failure crash_failure(const ContainerLoss& loss);
 
 }  // namespace agbox

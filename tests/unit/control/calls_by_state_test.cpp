@@ -27,7 +27,7 @@ struct CallRow {
   const char* call;
   const char* then;
 };
-constexpr std::array kCallRows{CallRow{"Stop", "rr!=rrrr"}, CallRow{"Resume", "ssss!sss"},
+constexpr std::array kCallRows{CallRow{"Stop", "rr!=rrrr"}, CallRow{"Resume", "ssss!!ss"},
                                CallRow{"Delete", "!!!!!!=="}, CallRow{"Exec", "xx!xxxxx"}};
 
 std::vector<CallCase> call_cases() {
@@ -49,7 +49,8 @@ class CallsByStateTest : public ExecTest, public testing::WithParamInterface<Cal
     if (wanted == "Creating") return create_held_at(kOne, "create.network.after");
     create_ready(kOne);
     if (wanted == "Failed") {
-      docker().reply("POST /containers/*/stop", 500, R"({"message":"device is busy"})", 1);
+      docker().reply("POST /containers/*/stop", 500, R"({"message":"device is busy"})",
+                     kStopRefusalsForgiven + 1);
       ASSERT_TRUE(ask_stop(kOne).has_value());
       return wait_for_state(kOne, v1::SANDBOX_STATE_FAILED);
     }

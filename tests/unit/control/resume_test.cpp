@@ -214,6 +214,38 @@ TEST_F(ResumeTest, WhatIsNotStoppedIsRefused) {
   EXPECT_EQ(create_exec("early-1").error().reason(), reason::kSandboxNotReady);
 }
 
+TEST_F(ResumeTest, AFailedSandboxWithItsContainerIsResumed) {
+  docker().reply("POST /containers/*/stop", 500, R"({"message":"device is busy"})");
+  ASSERT_TRUE(ask_stop(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  const std::string container_id = primary(kBox).id;
+  docker().clear_faults();
+  resume_sandbox(kBox);
+  EXPECT_EQ(handle(kBox).error_code(), "");
+  EXPECT_EQ(primary(kBox).id, container_id);
+  EXPECT_THAT(exec_events(), ElementsAre("SANDBOX_STOP_REQUESTED", "SANDBOX_FAILED",
+                                         "SANDBOX_ACCEPTED", "SANDBOX_READY"));
+  begin_exec("next-1");
+  end_exec("next-1", 0);
+  wait_for_end("next-1");
+}
+
+TEST_F(ResumeTest, AFailedSandboxWithoutItsContainerIsNotResumed) {
+  engine().containers.erase(primary(kBox).id);
+  guests_.end_all();
+  restart();
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(handle(kBox).error_code(), "CONTAINER_NOT_RUNNING");
+  EXPECT_EQ(ask_resume(kBox).error().message(), "sandbox box-1 is not stopped");
+}
+
+TEST_F(ResumeTest, AFailedCreateHasNothingToResume) {
+  docker().reply("POST /containers/create", 500, R"({"message":"no"})");
+  ASSERT_TRUE(create("never-1").has_value());
+  wait_for_state("never-1", v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(ask_resume("never-1").error().message(), "sandbox never-1 is not stopped");
+}
+
 TEST_F(ResumeTest, AnEngineThatIsAwayIsWaitedFor) {
   stop_sandbox(kBox);
   // The container may well have been started: nobody heard of it.

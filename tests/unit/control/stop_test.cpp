@@ -153,10 +153,18 @@ TEST_F(StopTest, AContainerThatIsGoneOrHasEndedIsStopped) {
   wait_for_state("box-2", v1::SANDBOX_STATE_STOPPED);
 }
 
-TEST_F(StopTest, AStopThatTheEngineRefusesIsFailed) {
+TEST_F(StopTest, AStopThatTheEngineRefusesForAMomentIsRepeated) {
+  docker().reply("POST /containers/*/stop", 500, R"({"message":"device is busy"})", 1);
+  stop_sandbox(kBox);
+  EXPECT_EQ(docker().calls("POST /containers/*/stop"), 2);
+  EXPECT_THAT(exec_events(), ElementsAre("SANDBOX_STOP_REQUESTED", "SANDBOX_STOPPED"));
+}
+
+TEST_F(StopTest, AStopThatTheEngineKeepsRefusingIsFailed) {
   docker().reply("POST /containers/*/stop", 500, R"({"message":"device is busy"})");
   ASSERT_TRUE(ask_stop(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  EXPECT_EQ(docker().calls("POST /containers/*/stop"), kStopRefusalsForgiven + 1);
   EXPECT_EQ(handle(kBox).error_code(), "SANDBOX_STOP_FAILED");
   EXPECT_THAT(handle(kBox).error_message(), HasSubstr("device is busy"));
 }

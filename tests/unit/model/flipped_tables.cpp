@@ -18,12 +18,16 @@
 
 #include "model/sandbox/lifecycle.h"
 #include "model/sandbox/restart_plan.h"
+#include "model/sandbox/work.h"
 
 namespace agbox {
 namespace {
 
 using Decided = Result<std::vector<LifecycleEvent>>;
 
+// For advance().
+constexpr int kIgnoreInput = 0;
+constexpr int kFailOnInput = 1;
 // For decide(), beside the places of the events.
 constexpr int kRefuse = -2;
 constexpr int kAcceptSilently = -1;
@@ -81,16 +85,19 @@ std::string place(Enum value) {
   return std::to_string(static_cast<int>(value));
 }
 
-// What is seen counts for two states, attempts and clean-up for one each; the rest is no row of its
-// own.
-std::string plan_row(const SandboxStored& stored, const std::optional<SandboxSeen>& seen) {
-  const bool cleans_up = stored.state == Lifecycle::Failed && stored.cleans_up;
-  const bool is_last = stored.state == Lifecycle::Creating && stored.attempts >= kMostAttempts;
-  std::string row = place(stored.state) + "," + place(cleans_up) + "," + place(is_last) + ",";
-  if (!seen) return row + "unasked";
-  if (stored.state != Lifecycle::Ready && stored.state != Lifecycle::Stopped) return row + "seen";
-  return row + place(seen->primary) + "," + place(seen->has_network) + "," +
-         place(seen->has_guest_folder);
+// What is seen counts for two states; the rest is no row of its own.
+std::string plan_row(Lifecycle state, const SandboxSeen& seen) {
+  const std::string row = place(state) + ",";
+  if (state != Lifecycle::Ready && state != Lifecycle::Stopped) return row + "seen";
+  return row + place(seen.primary) + "," + place(seen.has_network) + "," +
+         place(seen.has_guest_folder);
+}
+
+std::string work_row(const WorkState& state, const WorkInput& input) {
+  const std::string row = place(state.life.state) + "," + place(state.work.index()) + "," +
+                          place(state.activity.index()) + "," + place(input.index());
+  const auto* ended = std::get_if<input::Ended>(&input);
+  return ended == nullptr ? row : row + "," + place(ended->end);
 }
 
 LifecycleEvent event_at(int index, const std::string& reason, const Failure& failure) {
@@ -130,25 +137,26 @@ bool has_misled() {
 }  // namespace flip
 
 // The linker's names: __wrap_ is what everybody calls, __real_ what they mean.
-RestartPlan restart_plan_meant(
-    const SandboxStored& stored,
-    const std::optional<SandboxSeen>& seen) asm("__real_" AGBOX_RESTART_PLAN);
+RestartPlan restart_plan_meant(Lifecycle state,
+                               const SandboxSeen& seen) asm("__real_" AGBOX_RESTART_PLAN);
+WorkTransition advance_meant(WorkState state, const WorkInput& input,
+                             const Surroundings& now) asm("__real_" AGBOX_ADVANCE);
 Decided decide_meant(const std::string& sandbox_id, const SandboxLife& life,
                      const LifecycleCommand& command) asm("__real_" AGBOX_DECIDE);
 SandboxLife apply_meant(SandboxLife life, const LifecycleEvent& event) asm("__real_" AGBOX_APPLY);
 
-RestartPlan restart_plan_called(
-    const SandboxStored& stored,
-    const std::optional<SandboxSeen>& seen) asm("__wrap_" AGBOX_RESTART_PLAN);
+RestartPlan restart_plan_called(Lifecycle state,
+                                const SandboxSeen& seen) asm("__wrap_" AGBOX_RESTART_PLAN);
+WorkTransition advance_called(WorkState state, const WorkInput& input,
+                              const Surroundings& now) asm("__wrap_" AGBOX_ADVANCE);
 Decided decide_called(const std::string& sandbox_id, const SandboxLife& life,
                       const LifecycleCommand& command) asm("__wrap_" AGBOX_DECIDE);
 SandboxLife apply_called(SandboxLife life, const LifecycleEvent& event) asm("__wrap_" AGBOX_APPLY);
 
-RestartPlan restart_plan_called(const SandboxStored& stored,
-                                const std::optional<SandboxSeen>& seen) {
-  RestartPlan right = restart_plan_meant(stored, seen);
+RestartPlan restart_plan_called(Lifecycle state, const SandboxSeen& seen) {
+  RestartPlan right = restart_plan_meant(state, seen);
   const auto wrong = flipped(
-      "plan", plan_row(stored, seen),
+      "plan", plan_row(state, seen),
       [](int step) {
         return RestartPlan{.step = static_cast<RestartStep>(step), .failure = kFlippedFailure};
       },
@@ -183,6 +191,26 @@ SandboxLife apply_called(SandboxLife life, const LifecycleEvent& event) {
         return SandboxLife{.state = static_cast<Lifecycle>(state), .reason = right.reason};
       },
       [&](const SandboxLife& moved) { return moved.state == right.state; });
+  return wrong.value_or(std::move(right));
+}
+
+WorkTransition advance_called(WorkState state, const WorkInput& input, const Surroundings& now) {
+  const WorkState before = state;
+  WorkTransition right = advance_meant(std::move(state), input, now);
+  const auto wrong = flipped(
+      "work", work_row(before, input),
+      [&](int verdict) -> WorkTransition {
+        if (verdict == kIgnoreInput) return {.state = before, .step = {}};
+        if (verdict != kFailOnInput) refuse_order("there is no such verdict");
+        WorkState failed{.life = {.state = Lifecycle::Failed, .reason = {}},
+                         .work = work::Idle{},
+                         .activity = before.activity};
+        return {.state = std::move(failed),
+                .step = {.record = Record{.events = {event::Failed{kFlippedFailure}}}}};
+      },
+      [&](const WorkTransition& verdict) {
+        return verdict.state == right.state && verdict.step == right.step;
+      });
   return wrong.value_or(std::move(right));
 }
 

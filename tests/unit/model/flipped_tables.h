@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the tests: one row of a table of src/model gives a wrong verdict, and some test must
-// notice. The linker sends every call of restart_plan(), decide() and apply() here; what AGBOX_FLIP
-// does not name is passed on. scripts/flip-tables says which rows there are and judges what comes
-// of them.
+// notice. The linker sends every call of restart_plan(), decide(), apply() and advance() here; what
+// AGBOX_FLIP does not name is passed on. scripts/flip-tables says which rows there are and judges
+// what comes of them.
 #pragma once
 
 namespace agbox::flip {

@@ -40,7 +40,7 @@ const Refused kBug{reason::kInternal, "sandbox s-1 has no such operation under w
 const Row kTable[] = {
     //                                       Creating                       Resuming                       Ready                           Stopping                       Stopped                     Failed                          Deleting                       Deleted
     {command::Stop{"stop_requested"},       {kNotReady,                     kNotReady,                     event::StopRequested{"stop_requested"}, Nothing{},             kNotReady,                  kNotReady,                      kNotReady,                     kNotReady}},
-    {command::Resume{},                     {kNotStopped,                   kNotStopped,                   kNotStopped,                    kNotStopped,                   event::Accepted{},          kNotStopped,                    kNotStopped,                   kNotStopped}},
+    {command::Resume{true},                 {kNotStopped,                   kNotStopped,                   kNotStopped,                    kNotStopped,                   event::Accepted{},          event::Accepted{},              kNotStopped,                   kNotStopped}},
     {command::Delete{"d"},                  {event::DeleteRequested{"d"},   event::DeleteRequested{"d"},   event::DeleteRequested{"d"},    event::DeleteRequested{"d"},   event::DeleteRequested{"d"}, event::DeleteRequested{"d"},   Nothing{},                     Nothing{}}},
     {command::StartExec{},                  {kNoExec,                       kNoExec,                       Nothing{},                      kNoExec,                       kNoExec,                    kNoExec,                        kNoExec,                       kNoExec}},
     {command::Prepare{"materialize"},       {event::Preparing{"materialize"}, kBug,                        kBug,                           kBug,                          kBug,                       kBug,                           kBug,                          kBug}},
@@ -77,6 +77,25 @@ TEST(Lifecycle, EveryCommandInEveryStateDoesWhatTheTableSays) {
   }
 }
 
+TEST(Lifecycle, AFailedSandboxWithoutContainersIsNotResumed) {
+  const auto decision = decide("s-1", life_in(Failed), command::Resume{.has_containers = false});
+  ASSERT_FALSE(decision.has_value());
+  EXPECT_EQ(decision.error().reason(), reason::kSandboxInvalidState);
+  EXPECT_EQ(decision.error().message(), "sandbox s-1 is not stopped");
+}
+
+TEST(Lifecycle, WhichFailuresLeaveTheContainers) {
+  for (const char* code :
+       {"SANDBOX_STOP_FAILED", "SANDBOX_RESUME_FAILED", "CONTAINER_CRASHLOOP", "CONTAINER_OOM"}) {
+    EXPECT_TRUE(has_containers_after(code)) << code;
+  }
+  for (const char* code :
+       {"", "SANDBOX_CREATE_FAILED", "SANDBOX_DELETE_FAILED", "CONTAINER_NOT_RUNNING",
+        "NETWORK_MISSING", "GUEST_UNREACHABLE", "RECORD_UNREADABLE"}) {
+    EXPECT_FALSE(has_containers_after(code)) << code;
+  }
+}
+
 TEST(Lifecycle, EachCommandHasItsOwnRow) {
   for (std::size_t i = 0; i < std::size(kTable); ++i) EXPECT_EQ(kTable[i].command.index(), i);
 }
@@ -84,6 +103,7 @@ TEST(Lifecycle, EachCommandHasItsOwnRow) {
 TEST(Lifecycle, EventsMoveTheStateAndRememberTheReason) {
   EXPECT_EQ(apply(life_in(Creating), event::Accepted{}), life_in(Creating));
   EXPECT_EQ(apply(life_in(Stopped), event::Accepted{}), life_in(Resuming));
+  EXPECT_EQ(apply(life_in(Failed), event::Accepted{}), life_in(Resuming));
   EXPECT_EQ(apply(life_in(Creating), event::Preparing{"materialize"}), life_in(Creating));
   EXPECT_EQ(apply(life_in(Resuming), event::Ready{}), life_in(Ready));
   EXPECT_EQ(apply(life_in(Ready), event::StopRequested{"because"}), life_in(Stopping));

@@ -10,23 +10,12 @@
 #include <utility>
 
 #include "base/result.h"
-#include "control/sandbox/container_loss.h"
 #include "guestlink/guest_error.h"
+#include "model/sandbox/work.h"
 #include "model/spec/sandbox_spec.h"
 #include "store/records.h"
 
 namespace agbox {
-
-enum class OperationKind {
-  Create,   // make it and bring it to ready
-  Stop,     // end what runs in it, and its container
-  Resume,   // bring what was stopped back to ready
-  CleanUp,  // remove what a failed create left
-  Delete,
-  Look,     // see whether its container still runs
-  Restart,  // bring a container that should run to run again
-  Halt,     // end what runs of one whose record cannot be read
-};
 
 // Everything that is known of a sandbox's objects. It is stored together with how the operation
 // ended: one that is interrupted starts over, and finds what it made by its labels.
@@ -51,15 +40,6 @@ struct SandboxFacts {
     if (created_with.state_root().empty()) return {};
     return std::filesystem::path(created_with.state_root()) / "links";
   }
-};
-
-// How an attempt at an operation ended.
-enum class OperationEnd {
-  Done,
-  Refused,    // the engine or the host said no
-  Retry,      // the engine was not reached, or the host cannot do it for a while
-  Lost,       // its container ended, or may have, before the guest had said why
-  Cancelled,  // it is no longer wanted
 };
 
 // Why an attempt did not get done. Nobody outside of the daemon sees it: an event reports the
@@ -95,13 +75,5 @@ inline bool is_definite(const OperationFailure& failure) {
 inline OperationEnd end_of(const OperationResult<>& result) {
   return result ? OperationEnd::Done : result.error().end();
 }
-
-struct OperationOutcome {
-  OperationResult<> result;
-  SandboxFacts facts;                 // as the operation left them, however it ended
-  bool has_cleaned_up = true;         // of a failed create: nothing of it is left in the engine
-  std::string disk_remark{};          // of one that was refused: whether the engine's disk is full
-  std::optional<SandboxLook> look{};  // what was seen, where that is for the sandbox to judge
-};
 
 }  // namespace agbox

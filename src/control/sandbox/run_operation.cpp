@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sandbox/run_operation.h"
+
+#include <chrono>
+#include <utility>
+
+#include "async/cancellation.h"
+#include "async/run_blocking.h"
+#include "control/commit.h"
+#include "control/sandbox/operations/look.h"
+#include "control/sandbox/operations/materialize.h"
+#include "control/sandbox/operations/resume.h"
+#include "control/sandbox/operations/stop.h"
+#include "control/sandbox/operations/teardown.h"
+#include "execlog/disk_room.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kUndoLimit = 30s;
+
+class Run {
+ public:
+  Run(Services& services, OperationRun run, Logger log)
+      : services_(services),
+        run_(std::move(run)),
+        log_(std::move(log)),
+        report_{.facts = std::move(run_.facts), .guest_directory = run_.guest_directory} {}
+
+  asio::awaitable<OperationReport> to_its_end() {
+    report_.result = co_await operation();
+    if (!report_.result && is_definite(report_.result.error()) && services_.engine_now) {
+      report_.disk_remark = co_await run_blocking(
+          services_.blocking,
+          [root = services_.engine_now->root_folder] { return full_disk_remark(root); });
+    }
+    co_return std::move(report_);
+  }
+
+ private:
+  SandboxFacts& facts() { return report_.facts; }
+
+  asio::awaitable<OperationResult<>> operation() {
+    // Nothing is done before the decision to do it is on disk: a crash could neither continue with
+    // it nor count it.
+    AGBOX_CO_TRY_VOID(co_await commit(services_.store, {}));
+    switch (run_.kind) {
+      case OperationKind::Create:
+        co_return co_await create();
+      case OperationKind::StartOver:
+        AGBOX_CO_TRY_VOID(co_await teardown(services_, facts()));
+        co_return co_await create();
+      case OperationKind::UndoCreate:
+        co_return co_await remove_objects(teardown_within(services_, facts(), kUndoLimit));
+      case OperationKind::Resume:
+        co_return co_await start();
+      case OperationKind::UndoResume:
+        co_return co_await undo_resume(services_, facts());
+      case OperationKind::Stop:
+        co_return co_await stop_sandbox(services_, facts(), run_.execs);
+      case OperationKind::Delete:
+      case OperationKind::CleanUp:
+        co_return co_await remove_objects(teardown(services_, facts()));
+      case OperationKind::Inspect:
+        co_return co_await inspect();
+      case OperationKind::Restart:
+        co_return co_await restart();
+      case OperationKind::Halt:
+        co_return co_await halt_sandbox(services_, facts());
+    }
+  }
+
+  asio::awaitable<OperationResult<>> create() {
+    co_return co_await materialize(services_, facts(), run_.progress);
+  }
+
+  asio::awaitable<OperationResult<>> start() {
+    auto started = co_await resume_sandbox(services_, facts());
+    if (started) report_.guest_directory = GuestDirectory::Usable;
+    co_return started;
+  }
+
+  asio::awaitable<OperationResult<>> remove_objects(asio::awaitable<OperationResult<>> removal) {
+    const std::uint64_t made_before = run_.objects_made;
+    auto removed = co_await std::move(removal);
+    report_.is_outdated = run_.objects_made != made_before;
+    co_return removed;
+  }
+
+  // What the engine shows, and what follows from it.
+  struct Seen {
+    SandboxLook look;
+    RestartStep step;
+  };
+
+  asio::awaitable<OperationResult<Seen>> look() {
+    AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, facts()));
+    if (report_.guest_directory == GuestDirectory::Unreachable && runs(look.seen.primary)) {
+      const auto adopted = adopt_guest(services_, facts());
+      report_.guest_directory = directory_after(adopted);
+      if (report_.guest_directory == GuestDirectory::Unreachable) {
+        co_return std::unexpected<OperationFailure>(adopted.error());
+      }
+    }
+    look.seen.has_guest_folder = report_.guest_directory != GuestDirectory::Gone;
+    const RestartStep step = restart_plan(run_.state, look.seen).step;
+    co_return Seen{.look = std::move(look), .step = step};
+  }
+
+  asio::awaitable<OperationResult<>> inspect() {
+    AGBOX_CO_TRY(seen, co_await look());
+    co_return co_await leave_to_sandbox(std::move(seen));
+  }
+
+  asio::awaitable<OperationResult<>> restart() {
+    // A host that cannot isolate it for a while is no failure of its own.
+    AGBOX_CO_TRY_VOID(co_await services_.isolation.at_last_in_place());
+    AGBOX_CO_TRY(seen, co_await look());
+    if (seen.step == RestartStep::Fail) co_return co_await leave_to_sandbox(std::move(seen));
+    auto started = co_await start();
+    if (started || !is_definite(started.error()) || co_await is_cancelled()) co_return started;
+    const auto undone = co_await undo_resume(services_, facts());
+    if (!undone) log_.warn("a failed start is not undone", {{"error", undone.error().message()}});
+    co_return started;
+  }
+
+  // Neither what cannot be used nor what another process started keeps running.
+  asio::awaitable<OperationResult<>> leave_to_sandbox(Seen seen) {
+    const bool is_usable = seen.step == RestartStep::Stay || seen.step == RestartStep::Adopt;
+    if (!is_usable && runs(seen.look.seen.primary)) {
+      auto stopped = co_await stop_unusable(services_, facts());
+      if (!stopped && !is_definite(stopped.error())) co_return stopped;
+      if (!stopped) log_.warn("the container runs on", {{"error", stopped.error().message()}});
+    }
+    report_.look = std::move(seen.look);
+    co_return OperationResult<>{};
+  }
+
+  Services& services_;
+  OperationRun run_;
+  Logger log_;
+  OperationReport report_;
+};
+
+}  // namespace
+
+asio::awaitable<OperationReport> run_operation(Services& services, OperationRun run, Logger log) {
+  Run started(services, std::move(run), std::move(log));
+  co_return co_await started.to_its_end();
+}
+
+}  // namespace agbox

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one operation of a sandbox, on a copy of its facts. What comes of it is reported; the
+// sandbox decides.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "control/exec/sandbox_execs.h"
+#include "control/sandbox/guest_directory.h"
+#include "control/sandbox/operations/operation.h"
+#include "control/services.h"
+#include "model/sandbox/restart_plan.h"
+#include "model/sandbox/work.h"
+
+namespace agbox {
+
+struct OperationRun {
+  OperationKind kind;
+  Lifecycle state;  // of the sandbox
+  SandboxFacts facts;
+  GuestDirectory guest_directory;
+  // The sandbox's, as they are at each moment.
+  SandboxExecs& execs;
+  const std::uint64_t& objects_made;
+  std::function<void(std::string phase)> progress;
+};
+
+struct OperationReport {
+  OperationResult<> result{};
+  // As the operation left them, however it ended.
+  SandboxFacts facts;
+  GuestDirectory guest_directory = GuestDirectory::Usable;
+  bool is_outdated = false;           // see input::Ended
+  std::string disk_remark{};          // of one that was refused: whether the engine's disk is full
+  std::optional<SandboxLook> look{};  // see input::Ended
+};
+
+asio::awaitable<OperationReport> run_operation(Services& services, OperationRun run, Logger log);
+
+}  // namespace agbox

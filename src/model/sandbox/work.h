@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sandbox does next, as a pure table: advance() takes the state of its work and something
+// that happened, and returns the next state with what to record, which operation to start or cancel
+// and which timers to set. Nothing here knows a thread, a clock or a disk.
+//
+// A state is a Lifecycle with the work that is due or in progress in it:
+//
+//   Creating   Create, UndoCreate           Stopped    Idle, Inspect
+//   Resuming   Resume, UndoResume           Failed     Idle, Inspect, CleanUp, Halt
+//   Ready      Idle, Inspect,               Deleting   Delete
+//              AwaitRestart, Restart        Deleted    Idle
+//   Stopping   Stop
+//
+// A container that should run:
+//
+//   guest lost, engine event, gap in events -> Inspect -> it runs: Idle, the guest reconnects
+//                                                      -> it cannot be used: Failed
+//                                                      -> it ended: AwaitRestart -> Restart -> Idle
+//
+// One operation runs at a time. If it is no longer the one that the work asks for, it is cancelled,
+// and its result changes nothing.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "model/sandbox/crash_window.h"
+#include "model/sandbox/lifecycle.h"
+#include "model/sandbox/restart_plan.h"
+
+namespace agbox {
+
+enum class OperationKind {
+  Create,      // make it and bring it to ready
+  StartOver,   // remove what an earlier attempt left, then create
+  UndoCreate,  // remove what a failed create made; bounded in time
+  Resume,      // bring what was stopped back to ready
+  UndoResume,  // stop what a failed resume started
+  Stop,        // end what runs in it, and its container
+  Delete,
+  CleanUp,  // remove what a failed create left, however long it takes
+  Inspect,  // find out whether its container still runs as it was started
+  Restart,  // start a container that should run
+  Halt,     // stop what runs of one whose record cannot be read
+};
+
+// How an attempt at an operation ended.
+enum class OperationEnd {
+  Done,
+  Refused,    // the engine or the host said no
+  Retry,      // the engine was not reached, or the host cannot do it for a while
+  Lost,       // its container ended, or may have, before the guest had said why
+  Cancelled,  // it is no longer wanted
+};
+
+namespace work {
+
+struct Idle {
+  bool operator==(const Idle&) const = default;
+};
+struct Create {
+  enum class Attempt {
+    First,
+    Recovered,  // begun by an earlier run of the daemon; not counted by this one yet
+    Again,
+  };
+  Attempt attempt = Attempt::First;
+  unsigned lost_starts = 0;
+  bool operator==(const Create&) const = default;
+};
+struct UndoCreate {
+  Failure failure;  // reported once it is undone
+  bool operator==(const UndoCreate&) const = default;
+};
+struct Resume {
+  unsigned lost_starts = 0;
+  bool operator==(const Resume&) const = default;
+};
+struct UndoResume {
+  Failure failure;
+  unsigned lost_starts = 0;
+  bool operator==(const UndoResume&) const = default;
+};
+struct Stop {
+  unsigned refusals = 0;
+  bool operator==(const Stop&) const = default;
+};
+struct Delete {
+  bool operator==(const Delete&) const = default;
+};
+struct CleanUp {
+  bool operator==(const CleanUp&) const = default;
+};
+struct Halt {
+  std::optional<Failure> unreported;  // reported once its container is stopped and its execs ended
+  bool operator==(const Halt&) const = default;
+};
+struct Inspect {
+  bool again = false;  // what the running one sees may be older than what asked for this one
+  bool operator==(const Inspect&) const = default;
+};
+struct AwaitRestart {  // the restart timer
+  bool operator==(const AwaitRestart&) const = default;
+};
+struct Restart {
+  bool operator==(const Restart&) const = default;
+};
+
+}  // namespace work
+
+using Work = std::variant<work::Idle, work::Create, work::UndoCreate, work::Resume,
+                          work::UndoResume, work::Stop, work::Delete, work::CleanUp, work::Halt,
+                          work::Inspect, work::AwaitRestart, work::Restart>;
+
+namespace activity {
+
+struct None {
+  bool operator==(const None&) const = default;
+};
+struct Running {
+  OperationKind kind = OperationKind::Create;
+  bool operator==(const Running&) const = default;
+};
+struct Pausing {  // before the next attempt at an operation
+  bool operator==(const Pausing&) const = default;
+};
+
+}  // namespace activity
+
+using Activity = std::variant<activity::None, activity::Running, activity::Pausing>;
+
+struct WorkState {
+  SandboxLife life;
+  Work work;
+  // At the operation in progress, by this run of the daemon and those before it.
+  std::uint32_t attempts = 1;
+  CrashWindow crashes{};  // of the container, while Ready
+  Activity activity{};
+
+  bool operator==(const WorkState&) const = default;
+};
+
+// Of a sandbox that a client asks for.
+WorkState new_work();
+// What an earlier run of the daemon stored. `cleans_up`: a failed create may have left something.
+WorkState restored_work(SandboxLife life, bool cleans_up, std::uint32_t attempts);
+
+bool cleans_up(const WorkState& state);
+// The operation that the work asks for.
+std::optional<OperationKind> wanted_operation(const Work& work);
+
+namespace input {
+
+// Stored, and not begun before it is.
+struct Accept {};
+struct Begin {};
+// The daemon starts: once, before anything else.
+struct Recover {};
+// The same for a sandbox whose record cannot be read.
+struct RecoverUnreadable {
+  Failure failure;
+};
+
+// Commands of clients, and of deadlines. decide() has accepted them.
+struct Stop {
+  std::string reason;
+};
+struct Resume {
+  bool has_containers = false;  // see command::Resume
+};
+struct Delete {
+  std::string reason;
+};
+
+// A create has come so far.
+struct Progress {
+  std::string phase;
+};
+// The running operation ended. What came of it counts only while it is wanted.
+struct Ended {
+  OperationEnd end = OperationEnd::Done;
+  std::string message{};     // why it is not done
+  bool is_outdated = false;  // something of the sandbox was made in the engine while it was removed
+  std::optional<SandboxLook> look{};  // what an Inspect or a Restart saw and did not act on
+};
+
+struct GuestConnected {};
+struct GuestLost {};
+// The engine reports that the container ended, or its isolation cannot be verified any more.
+struct ContainerDoubted {};
+// The engine is reachable again, and its events of the time between are lost.
+struct EngineBack {};
+
+struct PauseOver {};
+struct RestartDue {};
+
+}  // namespace input
+
+using WorkInput =
+    std::variant<input::Accept, input::Begin, input::Recover, input::RecoverUnreadable, input::Stop,
+                 input::Resume, input::Delete, input::Progress, input::Ended, input::GuestConnected,
+                 input::GuestLost, input::ContainerDoubted, input::EngineBack, input::PauseOver,
+                 input::RestartDue>;
+
+// What is true at the moment of an input.
+struct Surroundings {
+  BootTime now{0};
+  bool has_engine = false;  // the sandbox's own is reachable
+  bool is_guest_connected = false;
+  bool has_execs = false;
+  bool is_shutting_down = false;
+};
+
+// What becomes of the sandbox's execs, in the same change.
+enum class ExecsChange {
+  Keep,
+  Cancel,  // the guest is asked to end them; no more are accepted
+  End,     // they are over, and no more are accepted
+  EndUnsent,
+  EndForRestart,  // those that ran are over; others wait for the restart
+};
+
+// One change of the store.
+struct Record {
+  std::vector<LifecycleEvent> events{};
+  ExecsChange execs = ExecsChange::Keep;
+  std::optional<ContainerLoss> loss{};  // why they ended; cancelled if nothing
+  bool has_new_secret = false;          // for the next start of its container
+  bool has_objects = false;             // what is known of its containers and its network
+  bool has_operation = false;           // events imply it
+  enum class Then { Nothing, IsLive, IsRestarted, IsDeleted };
+  Then then = Then::Nothing;  // once it is on disk
+
+  bool operator==(const Record&) const = default;
+};
+
+struct WorkStep {
+  std::optional<Record> record{};
+  std::optional<OperationKind> start{};
+  bool cancels = false;  // the running operation
+  enum class Pause { Keep, Begin, End };
+  Pause pause = Pause::Keep;
+  bool resets_pause = false;  // the next pause is as short as the first
+  std::optional<std::chrono::milliseconds> restart_in{};
+  bool clears_restart = false;
+  // A shutdown is not the create's doing: its attempt is not counted.
+  bool uncounts_attempt = false;
+  bool takes_guest = false;  // the guest that connected, with its execs
+
+  bool operator==(const WorkStep&) const = default;
+};
+
+struct WorkTransition {
+  WorkState state;
+  WorkStep step;
+};
+
+WorkTransition advance(WorkState state, const WorkInput& input, const Surroundings& now);
+
+// A create that takes the daemon down with it is not repeated forever.
+inline constexpr std::uint32_t kMostAttempts = 3;
+// An engine that restarts ends every container, also one that is being started. One that ends by
+// itself does so each time.
+inline constexpr unsigned kLostStartsForgiven = 2;
+// An engine may refuse a stop for a moment. FAILED is for one that keeps refusing.
+inline constexpr unsigned kStopRefusalsForgiven = 3;
+
+}  // namespace agbox

@@ -1,0 +1,920 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sandbox/work.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/overloaded.h"
+
+namespace agbox {
+namespace {
+
+using namespace std::chrono_literals;
+using enum Lifecycle;
+using Attempt = work::Create::Attempt;
+
+const Failure kWhy{.code = "CODE", .message = "why"};
+
+// --- states and steps as text ---
+
+std::string text(OperationKind kind) {
+  constexpr std::array kNames{"Create", "StartOver", "UndoCreate", "Resume",  "UndoResume", "Stop",
+                              "Delete", "CleanUp",   "Inspect",    "Restart", "Halt"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string text(Lifecycle state) {
+  constexpr std::array kNames{"Creating", "Resuming", "Ready",    "Stopping",
+                              "Stopped",  "Failed",   "Deleting", "Deleted"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+std::string text(const Work& work) {
+  constexpr std::array kAttempts{"First", "Recovered", "Again"};
+  const auto lost = [](unsigned attempts) {
+    return attempts == 0 ? std::string() : "-" + std::to_string(attempts);
+  };
+  return std::visit(
+      Overloaded{
+          [](const work::Idle&) { return std::string("Idle"); },
+          [&](const work::Create& w) {
+            return "Create" + lost(w.lost_starts) + "." +
+                   kAttempts.at(static_cast<std::size_t>(w.attempt));
+          },
+          [](const work::UndoCreate& w) { return "UndoCreate:" + w.failure.code; },
+          [&](const work::Resume& w) { return "Resume" + lost(w.lost_starts); },
+          [&](const work::UndoResume& w) {
+            return "UndoResume" + lost(w.lost_starts) + ":" + w.failure.code;
+          },
+          [&](const work::Stop& w) { return "Stop" + lost(w.refusals); },
+          [](const work::Delete&) { return std::string("Delete"); },
+          [](const work::CleanUp&) { return std::string("CleanUp"); },
+          [](const work::Halt& w) {
+            return std::string("Halt") + (w.unreported ? ":" + w.unreported->code : "");
+          },
+          [](const work::Inspect& w) { return std::string(w.again ? "Inspect.again" : "Inspect"); },
+          [](const work::AwaitRestart&) { return std::string("AwaitRestart"); },
+          [](const work::Restart&) { return std::string("Restart"); },
+      },
+      work);
+}
+
+std::string text(const WorkState& state) {
+  std::string line = text(state.life.state) + " " + text(state.work);
+  if (state.attempts != 1) line += " #" + std::to_string(state.attempts);
+  if (const auto* running = std::get_if<activity::Running>(&state.activity)) {
+    line += " running " + text(running->kind);
+  }
+  if (std::holds_alternative<activity::Pausing>(state.activity)) line += " pausing";
+  return line;
+}
+
+std::string text(const LifecycleEvent& event) {
+  constexpr std::array kNames{"Accepted",      "Preparing", "Ready",           "Failed",
+                              "StopRequested", "Stopped",   "DeleteRequested", "Deleted"};
+  std::string line = kNames.at(event.index());
+  if (const auto* failed = std::get_if<event::Failed>(&event)) line += ":" + failed->failure.code;
+  return line;
+}
+
+std::string text(const WorkStep& step) {
+  constexpr std::array kExecs{"", " cancel-execs", " end-execs", " end-unsent", " end-for-restart"};
+  constexpr std::array kThen{"", " then-live", " then-restarted", " then-deleted"};
+  std::string line;
+  if (step.record) {
+    line += " record";
+    for (const LifecycleEvent& event : step.record->events) line += " " + text(event);
+    line += kExecs.at(static_cast<std::size_t>(step.record->execs));
+    if (step.record->loss) line += "(" + step.record->loss->how.substr(0, 14) + ")";
+    if (step.record->has_new_secret) line += " secret";
+    if (step.record->has_objects) line += " objects";
+    if (step.record->has_operation) line += " operation";
+    line += kThen.at(static_cast<std::size_t>(step.record->then));
+    line += ";";
+  }
+  if (step.uncounts_attempt) line += " uncount;";
+  if (step.clears_restart) line += " clear restart;";
+  if (step.restart_in) line += " restart in " + std::to_string(step.restart_in->count()) + "ms;";
+  if (step.resets_pause) line += " reset pause;";
+  if (step.pause == WorkStep::Pause::Begin) line += " pause;";
+  if (step.pause == WorkStep::Pause::End) line += " end pause;";
+  if (step.cancels) line += " cancel;";
+  if (step.start) line += " start " + text(*step.start) + ";";
+  if (step.takes_guest) line += " take guest;";
+  return line;
+}
+
+// --- what is put together below ---
+
+WorkState state_of(Lifecycle life, Work work, Activity activity = {}, std::uint32_t attempts = 1) {
+  const bool has_reason = life == Stopping || life == Deleting;
+  return {.life = {.state = life, .reason = has_reason ? "because" : ""},
+          .work = std::move(work),
+          .attempts = attempts,
+          .activity = activity};
+}
+
+WorkState running(Lifecycle life, const Work& work, std::uint32_t attempts = 1) {
+  return state_of(life, work, activity::Running{*wanted_operation(work)}, attempts);
+}
+
+input::Ended ended(OperationEnd end) {
+  return {.end = end, .message = end == OperationEnd::Done ? "" : "why"};
+}
+
+input::Ended saw(PrimarySeen primary) {
+  const bool is_lost = primary != PrimarySeen::Running;
+  return {.look = SandboxLook{
+              .seen = {.primary = primary},
+              .loss = is_lost ? std::optional(ContainerLoss{.how = "it exited"}) : std::nullopt}};
+}
+
+struct NamedState {
+  std::string name;
+  WorkState state;
+};
+
+// Each work of each lifecycle state, with the operation that it asks for running.
+const std::vector<NamedState>& states() {
+  static const std::vector<NamedState> all{
+      {"create", running(Creating, work::Create{})},
+      {"recovered create", state_of(Creating, work::Create{Attempt::Recovered}, {}, 1)},
+      {"create again", running(Creating, work::Create{Attempt::Again}, 2)},
+      {"create lost twice", running(Creating, work::Create{Attempt::Again, 2})},
+      {"undo create", running(Creating, work::UndoCreate{kWhy})},
+      {"resume", running(Resuming, work::Resume{})},
+      {"resume lost twice", running(Resuming, work::Resume{2})},
+      {"undo resume", running(Resuming, work::UndoResume{kWhy})},
+      {"ready", state_of(Ready, work::Idle{})},
+      {"inspect", running(Ready, work::Inspect{})},
+      {"inspect again", running(Ready, work::Inspect{.again = true})},
+      {"await restart", state_of(Ready, work::AwaitRestart{})},
+      {"restart", running(Ready, work::Restart{})},
+      {"stop", running(Stopping, work::Stop{})},
+      {"stop refused thrice", running(Stopping, work::Stop{3})},
+      {"stopped", state_of(Stopped, work::Idle{})},
+      {"inspect stopped", running(Stopped, work::Inspect{})},
+      {"failed", state_of(Failed, work::Idle{})},
+      {"inspect failed", running(Failed, work::Inspect{})},
+      {"clean up", running(Failed, work::CleanUp{})},
+      {"halt", running(Failed, work::Halt{})},
+      {"halt first", running(Failed, work::Halt{kWhy})},
+      {"delete", running(Deleting, work::Delete{})},
+      {"deleted", state_of(Deleted, work::Idle{})},
+  };
+  return all;
+}
+
+struct NamedInput {
+  std::string name;
+  WorkInput input;
+};
+
+const std::vector<NamedInput>& inputs() {
+  static const std::vector<NamedInput> all{
+      {"Stop", input::Stop{"r"}},
+      {"Resume", input::Resume{.has_containers = true}},
+      {"Delete", input::Delete{"r"}},
+      {"Progress", input::Progress{"pull"}},
+      {"Done", ended(OperationEnd::Done)},
+      {"Outdated", input::Ended{.is_outdated = true}},
+      {"Refused", ended(OperationEnd::Refused)},
+      {"Retry", ended(OperationEnd::Retry)},
+      {"Lost", ended(OperationEnd::Lost)},
+      {"Cancelled", ended(OperationEnd::Cancelled)},
+      {"SawRunning", saw(PrimarySeen::Running)},
+      {"SawExited", saw(PrimarySeen::Exited)},
+      {"SawMissing", saw(PrimarySeen::Missing)},
+      {"GuestConnected", input::GuestConnected{}},
+      {"GuestLost", input::GuestLost{}},
+      {"Doubted", input::ContainerDoubted{}},
+      {"EngineBack", input::EngineBack{}},
+      {"PauseOver", input::PauseOver{}},
+      {"RestartDue", input::RestartDue{}},
+  };
+  return all;
+}
+
+// Whether the sandbox's actor could pass this on: it refuses commands that decide() refuses, only
+// what runs can end, only a removal can be outdated, and only an inspection sees something.
+bool can_happen(const WorkState& state, const WorkInput& input) {
+  const auto is_legal = [&](const LifecycleCommand& command) {
+    return decide("s-1", state.life, command).has_value();
+  };
+  // What cleans up or halts has failed in a way that leaves no container to resume.
+  const bool has_containers = !std::holds_alternative<work::CleanUp>(state.work) &&
+                              !std::holds_alternative<work::Halt>(state.work);
+  const auto* running = std::get_if<activity::Running>(&state.activity);
+  return std::visit(Overloaded{
+                        [&](const input::Stop&) { return is_legal(command::Stop{}); },
+                        [&](const input::Resume& r) {
+                          return has_containers && is_legal(command::Resume{r.has_containers});
+                        },
+                        [&](const input::Ended& e) {
+                          if (running == nullptr) return false;
+                          const bool inspects = running->kind == OperationKind::Inspect;
+                          const bool removes = running->kind == OperationKind::UndoCreate ||
+                                               running->kind == OperationKind::CleanUp ||
+                                               running->kind == OperationKind::Delete;
+                          if (e.is_outdated) return removes;
+                          if (e.look) {
+                            const bool fails = e.look->seen.primary == PrimarySeen::Missing;
+                            return inspects || (running->kind == OperationKind::Restart && fails);
+                          }
+                          return e.end != OperationEnd::Done || !inspects;
+                        },
+                        [&](const input::PauseOver&) {
+                          return std::holds_alternative<activity::Pausing>(state.activity);
+                        },
+                        [](const auto&) { return true; },
+                    },
+                    input);
+}
+
+// --- the table ---
+
+struct WorkRow {
+  const char* from;
+  const char* input;
+  const char* then;  // the state, then what is done
+};
+
+// An engine is reachable, no guest is connected, no exec runs. Whatever is not listed changes
+// nothing.
+// clang-format off
+const WorkRow kRows[] = {
+    {"create",            "Delete",         "Deleting Delete running Create | record DeleteRequested; cancel;"},
+    {"create",            "Progress",       "Creating Create.First running Create | record Preparing;"},
+    {"create",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"create",            "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
+    {"create",            "Retry",          "Creating Create.First pausing | pause;"},
+    {"create",            "Lost",           "Creating Create-1.Again pausing | record secret; pause;"},
+    {"create",            "Cancelled",      "Creating Create.First pausing | pause;"},
+    {"create",            "EngineBack",     "Creating Create.First running Create | reset pause;"},
+
+    {"recovered create",  "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
+    {"recovered create",  "Progress",       "Creating Create.Recovered | record Preparing;"},
+    {"recovered create",  "EngineBack",     "Creating Create.Again #2 running StartOver | record Preparing secret; reset pause; start StartOver;"},
+
+    {"create again",      "Delete",         "Deleting Delete running StartOver | record DeleteRequested; cancel;"},
+    {"create again",      "Progress",       "Creating Create.Again #2 running StartOver | record Preparing;"},
+    {"create again",      "Done",           "Ready Inspect #2 running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"create again",      "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED #2 running UndoCreate | start UndoCreate;"},
+    {"create again",      "Retry",          "Creating Create.Again #2 pausing | pause;"},
+    {"create again",      "Lost",           "Creating Create-1.Again #2 pausing | record secret; pause;"},
+    {"create again",      "Cancelled",      "Creating Create.Again #2 pausing | pause;"},
+    {"create again",      "EngineBack",     "Creating Create.Again #2 running StartOver | reset pause;"},
+
+    {"create lost twice", "Delete",         "Deleting Delete running StartOver | record DeleteRequested; cancel;"},
+    {"create lost twice", "Progress",       "Creating Create-2.Again running StartOver | record Preparing;"},
+    {"create lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"create lost twice", "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
+    {"create lost twice", "Retry",          "Creating Create-2.Again pausing | pause;"},
+    {"create lost twice", "Lost",           "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
+    {"create lost twice", "Cancelled",      "Creating Create-2.Again pausing | pause;"},
+    {"create lost twice", "EngineBack",     "Creating Create-2.Again running StartOver | reset pause;"},
+
+    {"undo create",       "Delete",         "Deleting Delete running UndoCreate | record DeleteRequested; cancel;"},
+    {"undo create",       "Progress",       "Creating UndoCreate:CODE running UndoCreate | record Preparing;"},
+    {"undo create",       "Done",           "Failed Idle | record Failed:CODE end-unsent objects; reset pause;"},
+    {"undo create",       "Outdated",       "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; reset pause; start CleanUp;"},
+    {"undo create",       "Refused",        "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
+    {"undo create",       "Retry",          "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
+    {"undo create",       "Lost",           "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
+    {"undo create",       "Cancelled",      "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
+    {"undo create",       "EngineBack",     "Creating UndoCreate:CODE running UndoCreate | reset pause;"},
+
+    {"resume",            "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
+    {"resume",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"resume",            "Refused",        "Resuming UndoResume:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
+    {"resume",            "Retry",          "Resuming Resume pausing | pause;"},
+    {"resume",            "Lost",           "Resuming Resume-1 pausing | record secret; pause;"},
+    {"resume",            "Cancelled",      "Resuming Resume pausing | pause;"},
+    {"resume",            "EngineBack",     "Resuming Resume running Resume | reset pause;"},
+
+    {"resume lost twice", "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
+    {"resume lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"resume lost twice", "Refused",        "Resuming UndoResume-2:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
+    {"resume lost twice", "Retry",          "Resuming Resume-2 pausing | pause;"},
+    {"resume lost twice", "Lost",           "Resuming UndoResume-2:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
+    {"resume lost twice", "Cancelled",      "Resuming Resume-2 pausing | pause;"},
+    {"resume lost twice", "EngineBack",     "Resuming Resume-2 running Resume | reset pause;"},
+
+    {"undo resume",       "Delete",         "Deleting Delete running UndoResume | record DeleteRequested; cancel;"},
+    {"undo resume",       "Done",           "Failed Idle | record Failed:CODE end-unsent objects; reset pause;"},
+    {"undo resume",       "Refused",        "Failed Idle | record Failed:CODE end-unsent objects;"},
+    {"undo resume",       "Retry",          "Resuming Resume pausing | pause;"},
+    {"undo resume",       "Lost",           "Failed Idle | record Failed:CODE end-unsent objects;"},
+    {"undo resume",       "Cancelled",      "Resuming Resume pausing | pause;"},
+    {"undo resume",       "EngineBack",     "Resuming UndoResume:CODE running UndoResume | reset pause;"},
+
+    {"ready",             "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs; start Stop;"},
+    {"ready",             "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
+    {"ready",             "GuestConnected", "Ready Idle | take guest;"},
+    {"ready",             "GuestLost",      "Ready Inspect running Inspect | start Inspect;"},
+    {"ready",             "Doubted",        "Ready Inspect running Inspect | start Inspect;"},
+    {"ready",             "EngineBack",     "Ready Inspect running Inspect | reset pause; start Inspect;"},
+
+    {"inspect",           "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
+    {"inspect",           "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
+    {"inspect",           "Refused",        "Ready Inspect pausing | pause;"},
+    {"inspect",           "Retry",          "Ready Inspect pausing | pause;"},
+    {"inspect",           "Lost",           "Ready Inspect pausing | pause;"},
+    {"inspect",           "Cancelled",      "Ready Inspect pausing | pause;"},
+    {"inspect",           "SawRunning",     "Ready Idle | reset pause;"},
+    {"inspect",           "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset pause;"},
+    {"inspect",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
+    {"inspect",           "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
+    {"inspect",           "GuestLost",      "Ready Inspect.again running Inspect |"},
+    {"inspect",           "Doubted",        "Ready Inspect.again running Inspect |"},
+    {"inspect",           "EngineBack",     "Ready Inspect.again running Inspect | reset pause;"},
+
+    {"inspect again",     "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
+    {"inspect again",     "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
+    {"inspect again",     "Refused",        "Ready Inspect.again pausing | pause;"},
+    {"inspect again",     "Retry",          "Ready Inspect.again pausing | pause;"},
+    {"inspect again",     "Lost",           "Ready Inspect.again pausing | pause;"},
+    {"inspect again",     "Cancelled",      "Ready Inspect.again pausing | pause;"},
+    {"inspect again",     "SawRunning",     "Ready Inspect running Inspect | reset pause; start Inspect;"},
+    {"inspect again",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset pause;"},
+    {"inspect again",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
+    {"inspect again",     "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
+    {"inspect again",     "EngineBack",     "Ready Inspect.again running Inspect | reset pause;"},
+
+    {"await restart",     "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs; clear restart; start Stop;"},
+    {"await restart",     "Delete",         "Deleting Delete running Delete | record DeleteRequested; clear restart; start Delete;"},
+    {"await restart",     "EngineBack",     "Ready AwaitRestart | reset pause;"},
+    {"await restart",     "RestartDue",     "Ready Restart running Restart | clear restart; start Restart;"},
+
+    {"restart",           "Stop",           "Stopping Stop running Restart | record StopRequested cancel-execs; cancel;"},
+    {"restart",           "Delete",         "Deleting Delete running Restart | record DeleteRequested; cancel;"},
+    {"restart",           "Done",           "Ready Inspect running Inspect | record objects then-restarted; reset pause; start Inspect;"},
+    {"restart",           "Refused",        "Ready AwaitRestart | restart in 100ms;"},
+    {"restart",           "Retry",          "Ready Restart pausing | pause;"},
+    {"restart",           "Lost",           "Ready AwaitRestart | restart in 100ms;"},
+    {"restart",           "Cancelled",      "Ready Restart pausing | pause;"},
+    {"restart",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
+    {"restart",           "EngineBack",     "Ready Restart running Restart | reset pause;"},
+
+    {"stop",              "Delete",         "Deleting Delete running Stop | record DeleteRequested; cancel;"},
+    {"stop",              "Done",           "Stopped Idle | record Stopped end-execs; reset pause;"},
+    {"stop",              "Refused",        "Stopping Stop-1 pausing | pause;"},
+    {"stop",              "Retry",          "Stopping Stop pausing | pause;"},
+    {"stop",              "Lost",           "Stopping Stop-1 pausing | pause;"},
+    {"stop",              "Cancelled",      "Stopping Stop pausing | pause;"},
+    {"stop",              "GuestConnected", "Stopping Stop running Stop | take guest;"},
+    {"stop",              "EngineBack",     "Stopping Stop running Stop | reset pause;"},
+
+    {"stop refused thrice", "Delete",       "Deleting Delete running Stop | record DeleteRequested; cancel;"},
+    {"stop refused thrice", "Done",         "Stopped Idle | record Stopped end-execs; reset pause;"},
+    {"stop refused thrice", "Refused",      "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop refused thrice", "Retry",        "Stopping Stop-3 pausing | pause;"},
+    {"stop refused thrice", "Lost",         "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop refused thrice", "Cancelled",    "Stopping Stop-3 pausing | pause;"},
+    {"stop refused thrice", "GuestConnected", "Stopping Stop-3 running Stop | take guest;"},
+    {"stop refused thrice", "EngineBack",   "Stopping Stop-3 running Stop | reset pause;"},
+
+    {"stopped",           "Resume",         "Resuming Resume running Resume | record Accepted secret; start Resume;"},
+    {"stopped",           "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
+    {"stopped",           "EngineBack",     "Stopped Inspect running Inspect | reset pause; start Inspect;"},
+
+    {"inspect stopped",   "Resume",         "Resuming Resume running Inspect | record Accepted secret; cancel;"},
+    {"inspect stopped",   "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
+    {"inspect stopped",   "Refused",        "Stopped Inspect pausing | pause;"},
+    {"inspect stopped",   "Retry",          "Stopped Inspect pausing | pause;"},
+    {"inspect stopped",   "Lost",           "Stopped Inspect pausing | pause;"},
+    {"inspect stopped",   "Cancelled",      "Stopped Inspect pausing | pause;"},
+    {"inspect stopped",   "SawRunning",     "Stopped Idle | reset pause;"},
+    {"inspect stopped",   "SawExited",      "Stopped Idle | reset pause;"},
+    {"inspect stopped",   "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
+    {"inspect stopped",   "EngineBack",     "Stopped Inspect.again running Inspect | reset pause;"},
+
+    {"failed",            "Resume",         "Resuming Resume running Resume | record Accepted secret; start Resume;"},
+    {"failed",            "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
+    {"failed",            "EngineBack",     "Failed Idle | reset pause;"},
+
+    {"inspect failed",    "Resume",         "Resuming Resume running Inspect | record Accepted secret; cancel;"},
+    {"inspect failed",    "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
+    {"inspect failed",    "Refused",        "Failed Inspect pausing | pause;"},
+    {"inspect failed",    "Retry",          "Failed Inspect pausing | pause;"},
+    {"inspect failed",    "Lost",           "Failed Inspect pausing | pause;"},
+    {"inspect failed",    "Cancelled",      "Failed Inspect pausing | pause;"},
+    {"inspect failed",    "SawRunning",     "Failed Idle | reset pause;"},
+    {"inspect failed",    "SawExited",      "Failed Idle | record end-execs(it exited); reset pause;"},
+    {"inspect failed",    "SawMissing",     "Failed Idle | record end-execs(it exited); reset pause;"},
+    {"inspect failed",    "EngineBack",     "Failed Idle running Inspect | reset pause; cancel;"},
+
+    {"clean up",          "Delete",         "Deleting Delete running CleanUp | record DeleteRequested; cancel;"},
+    {"clean up",          "Done",           "Failed Idle | record objects operation; reset pause;"},
+    {"clean up",          "Outdated",       "Failed CleanUp running CleanUp | start CleanUp;"},
+    {"clean up",          "Refused",        "Failed CleanUp pausing | pause;"},
+    {"clean up",          "Retry",          "Failed CleanUp pausing | pause;"},
+    {"clean up",          "Lost",           "Failed CleanUp pausing | pause;"},
+    {"clean up",          "Cancelled",      "Failed CleanUp pausing | pause;"},
+    {"clean up",          "EngineBack",     "Failed CleanUp running CleanUp | reset pause;"},
+
+    {"halt",              "Delete",         "Deleting Delete running Halt | record DeleteRequested; cancel;"},
+    {"halt",              "Done",           "Failed Idle | record end-execs(it was stopped); reset pause;"},
+    {"halt",              "Refused",        "Failed Halt pausing | pause;"},
+    {"halt",              "Retry",          "Failed Halt pausing | pause;"},
+    {"halt",              "Lost",           "Failed Halt pausing | pause;"},
+    {"halt",              "Cancelled",      "Failed Halt pausing | pause;"},
+    {"halt",              "EngineBack",     "Failed Halt running Halt | reset pause;"},
+
+    {"halt first",        "Delete",         "Deleting Delete running Halt | record DeleteRequested; cancel;"},
+    {"halt first",        "Done",           "Failed Idle | record Failed:CODE end-execs(it was stopped); reset pause;"},
+    {"halt first",        "Refused",        "Failed Halt:CODE pausing | pause;"},
+    {"halt first",        "Retry",          "Failed Halt:CODE pausing | pause;"},
+    {"halt first",        "Lost",           "Failed Halt:CODE pausing | pause;"},
+    {"halt first",        "Cancelled",      "Failed Halt:CODE pausing | pause;"},
+    {"halt first",        "EngineBack",     "Failed Halt:CODE running Halt | reset pause;"},
+
+    {"delete",            "Done",           "Deleted Idle | record Deleted end-execs objects then-deleted; reset pause;"},
+    {"delete",            "Outdated",       "Deleting Delete running Delete | start Delete;"},
+    {"delete",            "Refused",        "Failed Idle | record Failed:SANDBOX_DELETE_FAILED end-unsent objects;"},
+    {"delete",            "Retry",          "Deleting Delete pausing | pause;"},
+    {"delete",            "Lost",           "Failed Idle | record Failed:SANDBOX_DELETE_FAILED end-unsent objects;"},
+    {"delete",            "Cancelled",      "Deleting Delete pausing | pause;"},
+    {"delete",            "EngineBack",     "Deleting Delete running Delete | reset pause;"},
+
+    {"deleted",           "EngineBack",     "Deleted Idle | reset pause;"},
+};
+// clang-format on
+
+constexpr Surroundings kUsual{.has_engine = true};
+
+std::string outcome(const WorkState& from, const WorkInput& input, const Surroundings& now) {
+  const auto [state, step] = advance(from, input, now);
+  return text(state) + " |" + text(step);
+}
+
+TEST(WorkTest, EveryInputInEveryStateDoesWhatTheTableSays) {
+  std::map<std::pair<std::string, std::string>, std::string> rows;
+  for (const WorkRow& row : kRows) rows[{row.from, row.input}] = row.then;
+  EXPECT_EQ(rows.size(), std::size(kRows)) << "a row is there twice";
+  for (const auto& [from, state] : states()) {
+    for (const auto& [name, input] : inputs()) {
+      if (!can_happen(state, input)) continue;
+      const auto row = rows.find({from, name});
+      const std::string then = row == rows.end() ? text(state) + " |" : row->second;
+      EXPECT_EQ(outcome(state, input, kUsual), then) << "{\"" << from << "\", \"" << name << "\"}";
+      if (row != rows.end()) rows.erase(row);
+    }
+  }
+  EXPECT_THAT(rows, testing::IsEmpty()) << "rows that cannot be";
+}
+
+struct SpecialRow {
+  const char* from;
+  const char* input;
+  Surroundings now;
+  const char* then;
+};
+
+constexpr Surroundings kGuest{.has_engine = true, .is_guest_connected = true};
+constexpr Surroundings kExecs{.has_engine = true, .has_execs = true};
+constexpr Surroundings kGuestAndExecs{
+    .has_engine = true, .is_guest_connected = true, .has_execs = true};
+constexpr Surroundings kShutdown{.has_engine = true, .is_shutting_down = true};
+constexpr Surroundings kNoEngine{};
+
+// clang-format off
+const SpecialRow kSpecialRows[] = {
+    {"create",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset pause;"},
+    {"create",           "Refused",        kShutdown,      "Creating Create.Recovered #0 | uncount;"},
+    {"create",           "Lost",           kShutdown,      "Creating Create.Recovered #0 | uncount;"},
+    {"undo create",      "Done",           kShutdown,      "Creating Create.Recovered #0 | uncount;"},
+    {"recovered create", "EngineBack",     kNoEngine,      "Creating Create.Recovered | reset pause;"},
+    {"recovered create", "EngineBack",     kShutdown,      "Creating Create.Recovered | reset pause;"},
+    {"resume",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset pause;"},
+    {"resume",           "Done",           kGuestAndExecs, "Ready Idle | record Ready end-execs objects then-live; reset pause;"},
+    {"failed",           "Resume",         kExecs,         "Resuming Resume running Resume | record Accepted cancel-execs secret; start Resume;"},
+    {"restart",          "Done",           kGuest,         "Ready Idle | record objects then-restarted; reset pause;"},
+    {"restart",          "Retry",          kShutdown,      "Ready Restart |"},
+    {"ready",            "GuestLost",      kGuest,         "Ready Idle |"},
+    {"ready",            "Doubted",        kGuest,         "Ready Inspect running Inspect | start Inspect;"},
+    {"ready",            "EngineBack",     kGuest,         "Ready Idle | reset pause;"},
+    {"ready",            "EngineBack",     kShutdown,      "Ready Inspect | reset pause;"},
+    {"ready",            "Stop",           kShutdown,      "Stopping Stop | record StopRequested cancel-execs;"},
+    {"inspect",          "GuestLost",      kGuest,         "Ready Inspect running Inspect |"},
+    {"await restart",    "GuestConnected", kGuest,         "Ready AwaitRestart |"},
+    {"stop refused thrice", "Refused",      kExecs,         "Failed Inspect running Inspect | record Failed:SANDBOX_STOP_FAILED end-unsent objects; start Inspect;"},
+    {"stop refused thrice", "Refused",      kGuestAndExecs, "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
+    {"stop",             "Done",           kShutdown,      "Stopping Stop |"},
+    {"stop",             "Delete",         kShutdown,      "Deleting Delete running Stop | record DeleteRequested;"},
+    {"delete",           "Refused",        kExecs,         "Failed Inspect running Inspect | record Failed:SANDBOX_DELETE_FAILED end-unsent objects; start Inspect;"},
+    {"failed",           "GuestConnected", kGuestAndExecs, "Failed Idle | take guest;"},
+    {"failed",           "GuestLost",      kExecs,         "Failed Inspect running Inspect | start Inspect;"},
+    {"failed",           "GuestLost",      kGuestAndExecs, "Failed Idle |"},
+    {"failed",           "Doubted",        kGuestAndExecs, "Failed Inspect running Inspect | start Inspect;"},
+    {"failed",           "EngineBack",     kExecs,         "Failed Inspect running Inspect | reset pause; start Inspect;"},
+    {"inspect failed",   "SawExited",      kExecs,         "Failed Idle | record end-execs(it exited); reset pause;"},
+    {"inspect failed",   "SawRunning",     kExecs,         "Failed Idle | reset pause;"},
+    {"inspect failed",   "Refused",        kExecs,         "Failed Inspect pausing | pause;"},
+    {"inspect failed",   "GuestConnected", kGuestAndExecs, "Failed Idle running Inspect | cancel; take guest;"},
+    {"halt",             "GuestConnected", kGuestAndExecs, "Failed Halt running Halt | take guest;"},
+    {"halt",             "Doubted",        kExecs,         "Failed Halt running Halt |"},
+};
+// clang-format on
+
+TEST(WorkTest, GuestsExecsTheEngineAndAShutdownMakeADifference) {
+  const auto find = [](const auto& all, const std::string& name) {
+    const auto found = std::ranges::find(all, name, [](const auto& each) { return each.name; });
+    EXPECT_NE(found, all.end()) << name;
+    return *found;
+  };
+  for (const SpecialRow& row : kSpecialRows) {
+    const WorkState from = find(states(), row.from).state;
+    const WorkInput input = find(inputs(), row.input).input;
+    EXPECT_EQ(outcome(from, input, row.now), row.then)
+        << "{\"" << row.from << "\", \"" << row.input << "\"}";
+  }
+}
+
+// --- the beginning of a run of the daemon ---
+
+TEST(WorkTest, ACreateIsRecordedAndThenBegun) {
+  const auto accepted = advance(new_work(), input::Accept{}, kUsual);
+  EXPECT_EQ(text(accepted.state), "Creating Create.First");
+  EXPECT_EQ(text(accepted.step), " record Accepted Preparing secret;");
+  EXPECT_EQ(outcome(accepted.state, input::Begin{}, kUsual),
+            "Creating Create.First running Create | start Create;");
+}
+
+struct RecoveryRow {
+  Lifecycle life;
+  bool cleans_up;
+  std::uint32_t attempts;
+  Surroundings now;
+  const char* readable;
+  const char* unreadable;
+};
+
+// clang-format off
+const RecoveryRow kRecoveryRows[] = {
+    {Creating, false, 1, kUsual,
+     "Creating Create.Again #2 running StartOver | record Preparing secret; start StartOver;",
+     "Failed CleanUp running CleanUp | record Failed:CODE; start CleanUp;"},
+    {Creating, false, 2, kUsual,
+     "Creating Create.Again #3 running StartOver | record Preparing secret; start StartOver;",
+     "Failed CleanUp #2 running CleanUp | record Failed:CODE; start CleanUp;"},
+    {Creating, false, 3, kUsual,
+     "Failed CleanUp #3 running CleanUp | record Failed:SANDBOX_CREATE_FAILED end-unsent objects; start CleanUp;",
+     "Failed CleanUp #3 running CleanUp | record Failed:CODE; start CleanUp;"},
+    {Creating, false, 1, kNoEngine,
+     "Creating Create.Recovered |",
+     "Failed CleanUp running CleanUp | record Failed:CODE; start CleanUp;"},
+    {Resuming, false, 1, kUsual,
+     "Resuming Resume #2 running Resume | record secret operation; start Resume;",
+     "Failed Halt running Halt | record Failed:CODE; start Halt;"},
+    {Ready, false, 1, kUsual,
+     "Ready Idle |",
+     "Failed Halt running Halt | record Failed:CODE; start Halt;"},
+    {Ready, false, 1, kExecs,
+     "Ready Idle |",
+     "Failed Halt:CODE running Halt | start Halt;"},
+    {Stopping, false, 1, kUsual,
+     "Stopping Stop running Stop | record cancel-execs; start Stop;",
+     "Failed Halt running Halt | record Failed:CODE; start Halt;"},
+    {Stopping, false, 1, kExecs,
+     "Stopping Stop running Stop | record cancel-execs; start Stop;",
+     "Failed Halt:CODE running Halt | start Halt;"},
+    {Stopped, false, 1, kUsual,
+     "Stopped Idle |",
+     "Failed Halt running Halt | record Failed:CODE; start Halt;"},
+    {Failed, false, 1, kUsual,
+     "Failed Idle |",
+     "Failed Halt running Halt | start Halt;"},
+    {Failed, true, 1, kUsual,
+     "Failed CleanUp running CleanUp | start CleanUp;",
+     "Failed CleanUp running CleanUp | start CleanUp;"},
+    {Deleting, false, 1, kUsual,
+     "Deleting Delete running Delete | start Delete;",
+     "Deleting Delete running Delete | start Delete;"},
+    {Deleted, false, 1, kUsual,
+     "Deleted Idle |",
+     "Deleted Idle |"},
+};
+// clang-format on
+
+TEST(WorkTest, ARunOfTheDaemonContinuesWhatTheOneBeforeStored) {
+  for (const RecoveryRow& row : kRecoveryRows) {
+    const WorkState stored =
+        restored_work({.state = row.life, .reason = "r"}, row.cleans_up, row.attempts);
+    SCOPED_TRACE(text(stored));
+    EXPECT_EQ(outcome(stored, input::Recover{}, row.now), row.readable);
+    EXPECT_EQ(outcome(stored, input::RecoverUnreadable{kWhy}, row.now), row.unreadable);
+  }
+}
+
+TEST(WorkTest, AThirdCrashDuringACreateSaysSo) {
+  const auto [state, step] =
+      advance(restored_work({.state = Creating, .reason = {}}, false, 3), input::Recover{}, kUsual);
+  const auto& failed = std::get<event::Failed>(step.record->events.front());
+  EXPECT_THAT(failed.failure.message, testing::HasSubstr("3 times"));
+}
+
+// --- one operation at a time ---
+
+TEST(WorkTest, AnOperationThatIsNoLongerWantedIsCancelledAndItsEndStartsTheNext) {
+  WorkState state = running(Creating, work::Create{});
+  auto deleted = advance(state, input::Delete{"r"}, kUsual);
+  EXPECT_EQ(text(deleted.state), "Deleting Delete running Create");
+  EXPECT_TRUE(deleted.step.cancels);
+  for (const OperationEnd end : {OperationEnd::Done, OperationEnd::Refused, OperationEnd::Retry,
+                                 OperationEnd::Lost, OperationEnd::Cancelled}) {
+    EXPECT_EQ(outcome(deleted.state, ended(end), kUsual),
+              "Deleting Delete running Delete | start Delete;");
+  }
+}
+
+TEST(WorkTest, APauseEndsForWhatCannotWait) {
+  WorkState state = state_of(Stopping, work::Stop{}, activity::Pausing{});
+  EXPECT_EQ(outcome(state, input::EngineBack{}, kUsual),
+            "Stopping Stop pausing | reset pause; end pause;");
+  EXPECT_EQ(outcome(state, input::GuestConnected{}, kUsual), "Stopping Stop pausing | take guest;");
+  EXPECT_EQ(outcome(state, input::PauseOver{}, kUsual), "Stopping Stop running Stop | start Stop;");
+  EXPECT_EQ(outcome(state, input::Delete{"r"}, kUsual),
+            "Deleting Delete pausing | record DeleteRequested; end pause;");
+}
+
+TEST(WorkTest, ACreateThatPausesIsNotCountedIfTheDaemonIsShutDown) {
+  const WorkState state = state_of(Creating, work::Create{Attempt::Again}, activity::Pausing{}, 2);
+  EXPECT_EQ(outcome(state, input::PauseOver{}, kShutdown), "Creating Create.Recovered | uncount;");
+}
+
+TEST(WorkTest, AnInspectionThatWasCancelledAndIsWantedAgainIsRepeated) {
+  WorkState state = running(Ready, work::Inspect{});
+  state = advance(state, input::GuestConnected{}, kGuest).state;
+  EXPECT_EQ(text(state), "Ready Idle running Inspect");
+  state = advance(state, input::GuestLost{}, kUsual).state;
+  EXPECT_EQ(text(state), "Ready Inspect.again running Inspect");
+  EXPECT_EQ(outcome(state, saw(PrimarySeen::Running), kUsual),
+            "Ready Inspect running Inspect | reset pause; start Inspect;");
+}
+
+// --- crashes ---
+
+TEST(WorkTest, WaitsGrowWithEachCrashUntilTheContainerRanForLong) {
+  Surroundings now{.now = 1h, .has_engine = true, .is_guest_connected = true};
+  WorkState state = state_of(Ready, work::Idle{});
+  const auto crash = [&] {
+    state = advance(state, input::ContainerDoubted{}, now).state;
+    auto [after, step] = advance(state, saw(PrimarySeen::Exited), now);
+    state = advance(after, input::RestartDue{}, now).state;
+    state = advance(state, ended(OperationEnd::Done), now).state;
+    EXPECT_EQ(text(state), "Ready Idle");
+    return step.restart_in;
+  };
+  EXPECT_EQ(crash(), 100ms);
+  EXPECT_EQ(crash(), 200ms);
+  EXPECT_EQ(crash(), 400ms);
+  now.now += CrashWindow::kLongEnough;
+  EXPECT_EQ(crash(), 100ms);
+}
+
+TEST(WorkTest, ACrashLoopEndsAsAFailureAndEndsEveryExec) {
+  Surroundings now{.has_engine = true, .has_execs = true};
+  WorkState state = running(Ready, work::Restart{});
+  for (int i = 0; i < CrashWindow::kEndsForgiven; ++i) {
+    state = advance(state, ended(OperationEnd::Refused), now).state;
+    ASSERT_EQ(text(state), "Ready AwaitRestart");
+    state = advance(state, input::RestartDue{}, now).state;
+  }
+  now.now += CrashWindow::kLongestSeries + 1s;
+  const auto [after, step] = advance(state, ended(OperationEnd::Refused), now);
+  EXPECT_EQ(text(after), "Failed Idle");
+  EXPECT_EQ(text(step), " record Failed:CONTAINER_CRASHLOOP end-execs(it could not b);");
+  EXPECT_EQ(after.crashes, CrashWindow());
+}
+
+// --- what holds everywhere ---
+
+struct Edge {
+  WorkState before;
+  WorkInput input;
+  Surroundings now;
+  WorkTransition after;
+};
+
+// Everything that can be reached, whatever happens in whatever order.
+class Exploration {
+ public:
+  Exploration() {
+    const std::vector<WorkInput> recoveries{input::Recover{}, input::RecoverUnreadable{kWhy}};
+    for (const Lifecycle life :
+         {Creating, Resuming, Ready, Stopping, Stopped, Failed, Deleting, Deleted}) {
+      for (const std::uint32_t attempts : {1U, kMostAttempts}) {
+        visit(restored_work({.state = life, .reason = "r"}, false, attempts), recoveries);
+      }
+    }
+    visit(restored_work({.state = Failed, .reason = {}}, true, 1), recoveries);
+    visit(new_work(), {input::Begin{}});
+    std::vector<WorkInput> all;
+    for (const auto& [name, input] : inputs()) all.push_back(input);
+    while (!pending_.empty()) {
+      const WorkState state = pending_.front();
+      pending_.pop_front();
+      visit(state, all);
+    }
+  }
+
+  const std::vector<Edge>& edges() const { return edges_; }
+  const std::map<std::string, WorkState>& states() const { return states_; }
+
+ private:
+  void visit(const WorkState& state, const std::vector<WorkInput>& inputs) {
+    for (const WorkInput& input : inputs) {
+      if (!can_happen(state, input)) continue;
+      for (unsigned facts = 0; facts < 16; ++facts) {
+        const Surroundings now{.has_engine = (facts & 1U) != 0,
+                               .is_guest_connected = (facts & 2U) != 0,
+                               .has_execs = (facts & 4U) != 0,
+                               .is_shutting_down = (facts & 8U) != 0};
+        edges_.push_back({state, input, now, advance(state, input, now)});
+        if (!now.is_shutting_down) add(edges_.back().after.state);
+      }
+    }
+  }
+
+  void add(WorkState state) {
+    state.crashes = {};  // how often it crashed makes no other state
+    state.attempts = std::min(state.attempts, kMostAttempts);
+    if (states_.emplace(text(state), state).second) pending_.push_back(state);
+  }
+
+  std::vector<Edge> edges_;
+  std::map<std::string, WorkState> states_;
+  std::deque<WorkState> pending_;
+};
+
+const Exploration& exploration() {
+  static const Exploration everything;
+  return everything;
+}
+
+void for_each_edge(const std::function<void(const Edge&)>& check) {
+  for (const Edge& edge : exploration().edges()) {
+    check(edge);
+    if (!testing::Test::HasFailure()) continue;
+    ADD_FAILURE() << text(edge.before) << ", input " << edge.input.index() << " -> "
+                  << text(edge.after.state) << " |" << text(edge.after.step);
+    return;
+  }
+}
+
+TEST(EveryWorkStateTest, WorkFitsItsLifecycleState) {
+  const std::map<Lifecycle, std::set<std::string>> allowed{
+      {Creating, {"Create", "UndoCreate"}},
+      {Resuming, {"Resume", "UndoResume"}},
+      {Ready, {"Idle", "Inspect", "AwaitRestart", "Restart"}},
+      {Stopping, {"Stop"}},
+      {Stopped, {"Idle", "Inspect"}},
+      {Failed, {"Idle", "Inspect", "CleanUp", "Halt"}},
+      {Deleting, {"Delete"}},
+      {Deleted, {"Idle"}}};
+  std::map<Lifecycle, std::set<std::string>> seen;
+  for (const auto& [name, state] : exploration().states()) {
+    std::string work = text(state.work);
+    work = work.substr(0, work.find_first_of("-.:"));
+    seen[state.life.state].insert(work);
+  }
+  EXPECT_EQ(seen, allowed);
+}
+
+TEST(EveryWorkStateTest, AtMostOneOperationRuns) {
+  for_each_edge([](const Edge& edge) {
+    const bool has_ended = std::holds_alternative<input::Ended>(edge.input);
+    const bool was_running = std::holds_alternative<activity::Running>(edge.before.activity);
+    if (was_running && !has_ended) {
+      EXPECT_FALSE(edge.after.step.start.has_value());
+      EXPECT_EQ(edge.after.state.activity, edge.before.activity);
+    }
+    if (edge.after.step.start) {
+      EXPECT_EQ(edge.after.state.activity, Activity(activity::Running{*edge.after.step.start}));
+      EXPECT_EQ(edge.after.step.start, wanted_operation(edge.after.state.work));
+    }
+    if (edge.after.step.pause == WorkStep::Pause::Begin) {
+      EXPECT_EQ(edge.after.state.activity, Activity(activity::Pausing{}));
+    }
+  });
+}
+
+TEST(EveryWorkStateTest, WhatIsWantedRunsOrWaitsForSomethingThatComes) {
+  for_each_edge([](const Edge& edge) {
+    const WorkState& state = edge.after.state;
+    const auto wanted = wanted_operation(state.work);
+    if (!wanted || edge.now.is_shutting_down) return;
+    if (std::holds_alternative<activity::None>(state.activity)) {
+      // Only a create that an earlier run of the daemon began waits for the engine to be back.
+      EXPECT_EQ(text(state.work), "Create.Recovered");
+      const bool is_back = std::holds_alternative<input::EngineBack>(edge.input);
+      EXPECT_FALSE(is_back && edge.now.has_engine);
+    }
+    const auto* running = std::get_if<activity::Running>(&state.activity);
+    if (running != nullptr && running->kind != *wanted) {
+      // It was cancelled when it ceased to be wanted; its end starts what is.
+      EXPECT_TRUE(edge.after.step.cancels || edge.before.work == state.work);
+    }
+  });
+}
+
+TEST(EveryWorkStateTest, ARestartHasItsTimer) {
+  for_each_edge([](const Edge& edge) {
+    const bool awaited = std::holds_alternative<work::AwaitRestart>(edge.before.work);
+    const bool awaits = std::holds_alternative<work::AwaitRestart>(edge.after.state.work);
+    EXPECT_EQ(edge.after.step.restart_in.has_value(), awaits && !awaited);
+    EXPECT_EQ(edge.after.step.clears_restart, awaited && !awaits);
+  });
+}
+
+// What should run is inspected unless its guest vouches for it, and unless it is known to be down.
+TEST(EveryWorkStateTest, ADoubtAboutAContainerThatShouldRunIsNeverForgotten) {
+  for_each_edge([](const Edge& edge) {
+    const bool has_guest = edge.now.is_guest_connected;
+    const bool is_doubted = std::holds_alternative<input::ContainerDoubted>(edge.input) ||
+                            (std::holds_alternative<input::GuestLost>(edge.input) && !has_guest) ||
+                            (std::holds_alternative<input::EngineBack>(edge.input) && !has_guest);
+    const bool became_ready =
+        edge.before.life.state != Ready && edge.after.state.life.state == Ready && !has_guest;
+    if (edge.after.state.life.state != Ready || !(is_doubted || became_ready)) return;
+    EXPECT_FALSE(std::holds_alternative<work::Idle>(edge.after.state.work));
+  });
+}
+
+TEST(EveryWorkStateTest, NothingLosesADelete) {
+  for_each_edge([](const Edge& edge) {
+    const Lifecycle before = edge.before.life.state;
+    const Lifecycle after = edge.after.state.life.state;
+    if (std::holds_alternative<input::Delete>(edge.input)) {
+      EXPECT_TRUE(after == Deleting || after == Deleted);
+    }
+    if (before == Deleted) EXPECT_EQ(after, Deleted);
+    if (before != Deleting || after == Deleting) return;
+    // Only the end of the delete itself ends it.
+    EXPECT_EQ(edge.before.activity, Activity(activity::Running{OperationKind::Delete}));
+    const auto* end = std::get_if<input::Ended>(&edge.input);
+    ASSERT_NE(end, nullptr);
+    const bool is_refused = end->end == OperationEnd::Refused || end->end == OperationEnd::Lost;
+    EXPECT_EQ(after, is_refused ? Failed : Deleted);
+  });
+}
+
+TEST(EveryWorkStateTest, TheStateIsWhatTheRecordedEventsLeadTo) {
+  for_each_edge([](const Edge& edge) {
+    SandboxLife life = edge.before.life;
+    if (edge.after.step.record) {
+      for (const LifecycleEvent& event : edge.after.step.record->events) life = apply(life, event);
+    }
+    const auto* halt = std::get_if<work::Halt>(&edge.after.state.work);
+    if (halt != nullptr && halt->unreported) return;  // its failure is recorded later
+    EXPECT_EQ(life, edge.after.state.life);
+  });
+}
+
+// What a daemon that is killed here has stored leads the next one to the same operation.
+TEST(EveryWorkStateTest, AnInterruptedOperationIsContinuedByTheNextRunOfTheDaemon) {
+  const std::map<OperationKind, OperationKind> continued{
+      {OperationKind::Create, OperationKind::StartOver},
+      {OperationKind::StartOver, OperationKind::StartOver},
+      {OperationKind::UndoCreate, OperationKind::StartOver},
+      {OperationKind::Resume, OperationKind::Resume},
+      {OperationKind::UndoResume, OperationKind::Resume},
+      {OperationKind::Stop, OperationKind::Stop},
+      {OperationKind::Delete, OperationKind::Delete},
+      {OperationKind::CleanUp, OperationKind::CleanUp},
+      {OperationKind::Inspect, OperationKind::Inspect},
+      {OperationKind::Restart, OperationKind::Inspect}};
+  for (const auto& [name, state] : exploration().states()) {
+    SCOPED_TRACE(name);
+    const auto wanted = wanted_operation(state.work);
+    // Unreadable ones are found unreadable again; execs outlive a failure in the store too.
+    if (std::holds_alternative<work::Halt>(state.work) || state.life.state == Failed) {
+      if (wanted != OperationKind::CleanUp) continue;
+    }
+    WorkState next =
+        restored_work(state.life, cleans_up(state), std::min(state.attempts, kMostAttempts - 1));
+    next = advance(next, input::Recover{}, kUsual).state;
+    if (std::holds_alternative<activity::None>(next.activity)) {
+      next = advance(next, input::EngineBack{}, kUsual).state;
+    }
+    if (wanted) {
+      EXPECT_EQ(next.activity, Activity(activity::Running{continued.at(*wanted)}));
+    } else if (state.life.state == Ready || state.life.state == Stopped) {
+      EXPECT_EQ(next.activity, Activity(activity::Running{OperationKind::Inspect}));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace agbox
