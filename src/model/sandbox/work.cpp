@@ -42,7 +42,8 @@ class Table {
 
   void operator()(const input::Accept&) {
     // It begins as soon as it is accepted, so both are one change.
-    record().events = {event::Accepted{}, event::Preparing{kMaterialize}};
+    happened(event::Accepted{});
+    happened(event::Preparing{kMaterialize});
     record().has_new_secret = true;
   }
 
