@@ -56,7 +56,7 @@ def test_a_users_daemon_is_a_private_copy_with_the_capability(tmp_path: Path) ->
     run = subprocess.run(COMMAND, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, timeout=180)
     assert run.returncode == 0, run.stdout
-    asked = r"-- /usr/sbin/setcap cap_net_admin\+ep /tmp/agbox-quickstart\.\w+/bin/agboxd\n"
+    asked = r"-- /usr/sbin/setcap cap_net_admin\+ep .*/build/quickstart\.\w+/bin/agboxd\n"
     assert re.fullmatch(asked, (tmp_path / "asked").read_text())
 
 
