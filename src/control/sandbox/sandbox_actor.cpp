@@ -165,8 +165,7 @@ void SandboxActor::stop(Reply reply) {
 }
 
 void SandboxActor::resume(Reply reply) {
-  const bool has_containers =
-      !is_unreadable_ && has_containers_after(journal_.status().error_code);
+  const bool has_containers = !is_unreadable_ && has_containers_after(journal_.status().error_code);
   const auto decision = decide(id(), life(), command::Resume{has_containers});
   if (!decision) return reply(std::unexpected(decision.error()));
   if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
