@@ -504,7 +504,7 @@ class Table {
       record().has_new_secret = true;
     }
     state_.activity = activity::Running{*wanted};
-    step_.start = *wanted;
+    step_.start = wanted;
   }
 
   const Surroundings& now_;
