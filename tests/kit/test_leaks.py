@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import support.run_folder
+from kit.inner_run import InnerRun
 from support.abandoned import remove_abandoned
 from support.engine import remove_cgroups
 from support.host_engine import HostEngine
@@ -471,19 +472,3 @@ def test_an_abandoned_user_goes_also_if_its_folder_went_before(folder):
             pwd.getpwnam(name)
     finally:
         remove_account(name, directory)
-
-
-class InnerRun:
-    """A pytest run of its own with the fixtures of the kit and the given tests."""
-
-    def __init__(self, folder: Path, tests: str):
-        kit = Path(__file__).parents[1]
-        (folder / "conftest.py").write_text((kit / "conftest.py").read_text())
-        imports = (
-            "import os\nimport subprocess\nimport pytest\nfrom support.images import make_image\n"
-        )
-        (folder / "test_inner.py").write_text(imports + textwrap.dedent(tests))
-        markers = "markers =\n    engines\n    long\n    not_selected\n"
-        (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
-        options = ["-p", "no:cacheprovider", "--beside-others", "-v"]
-        self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(folder / "test_inner.py")]
