@@ -179,7 +179,7 @@ class Comparison:
     engine: str | None
     changes: list[tuple[Gate, Ratio]]
 
-    # What a change may cost unnoticed: a larger one must be on purpose, with the gate set anew.
+    # A larger regression has to be intended, and then the gates are set again.
     WORSE = 0.05
 
     def is_worse(self) -> bool:

@@ -25,7 +25,7 @@ class Ended(NamedTuple):
 
 def heed_interruptions() -> None:
     """A shell that starts us in the background lets us ignore these, and so would everything that we start: tests of
-    interruptions would wait for ever."""
+    interruptions would hang."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 

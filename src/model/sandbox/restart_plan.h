@@ -14,7 +14,7 @@ enum class PrimarySeen {
   Missing,     // the engine does not have it
   Created,     // it was never started
   Running,     // the start that we know of
-  Paused,      // the same, and somebody holds it
+  Paused,      // the same, but paused
   OtherStart,  // it runs, but not as we started it: its guest has nothing of ours, or no network
   Exited,
   Foreign,  // what has its id does not carry its labels
