@@ -1,46 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sandbox's operations work on and report.
+// How a sandbox's operations end.
 #pragma once
 
 #include <expected>
-#include <filesystem>
-#include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/result.h"
 #include "guestlink/guest_error.h"
+#include "model/sandbox/sandbox_facts.h"
 #include "model/sandbox/work.h"
-#include "model/spec/sandbox_spec.h"
-#include "store/records.h"
 
 namespace agbox {
-
-// Everything that is known of a sandbox's objects. It is stored together with how the operation
-// ended: one that is interrupted starts over, and finds what it made by its labels.
-struct SandboxFacts {
-  std::string sandbox_id;
-  SandboxSpec spec;
-  store::v1::CreatedWith created_with;
-  std::optional<std::string> subnet;
-  std::map<std::string, store::v1::Container> containers;  // by name; the primary's is empty
-  // Of the primary's next start. On disk before the operation begins, because nobody could take in
-  // a guest again whose secret was lost.
-  std::string next_secret{};
-
-  // The engine's; empty where none is known.
-  std::string primary_id() const {
-    const auto primary = containers.find("");
-    return primary == containers.end() ? std::string() : primary->second.container_id();
-  }
-  // What holds the folder of its guest; empty where nothing is known of how it was made.
-  std::filesystem::path link_root() const {
-    if (!created_with.link_root().empty()) return created_with.link_root();
-    if (created_with.state_root().empty()) return {};
-    return std::filesystem::path(created_with.state_root()) / "links";
-  }
-};
 
 // Why an attempt did not get done. Nobody outside of the daemon sees it: an event reports the
 // sentence, and which operation failed.

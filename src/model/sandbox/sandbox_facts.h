@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon knows of one sandbox's objects, in the engine and on this machine. It is stored
+// together with how an operation ended: an interrupted operation starts over and finds what it made
+// by its labels.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "agbox/store/v1/record.pb.h"
+#include "model/spec/sandbox_spec.h"
+
+namespace agbox {
+
+struct SandboxFacts {
+  std::string sandbox_id;
+  SandboxSpec spec;
+  store::v1::CreatedWith created_with;
+  std::optional<std::string> subnet;
+  std::map<std::string, store::v1::Container> containers;  // by name; the primary's is empty
+  // Of the primary's next start. On disk before the operation begins, because a guest whose secret
+  // is lost cannot be adopted again.
+  std::string next_secret{};
+
+  // The engine's ID of the primary container; empty if there is none.
+  std::string primary_id() const {
+    const auto primary = containers.find("");
+    return primary == containers.end() ? std::string() : primary->second.container_id();
+  }
+  // The parent of its guest's directory; empty if nothing is known of how it was created.
+  std::filesystem::path link_root() const {
+    if (!created_with.link_root().empty()) return created_with.link_root();
+    if (created_with.state_root().empty()) return {};
+    return std::filesystem::path(created_with.state_root()) / "links";
+  }
+};
+
+}  // namespace agbox
