@@ -43,7 +43,7 @@ const Unit* take_unit(std::string_view& rest) {
   return nullptr;
 }
 
-// value * 10 + digit, or nothing where it would not fit.
+// value * 10 + digit, or nullopt on overflow.
 std::optional<std::int64_t> append_digit(std::int64_t value, char digit) {
   std::int64_t out = 0;
   if (__builtin_mul_overflow(value, 10, &out) || __builtin_add_overflow(out, digit - '0', &out)) {

@@ -13,7 +13,7 @@ namespace agbox {
 inline constexpr std::string_view kLabelNamespace = "io.github.1996fanrui.agents-sandbox";
 
 std::string network_name(std::string_view sandbox_id);
-// The sandbox whose network would have this name; nothing where it is none of ours.
+// The sandbox whose network would have this name; nullopt if it is not one of ours.
 std::optional<std::string> sandbox_of_network(std::string_view name);
 std::string primary_container_name(std::string_view sandbox_id);
 std::string companion_container_name(std::string_view sandbox_id, std::string_view companion);

@@ -23,7 +23,7 @@ Result<> check_command(const v1::CreateExecRequest& request) {
   return {};
 }
 
-// Empty: the sandbox's working folder.
+// Empty: the sandbox's working directory.
 Result<> check_cwd(const std::string& cwd) {
   if (!cwd.empty() && cwd.front() != '/') {
     return invalid_argument("cwd must be absolute, for example /workspace: " + cwd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller wants to run, checked: whoever holds an ExecRequest need not look again. The first
-// problem wins, in the order that existing clients know, and its message names the field.
+// What a caller wants to run, checked: an ExecRequest needs no further check. The first
+// problem is reported, in the order that existing clients expect; its message names the field.
 #pragma once
 
 #include <cstddef>

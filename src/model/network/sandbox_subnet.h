@@ -29,7 +29,7 @@ std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Ne
 // In the words of an engine; what is not an IPv4 network overlaps none.
 bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others);
 
-// Fails where the host has another use for addresses of the pool, and names a pool that is free.
+// Fails if the host already uses addresses of the pool, and suggests a free one.
 Result<> check_address_pool(const Ipv4Network& pool, std::span<const Ipv4Network> in_use);
 
 }  // namespace agbox

@@ -6,7 +6,7 @@
 // after the first one of its series is the last, unless it is one of the first eight: while the
 // engine is away or the machine sleeps time passes in which nothing was tried. Within a series each
 // wait is twice the one before.
-// Pure: whoever uses it says what time it is.
+// Pure: the caller passes the time.
 #pragma once
 
 #include <chrono>
@@ -28,11 +28,11 @@ class CrashWindow {
   // It runs, by our doing or as it was found.
   void started(BootTime now) { up_since_ = now; }
 
-  // It has ended, or could not be brought to run. Gives how long to wait before the next start;
-  // nothing where there is to be none.
+  // It ended, or could not be started. Returns the wait before the next start; nullopt if there is
+  // to be none.
   std::optional<std::chrono::milliseconds> ended(BootTime now);
 
-  // A stop or a resume begins from nothing.
+  // A stop or a resume resets it.
   void reset() { *this = {}; }
 
   bool operator==(const CrashWindow&) const = default;

@@ -12,8 +12,8 @@
 //                 |               |                 |   +--Resume--+                   |
 //                 +---refused-----+-----lost--------+--------> Failed <---refused------+
 //
-// An operation under way is a state of its own, so nobody can start it twice and recovery knows
-// what to go on with. Clients see fewer states: see public_state().
+// An operation in progress is a state of its own, so it cannot be started twice and recovery knows
+// what to continue. Clients see fewer states: see public_state().
 #pragma once
 
 #include <string>
@@ -72,8 +72,8 @@ struct StartExec {};
 struct Prepare {
   std::string phase;
 };
-// The operation under way came to its end. Whoever runs an operation reports only while it is still
-// the current one; a late report of an older one never reaches decide().
+// The operation in progress ended. Only the current operation is reported; a late report of an
+// older one never reaches decide().
 struct Succeed {};
 struct Refuse {
   Failure failure;
@@ -128,8 +128,8 @@ using LifecycleEvent =
     std::variant<event::Accepted, event::Preparing, event::Ready, event::Failed,
                  event::StopRequested, event::Stopped, event::DeleteRequested, event::Deleted>;
 
-// The events that the command leads to; none where it is accepted but changes nothing; an error
-// where the state forbids it.
+// The events that the command leads to; none if it is accepted but changes nothing; an error if the
+// state forbids it.
 Result<std::vector<LifecycleEvent>> decide(const std::string& sandbox_id, const SandboxLife& life,
                                            const LifecycleCommand& command);
 

@@ -30,8 +30,8 @@ struct Judgement {
   bool operator==(const Judgement&) const = default;
 };
 
-// A primary that nobody knows may hold somebody's work, as after the store was restored from a
-// backup: it is reported and never removed.
+// An unknown primary may hold a user's work, as after the store was restored from a backup: it is
+// reported and never removed.
 Judgement judge_container(const SandboxClaim& claim, const std::string& container_id,
                           bool is_primary);
 

@@ -51,8 +51,8 @@ RestartPlan plan_ready(const SandboxSeen& seen) {
   die("a container that was seen in no way");
 }
 
-// A resume makes nothing: without these it could only fail. One that somebody started is left to
-// the resume: its guest was told to run nothing.
+// A resume creates nothing: without these it could only fail. A container that another process
+// started is left to the resume: its guest was given nothing to run.
 RestartPlan plan_stopped(const SandboxSeen& seen) {
   switch (seen.primary) {
     case PrimarySeen::Missing:

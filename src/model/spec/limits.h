@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource limits as people write them (docker's notation), parsed once into numbers.
+// Resource limits as people write them ("1.5", "512m"), parsed once into numbers.
 #pragma once
 
 #include <cstdint>

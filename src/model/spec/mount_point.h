@@ -15,7 +15,7 @@ struct MountPoint {
   std::vector<std::string> options;  // of the filesystem, not of this one mount
 };
 
-// `path` is absolute and has neither links nor dots. Nothing where the text names no mount for it.
+// `path` is absolute and has neither links nor dots. nullopt if the text has no mount for it.
 std::optional<MountPoint> mount_point_of(std::string_view path, std::string_view mountinfo);
 
 }  // namespace agbox
