@@ -21,6 +21,7 @@ import unit_tests
 from changes import changed_files
 from checks import CHECKS
 from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_quietly
+from pace import Pace
 from pytest_run import FOUND_NOTHING, PytestRun, run_pytest
 from sudo import keep_authorized, passed_on
 from timeline import Timeline
@@ -43,6 +44,7 @@ class Run:
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
         self.budget = read_budget(ROOT)
+        self.pace = Pace(self.budget.usual_pace)
         self.sample = "" if arguments.long else commit()  # by which families of tests are sampled
         self.timeline = Timeline()
         self.tally = Tally()  # checks and builds, which are not tests
@@ -103,15 +105,18 @@ class Run:
 
         return self.step(name, work, after)
 
+    def limit(self, test: str, default: float) -> float:
+        """Seconds that a test may take on this machine; 0: any."""
+        return 0 if self.arguments.long else self.budget.seconds_for(test, default) * self.pace.stretch
+
     def unit(self, preset: str, label: str, after: tuple[str, ...]) -> None:
         words = self.arguments.k
-        limit = 0 if self.arguments.long else self.budget.unit_test
 
         def as_result(outcome: unit_tests.Outcome) -> TestResult:
             test = outcome.test
             return TestResult(name=f"{preset}: {test.name}", group=preset, outcome=outcome.result,
                               seconds=outcome.seconds, text=outcome.output,
-                              limit=self.budget.seconds_for(test.name, limit) if limit else 0,
+                              limit=self.limit(test.name, self.budget.unit_test),
                               run_again=(lambda: as_result(unit_tests.run_alone(test)))
                               if outcome.repeatable else None)
 
@@ -156,8 +161,6 @@ class Run:
         return [directory for directory in PYTEST_DIRECTORIES if directory != KIT_TESTS]
 
     def pytest_result(self, node: str, test: dict, build: str) -> TestResult:
-        limit = 0 if self.arguments.long else self.budget.seconds_for(node, self.budget.test)
-
         def run_again() -> TestResult:
             ran = self.run_pytest([node], "again.json", build, sample="", timeout=2400)
             again = self.pytest_result(node, ran.tests[node], build) if node in ran.tests \
@@ -168,7 +171,7 @@ class Run:
 
         return TestResult(name=node, group="/".join(node.split("/")[:2]), outcome=test["outcome"],
                           seconds=test["seconds"], fixture_seconds=test["fixture_seconds"], text=test["text"],
-                          limit=limit, run_again=run_again)
+                          limit=self.limit(node, self.budget.test), run_again=run_again)
 
     def tidy(self, after: tuple[str, ...]) -> None:
         builds = [f"--build=build/{preset}" for preset in ("asan", "release")]
@@ -251,9 +254,11 @@ class Run:
         self.tally.add(judge(self.results, self.budget, REPORTS / "again"))
         is_everyday = not (self.arguments.long or self.arguments.fuzz or self.arguments.k)
         if is_everyday:
-            self.tally.failed += over_budget(self.results, self.budget)
+            self.tally.failed += over_budget(self.results, self.budget, self.pace.stretch)
         self.timeline.end(step, "done")
         print(f"\n{self.timeline.table()}")
+        print(f"Pace: {self.pace.slowdown:.2f} of the usual time for the same work; budgets were multiplied by "
+              f"{self.pace.stretch:.2f}")
         for kind, names in (("Failed", self.tally.failed), ("Skipped", self.tally.skipped)):
             if names:
                 print(f"{kind}:", *names, sep="\n  ")
@@ -341,7 +346,8 @@ def main() -> int:
     elif arguments.long:
         run.long()
     else:
-        run.everyday()
+        with run.pace:
+            run.everyday()
     return run.finish()
 
 

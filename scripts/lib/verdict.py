@@ -110,14 +110,13 @@ def group_seconds(results: list[TestResult]) -> dict[str, float]:
     return sums
 
 
-def over_budget(results: list[TestResult], budget: Budget) -> list[str]:
-    """The groups that exceed their budget."""
+def over_budget(results: list[TestResult], budget: Budget, stretch: float = 1.0) -> list[str]:
+    """The groups that exceed their budget, on a machine that is so much slower than usual."""
     failures = []
     for group, seconds in sorted(group_seconds(results).items()):
-        limit = budget.groups.get(group)
-        if limit is None:
+        if group not in budget.groups:
             failures.append(f"group {group}: took {seconds:.0f} s and has no budget in tests/budget.toml")
-        elif seconds > limit:
+        elif seconds > (limit := budget.groups[group] * stretch):
             failures.append(f"group {group}: took {seconds:.0f} s, its budget is {limit:.0f} s (tests/budget.toml); "
                             "build/reports/seconds.txt has what each of its tests took")
     return failures

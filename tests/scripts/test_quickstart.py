@@ -60,6 +60,7 @@ def test_a_users_daemon_is_a_private_copy_with_the_capability(tmp_path: Path) ->
     assert re.fullmatch(asked, (tmp_path / "asked").read_text())
 
 
+@pytest.mark.family(3)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["Starting a private daemon", "agbox sandbox create",
                                     "agbox exec run", "agbox sandbox delete"])

@@ -19,6 +19,7 @@ import commands  # noqa: E402
 import test_run  # noqa: E402
 import unit_tests  # noqa: E402
 import verdict  # noqa: E402
+from pace import LONGEST_STRETCH, Pace, time_work  # noqa: E402
 from pytest_run import PytestRun  # noqa: E402
 from support.budget import Budget, read_budget  # noqa: E402
 from timeline import Timeline  # noqa: E402
@@ -26,7 +27,7 @@ from verdict import Tally, TestResult, judge, over_budget  # noqa: E402
 
 TestResult.__test__ = False
 BUDGET = Budget(test=10, unit_test=1, tests={}, groups={"suite": 100}, most_flaky=3, never_flaky=("isolation/",),
-                most_slow=2, run_minutes=22)
+                most_slow=2, run_minutes=22, usual_pace=0.05)
 
 
 def result(name: str, outcome: str = "passed", seconds: float = 1.0, again: str = "passed",
@@ -126,8 +127,15 @@ def test_a_group_that_outgrows_its_budget_is_named() -> None:
     assert failure.startswith("group new: ") and "no budget" in failure
 
 
+def test_a_group_may_take_longer_on_a_slow_machine() -> None:
+    results = [TestResult("a", "suite", "passed", 140)]
+    assert over_budget(results, BUDGET, stretch=1.5) == []
+    [failure] = over_budget(results, BUDGET, stretch=1.3)
+    assert failure.startswith("group suite: took 140 s, its budget is 130 s")
+
+
 def test_a_budget_is_found_with_and_without_parameters() -> None:
-    budget = Budget(10, 1, {"t.py::long": 60, "t.py::long[x]": 90}, {}, 3, (), 2, 22)
+    budget = Budget(10, 1, {"t.py::long": 60, "t.py::long[x]": 90}, {}, 3, (), 2, 22, 0.05)
     assert [budget.seconds_for(name, 10) for name in ("t.py::long[x]", "t.py::long[y]", "t.py::short[y]")] == [90, 60, 10]
 
 
@@ -140,6 +148,51 @@ def test_every_line_of_the_budget_names_something_that_exists() -> None:
         found = list(ROOT.glob(f"{path}*"))
         assert found, f"tests/budget.toml: {name}: there is no such file"
         assert not test or f"def {test.partition('[')[0]}(" in found[0].read_text(), name
+
+
+# --- the pace of the machine ---------------------------------------------------------------------------
+
+
+def measured(*seconds: float) -> Pace:
+    """A pace of 1 s on a usual machine, and of these seconds on this one."""
+    remaining, is_done = list(seconds), threading.Event()
+
+    def measure() -> float:
+        if len(remaining) == 1:
+            is_done.set()
+        return remaining.pop(0) if remaining else seconds[-1]
+
+    with Pace(1.0, measure, interval=0) as pace:
+        assert is_done.wait(60)
+    return pace
+
+
+@pytest.mark.parametrize("seconds, slowdown, stretch", [
+    ([1.0], 1.0, 1.0), ([2.0], 2.0, 2.0), ([0.5], 0.5, 1.0), ([9.0], 9.0, LONGEST_STRETCH)])
+def test_budgets_are_stretched_on_a_slow_machine_and_only_so_far(
+        seconds: list[float], slowdown: float, stretch: float) -> None:
+    pace = measured(*seconds)
+    assert (pace.slowdown, pace.stretch) == (slowdown, stretch)
+
+
+def test_one_pause_of_the_machine_does_not_stretch_budgets() -> None:
+    assert measured(100.0, *[1.0] * 9).stretch == 1.0
+
+
+def test_budgets_are_as_written_if_nothing_was_measured() -> None:
+    assert Pace(1.0).stretch == 1.0
+
+
+def test_the_work_that_is_timed_can_be_done_here() -> None:
+    assert time_work() > 0
+
+
+def test_a_test_may_take_longer_on_a_slow_machine(run: test_run.Run) -> None:
+    run.pace = measured(2.0)
+    test = {"outcome": "passed", "seconds": 15, "fixture_seconds": 0, "text": ""}
+    assert not run.pytest_result("a::b", test, "release").is_slow
+    run.pace = measured(1.0)
+    assert run.pytest_result("a::b", test, "release").is_slow
 
 
 # --- the tally -----------------------------------------------------------------------------------------

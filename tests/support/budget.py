@@ -16,6 +16,7 @@ class Budget:
     never_flaky: tuple[str, ...]  # beginnings of names
     most_slow: int  # tests that are over their time, but not alone
     run_minutes: float  # a longer run is reported
+    usual_pace: float  # seconds of the work in scripts/lib/pace.py, on the machine that all others were measured on
 
     def seconds_for(self, name: str, default: float) -> float:
         return self.tests.get(name, self.tests.get(name.partition("[")[0], default))
@@ -38,6 +39,7 @@ def read_budget(root: Path) -> Budget:
             never_flaky=tuple(content["flaky"]["never"]),
             most_slow=content["slow"]["most"],
             run_minutes=content["run"]["minutes"],
+            usual_pace=content["run"]["pace"],
         )
     except KeyError as missing:
         raise ValueError(f"{path}: {missing} is missing") from None
