@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 
 namespace agbox {
@@ -108,28 +107,6 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
     if (!term || __builtin_add_overflow(total, *term, &total)) return not_a_duration(text);
   }
   return std::chrono::nanoseconds(negative ? -total : total);
-}
-
-std::string format_duration(std::chrono::nanoseconds duration) {
-  std::int64_t rest = duration.count();
-  if (rest == 0) return "0";
-  if (rest == std::numeric_limits<std::int64_t>::min()) return "-2562047h47m16854775808ns";
-  std::string text = rest < 0 ? "-" : "";
-  rest = rest < 0 ? -rest : rest;
-  constexpr std::array<Unit, 6> descending = {{{"h", 3'600'000'000'000},
-                                               {"m", 60'000'000'000},
-                                               {"s", 1'000'000'000},
-                                               {"ms", 1'000'000},
-                                               {"us", 1'000},
-                                               {"ns", 1}}};
-  for (const Unit& unit : descending) {
-    if (const std::int64_t count = rest / unit.nanoseconds; count > 0) {
-      text += std::to_string(count);
-      text += unit.name;
-      rest %= unit.nanoseconds;
-    }
-  }
-  return text;
 }
 
 }  // namespace agbox

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -12,8 +11,5 @@
 namespace agbox {
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
-
-// The shortest text in hours, minutes and seconds that parses back to the same value: 1h30m, 250ms.
-std::string format_duration(std::chrono::nanoseconds duration);
 
 }  // namespace agbox

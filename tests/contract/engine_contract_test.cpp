@@ -53,43 +53,6 @@ std::string engine_name(const testing::TestParamInfo<std::string>& engine) {
   return engine.param == "fake" ? "Fake" : "Real";
 }
 
-// A file of `size` bytes "x" as a tar archive.
-std::string tar_of(const std::string& name, std::size_t size) {
-  std::string head(512, '\0');
-  const auto put = [&head](std::size_t at, std::string_view text) {
-    head.replace(at, text.size(), text);
-  };
-  std::array<char, 13> octal{};
-  put(0, name);
-  put(100, "0000644");
-  put(108, "0000000");
-  put(116, "0000000");
-  std::snprintf(octal.data(), octal.size(), "%011zo", size);
-  put(124, octal.data());
-  put(136, "00000000000");
-  put(148, "        ");
-  put(156, "0");
-  put(257, "ustar");
-  put(263, "00");
-  unsigned sum = 0;
-  for (const char c : head) sum += static_cast<unsigned char>(c);
-  std::snprintf(octal.data(), octal.size(), "%06o", sum);
-  put(148, octal.data());
-  head[154] = '\0';
-  std::string content(size, 'x');
-  content.resize((size + 511) / 512 * 512, '\0');
-  return head + content + std::string(1024, '\0');
-}
-
-BodySource source_of(std::string text, std::size_t piece) {
-  auto rest = std::make_shared<std::string>(std::move(text));
-  return [rest, piece]() -> boost::asio::awaitable<Result<std::string>> {
-    std::string next = rest->substr(0, piece);
-    rest->erase(0, next.size());
-    co_return next;
-  };
-}
-
 class EngineContract : public testing::TestWithParam<std::string> {
  protected:
   EngineContract() {
@@ -101,14 +64,7 @@ class EngineContract : public testing::TestWithParam<std::string> {
       fake_->engine().registry["docker.io/library/pullable:latest"] = {
           .lines = {R"({"status":"Pulling from library/pullable","id":"latest"})",
                     R"({"status":"Pull complete","progressDetail":{},"id":"0123456789ab"})"}};
-      fake_->engine().on_exec = [](fake::Container&, const std::vector<std::string>& command) {
-        if (command.front() != "sh") return fake::ExecOutcome{.exit_code = 126};
-        return fake::ExecOutcome{
-            .standard_output = "out\n", .standard_error = "err\n", .exit_code = 3};
-      };
       fake_->engine().on_start = [this](fake::Container& container) {
-        container.standard_output = "out\n";
-        container.standard_error = "err\n";
         const bool stays = fake::json::serialize(container.spec.at("Cmd")).contains("sleep");
         if (!stays) fake_->engine().end_container(container, 0);
       };
@@ -452,30 +408,13 @@ TEST_P(EngineContract, ContainerStop_NotFound) {
               "No such container: agbox-none");
 }
 
-TEST_P(EngineContract, ContainerKill_Succeeds) {
-  const std::string id = running("one");
-  must(client_->kill_container(id, "SIGKILL"));
-  EXPECT_EQ(must(client_->wait_container(id, WaitFor::NotRunning)), 137);
-}
-
-TEST_P(EngineContract, ContainerKill_NotFound) {
-  expect_kind(run(client_->kill_container("agbox-none", "SIGKILL")), EngineErrorKind::NotFound,
-              "No such container: agbox-none");
-}
-
-TEST_P(EngineContract, ContainerKill_Conflict) {
-  const std::string id = must(client_->create_container(spec("one")));
-  expect_kind(run(client_->kill_container(id, "SIGKILL")), EngineErrorKind::Conflict,
-              "is not running");
-}
-
 TEST_P(EngineContract, ContainerWait_Succeeds) {
   const std::string id = running("one");
   auto exit = loop_.spawn(client_->wait_container(id, WaitFor::NextExit));
   auto removal = loop_.spawn(client_->wait_container(id, WaitFor::Removed));
   must(client_->ping());
   EXPECT_FALSE(exit.is_done());
-  must(client_->kill_container(id, "SIGKILL"));
+  must(client_->stop_container(id, 0s));
   loop_.run_until([&] { return exit.is_done(); });
   EXPECT_EQ(exit.result(), 137);
   EXPECT_FALSE(removal.is_done());
@@ -505,98 +444,6 @@ TEST_P(EngineContract, ContainerRemove_Conflict) {
   expect_kind(run(client_->remove_container(id, {})), EngineErrorKind::Conflict, id);
 }
 
-TEST_P(EngineContract, ContainerLogs_Succeeds) {
-  ContainerSpec asked = spec("one");
-  asked.command = {"sh", "-c", "echo out; echo err >&2"};
-  const std::string id = must(client_->create_container(asked));
-  must(client_->start_container(id));
-  EXPECT_EQ(must(client_->wait_container(id, WaitFor::NotRunning)), 0);
-  ContainerOutput output = must(client_->read_logs(id, {}));
-  EXPECT_EQ(output.standard_output, "out\n");
-  EXPECT_EQ(output.standard_error, "err\n");
-  EXPECT_FALSE(output.was_cut);
-  output = must(client_->read_logs(id, {.last_lines = 10, .kept_per_stream = 3}));
-  EXPECT_EQ(output.standard_output, "ut\n");
-  EXPECT_EQ(output.standard_error, "rr\n");
-  EXPECT_TRUE(output.was_cut);
-}
-
-TEST_P(EngineContract, ContainerLogs_NotFound) {
-  expect_kind(run(client_->read_logs("agbox-none", {})), EngineErrorKind::NotFound,
-              "No such container: agbox-none");
-}
-
-TEST_P(EngineContract, ArchivePut_Succeeds) {
-  const std::string id = running("one");
-  const std::string tar = tar_of("put", 300'000);
-  must(client_->put_archive(id, "/tmp", source_of(tar, 10'000)));
-  if (is_fake()) {
-    EXPECT_EQ(fake_->engine().find_container(id)->archives.at("/tmp"), tar);
-    return;
-  }
-  const std::string exec = must(client_->create_exec(id, {.command = {"cat", "/tmp/put"}}));
-  const ContainerOutput output = must(client_->start_exec(exec, 1 << 20));
-  EXPECT_EQ(output.standard_output, std::string(300'000, 'x'));
-}
-
-TEST_P(EngineContract, ArchivePut_NotFound) {
-  const std::string id = running("one");
-  expect_kind(run(client_->put_archive(id, "/none", source_of(tar_of("put", 10), 100))),
-              EngineErrorKind::NotFound, "Could not find the file /none");
-  expect_kind(run(client_->put_archive("agbox-none", "/", source_of(tar_of("put", 10), 100))),
-              EngineErrorKind::NotFound, "No such container: agbox-none");
-}
-
-TEST_P(EngineContract, ExecCreate_Succeeds) {
-  const std::string id = running("one");
-  EXPECT_THAT(must(client_->create_exec(id, {.command = {"sh", "-c", "true"}})), Not(IsEmpty()));
-}
-
-TEST_P(EngineContract, ExecCreate_NotFound) {
-  expect_kind(run(client_->create_exec("agbox-none", {.command = {"sh"}})),
-              EngineErrorKind::NotFound, "No such container: agbox-none");
-}
-
-TEST_P(EngineContract, ExecCreate_Conflict) {
-  const std::string id = must(client_->create_container(spec("one")));
-  expect_kind(run(client_->create_exec(id, {.command = {"sh"}})), EngineErrorKind::Conflict,
-              "is not running");
-}
-
-TEST_P(EngineContract, ExecStart_Succeeds) {
-  const std::string id = running("one");
-  const std::string exec =
-      must(client_->create_exec(id, {.command = {"sh", "-c", "echo out; echo err >&2; exit 3"},
-                                     .user = "0",
-                                     .working_dir = "/tmp",
-                                     .env = {"A=1"}}));
-  const ContainerOutput output = must(client_->start_exec(exec, 1024));
-  EXPECT_EQ(output.standard_output, "out\n");
-  EXPECT_EQ(output.standard_error, "err\n");
-  EXPECT_FALSE(output.was_cut);
-  EXPECT_EQ(must(client_->inspect_exec(exec)).exit_code, 3);
-}
-
-TEST_P(EngineContract, ExecStart_NotFound) {
-  expect_kind(run(client_->start_exec("agbox-none", 1024)), EngineErrorKind::NotFound,
-              "No such exec instance: agbox-none");
-}
-
-TEST_P(EngineContract, ExecInspect_Succeeds) {
-  const std::string id = running("one");
-  const std::string exec = must(client_->create_exec(id, {.command = {"sh", "-c", "true"}}));
-  const ExecSeen seen = must(client_->inspect_exec(exec));
-  EXPECT_EQ(seen.id, exec);
-  EXPECT_EQ(seen.container_id, id);
-  EXPECT_FALSE(seen.is_running);
-  EXPECT_EQ(seen.exit_code, std::nullopt);
-}
-
-TEST_P(EngineContract, ExecInspect_NotFound) {
-  expect_kind(run(client_->inspect_exec("agbox-none")), EngineErrorKind::NotFound,
-              "No such exec instance: agbox-none");
-}
-
 TEST_P(EngineContract, Events_Succeeds) {
   EngineStream stream = must(
       client_->open_events({.labels = {{instance_label(), owner_.instance}, {sandbox_label(), ""}},
@@ -607,7 +454,7 @@ TEST_P(EngineContract, Events_Succeeds) {
   const std::string foreign_id = must(client_->create_container(foreign));
   must(client_->start_container(foreign_id));
   const std::string id = running("one");
-  must(client_->kill_container(id, "SIGKILL"));
+  must(client_->stop_container(id, 0s));
   must(client_->remove_container(foreign_id, {.force = true}));
 
   LineSplitter lines;

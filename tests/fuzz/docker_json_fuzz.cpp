@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/docker/api/container_output.h"
 #include "engine/docker/api/engine_error.h"
 #include "engine/docker/api/engine_identity.h"
 #include "engine/docker/api/line_splitter.h"
@@ -33,16 +32,6 @@ void read_pull(std::string_view text) {
   }
 }
 
-void read_output(std::string_view text) {
-  OutputDemultiplexer output(64);
-  while (!text.empty()) {
-    const std::string_view piece = text.substr(0, 5);
-    text.remove_prefix(piece.size());
-    if (!output.feed(piece)) return;
-  }
-  (void)output.finish();
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -66,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       (void)read_image(text);
       break;
     case 5:
-      (void)read_exec(text);
+      (void)read_created_id(text);
       break;
     case 6:
       (void)read_event(text);
@@ -86,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read_pull(text);
       break;
     case 11:
-      read_output(text);
+      (void)read_wait(text);
       break;
     case 12:
       if (const auto source = find_credentials(text, "reg.example"); source && source->stored) {

@@ -27,30 +27,11 @@ Reply Engine::answer_container(const Request& request, const std::string& object
   if (call == "GET /json") return inspect(*container);
   if (call == "POST /start") return start(*container);
   if (call == "DELETE ") return remove(*container, request);
-  if (call == "POST /exec") return create_exec(*container, request);
   if (call == "POST /stop") {
     if (!container->is_running()) return {.status = 304};
     end_container(*container, 137);
     emit("stop", *container);
     return {.status = 204};
-  }
-  if (call == "POST /kill") {
-    if (!container->is_running()) {
-      return refuse(409, "Cannot kill container: " + object + ": Container " + container->id +
-                             " is not running");
-    }
-    const std::string signal = query(request, "signal");
-    emit("kill", *container, {{"signal", signal}});
-    if (signal.empty() || signal == "KILL" || signal == "SIGKILL") end_container(*container, 137);
-    return {.status = 204};
-  }
-  if (call == "PUT /archive") {
-    const std::string folder = query(request, "path");
-    if (folder != "/" && folder != "/tmp" && folder != "/workspace") {
-      return refuse(404, "Could not find the file " + folder + " in container " + object);
-    }
-    container->archives[folder] = request.body;
-    return {};
   }
   return refuse(404, "page not found");
 }
@@ -123,7 +104,6 @@ void Engine::end_container(Container& container, int exit_code, bool oom_killed)
   container.finished_at = now_text();
   container.ipv4_address.clear();
   ++container.exits;
-  std::erase_if(execs, [&](const auto& exec) { return exec.second.container_id == container.id; });
   if (oom_killed) emit("oom", container);
   emit("die", container, {{"exitCode", std::to_string(exit_code)}});
   if (on_change) on_change();
@@ -225,50 +205,6 @@ Reply Engine::list_containers(const Request& request) const {
                     {"Labels", fake::show(container.labels)}});
   }
   return ok(rows);
-}
-
-Reply Engine::create_exec(Container& container, const Request& request) {
-  if (!container.is_running()) {
-    return refuse(409, "Container " + container.id + " is not running");
-  }
-  const json::object spec = parse_body(request.body);
-  Exec exec{.id = new_id(), .container_id = container.id};
-  for (const json::value& word : array_at(spec, "Cmd")) exec.command.emplace_back(word.as_string());
-  if (exec.command.empty()) return refuse(400, "No exec command specified");
-  const std::string made = exec.id;
-  execs[made] = std::move(exec);
-  return ok(json::object{{"Id", made}}, 201);
-}
-
-std::optional<ExecOutcome> Engine::run_exec(std::string_view exec_id, Reply& problem) {
-  const auto found = execs.find(std::string(exec_id));
-  if (found == execs.end()) {
-    problem = refuse(404, "No such exec instance: " + std::string(exec_id));
-    return std::nullopt;
-  }
-  Exec& exec = found->second;
-  if (exec.exit_code) {
-    // Too late for a status: the engine says it in the output.
-    return ExecOutcome{.standard_output =
-                           "Error: Exec command " + exec.id + " has already run\r\n"};
-  }
-  Container& container = containers.at(exec.container_id);
-  ExecOutcome outcome = on_exec ? on_exec(container, exec.command) : ExecOutcome{};
-  exec.exit_code = outcome.exit_code;
-  return outcome;
-}
-
-Reply Engine::inspect_exec(const std::string& exec_id) const {
-  const auto found = execs.find(exec_id);
-  if (found == execs.end()) return refuse(404, "No such exec instance: " + exec_id);
-  const Exec& exec = found->second;
-  json::object body{{"ID", exec.id},
-                    {"Running", exec.is_running},
-                    {"ExitCode", nullptr},
-                    {"ContainerID", exec.container_id},
-                    {"Pid", 0}};
-  if (exec.exit_code) body["ExitCode"] = *exec.exit_code;
-  return ok(body);
 }
 
 }  // namespace agbox::fake

@@ -110,7 +110,6 @@ Reply Engine::answer(const Request& request) {
     return std::string(rest.substr(prefix.size(), rest.size() - prefix.size() - suffix.size()));
   };
   if (const auto reference = between("GET /images/", "/json")) return inspect_image(*reference);
-  if (const auto exec = between("GET /exec/", "/json")) return inspect_exec(*exec);
   if (const auto network = between("POST /networks/", "/disconnect")) {
     return disconnect(request, *network);
   }

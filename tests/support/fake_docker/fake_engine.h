@@ -35,9 +35,6 @@ struct Container {
   std::string health;  // empty, starting, healthy, unhealthy
   std::string network;
   std::string ipv4_address;
-  std::string standard_output;
-  std::string standard_error;
-  std::map<std::string, std::string> archives;  // folder -> the last tar that was put there
 
   bool is_running() const { return status == "running" || status == "restarting"; }
 };
@@ -56,20 +53,6 @@ struct Image {
   std::string id;
   std::vector<std::string> names;  // canonical: docker.io/library/busybox:latest
   json::object config;
-};
-
-struct Exec {
-  std::string id;
-  std::string container_id;
-  std::vector<std::string> command{};
-  bool is_running = false;
-  std::optional<int> exit_code{};
-};
-
-struct ExecOutcome {
-  std::string standard_output{};
-  std::string standard_error{};
-  int exit_code = 0;
 };
 
 // What the registry answers to a pull: the lines of the progress stream, and the image that is
@@ -97,7 +80,7 @@ struct Reply {
 
 class Engine {
  public:
-  // A call that is answered at once. Waits, pulls, exec starts and events are FakeDocker's.
+  // A call that is answered at once. Waits, pulls and events are FakeDocker's.
   Reply answer(const Request& request);
 
   Container* find_container(std::string_view id_or_name);
@@ -110,15 +93,12 @@ class Engine {
   // runs on without its network.
   void cut_off(Container& container);
   void set_health(Container& container, std::string_view health);
-  // Runs an exec that was created; 404 and 409 as `problem`.
-  std::optional<ExecOutcome> run_exec(std::string_view id, Reply& problem);
   // "POST /containers/<id>/start" with the object's name in the place of its id.
   std::string named(const Request& request);
 
   std::map<std::string, Container> containers;
   std::map<std::string, Network> networks;
   std::map<std::string, Image> images;
-  std::map<std::string, Exec> execs;
   std::map<std::string, PullPlan> registry;  // by canonical reference
 
   std::string id = "FAKE:ENGINE:0001";
@@ -128,7 +108,6 @@ class Engine {
   json::object info_overrides;
 
   std::function<void(Container&)> on_start;
-  std::function<ExecOutcome(Container&, const std::vector<std::string>&)> on_exec;
   // Told of every event, and of every change that a wait may be waiting for.
   std::function<void(const json::object& event)> on_event;
   std::function<void()> on_change;
@@ -146,8 +125,6 @@ class Engine {
   json::object show(const Network& network) const;
   Reply list_networks(const Request& request) const;
   Reply inspect_image(const std::string& reference);
-  Reply create_exec(Container& container, const Request& request);
-  Reply inspect_exec(const std::string& id) const;
   Reply version_reply() const;
   Reply info_reply() const;
   void emit(std::string_view type, std::string_view action, const std::string& id,

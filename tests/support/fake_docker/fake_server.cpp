@@ -39,16 +39,6 @@ std::string take_version(std::string& path) {
   return version;
 }
 
-std::string frame(char stream, std::string_view text) {
-  if (text.empty()) return {};
-  std::string head(8, '\0');
-  head[0] = stream;
-  for (std::size_t i = 0; i < 4; ++i) {
-    head[4 + i] = static_cast<char>(text.size() >> (24 - 8 * i) & 0xFF);
-  }
-  return head + std::string(text);
-}
-
 }  // namespace
 
 Server::Server(asio::io_context& loop) : io(loop), acceptor(loop), bell(loop) {
@@ -161,27 +151,14 @@ asio::awaitable<bool> Server::perform(Session& session, const Request& request) 
   if (matches_glob("POST /containers/*/wait", call)) {
     co_return co_await wait_container(session, request);
   }
-  if (matches_glob("GET /containers/*/logs", call)) {
-    co_return co_await send_logs(session, request);
-  }
-  if (matches_glob("POST /exec/*/start", call)) {
-    Reply problem;
-    const auto outcome = engine.run_exec(between(request.path, "/exec/", "/start"), problem);
-    if (!outcome) co_return co_await write(session, problem);
-    co_return co_await write_raw(
-        session, frame(1, outcome->standard_output) + frame(2, outcome->standard_error));
-  }
   co_return co_await write(session, engine.answer(request));
 }
 
 asio::awaitable<void> Server::perform_silently(const Request& request) {
-  Reply nobody_reads;
-  if (matches_glob("/exec/*/start", request.path)) {
-    engine.run_exec(between(request.path, "/exec/", "/start"), nobody_reads);
-  } else if (request.path == "/images/create") {
+  if (request.path == "/images/create") {
     finish_pull(request);
   } else {
-    nobody_reads = engine.answer(request);
+    engine.answer(request);
   }
   co_return;
 }
@@ -263,13 +240,6 @@ asio::awaitable<bool> Server::write(Session& session, const Reply& reply) {
   co_return !problem;
 }
 
-asio::awaitable<bool> Server::write_raw(Session& session, std::string body) {
-  const std::string text =
-      "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n" + body;
-  co_await asio::async_write(session.socket, asio::buffer(text), kAwait);
-  co_return false;
-}
-
 asio::awaitable<bool> Server::write_head(Session& session) {
   const std::string head =
       "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -313,19 +283,6 @@ asio::awaitable<bool> Server::wait_container(Session& session, const Request& re
   if (!is_there) co_return false;
   co_await write_chunk(session,
                        "{\"Error\":null,\"StatusCode\":" + std::to_string(exit_code) + "}\n");
-  co_return co_await write_last_chunk(session);
-}
-
-asio::awaitable<bool> Server::send_logs(Session& session, const Request& request) {
-  const std::string object = between(request.path, "/containers/", "/logs");
-  const Container* container = engine.find_container(object);
-  if (container == nullptr) {
-    co_return co_await write(session, refuse(404, "No such container: " + object));
-  }
-  const std::string body =
-      frame(1, container->standard_output) + frame(2, container->standard_error);
-  if (!co_await write_head(session)) co_return false;
-  if (!body.empty()) co_await write_chunk(session, body);
   co_return co_await write_last_chunk(session);
 }
 

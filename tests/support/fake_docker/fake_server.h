@@ -97,12 +97,10 @@ struct Server : std::enable_shared_from_this<Server> {
                                          const std::string& call);
   asio::awaitable<bool> write(Session& session, const Reply& reply);
   // An answer without a length, which ends with the connection.
-  asio::awaitable<bool> write_raw(Session& session, std::string body);
   static asio::awaitable<bool> write_head(Session& session);
   static asio::awaitable<bool> write_chunk(Session& session, const std::string& text);
   static asio::awaitable<bool> write_last_chunk(Session& session);
   asio::awaitable<bool> wait_container(Session& session, const Request& request);
-  asio::awaitable<bool> send_logs(Session& session, const Request& request);
   static std::string pulled_reference(const Request& request);
   void finish_pull(const Request& request);
   // Its lines may be held back one by one: "PULL <reference> <line>" is a call for faults too.

@@ -138,14 +138,5 @@ TEST(NetworkSpec, IsABridgeWithAnExplicitSubnetAndWithoutIpv6) {
   EXPECT_FALSE(to_json(spec, ApiVersion{1, 44}).contains("CheckDuplicate"));
 }
 
-TEST(ExecSpec, AttachesBothOutputsAndNoInput) {
-  EXPECT_EQ(
-      parsed(to_json(ExecSpec{
-          .command = {"sh", "-c", "x"}, .user = "agbox", .working_dir = "/w", .env = {"A=1"}})),
-      parsed(R"({"AttachStdin": false, "AttachStdout": true, "AttachStderr": true,
-                       "Tty": false, "Cmd": ["sh", "-c", "x"], "Env": ["A=1"], "User": "agbox",
-                       "WorkingDir": "/w"})"));
-}
-
 }  // namespace
 }  // namespace agbox

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is taken out of the engine's streams: lines, a container's output, the progress of a pull.
+// What is taken out of the engine's streams: lines and the progress of a pull.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/docker/api/container_output.h"
 #include "engine/docker/api/line_splitter.h"
 #include "engine/docker/api/url_query.h"
 #include "engine/docker/images/pull_progress.h"
@@ -27,50 +26,6 @@ TEST(LineSplitter, ALineWithoutEndIsGarbledAndNotKept) {
   LineSplitter lines(10);
   EXPECT_TRUE(lines.feed("0123456789"));
   EXPECT_EQ(lines.feed("x").error().kind(), EngineErrorKind::Garbled);
-}
-
-std::string frame(char stream, std::string_view text) {
-  return std::string{stream,
-                     0,
-                     0,
-                     0,
-                     0,
-                     0,
-                     static_cast<char>(text.size() >> 8),
-                     static_cast<char>(text.size() & 0xFF)} +
-         std::string(text);
-}
-
-TEST(OutputDemultiplexer, TakesTheStreamsApartHoweverTheyAreCut) {
-  const std::string stream =
-      frame(1, "out 1\n") + frame(2, "err\n") + frame(1, "") + frame(0, "in\n") + frame(1, "out 2");
-  for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
-    OutputDemultiplexer output(1024);
-    for (std::size_t at = 0; at < stream.size(); at += piece) {
-      ASSERT_TRUE(output.feed(std::string_view(stream).substr(at, piece)));
-    }
-    const auto all = output.finish();
-    ASSERT_TRUE(all);
-    EXPECT_EQ(all->standard_output, "out 1\nin\nout 2");
-    EXPECT_EQ(all->standard_error, "err\n");
-    EXPECT_FALSE(all->was_cut);
-  }
-}
-
-TEST(OutputDemultiplexer, KeepsTheLastBytesAndNoMore) {
-  OutputDemultiplexer output(10);
-  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(output.feed(frame(1, std::string(999, 'a') + "b")));
-  const auto all = output.finish();
-  EXPECT_EQ(all->standard_output, "aaaaaaaaab");
-  EXPECT_TRUE(all->was_cut);
-}
-
-TEST(OutputDemultiplexer, ForeignBytesAreGarbledAndABrokenFrameIsNoAnswer) {
-  OutputDemultiplexer foreign(10);
-  EXPECT_EQ(foreign.feed("HTTP/1.1 200 OK").error().kind(), EngineErrorKind::Garbled);
-  OutputDemultiplexer broken(10);
-  ASSERT_TRUE(broken.feed(frame(1, "abc").substr(0, 9)));
-  EXPECT_EQ(broken.finish().error().kind(), EngineErrorKind::Unavailable);
 }
 
 TEST(PullTracker, CountsLayersAndBytes) {

@@ -265,32 +265,6 @@ TEST_F(EngineTransportTest, WhoWaitsForAnotherCallsAcquaintanceCarriesOnWhenThat
   EXPECT_TRUE(second.result());
 }
 
-TEST_F(EngineTransportTest, AnEarlyRefusalOfAnUploadIsHeard) {
-  docker_.engine().add_image("i");
-  ASSERT_TRUE(loop_.run(client_.create_container({.name = "c1", .image = "i"})));
-  // More than a socket holds, to somebody who answers and closes without reading.
-  docker_.garble("PUT /containers/c1/archive",
-                 "HTTP/1.1 404 Not Found\r\nContent-Length: 20\r\n\r\n{\"message\":\"nowhere\"}");
-  int pieces = 0;
-  const auto source = [&pieces]() -> boost::asio::awaitable<Result<std::string>> {
-    co_return ++pieces > 10 ? std::string() : std::string(1 << 20, 'x');
-  };
-  const EngineError error = error_of(client_.put_archive("c1", "/tmp", source));
-  EXPECT_THAT(error.kind(), testing::AnyOf(EngineErrorKind::NotFound)) << error.message();
-}
-
-TEST_F(EngineTransportTest, AnUploadWhoseSourceFailsIsGivenUp) {
-  docker_.engine().add_image("i");
-  ASSERT_TRUE(loop_.run(client_.create_container({.name = "c1", .image = "i"})));
-  const auto source = []() -> boost::asio::awaitable<Result<std::string>> {
-    co_return fail(reason::kInvalidArgument, "file x vanished");
-  };
-  const EngineError error = error_of(client_.put_archive("c1", "/tmp", source));
-  EXPECT_EQ(error.kind(), EngineErrorKind::Refused);
-  EXPECT_THAT(error.message(), HasSubstr("copy into container c1: file x vanished"));
-  EXPECT_THAT(docker_.engine().find_container("c1")->archives, IsEmpty());
-}
-
 TEST_F(EngineTransportTest, ASlowEngineHoldsUpNobodyElse) {
   docker_.hold("POST /containers/slow/start");
   docker_.engine().add_image("i");

@@ -133,12 +133,6 @@ TEST(ReadImage, GivesTheConfiguration) {
   EXPECT_TRUE(image->has_health_check);
 }
 
-TEST(ReadExec, HasNoExitCodeBeforeItsEnd) {
-  EXPECT_EQ(read_exec(R"({"ID":"e","Running":false,"ExitCode":null})")->exit_code, std::nullopt);
-  EXPECT_EQ(read_exec(R"({"ID":"e","Running":true,"ExitCode":0})")->exit_code, std::nullopt);
-  EXPECT_EQ(read_exec(R"({"ID":"e","Running":false,"ExitCode":0})")->exit_code, 0);
-}
-
 TEST(ReadEvent, GivesTheHint) {
   const auto event = read_event(
       R"({"Type":"container","Action":"die","Actor":{"ID":"c1","Attributes":{"exitCode":"3"}},

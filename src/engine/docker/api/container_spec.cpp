@@ -159,13 +159,4 @@ std::string to_json(const NetworkSpec& spec, ApiVersion api) {
   return json::serialize(body);
 }
 
-std::string to_json(const ExecSpec& spec) {
-  json::object body{{"AttachStdin", false},          {"AttachStdout", true},
-                    {"AttachStderr", true},          {"Tty", false},
-                    {"Cmd", array_of(spec.command)}, {"Env", array_of(spec.env)}};
-  if (!spec.user.empty()) body["User"] = spec.user;
-  if (!spec.working_dir.empty()) body["WorkingDir"] = spec.working_dir;
-  return json::serialize(body);
-}
-
 }  // namespace agbox

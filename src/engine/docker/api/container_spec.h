@@ -109,14 +109,4 @@ struct NetworkSpec {
 // The body of POST /networks/create.
 std::string to_json(const NetworkSpec& spec, ApiVersion api);
 
-struct ExecSpec {
-  std::vector<std::string> command;
-  std::string user{};
-  std::string working_dir{};
-  std::vector<std::string> env{};
-};
-
-// The body of POST /containers/{}/exec: both outputs attached, no input, no terminal.
-std::string to_json(const ExecSpec& spec);
-
 }  // namespace agbox

@@ -31,14 +31,8 @@ constexpr std::array kRoutes = {
     EngineRoute{ContainerList, "ContainerList", "GET", "/containers/json", "list containers", 30s},
     EngineRoute{ContainerStart, "ContainerStart", "POST", "/containers/{}/start", "start container", 60s, kMiss},
     EngineRoute{ContainerStop, "ContainerStop", "POST", "/containers/{}/stop", "stop container", 60s, kMiss},
-    EngineRoute{ContainerKill, "ContainerKill", "POST", "/containers/{}/kill", "kill container", 30s, kMiss, kClash},
     EngineRoute{ContainerWait, "ContainerWait", "POST", "/containers/{}/wait", "wait for container", std::nullopt, kMiss},
     EngineRoute{ContainerRemove, "ContainerRemove", "DELETE", "/containers/{}", "remove container", 60s, kMiss, kClash},
-    EngineRoute{ContainerLogs, "ContainerLogs", "GET", "/containers/{}/logs", "read the log of container", 30s, kMiss},
-    EngineRoute{ArchivePut, "ArchivePut", "PUT", "/containers/{}/archive", "copy into container", std::nullopt, kMiss},
-    EngineRoute{ExecCreate, "ExecCreate", "POST", "/containers/{}/exec", "create an exec in container", 30s, kMiss, kClash},
-    EngineRoute{ExecStart, "ExecStart", "POST", "/exec/{}/start", "start exec", std::nullopt, kMiss},
-    EngineRoute{ExecInspect, "ExecInspect", "GET", "/exec/{}/json", "inspect exec", 15s, kMiss},
     EngineRoute{Events, "Events", "GET", "/events", "watch events", std::nullopt},
 };
 // clang-format on

@@ -25,14 +25,8 @@ enum class EngineCall {
   ContainerList,
   ContainerStart,
   ContainerStop,
-  ContainerKill,
   ContainerWait,
   ContainerRemove,
-  ContainerLogs,
-  ArchivePut,
-  ExecCreate,
-  ExecStart,
-  ExecInspect,
   Events,
 };
 

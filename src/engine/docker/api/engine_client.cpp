@@ -191,16 +191,6 @@ EngineAwaitable<> EngineClient::stop_container(std::string id, std::chrono::seco
   co_return EngineResult<>{};
 }
 
-EngineAwaitable<> EngineClient::kill_container(std::string id, std::string signal,
-                                               CallOptions options) {
-  UrlQuery query;
-  query.add("signal", signal);
-  AGBOX_CO_TRY(body, co_await transport_.call(
-                         {.call = EngineCall::ContainerKill, .object = id, .query = query.text()},
-                         std::move(options)));
-  co_return EngineResult<>{};
-}
-
 EngineAwaitable<std::int64_t> EngineClient::wait_container(std::string id, WaitFor what,
                                                            CallOptions options) {
   constexpr EngineCall kCall = EngineCall::ContainerWait;
@@ -219,71 +209,6 @@ EngineAwaitable<> EngineClient::remove_container(std::string id, RemoveOptions r
                          {.call = EngineCall::ContainerRemove, .object = id, .query = query.text()},
                          std::move(options)));
   co_return EngineResult<>{};
-}
-
-EngineAwaitable<ContainerOutput> EngineClient::read_logs(std::string id, LogOptions log,
-                                                         CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ContainerLogs;
-  UrlQuery query;
-  query.add("stdout", "1").add("stderr", "1").add("tail", std::to_string(log.last_lines));
-  AGBOX_CO_TRY(stream,
-               co_await transport_.open({.call = kCall, .object = id, .query = query.text()},
-                                        std::move(options)));
-  OutputDemultiplexer output(log.kept_per_stream);
-  while (true) {
-    AGBOX_CO_TRY(piece, co_await stream.read_some());
-    if (piece.empty()) co_return named(output.finish(), kCall, id);
-    if (EngineResult<> fed = output.feed(piece); !fed) {
-      co_return std::unexpected(fed.error().within(describe(kCall, id)));
-    }
-  }
-}
-
-EngineAwaitable<> EngineClient::put_archive(std::string id, std::string directory, BodySource tar,
-                                            CallOptions options) {
-  UrlQuery query;
-  query.add("path", directory).add("noOverwriteDirNonDir", "true");
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::ArchivePut,
-                                               .object = id,
-                                               .query = query.text(),
-                                               .content_type = "application/x-tar",
-                                               .body_source = std::move(tar)},
-                                              std::move(options)));
-  co_return EngineResult<>{};
-}
-
-EngineAwaitable<std::string> EngineClient::create_exec(std::string container_id, ExecSpec spec,
-                                                       CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ExecCreate;
-  AGBOX_CO_TRY(
-      body, co_await transport_.call({.call = kCall, .object = container_id, .body = to_json(spec)},
-                                     std::move(options)));
-  co_return named(read_created_id(body), kCall, container_id);
-}
-
-EngineAwaitable<ContainerOutput> EngineClient::start_exec(std::string exec_id,
-                                                          std::size_t kept_per_stream,
-                                                          CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ExecStart;
-  AGBOX_CO_TRY(stream,
-               co_await transport_.open(
-                   {.call = kCall, .object = exec_id, .body = R"({"Detach":false,"Tty":false})"},
-                   std::move(options)));
-  OutputDemultiplexer output(kept_per_stream);
-  while (true) {
-    AGBOX_CO_TRY(piece, co_await stream.read_some());
-    if (piece.empty()) co_return named(output.finish(), kCall, exec_id);
-    if (EngineResult<> fed = output.feed(piece); !fed) {
-      co_return std::unexpected(fed.error().within(describe(kCall, exec_id)));
-    }
-  }
-}
-
-EngineAwaitable<ExecSeen> EngineClient::inspect_exec(std::string exec_id, CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ExecInspect;
-  AGBOX_CO_TRY(body,
-               co_await transport_.call({.call = kCall, .object = exec_id}, std::move(options)));
-  co_return named(read_exec(body), kCall, exec_id);
 }
 
 EngineAwaitable<EngineStream> EngineClient::open_events(EventFilter filter, CallOptions options) {

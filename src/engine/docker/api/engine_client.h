@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/docker/api/container_output.h"
 #include "engine/docker/api/container_spec.h"
 #include "engine/docker/api/engine_transport.h"
 #include "engine/docker/api/observations.h"
@@ -31,11 +30,6 @@ enum class WaitFor { NotRunning, NextExit, Removed };
 struct RemoveOptions {
   bool force = false;         // even if running
   bool with_volumes = false;  // including anonymous volumes
-};
-
-struct LogOptions {
-  int last_lines = 1000;
-  std::size_t kept_per_stream = 64UL * 1024;
 };
 
 struct PullOptions {
@@ -85,25 +79,11 @@ class EngineClient {
   EngineAwaitable<> start_container(std::string id, CallOptions options = {});
   EngineAwaitable<> stop_container(std::string id, std::chrono::seconds grace,
                                    CallOptions options = {});
-  EngineAwaitable<> kill_container(std::string id, std::string signal, CallOptions options = {});
   // Returns the exit code.
   EngineAwaitable<std::int64_t> wait_container(std::string id, WaitFor what,
                                                CallOptions options = {});
   EngineAwaitable<> remove_container(std::string id, RemoveOptions remove,
                                      CallOptions options = {});
-  EngineAwaitable<ContainerOutput> read_logs(std::string id, LogOptions log,
-                                             CallOptions options = {});
-  // Unpacks a tar stream into `directory`, which must exist in the container.
-  EngineAwaitable<> put_archive(std::string id, std::string directory, BodySource tar,
-                                CallOptions options = {});
-
-  EngineAwaitable<std::string> create_exec(std::string container_id, ExecSpec spec,
-                                           CallOptions options = {});
-  // Starts it and waits for its end. If the caller is cancelled, the program keeps running.
-  EngineAwaitable<ContainerOutput> start_exec(std::string exec_id, std::size_t kept_per_stream,
-                                              CallOptions options = {});
-  EngineAwaitable<ExecSeen> inspect_exec(std::string exec_id, CallOptions options = {});
-
   EngineAwaitable<EngineStream> open_events(EventFilter filter, CallOptions options = {});
 
   // --- our own objects, in owned_objects.cpp ---

@@ -36,9 +36,7 @@ HttpRequest http_request(const EngineRequest& request, ApiVersion api) {
   return {.method = std::string(route_of(request.call).method),
           .target = target_of(request, api),
           .body = request.body,
-          .content_type = request.content_type,
-          .registry_auth = request.registry_auth,
-          .body_source = request.body_source};
+          .registry_auth = request.registry_auth};
 }
 
 bool is_good(int http_status) {

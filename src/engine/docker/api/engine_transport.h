@@ -48,9 +48,7 @@ struct EngineRequest {
   std::string object{};  // replaces {} in the path and appears in messages
   std::string query{};
   std::string body{};
-  std::string content_type = "application/json";
   std::string registry_auth{};
-  BodySource body_source{};
 };
 
 // The result of one handshake; see above.

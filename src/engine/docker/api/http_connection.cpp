@@ -131,29 +131,12 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
   if (!request.registry_auth.empty()) message.set("X-Registry-Auth", request.registry_auth);
 
   if (co_await is_cancelled()) co_return cancelled();
-  error_code problem;
-  if (request.body_source) {
-    message.set(http::field::content_type, request.content_type);
-    message.chunked(true);
-    http::request_serializer<http::string_body> serializer(message);
-    std::tie(problem, std::ignore) =
-        co_await http::async_write_header(wire_->socket, serializer, kAwait);
-    if (!problem) {
-      EngineResult<> sent = co_await send_body(request.body_source);
-      // An engine that refused early stops reading, but its answer is available.
-      if (!sent && sent.error().kind() != EngineErrorKind::Unavailable) {
-        co_return std::unexpected(std::move(sent.error()));
-      }
-      if (wire_->has_expired) co_return std::unexpected(std::move(sent.error()));
-    }
-  } else {
-    if (!request.body.empty()) {
-      message.set(http::field::content_type, request.content_type);
-      message.body() = request.body;
-    }
-    message.prepare_payload();
-    std::tie(problem, std::ignore) = co_await http::async_write(wire_->socket, message, kAwait);
+  if (!request.body.empty()) {
+    message.set(http::field::content_type, "application/json");
+    message.body() = request.body;
   }
+  message.prepare_payload();
+  auto [problem, length] = co_await http::async_write(wire_->socket, message, kAwait);
   if (problem) co_return std::unexpected(wire_->translate(problem));
 
   if (co_await is_cancelled()) co_return cancelled();
@@ -164,24 +147,6 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
       co_await http::async_read_header(wire_->socket, wire_->buffer, *wire_->answer, kAwait);
   if (problem) co_return std::unexpected(wire_->translate(problem));
   co_return wire_->answer->get().result_int();
-}
-
-asio::awaitable<EngineResult<>> HttpConnection::send_body(const BodySource& source) {
-  while (true) {
-    Result<std::string> piece = co_await source();
-    if (co_await is_cancelled()) co_return cancelled();
-    if (!piece) co_return engine_fail(EngineErrorKind::Refused, piece.error().message());
-    error_code problem;
-    if (piece->empty()) {
-      std::tie(problem, std::ignore) =
-          co_await asio::async_write(wire_->socket, http::make_chunk_last(), kAwait);
-    } else {
-      std::tie(problem, std::ignore) =
-          co_await asio::async_write(wire_->socket, http::make_chunk(asio::buffer(*piece)), kAwait);
-    }
-    if (problem) co_return std::unexpected(wire_->translate(problem));
-    if (piece->empty()) co_return EngineResult<>{};
-  }
 }
 
 asio::awaitable<EngineResult<std::string>> HttpConnection::read_some() {

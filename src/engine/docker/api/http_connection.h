@@ -19,16 +19,11 @@ namespace agbox {
 // None: unlimited.
 using EngineDeadline = std::optional<std::chrono::steady_clock::time_point>;
 
-// Returns the next chunk of a request's body each time it is awaited; an empty chunk ends it.
-using BodySource = std::function<boost::asio::awaitable<Result<std::string>>()>;
-
 struct HttpRequest {
   std::string method{};
   std::string target{};
-  std::string body{};
-  std::string content_type = "application/json";
+  std::string body{};           // JSON
   std::string registry_auth{};  // X-Registry-Auth, unless empty
-  BodySource body_source{};     // replaces `body`, sent in chunks
 };
 
 class HttpConnection {
@@ -55,7 +50,6 @@ class HttpConnection {
  private:
   struct Wire;
   explicit HttpConnection(std::shared_ptr<Wire> wire);
-  boost::asio::awaitable<EngineResult<>> send_body(const BodySource& source);
 
   std::shared_ptr<Wire> wire_;  // the deadline's handler holds it weakly
 };

@@ -154,19 +154,6 @@ EngineResult<ImageSeen> read_image(std::string_view body) {
   });
 }
 
-EngineResult<ExecSeen> read_exec(std::string_view body) {
-  return read_with(body, [](const JsonReader& exec) {
-    ExecSeen seen;
-    seen.id = exec["ID"].required_text();
-    seen.container_id = exec["ContainerID"].text();
-    seen.is_running = exec["Running"].flag();
-    const JsonReader exit_code = exec["ExitCode"];
-    if (exit_code.is_present() && !seen.is_running) seen.exit_code = exit_code.number();
-    seen.pid = exec["Pid"].number();
-    return seen;
-  });
-}
-
 EngineResult<std::string> read_created_id(std::string_view body) {
   return read_with(body, [](const JsonReader& created) { return created["Id"].required_text(); });
 }

@@ -110,15 +110,6 @@ struct ImageSeen {
 };
 EngineResult<ImageSeen> read_image(std::string_view body);
 
-struct ExecSeen {
-  std::string id;
-  std::string container_id;
-  bool is_running = false;
-  std::optional<std::int64_t> exit_code;  // nullopt before its end
-  std::int64_t pid = 0;
-};
-EngineResult<ExecSeen> read_exec(std::string_view body);
-
 // {"Id": "..."}, the answer to every create.
 EngineResult<std::string> read_created_id(std::string_view body);
 
