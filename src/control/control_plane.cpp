@@ -189,16 +189,14 @@ void ControlPlane::network_made(const EngineEvent& event) {
 
 guestlink::GuestLinksEvents ControlPlane::guest_events() {
   return {.connected =
-              [this](const std::string& sandbox_id, const guestlink::GuestHello& hello) {
+              [this](const std::string& sandbox_id, const GuestHello& hello) {
                 directory_.guest_connected(sandbox_id, hello);
                 isolation_.guest_connected(sandbox_id);
               },
           .lost = [this](const std::string& sandbox_id,
                          const std::string&) { directory_.guest_lost(sandbox_id); },
-          .exec_ended =
-              [this](const std::string& sandbox_id, const guestlink::ExecEnd& end) {
-                directory_.exec_ended(sandbox_id, end);
-              },
+          .exec_ended = [this](const std::string& sandbox_id,
+                               const ExecEnd& end) { directory_.exec_ended(sandbox_id, end); },
           .exec_truncated =
               [this](const std::string& sandbox_id, const std::string& exec_id) {
                 directory_.exec_truncated(sandbox_id, exec_id);

@@ -15,7 +15,7 @@
 #include "control/event_feed.h"
 #include "control/sandbox/sandbox_actor.h"
 #include "control/services.h"
-#include "execlog/exec_output_source.h"
+#include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
 #include "model/sandbox/orphans.h"
 #include "model/spec/sandbox_spec.h"
@@ -63,9 +63,9 @@ class Directory {
   void find_exec_output(const std::string& exec_id, OnExecEnd on_end,
                         const Reply<ExecOutputSource>& reply);
 
-  void guest_connected(const std::string& sandbox_id, const guestlink::GuestHello& hello);
+  void guest_connected(const std::string& sandbox_id, const GuestHello& hello);
   void guest_lost(const std::string& sandbox_id);
-  void exec_ended(const std::string& sandbox_id, const guestlink::ExecEnd& end);
+  void exec_ended(const std::string& sandbox_id, const ExecEnd& end);
   void exec_truncated(const std::string& sandbox_id, const std::string& exec_id);
 
   // --- the engine ---

@@ -28,11 +28,11 @@
 #include "base/rare_line.h"
 #include "base/result.h"
 #include "guestlink/connection.h"
-#include "guestlink/guest_error.h"
 #include "guestlink/guest_report.h"
 #include "guestlink/known_execs.h"
 #include "guestlink/link_folder.h"
 #include "guestlink/orders.h"
+#include "model/guest/guest_error.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {

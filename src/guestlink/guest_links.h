@@ -22,10 +22,10 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/thread_checker.h"
-#include "guestlink/guest_error.h"
 #include "guestlink/guest_link.h"
 #include "guestlink/guest_report.h"
 #include "guestlink/link_folder.h"
+#include "model/guest/guest_error.h"
 
 namespace agbox::guestlink {
 

@@ -2,7 +2,6 @@
 // What a guest is told, and the messages that say it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "agbox/guest/v1/link.pb.h"
 #include "guestlink/exec_order.h"
 #include "guestlink/peer.h"
+#include "model/guest/go_order.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
@@ -30,14 +30,6 @@ struct Expectation {
   std::vector<std::uint32_t> supplemental_gids;
   std::string image_user;
   std::vector<MountExpected> mounts;
-};
-
-struct GoOrder {
-  std::string secret;  // new_secret(), stored before it is handed out
-  std::vector<std::string> entrypoint;
-  std::vector<std::string> command;
-  std::string working_directory = "/workspace";
-  std::chrono::milliseconds entrypoint_limit{60000};
 };
 
 // Random; for one container start.

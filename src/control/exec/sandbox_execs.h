@@ -31,9 +31,10 @@
 #include "control/sandbox/sandbox_journal.h"
 #include "control/services.h"
 #include "execlog/exec_logs.h"
-#include "execlog/exec_output_source.h"
-#include "guestlink/guest_report.h"
+#include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
+#include "model/guest/exec_end.h"
+#include "model/guest/guest_hello.h"
 
 namespace agbox {
 
@@ -71,8 +72,8 @@ class SandboxExecs {
   void after_all_so_far(std::function<void()> then);
 
   // --- what the guest tells ---
-  void guest_connected(const guestlink::GuestHello& hello);
-  void guest_ended(const guestlink::ExecEnd& end);
+  void guest_connected(const GuestHello& hello);
+  void guest_ended(const ExecEnd& end);
   void guest_truncated(const std::string& exec_id);
 
   // --- what becomes of the sandbox ---

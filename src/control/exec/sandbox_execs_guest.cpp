@@ -100,7 +100,7 @@ void SandboxExecs::forget(const std::string& exec_id) {
 
 // The two lists are brought together: what only we know is given to the guest, what only it knows
 // has ended and is on disk.
-void SandboxExecs::guest_connected(const guestlink::GuestHello& hello) {
+void SandboxExecs::guest_connected(const GuestHello& hello) {
   const std::set<std::string_view> known(hello.execs.begin(), hello.execs.end());
   for (const std::string& exec_id : hello.execs) {
     const RunningExec* exec = find(exec_id);
@@ -122,7 +122,7 @@ void SandboxExecs::guest_connected(const guestlink::GuestHello& hello) {
   }
 }
 
-void SandboxExecs::guest_ended(const guestlink::ExecEnd& ended) {
+void SandboxExecs::guest_ended(const ExecEnd& ended) {
   RunningExec* exec = find(ended.exec_id);
   if (exec == nullptr || !exec->shown) return forget(ended.exec_id);
   if (exec->is_ending) return;

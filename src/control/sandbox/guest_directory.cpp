@@ -5,7 +5,7 @@
 
 namespace agbox {
 
-guestlink::GuestResult<> adopt_guest(Services& services, const SandboxFacts& facts) {
+GuestResult<> adopt_guest(Services& services, const SandboxFacts& facts) {
   const auto known = facts.containers.find("");
   const store::v1::Container primary =
       known == facts.containers.end() ? store::v1::Container() : known->second;
@@ -21,11 +21,10 @@ guestlink::GuestResult<> adopt_guest(Services& services, const SandboxFacts& fac
   return services.guests.expect(facts.sandbox_id, std::move(expected));
 }
 
-GuestDirectory directory_after(const guestlink::GuestResult<>& adopted) {
+GuestDirectory directory_after(const GuestResult<>& adopted) {
   if (adopted) return GuestDirectory::Usable;
-  return adopted.error().kind() == guestlink::GuestErrorKind::Unavailable
-             ? GuestDirectory::Unreachable
-             : GuestDirectory::Gone;
+  return adopted.error().kind() == GuestErrorKind::Unavailable ? GuestDirectory::Unreachable
+                                                               : GuestDirectory::Gone;
 }
 
 }  // namespace agbox

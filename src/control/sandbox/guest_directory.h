@@ -4,7 +4,7 @@
 
 #include "control/sandbox/operations/operation.h"
 #include "control/services.h"
-#include "guestlink/guest_error.h"
+#include "model/guest/guest_error.h"
 
 namespace agbox {
 
@@ -15,8 +15,8 @@ enum class GuestDirectory {
 };
 
 // Listens for the guest that an earlier run of the daemon started. It connects by itself.
-guestlink::GuestResult<> adopt_guest(Services& services, const SandboxFacts& facts);
+GuestResult<> adopt_guest(Services& services, const SandboxFacts& facts);
 
-GuestDirectory directory_after(const guestlink::GuestResult<>& adopted);
+GuestDirectory directory_after(const GuestResult<>& adopted);
 
 }  // namespace agbox

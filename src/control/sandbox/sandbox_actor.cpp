@@ -225,7 +225,7 @@ void SandboxActor::guest_lost() {
   take(input::GuestLost{});
 }
 
-void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
+void SandboxActor::guest_connected(const GuestHello& hello) {
   if (take(input::GuestConnected{}).takes_guest) execs_.guest_connected(hello);
 }
 

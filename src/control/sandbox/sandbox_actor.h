@@ -90,7 +90,7 @@ class SandboxActor {
   void engine_made_something() { ++objects_made_; }
   // The engine reports that the container ended, or its isolation cannot be verified any more.
   void doubt_container();
-  void guest_connected(const guestlink::GuestHello& hello);
+  void guest_connected(const GuestHello& hello);
   void guest_lost();
 
  private:

@@ -64,7 +64,7 @@ std::string from_hex(const std::string& hex) {
 
 json::object describe(const GuestHello& hello) {
   json::array mounts;
-  for (const MountSeen& mount : hello.mounts) {
+  for (const GuestMount& mount : hello.mounts) {
     mounts.push_back(json::object{{"target", mount.target},
                                   {"device", mount.device},
                                   {"inode", mount.inode},

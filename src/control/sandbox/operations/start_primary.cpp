@@ -96,11 +96,11 @@ asio::awaitable<OperationResult<>> let_go(Services& services, SandboxFacts& fact
   primary.set_secret(facts.next_secret);
   primary.set_start_count(primary.start_count() + 1);
   const v1::CreateSpec& spec = facts.spec.create_spec;
-  guestlink::GoOrder order{.secret = primary.secret(),
-                           .entrypoint = {},
-                           .command = {spec.command().begin(), spec.command().end()},
-                           .working_directory = std::string(kWorkspace),
-                           .entrypoint_limit = kEntrypointLimit};
+  GoOrder order{.secret = primary.secret(),
+                .entrypoint = {},
+                .command = {spec.command().begin(), spec.command().end()},
+                .working_directory = std::string(kWorkspace),
+                .entrypoint_limit = kEntrypointLimit};
   if (!spec.bypass_entrypoint()) {
     const auto& entrypoint = primary.image().entrypoint();
     order.entrypoint = {entrypoint.begin(), entrypoint.end()};
