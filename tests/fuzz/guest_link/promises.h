@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GuestLinks promises whatever a guest sends, checked from the outside: by the calls that the
+// What GuestLink promises whatever a guest sends, checked from the outside: by the calls that the
 // daemon made, the events that it got, and the answers that its callers got.
 #pragma once
 
