@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/upkeep/host_resolvers.h"
 #include "engine/docker/api/event_watch.h"
-#include "execlog/file_watch.h"
-#include "guestlink/guest_program.h"
 #include "model/object_names.h"
 #include "model/reasons.h"
 
@@ -29,18 +26,12 @@ std::unexpected<Error> ending() {
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop,
                                                           asio::any_io_executor blocking,
                                                           Store& store, const Clock& clock,
-                                                          HostIsolation& isolation,
-                                                          ControlOptions options, Logger log) {
-  AGBOX_TRY(guest, guestlink::install_guest_program(options.guest_program, options.state_root));
-  options.guest_program = guest.path;
-  options.created_with.set_guest_program(guest.path.string());
-  // Of this instance alone: another daemon of the same user, or this one with another store, may
-  // have the same state root.
-  const auto link_root = options.state_root / "links" / store.instance_id();
-  options.created_with.set_link_root(link_root.string());
+                                                          Place& place, ControlOptions options,
+                                                          Logger log) {
+  place.describe(options.created_with);
   AGBOX_TRY(loaded, store.load());
-  std::unique_ptr<ControlPlane> plane(new ControlPlane(loop, blocking, store, clock, isolation,
-                                                       std::move(options), std::move(log)));
+  std::unique_ptr<ControlPlane> plane(
+      new ControlPlane(loop, blocking, store, clock, place, std::move(options), std::move(log)));
   plane->directory_.restore(std::move(loaded));
   plane->isolation_.start();
   plane->isolation_.prove_live_sandboxes();  // of an earlier daemon, also while no engine answers
@@ -48,8 +39,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop,
 }
 
 ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& blocking, Store& store,
-                           const Clock& clock, HostIsolation& isolation, ControlOptions options,
-                           Logger log)
+                           const Clock& clock, Place& place, ControlOptions options, Logger log)
     : log_(std::move(log)),
       engine_(loop.io().get_executor(),
               {.socket_path = options.engine_socket,
@@ -57,24 +47,16 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
                .on_engine_seen = [this](const EngineIdentity& engine) { engine_seen(engine); }}),
       registry_auth_(options.environment),
       pulls_(engine_, registry_auth_, log_),
-      guests_(loop.io().get_executor(), blocking, options.created_with.link_root(), guest_events(),
-              log_, options.guest_limits),
-      isolation_(loop.io(), isolation,
-                 {.instance_id = store.instance_id(),
-                  .created_with = options.created_with,
+      isolation_(loop.io(), place,
+                 {.created_with = options.created_with,
                   .live_sandboxes = [this] { return directory_.live_sandboxes(); },
                   .is_live = [this](const std::string& id) { return directory_.is_live(id); },
-                  .has_guest = [this](const std::string& id) { return guests_.is_connected(id); },
-                  .probe = [this](std::string id,
-                                  ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
-                    co_return co_await guests_.probe(std::move(id), target);
-                  },
+                  .place_of = [this](const std::string& id) { return directory_.place_of(id); },
                   .on_unproven = [this](const std::string& id) { directory_.doubt_container(id); }},
                  log_),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io().get_executor(), kStartsAtOnce),
       looks_(loop.io().get_executor(), kLooksAtOnce),
-      spare_files_(options.created_with.exec_output_root(), store.instance_id()),
       operations_(loop.io().get_executor()),
       calls_(loop.io().get_executor()),
       deadlines_(loop, clock,
@@ -88,13 +70,12 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
                 .store = store,
                 .engine = engine_,
                 .pulls = pulls_,
-                .guests = guests_,
+                .place = place,
                 .isolation = isolation_,
                 .subnets = subnets_,
                 .starts = starts_,
                 .looks = looks_,
                 .execs = execs_,
-                .spare_files = spare_files_,
                 .tasks = operations_,
                 .calls = calls_,
                 .deadlines = deadlines_,
@@ -104,10 +85,9 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
       directory_(services_),
       janitor_(services_, {.of = [this](const std::string& id) { return directory_.claim_of(id); },
                            .sandbox_ids = [this] { return directory_.sandbox_ids(); }}),
-      diagnosis_(services_, directory_, janitor_,
-                 {.engine_socket = options.engine_socket,
-                  .lock_file = std::move(options.lock_file),
-                  .resolver_files = options.resolver_files}),
+      diagnosis_(
+          services_, directory_, janitor_,
+          {.engine_socket = options.engine_socket, .lock_file = std::move(options.lock_file)}),
       watches_(loop.io().get_executor()),
       diagnoses_(loop.io().get_executor()),
       ending_(loop.io().get_executor()) {
@@ -119,25 +99,17 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
       .filter = {.types = {"container", "network"}, .actions = {"create", "die", "oom"}}};
   watches_.spawn("engine events",
                  watch_events(engine_, std::move(consumer), log_, std::move(watch)));
-  if (!options.resolver_files.empty()) {
-    watches_.spawn("resolvers", watch_resolvers(std::move(options.resolver_files)));
-  }
+  watches_.spawn("resolvers",
+                 place.follow_resolvers([this](const std::vector<Ipv4Address>& resolvers) {
+                   use_resolvers(resolvers);
+                 }));
 }
 
-boost::asio::awaitable<void> ControlPlane::watch_resolvers(
-    std::vector<std::filesystem::path> files) {
-  const auto watched = co_await watch_files(files, [this, &files] { follow_resolvers(files); });
-  if (!watched) {
-    log_.warn("other resolvers of this host are not noticed; restart agboxd when they change",
-              {{"error", watched.error().message()}});
-  }
-}
-
-void ControlPlane::follow_resolvers(const std::vector<std::filesystem::path>& files) {
+void ControlPlane::use_resolvers(const std::vector<Ipv4Address>& resolvers) {
   store::v1::CreatedWith kept = services_.created_with;
   kept.clear_dns();
   std::string listed;
-  for (const Ipv4Address& resolver : host_resolvers(files)) {
+  for (const Ipv4Address& resolver : resolvers) {
     kept.add_dns(resolver.text());
     listed += (listed.empty() ? "" : ", ") + resolver.text();
   }
@@ -187,24 +159,6 @@ void ControlPlane::network_made(const EngineEvent& event) {
   janitor_.network_made(*sandbox_id);
 }
 
-guestlink::GuestLinksEvents ControlPlane::guest_events() {
-  return {.connected =
-              [this](const std::string& sandbox_id, const guestlink::GuestHello& hello) {
-                directory_.guest_connected(sandbox_id, hello);
-                isolation_.guest_connected(sandbox_id);
-              },
-          .lost = [this](const std::string& sandbox_id,
-                         const std::string&) { directory_.guest_lost(sandbox_id); },
-          .exec_ended =
-              [this](const std::string& sandbox_id, const guestlink::ExecEnd& end) {
-                directory_.exec_ended(sandbox_id, end);
-              },
-          .exec_truncated =
-              [this](const std::string& sandbox_id, const std::string& exec_id) {
-                directory_.exec_truncated(sandbox_id, exec_id);
-              }};
-}
-
 void ControlPlane::engine_lost(const EngineError& error) {
   was_engine_lost_ = true;
   services_.engine_now.reset();
@@ -251,7 +205,7 @@ boost::asio::awaitable<void> ControlPlane::end_everything(std::function<void()> 
   co_await watches_.join();
   co_await operations_.join();
   co_await calls_.join();
-  co_await guests_.shutdown();
+  co_await services_.place.disconnect();
   const bool needs_isolation = directory_.has_any() || !janitor_.unknown_primaries().empty();
   co_await isolation_.stop(!needs_isolation);
   done();

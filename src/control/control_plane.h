@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything of the control thread, put together: the doors to engine, guests and firewall, and the
+// Everything of the control thread, put together: the engine, the place of the sandboxes, and the
 // directory of sandboxes that works with them.
 #pragma once
 
@@ -27,11 +27,10 @@
 #include "engine/docker/api/engine_client.h"
 #include "engine/docker/images/image_pulls.h"
 #include "engine/docker/images/registry_auth.h"
-#include "guestlink/guest_links.h"
-#include "isolation/host_isolation.h"
 #include "model/network/ipv4.h"
 #include "model/sandbox/time_to_live.h"
 #include "paths/fixed_paths.h"
+#include "place/place.h"
 #include "store/store.h"
 
 namespace agbox {
@@ -39,25 +38,20 @@ namespace agbox {
 struct ControlOptions {
   Environment environment;
   std::string engine_socket;
-  std::filesystem::path state_root;
-  std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   Ipv4Network address_pool;
   std::filesystem::path lock_file{};  // which the daemon holds
-  // That name the resolvers of sandboxes to come; none where the configuration says them.
-  std::vector<std::filesystem::path> resolver_files{};
   TimesToLive ttls{};
   store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
-  guestlink::LinkLimits guest_limits{};
 };
 
 class ControlPlane {
  public:
-  // Loads what is stored and goes on with it. The engine need not be there yet; the isolation,
-  // which outlives the plane, is started and ended by it. What may hang in a disk or in the kernel
-  // is done on `blocking`.
+  // Loads what is stored and goes on with it. The engine need not be there yet. The place outlives
+  // the plane, which starts and stops its isolation. What may hang in a disk or in the kernel is
+  // done on `blocking`.
   static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop,
                                                      asio::any_io_executor blocking, Store& store,
-                                                     const Clock& clock, HostIsolation& isolation,
+                                                     const Clock& clock, Place& place,
                                                      ControlOptions options, Logger log);
 
   Directory& directory() { return directory_; }
@@ -78,15 +72,13 @@ class ControlPlane {
 
  private:
   ControlPlane(ControlLoop& loop, const asio::any_io_executor& blocking, Store& store,
-               const Clock& clock, HostIsolation& isolation, ControlOptions options, Logger log);
+               const Clock& clock, Place& place, ControlOptions options, Logger log);
   void engine_seen(const EngineIdentity& engine);
   void engine_lost(const EngineError& error);
   void engine_watched();
   void engine_told(const EngineEvent& event);
   void network_made(const EngineEvent& event);
-  guestlink::GuestLinksEvents guest_events();
-  boost::asio::awaitable<void> watch_resolvers(std::vector<std::filesystem::path> files);
-  void follow_resolvers(const std::vector<std::filesystem::path>& files);
+  void use_resolvers(const std::vector<Ipv4Address>& resolvers);
   boost::asio::awaitable<void> diagnose_and_reply(std::vector<std::string> images,
                                                   Directory::Reply<v1::DiagnoseResponse> reply);
   boost::asio::awaitable<void> end_everything(std::function<void()> done);
@@ -95,13 +87,11 @@ class ControlPlane {
   EngineClient engine_;
   RegistryAuth registry_auth_;
   ImagePulls pulls_;
-  guestlink::GuestLinks guests_;
   SandboxIsolation isolation_;
   SubnetPool subnets_;
   Semaphore starts_;
   Semaphore looks_;
   RunningExecs execs_;
-  SpareFiles spare_files_;
   TaskGroup operations_;
   TaskGroup calls_;
   Deadlines deadlines_;

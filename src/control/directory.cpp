@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/uuid.h"
 #include "control/page_token.h"
-#include "execlog/exec_logs.h"
 #include "model/ids.h"
 #include "model/network/resolv_conf.h"
 #include "model/reasons.h"
@@ -53,10 +52,7 @@ void Directory::time_is_up(const std::string& sandbox_id) {
 boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) {
   const auto actor = find(sandbox_id);
   if (!actor) co_return;
-  // Of one whose record could not be read nobody knows where it was.
-  const std::filesystem::path folder = (*actor)->exec_log_folder();
-  if (!folder.is_absolute()) co_return purge(sandbox_id);
-  const auto removed = co_await remove_exec_log_folder(services_.blocking, folder);
+  const auto removed = co_await services_.place.remove_output(sandbox_id, (*actor)->created_with());
   if (removed) co_return purge(sandbox_id);
   if (removed.error().reason() == reason::kCancelled) co_return;
   services_.log.warn(
@@ -139,6 +135,12 @@ std::vector<std::string> Directory::live_sandboxes() const {
 bool Directory::is_live(const std::string& sandbox_id) const {
   const auto actor = actors_.find(sandbox_id);
   return actor != actors_.end() && is_ready(*actor->second);
+}
+
+SandboxPlace* Directory::place_of(const std::string& sandbox_id) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  const auto actor = actors_.find(sandbox_id);
+  return actor == actors_.end() ? nullptr : &actor->second->place();
 }
 
 std::vector<std::string> Directory::images() const {

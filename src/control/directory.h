@@ -15,7 +15,7 @@
 #include "control/event_feed.h"
 #include "control/sandbox/sandbox_actor.h"
 #include "control/services.h"
-#include "execlog/exec_output_source.h"
+#include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
 #include "model/sandbox/orphans.h"
 #include "model/spec/sandbox_spec.h"
@@ -63,11 +63,6 @@ class Directory {
   void find_exec_output(const std::string& exec_id, OnExecEnd on_end,
                         const Reply<ExecOutputSource>& reply);
 
-  void guest_connected(const std::string& sandbox_id, const guestlink::GuestHello& hello);
-  void guest_lost(const std::string& sandbox_id);
-  void exec_ended(const std::string& sandbox_id, const guestlink::ExecEnd& end);
-  void exec_truncated(const std::string& sandbox_id, const std::string& exec_id);
-
   // --- the engine ---
   // Its container may have ended, or be without what it was started with.
   void doubt_container(const std::string& sandbox_id);
@@ -88,6 +83,8 @@ class Directory {
   // Those in which something of a caller may run.
   std::vector<std::string> live_sandboxes() const;
   bool is_live(const std::string& sandbox_id) const;
+  // nullptr if there is no such sandbox.
+  SandboxPlace* place_of(const std::string& sandbox_id) const;
   // Of those that are not deleted, each once.
   std::vector<std::string> images() const;
   // Those of which so little can be read that they can only be named.

@@ -188,22 +188,6 @@ void Directory::find_exec_output(const std::string& exec_id, OnExecEnd on_end,
   });
 }
 
-void Directory::guest_connected(const std::string& sandbox_id, const guestlink::GuestHello& hello) {
-  if (const auto actor = find(sandbox_id)) (*actor)->guest_connected(hello);
-}
-
-void Directory::guest_lost(const std::string& sandbox_id) {
-  if (const auto actor = find(sandbox_id)) (*actor)->guest_lost();
-}
-
-void Directory::exec_ended(const std::string& sandbox_id, const guestlink::ExecEnd& end) {
-  if (const auto actor = find(sandbox_id)) (*actor)->execs().guest_ended(end);
-}
-
-void Directory::exec_truncated(const std::string& sandbox_id, const std::string& exec_id) {
-  if (const auto actor = find(sandbox_id)) (*actor)->execs().guest_truncated(exec_id);
-}
-
 void Directory::engine_made_something(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->engine_made_something();
 }

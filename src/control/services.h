@@ -14,12 +14,10 @@
 #include "control/sandbox/operations/subnet_pool.h"
 #include "control/sandbox/sandbox_isolation.h"
 #include "control/upkeep/deadlines.h"
-#include "execlog/spare_files.h"
-
 #include "engine/docker/api/engine_client.h"
 #include "engine/docker/images/image_pulls.h"
-#include "guestlink/guest_links.h"
 #include "model/sandbox/time_to_live.h"
+#include "place/place.h"
 #include "store/store.h"
 
 namespace agbox {
@@ -33,7 +31,7 @@ struct Services {
   Store& store;
   EngineClient& engine;
   ImagePulls& pulls;
-  guestlink::GuestLinks& guests;
+  Place& place;
   SandboxIsolation& isolation;
   SubnetPool& subnets;
   // A few container starts at a time: the engine does the same work either way, but when fifty
@@ -41,7 +39,6 @@ struct Services {
   Semaphore& starts;
   Semaphore& looks;  // at containers, a few at a time
   RunningExecs& execs;
-  SpareFiles& spare_files;  // for the output of execs
   TaskGroup& tasks;
   TaskGroup& calls;  // what unbroken() carries on with
   Deadlines& deadlines;

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <system_error>
 
-#include "control/upkeep/host_resolvers.h"
 #include "guestlink/guest_program.h"
 #include "isolation/netlink/routing.h"
 #include "model/network/sandbox_subnet.h"
 #include "model/object_names.h"
 #include "paths/engine_endpoint.h"
+#include "place/local/host_resolvers.h"
 
 namespace agbox {
 namespace {
@@ -46,25 +46,30 @@ Result<ControlOptions> control_options(const Configuration& configuration, const
   AGBOX_TRY(in_use, read_networks_in_use(kBridgePrefix));
   AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, in_use));
   AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
+  return ControlOptions{.environment = environment,
+                        .engine_socket = std::move(engine_socket),
+                        .address_pool = configuration.address_pool,
+                        .lock_file = paths.lock,
+                        .ttls = {.idle = configuration.idle_ttl,
+                                 .cleanup = configuration.cleanup_ttl,
+                                 .history = configuration.event_retention_ttl},
+                        .created_with = created_with(configuration)};
+}
+
+Result<LocalPlaceOptions> place_options(const Configuration& configuration,
+                                        const std::string& instance_id) {
   AGBOX_TRY_VOID(make_directory(configuration.state_root));
   std::error_code problem;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
   if (problem)
     return fail(reason::kHostNotReady, "locate our own executable: " + problem.message());
   AGBOX_TRY(guest_program, guestlink::find_guest_program(program));
-  return ControlOptions{.environment = environment,
-                        .engine_socket = std::move(engine_socket),
-                        .state_root = configuration.state_root,
-                        .guest_program = std::move(guest_program),
-                        .address_pool = configuration.address_pool,
-                        .lock_file = paths.lock,
-                        .resolver_files = configuration.dns.empty()
-                                              ? host_resolver_files()
-                                              : std::vector<std::filesystem::path>{},
-                        .ttls = {.idle = configuration.idle_ttl,
-                                 .cleanup = configuration.cleanup_ttl,
-                                 .history = configuration.event_retention_ttl},
-                        .created_with = created_with(configuration)};
+  LocalPlaceOptions options{.instance_id = instance_id,
+                            .state_root = configuration.state_root,
+                            .guest_program = std::move(guest_program),
+                            .output_root = configuration.exec_output_root};
+  if (configuration.dns.empty()) options.resolver_files = host_resolver_files();
+  return options;
 }
 
 }  // namespace agbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives the control plane's options from the configuration and the machine.
+// Derives the options of the control plane and of its place from the configuration and the machine.
 #pragma once
 
 #include <string>
@@ -8,11 +8,15 @@
 #include "control/control_plane.h"
 #include "daemon/configuration.h"
 #include "paths/fixed_paths.h"
+#include "place/local/local_place.h"
 
 namespace agbox {
 
-// Creates the state directory if missing.
 Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
                                        const Environment& environment);
+
+// Creates the state directory if missing.
+Result<LocalPlaceOptions> place_options(const Configuration& configuration,
+                                        const std::string& instance_id);
 
 }  // namespace agbox

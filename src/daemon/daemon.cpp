@@ -90,8 +90,12 @@ Result<> Daemon::start_control() {
       loop_.io().get_executor(), firewall_thread_.executor(),
       FirewallOptions{.instance_id = store_->instance_id(), .address_pool = options.address_pool},
       log_);
+  AGBOX_TRY(its_options, place_options(configuration_, store_->instance_id()));
+  AGBOX_TRY(place, LocalPlace::create(loop_.io().get_executor(), blocking_threads_.get_executor(),
+                                      *isolation_, std::move(its_options), log_));
+  place_ = std::move(place);
   AGBOX_TRY(plane, ControlPlane::start(loop_, blocking_threads_.get_executor(), *store_, clock_,
-                                       *isolation_, std::move(options), log_));
+                                       *place_, std::move(options), log_));
   plane_ = std::move(plane);
   return {};
 }

@@ -22,6 +22,7 @@
 #include "daemon/service_manager.h"
 #include "isolation/firewall_isolation.h"
 #include "paths/fixed_paths.h"
+#include "place/local/local_place.h"
 #include "rpc/server.h"
 #include "rpc/unix_listener.h"
 #include "store/store.h"
@@ -60,6 +61,7 @@ class Daemon {
   WorkerThread firewall_thread_;
   asio::thread_pool blocking_threads_;
   std::unique_ptr<FirewallIsolation> isolation_;
+  std::unique_ptr<LocalPlace> place_;
   std::unique_ptr<ControlPlane> plane_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<UnixListener> listener_;

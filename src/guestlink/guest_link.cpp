@@ -21,11 +21,11 @@ constexpr std::size_t kMaxGo = std::size_t{1} << 20;
 }  // namespace
 
 GuestLink::GuestLink(const asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
-                     LinkEvents events, TaskGroup& tasks, Logger log)
+                     GuestListener& listener, TaskGroup& tasks, Logger log)
     : executor_(executor),
       folder_(std::move(folder)),
       limits_(limits),
-      events_(std::move(events)),
+      listener_(listener),
       tasks_(tasks),
       log_(std::move(log)),
       changed_(executor_),
@@ -223,7 +223,7 @@ asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, G
   if (unconfirmed_go_ && !connection->send(*unconfirmed_go_)) co_return false;
   last_problem_ = "it is connected, but silent";
   log_.debug("the guest is connected", {{"pid", hello.process.pid}, {"build_id", hello.build_id}});
-  if (events_.connected) events_.connected(hello);
+  listener_.guest_connected(hello);
   changed_.notify();
   co_return true;
 }
@@ -299,7 +299,7 @@ void GuestLink::on_lost(const Connection& connection) {
   }
   tasks_.spawn("guest link listen again",
                listen_again(shared_from_this(), pause_after(connection), epoch_));
-  if (events_.lost) events_.lost(connection.problem());
+  listener_.guest_lost(connection.problem());
   changed_.notify();
 }
 

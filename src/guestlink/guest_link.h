@@ -14,7 +14,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,11 +27,14 @@
 #include "base/rare_line.h"
 #include "base/result.h"
 #include "guestlink/connection.h"
-#include "guestlink/guest_error.h"
 #include "guestlink/guest_report.h"
 #include "guestlink/known_execs.h"
 #include "guestlink/link_folder.h"
 #include "guestlink/orders.h"
+#include "guestlink/output_files.h"
+#include "model/guest/exec_order.h"
+#include "model/guest/guest_error.h"
+#include "model/guest/guest_listener.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
@@ -52,21 +54,12 @@ struct LinkLimits {
   std::chrono::milliseconds between_log_lines{10000};
 };
 
-struct LinkEvents {
-  std::function<void(const GuestHello&)> connected;  // at every hello that was taken in
-  std::function<void(const std::string& why)> lost;
-  // Only of an exec that this connection's guest was given or came with, and each once per
-  // connection: an end that was not forgotten is told again after a reconnect.
-  std::function<void(const ExecEnd&)> exec_ended{};
-  std::function<void(const std::string& exec_id)> exec_truncated{};
-};
-
 class GuestLink : public std::enable_shared_from_this<GuestLink> {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
   GuestLink(const boost::asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
-            LinkEvents events, TaskGroup& tasks, Logger log);
+            GuestListener& listener, TaskGroup& tasks, Logger log);
 
   const LinkFolder& folder() const { return folder_; }
 
@@ -87,14 +80,14 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   GuestResult<> stop();
 
   // An error means that the guest did not get the order and never will: nothing of it is kept.
-  Result<> start_exec(ExecOrder order);
+  Result<> start_exec(const ExecOrder& order, OutputFiles files);
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace);
   Result<> forget_exec(const std::string& exec_id);
   bool is_connected() const { return hello_ && hello_->failure.empty(); }
   // Why start_exec() would be refused now, or that it would not.
   Result<> takes_execs() const;
 
-  // For good; everyone who waits gets an error.
+  // For good; everyone who waits gets an error. The listener hears nothing more.
   void close();
 
  private:
@@ -136,7 +129,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   boost::asio::any_io_executor executor_;
   LinkFolder folder_;
   LinkLimits limits_;
-  LinkEvents events_;
+  GuestListener& listener_;
   TaskGroup& tasks_;
   Logger log_;
   Condition changed_;

@@ -59,13 +59,13 @@ Result<> GuestLink::takes_execs() const {
   return {};
 }
 
-Result<> GuestLink::start_exec(ExecOrder order) {
+Result<> GuestLink::start_exec(const ExecOrder& order, OutputFiles files) {
   AGBOX_TRY_VOID(takes_execs());
   AGBOX_TRY_VOID(check_id("exec_id", order.exec_id));
-  if (!order.out || !order.err) {
+  if (!files.out || !files.err) {
     return fail(reason::kInternal, "exec " + order.exec_id + " has no files for its output");
   }
-  const v1::ToGuest message = start_for(order);
+  const v1::ToGuest message = start_for(order, files.free_space_reserve_bytes);
   if (message.ByteSizeLong() > guestwire::kMaxFrameToGuest) {
     return fail(reason::kInvalidArgument,
                 "command: longer than 4 MiB together with the environment");
@@ -73,10 +73,10 @@ Result<> GuestLink::start_exec(ExecOrder order) {
   if (!execs_.add(order.exec_id)) {
     return fail(reason::kInternal, "the guest has exec " + order.exec_id + " already");
   }
-  std::vector<UniqueFd> files;
-  files.push_back(std::move(order.out));
-  files.push_back(std::move(order.err));
-  if (!guest_->send(message, std::move(files))) return absent();
+  std::vector<UniqueFd> descriptors;
+  descriptors.push_back(std::move(files.out));
+  descriptors.push_back(std::move(files.err));
+  if (!guest_->send(message, std::move(descriptors))) return absent();
   return {};
 }
 
@@ -107,7 +107,7 @@ bool GuestLink::on_exec_ended(Connection& connection, const v1::ExecEnded& ended
                              : "the end of an exec without how it ended");
     return false;
   }
-  if (word == KnownExecs::Word::Heard && events_.exec_ended) events_.exec_ended(*end);
+  if (word == KnownExecs::Word::Heard) listener_.exec_ended(*end);
   return true;
 }
 
@@ -117,7 +117,7 @@ bool GuestLink::on_exec_truncated(Connection& connection, const std::string& exe
     connection.violation("word of the output of an exec that it does not have");
     return false;
   }
-  if (word == KnownExecs::Word::Heard && events_.exec_truncated) events_.exec_truncated(exec_id);
+  if (word == KnownExecs::Word::Heard) listener_.exec_truncated(exec_id);
   return true;
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "guestlink/guest_error.h"
+#include "model/guest/guest_error.h"
 
 namespace agbox::guestlink {
 

@@ -47,7 +47,7 @@ v1::ToGuest probe_for(std::uint64_t id, const ProbeTarget& target) {
   return message;
 }
 
-v1::ToGuest start_for(const ExecOrder& order) {
+v1::ToGuest start_for(const ExecOrder& order, std::uint64_t free_space_reserve_bytes) {
   v1::ToGuest message;
   v1::StartExec* start = message.mutable_start_exec();
   start->set_exec_id(order.exec_id);
@@ -55,7 +55,7 @@ v1::ToGuest start_for(const ExecOrder& order) {
   start->set_working_directory(order.working_directory);
   for (const std::string& setting : order.environment) start->add_environment(setting);
   start->set_output_limit_bytes(order.output_limit_bytes);
-  start->set_free_space_reserve_bytes(order.free_space_reserve_bytes);
+  start->set_free_space_reserve_bytes(free_space_reserve_bytes);
   return message;
 }
 

@@ -2,15 +2,15 @@
 // What a guest is told, and the messages that say it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agbox/guest/v1/link.pb.h"
-#include "guestlink/exec_order.h"
 #include "guestlink/peer.h"
+#include "model/guest/exec_order.h"
+#include "model/guest/go_order.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
@@ -32,20 +32,12 @@ struct Expectation {
   std::vector<MountExpected> mounts;
 };
 
-struct GoOrder {
-  std::string secret;  // new_secret(), stored before it is handed out
-  std::vector<std::string> entrypoint;
-  std::vector<std::string> command;
-  std::string working_directory = "/workspace";
-  std::chrono::milliseconds entrypoint_limit{60000};
-};
-
 // Random; for one container start.
 std::string new_secret();
 
 guest::v1::ToGuest welcome_for(const Expectation& expectation);
 guest::v1::ToGuest go_for(const GoOrder& order);
 guest::v1::ToGuest probe_for(std::uint64_t id, const ProbeTarget& target);
-guest::v1::ToGuest start_for(const ExecOrder& order);
+guest::v1::ToGuest start_for(const ExecOrder& order, std::uint64_t free_space_reserve_bytes);
 
 }  // namespace agbox::guestlink

@@ -7,12 +7,6 @@
 
 namespace agbox::guestlink {
 
-bool PeerProcess::may_be(const PeerProcess& other) const {
-  if (pid == 0 || other.pid == 0) return true;
-  if (pid != other.pid) return false;
-  return start_time == 0 || other.start_time == 0 || start_time == other.start_time;
-}
-
 std::uint64_t start_time_of(pid_t pid) {
   const auto stat = read_process_stat(pid);
   return stat ? stat->start_ticks : 0;

@@ -7,18 +7,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "model/guest/peer_process.h"
+
 namespace agbox::guestlink {
-
-// A process for as long as the machine runs: a number alone is used again. To be stored with the
-// sandbox.
-struct PeerProcess {
-  pid_t pid = 0;                 // 0 where the engine's processes are not ours to see
-  std::uint64_t start_time = 0;  // in clock ticks since boot; 0 where it is not known
-
-  // Whether both can be the same process; what is not known on one side contradicts nothing.
-  bool may_be(const PeerProcess& other) const;
-  bool operator==(const PeerProcess&) const = default;
-};
 
 struct Peer {
   uid_t uid = 0;

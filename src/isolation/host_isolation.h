@@ -4,7 +4,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,17 +11,10 @@
 #include "base/result.h"
 #include "isolation/firewall_facts.h"
 #include "model/network/ipv4.h"
+#include "model/network/isolation_health.h"
 #include "model/network/network_probe.h"
 
 namespace agbox {
-
-struct IsolationHealth {
-  // One sentence while something is wrong; empty if all is in place.
-  std::string shortcoming{};
-  // How often a change by another process was undone since the start, and the latest one.
-  std::uint64_t repairs = 0;
-  std::string last_repair{};
-};
 
 class HostIsolation {
  public:

@@ -15,8 +15,8 @@
 #include "base/result.h"
 #include "control/control_loop.h"
 #include "execlog/exec_output.h"
-#include "execlog/exec_output_source.h"
 #include "execlog/output_loop.h"
+#include "model/exec/exec_output_source.h"
 
 namespace agbox {
 

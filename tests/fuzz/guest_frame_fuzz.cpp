@@ -17,7 +17,7 @@ namespace {
 void read(const agbox::guest::v1::ToDaemon& message) {
   using namespace agbox::guestlink;
   if (message.has_prepared()) {
-    GuestHello hello;
+    agbox::GuestHello hello;
     fill(hello, message.prepared());
     for (const std::string& note : hello.notes) {
       if (note.size() > 1024) std::abort();

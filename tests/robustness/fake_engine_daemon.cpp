@@ -19,10 +19,11 @@
 #include "daemon/host_lock.h"
 #include "daemon/runtime_directory.h"
 #include "paths/fixed_paths.h"
+#include "place/local/local_place.h"
 #include "rpc/server.h"
 #include "rpc/unix_listener.h"
 #include "store/store.h"
-#include "unit/control/fake_isolation.h"
+#include "unit/place/fake_isolation.h"
 
 namespace agbox {
 namespace {
@@ -43,10 +44,13 @@ Result<> serve() {
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
   AGBOX_TRY(options, control_options(configuration, paths, environment));
+  AGBOX_TRY(its_options, place_options(configuration, store->instance_id()));
   // Fake guests reconnect often: daemons are killed faster than in practice.
-  options.guest_limits.penalty = std::chrono::milliseconds(10);
+  its_options.guest_limits.penalty = std::chrono::milliseconds(10);
   FakeIsolation isolation(loop.io());
-  AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, isolation,
+  AGBOX_TRY(place, LocalPlace::create(loop.io().get_executor(), blocking.get_executor(), isolation,
+                                      std::move(its_options), log));
+  AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, *place,
                                        std::move(options), log));
   AGBOX_TRY(listener, UnixListener::open(loop, folder.fd(), paths.socket, log));
   AGBOX_TRY(server, RpcServer::start(loop, *plane,

@@ -14,7 +14,6 @@
 #include "control/doctor/engine_report.h"
 #include "control/services.h"
 #include "control/upkeep/janitor.h"
-#include "isolation/firewall_facts.h"
 #include "model/doctor/findings.h"
 
 namespace agbox {
@@ -23,7 +22,6 @@ namespace agbox {
 struct DiagnosisOptions {
   std::string engine_socket;
   std::filesystem::path lock_file;
-  std::vector<std::filesystem::path> resolver_files;  // empty if network.dns is configured
 };
 
 struct CheckContext {
@@ -34,7 +32,6 @@ struct CheckContext {
   // Shared by several checks, so gathered once and before them.
   std::vector<std::string> images{};  // to look for
   Result<EngineReport> engine{};
-  Result<FirewallFacts> firewall{};
 };
 
 }  // namespace agbox

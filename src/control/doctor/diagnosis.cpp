@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/doctor/diagnosis.h"
 
+#include <algorithm>
+#include <array>
 #include <concepts>
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "async/cancellation.h"
 #include "control/doctor/checks/daemon_files.h"
-#include "control/doctor/checks/disk.h"
 #include "control/doctor/checks/engine.h"
-#include "control/doctor/checks/firewall.h"
 #include "control/doctor/checks/images.h"
 #include "control/doctor/checks/isolation.h"
 #include "control/doctor/checks/network.h"
@@ -32,18 +36,54 @@ asio::awaitable<void> run_check(const CheckContext& context, v1::DiagnoseRespons
   co_return;
 }
 
-// In the order of their findings.
 constexpr auto kChecks = {
-    &run_check<EngineCheck>,          &run_check<LiveRestoreCheck>,
-    &run_check<LayerQuotaCheck>,      &run_check<CapabilityCheck>,
-    &run_check<FirewallCheck>,        &run_check<FirewallRepairsCheck>,
-    &run_check<IsolationCheck>,       &run_check<OtherFirewallsCheck>,
-    &run_check<IpForwardCheck>,       &run_check<AddressPoolCheck>,
-    &run_check<ResolversCheck>,       &run_check<StoreCheck>,
-    &run_check<StoredSandboxesCheck>, &run_check<LockCheck>,
-    &run_check<GuestProgramCheck>,    &run_check<DiskCheck>,
-    &run_check<ImagesCheck>,          &run_check<UnknownPrimariesCheck>,
+    &run_check<EngineCheck>,           &run_check<LiveRestoreCheck>, &run_check<LayerQuotaCheck>,
+    &run_check<IsolationCheck>,        &run_check<AddressPoolCheck>, &run_check<StoreCheck>,
+    &run_check<StoredSandboxesCheck>,  &run_check<LockCheck>,        &run_check<ImagesCheck>,
+    &run_check<UnknownPrimariesCheck>,
 };
+
+// The order of findings in a response, whoever checked.
+constexpr std::array<std::string_view, 18> kOrder = {
+    "engine",           "live-restore",
+    "layer-quota",      "capability",
+    "firewall",         "firewall-repairs",
+    "isolation",        "other-firewalls",
+    "ip-forward",       "address-pool",
+    "resolvers",        "store",
+    "stored-sandboxes", "lock",
+    "guest-program",    "disk",
+    "images",           "unknown-primaries",
+};
+
+v1::DiagnoseResponse in_order(v1::DiagnoseResponse found) {
+  std::map<std::ptrdiff_t, std::vector<v1::Finding>> by_check;
+  for (v1::Finding& finding : *found.mutable_findings()) {
+    by_check[std::ranges::find(kOrder, finding.check()) - kOrder.begin()].push_back(
+        std::move(finding));
+  }
+  v1::DiagnoseResponse response;
+  for (auto& [check, findings] : by_check) {
+    for (v1::Finding& finding : findings) *response.add_findings() = std::move(finding);
+  }
+  return response;
+}
+
+asio::awaitable<v1::DiagnoseResponse> diagnose_place(const CheckContext& context) {
+  const auto& dns = context.services.created_with.dns();
+  PlaceDiagnosisRequest request{.isolation = {},
+                                .resolvers = {dns.begin(), dns.end()},
+                                .store = context.services.store.path(),
+                                .engine_directory = {}};
+  if (context.engine) {
+    const std::string& backend = context.engine->firewall_backend;
+    request.engine_directory = context.engine->root_directory;
+    request.engine_uses_iptables = backend.empty() || backend.starts_with("iptables");
+  }
+  // Waits for the rules of a daemon that has just started: nothing can be verified before.
+  request.isolation = co_await context.services.isolation.in_place();
+  co_return co_await context.services.place.diagnose(std::move(request));
+}
 
 }  // namespace
 
@@ -73,12 +113,10 @@ asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::st
   context_.images = ImagesCheck::names(std::move(images), context_.directory);
   context_.engine = co_await ask_engine_report(services.engine, context_.options.engine_socket,
                                                ours.labels(), context_.images);
-  // Waits for the rules of a daemon that has just started: nothing can be verified before.
-  context_.firewall = co_await services.isolation.look();
-  v1::DiagnoseResponse response;
+  v1::DiagnoseResponse response = co_await diagnose_place(context_);
   for (const auto check : kChecks) co_await check(context_, response);
   if (co_await is_cancelled()) co_return fail(reason::kCancelled, "the diagnosis was cancelled");
-  co_return response;
+  co_return in_order(std::move(response));
 }
 
 }  // namespace agbox

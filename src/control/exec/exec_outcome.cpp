@@ -33,8 +33,8 @@ v1::EventType end_type(v1::ExecState state) {
 
 }  // namespace
 
-ExecOutcome outcome_of(const guestlink::ExecEnd& end, bool was_cancel_requested) {
-  using How = guestlink::ExecEnd::How;
+ExecOutcome outcome_of(const ExecEnd& end, bool was_cancel_requested) {
+  using How = ExecEnd::How;
   switch (end.how) {
     case How::Exited:
       if (end.code == 0) {

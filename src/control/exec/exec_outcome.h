@@ -9,7 +9,7 @@
 #include "agbox/v1/event.pb.h"
 #include "agbox/v1/exec.pb.h"
 #include "control/sandbox/container_loss.h"
-#include "guestlink/guest_report.h"
+#include "model/guest/exec_end.h"
 
 namespace agbox {
 
@@ -24,7 +24,7 @@ struct ExecOutcome {
 
 // The guest's word counts for its own execs, except that nothing is cancelled that nobody asked to
 // cancel.
-ExecOutcome outcome_of(const guestlink::ExecEnd& end, bool was_cancel_requested);
+ExecOutcome outcome_of(const ExecEnd& end, bool was_cancel_requested);
 ExecOutcome outcome_of(const ContainerLoss& loss);
 ExecOutcome cancelled_outcome();
 // It could not even be given to the guest.

@@ -39,10 +39,11 @@ void log_end(const Logger& log, const ExecOutcome& outcome) {
 }  // namespace
 
 SandboxExecs::SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
-                           Logger log, std::function<void()> on_change)
+                           SandboxPlace& place, Logger log, std::function<void()> on_change)
     : services_(services),
       journal_(journal),
       facts_(facts),
+      place_(place),
       log_(std::move(log)),
       on_change_(std::move(on_change)),
       ends_(services.loop.io().get_executor()) {}
@@ -139,8 +140,8 @@ Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
                     maxima::kAllExecBytes, wait);
   }
   // A guest that is away, or not told to go yet, gets it later; one that does not read may never.
-  if (is_held_ || !services_.guests.is_connected(journal_.sandbox_id())) return {};
-  return services_.guests.takes_execs(journal_.sandbox_id());
+  if (is_held_ || !place_.is_connected()) return {};
+  return place_.takes_execs();
 }
 
 void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
@@ -153,19 +154,17 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
                  maxima::kExecBytes, "use shorter ones"));
   }
   if (auto checked = check_maxima(spec); !checked) return reply(std::unexpected(checked.error()));
-  auto made =
-      make_exec_logs(facts_.created_with, journal_.sandbox_id(), exec_id, services_.spare_files);
-  if (!made) return reply(std::unexpected(made.error()));
-  auto logs = std::make_shared<ExecLogs>(std::move(*made));
+  const auto output = place_.create_output(facts_, exec_id);
+  if (!output) return reply(std::unexpected(output.error()));
 
   auto started = std::make_shared<ExecRecord>(ExecRecord{.sandbox_id = journal_.sandbox_id(),
                                                          .state = v1::EXEC_STATE_RUNNING,
                                                          .request = std::move(spec.request),
                                                          .record = {}});
   store::v1::Exec& record = started->record;
-  record.set_output_root(logs->root);
-  record.set_stdout_log_path(logs->stdout_path);
-  record.set_stderr_log_path(logs->stderr_path);
+  record.set_output_root(output->root);
+  record.set_stdout_log_path(output->stdout_path);
+  record.set_stderr_log_path(output->stderr_path);
   Mutation event = journal_.entry(started_event(exec_id));
   *record.mutable_started_at() = time_of(event);
 
@@ -177,19 +176,19 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
     find(exec_id)->shown = started;
     log_.with({"exec_id", exec_id}).info("exec started");
   };
-  auto answer = [this, exec_id, logs, reply = std::move(reply)](const Result<>& stored) {
+  auto answer = [this, exec_id, started, reply = std::move(reply)](const Result<>& stored) {
     if (!stored) {
-      remove_exec_logs(*logs);
+      place_.discard_output(exec_id);
       leave(exec_id);
       return reply(std::unexpected(stored.error()));
     }
     AGBOX_FAILPOINT("exec.commit.after");
     v1::CreateExecResponse response;
     response.set_exec_id(exec_id);
-    response.set_stdout_log_path(logs->stdout_path);
-    response.set_stderr_log_path(logs->stderr_path);
+    response.set_stdout_log_path(started->record.stdout_log_path());
+    response.set_stderr_log_path(started->record.stderr_log_path());
     // It is on disk, so it may run; while the answer is on its way the command starts already.
-    accepted(exec_id, logs);
+    accepted(exec_id);
     reply(std::move(response));
     AGBOX_FAILPOINT("exec.reply.after");
   };
@@ -199,15 +198,10 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
 }
 
 // It runs as soon as the guest has it; until then a restart of the daemon begins here again.
-void SandboxExecs::accepted(const std::string& exec_id, std::shared_ptr<ExecLogs> logs) {
-  if (no_more_) return end(exec_id, *no_more_);
-  if (!logs->are_new) {
-    // The id was never used, so what lies there is left from a create that came to nothing.
-    auto taken_over = reopen_exec_logs(find(exec_id)->record, EarlierOutput::Discard);
-    if (!taken_over) return end(exec_id, unstarted_outcome(taken_over.error().message()));
-    *logs = std::move(*taken_over);
-  }
-  send(exec_id, std::move(*logs));
+void SandboxExecs::accepted(const std::string& exec_id) {
+  if (!no_more_) return send(exec_id);
+  place_.close_output(exec_id);
+  end(exec_id, *no_more_);
 }
 
 // --- cancel ---

@@ -30,10 +30,11 @@
 #include "control/sandbox/operations/operation.h"
 #include "control/sandbox/sandbox_journal.h"
 #include "control/services.h"
-#include "execlog/exec_logs.h"
-#include "execlog/exec_output_source.h"
-#include "guestlink/guest_report.h"
+#include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
+#include "model/guest/exec_end.h"
+#include "model/guest/guest_hello.h"
+#include "place/place.h"
 
 namespace agbox {
 
@@ -44,8 +45,8 @@ class SandboxExecs {
 
   // The facts are the sandbox's own, as they are at each moment. `on_change` is told when one came
   // or went.
-  SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts, Logger log,
-               std::function<void()> on_change);
+  SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
+               SandboxPlace& place, Logger log, std::function<void()> on_change);
   SandboxExecs(const SandboxExecs&) = delete;
   ~SandboxExecs();
 
@@ -71,8 +72,8 @@ class SandboxExecs {
   void after_all_so_far(std::function<void()> then);
 
   // --- what the guest tells ---
-  void guest_connected(const guestlink::GuestHello& hello);
-  void guest_ended(const guestlink::ExecEnd& end);
+  void guest_connected(const GuestHello& hello);
+  void guest_ended(const ExecEnd& end);
   void guest_truncated(const std::string& exec_id);
 
   // --- what becomes of the sandbox ---
@@ -111,10 +112,10 @@ class SandboxExecs {
   };
 
   Result<> check_maxima(const ExecRequest& spec) const;
-  void accepted(const std::string& exec_id, std::shared_ptr<ExecLogs> logs);
-  // Opens its files again first.
-  void send_again(const std::string& exec_id);
-  void send(const std::string& exec_id, ExecLogs logs);
+  void accepted(const std::string& exec_id);
+  // Ends it if its files cannot be opened.
+  void send(const std::string& exec_id);
+  void give_to_guest(const std::string& exec_id);
   void send_cancel(const std::string& exec_id);
   void forget(const std::string& exec_id);
   void end(const std::string& exec_id, const ExecOutcome& outcome);
@@ -132,6 +133,7 @@ class SandboxExecs {
   Services& services_;
   SandboxJournal& journal_;
   const SandboxFacts& facts_;
+  SandboxPlace& place_;
   Logger log_;
   std::map<std::string, RunningExec, std::less<>> execs_;
   std::size_t bytes_ = 0;

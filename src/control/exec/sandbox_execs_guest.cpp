@@ -38,26 +38,29 @@ std::vector<std::string> SandboxExecs::environment(const v1::CreateExecRequest& 
   return lines;
 }
 
-void SandboxExecs::send(const std::string& exec_id, ExecLogs logs) {
-  const std::string& sandbox_id = journal_.sandbox_id();
+void SandboxExecs::send(const std::string& exec_id) {
+  const auto opened = place_.open_output(exec_id, find(exec_id)->record);
+  if (!opened) return end(exec_id, unstarted_outcome(opened.error().message()));
+  give_to_guest(exec_id);
+  place_.close_output(exec_id);  // they are opened again for an exec that waits for the guest
+}
+
+void SandboxExecs::give_to_guest(const std::string& exec_id) {
   if (journal_.status().state == v1::SANDBOX_STATE_FAILED) {
     return end(exec_id, unstarted_outcome("the sandbox failed before the command could start"));
   }
   // It is being stopped or deleted, and even a delete that fails gives it to no guest any more.
   if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
-  if (is_held_ || !services_.guests.is_connected(sandbox_id)) return;  // until it comes back
+  if (is_held_ || !place_.is_connected()) return;  // until it comes back
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;
-  guestlink::ExecOrder order{
+  const ExecOrder order{
       .exec_id = exec_id,
       .command = {request.command().begin(), request.command().end()},
       .working_directory = request.cwd().empty() ? std::string(kWorkspace) : request.cwd(),
       .environment = environment(request),
-      .output_limit_bytes = facts_.created_with.exec_output_max_bytes(),
-      .free_space_reserve_bytes = logs.free_space_reserve,
-      .out = std::move(logs.out),
-      .err = std::move(logs.err)};
-  const auto sent = services_.guests.start_exec(sandbox_id, std::move(order));
+      .output_limit_bytes = facts_.created_with.exec_output_max_bytes()};
+  const auto sent = place_.start_exec(order);
   find(exec_id)->may_run = find(exec_id)->may_run || sent.has_value();
   if (!sent) {
     log_.warn("exec waits for the guest to come back",
@@ -66,17 +69,11 @@ void SandboxExecs::send(const std::string& exec_id, ExecLogs logs) {
   AGBOX_FAILPOINT("exec.send.after");
 }
 
-void SandboxExecs::send_again(const std::string& exec_id) {
-  auto logs = reopen_exec_logs(find(exec_id)->record, EarlierOutput::Keep);
-  if (!logs) return end(exec_id, unstarted_outcome(logs.error().message()));
-  send(exec_id, std::move(*logs));
-}
-
 void SandboxExecs::send_cancel(const std::string& exec_id) {
   if (is_held_) return end(exec_id, cancelled_outcome());  // nothing of it ever ran, or will
-  if (!services_.guests.is_connected(journal_.sandbox_id())) return;
+  if (!place_.is_connected()) return;
   if (AGBOX_FAILPOINT_FAILS("exec.cancel_send.before")) return;
-  const auto sent = services_.guests.cancel_exec(journal_.sandbox_id(), exec_id, kCancelGrace);
+  const auto sent = place_.cancel_exec(exec_id, kCancelGrace);
   if (!sent) {
     log_.warn("cancel waits for the guest to come back",
               {{"exec_id", exec_id}, {"error", sent.error().message()}});
@@ -87,8 +84,8 @@ void SandboxExecs::send_cancel(const std::string& exec_id) {
 // Where it fails the guest tells the end again when it comes, and is told to forget it then.
 void SandboxExecs::forget(const std::string& exec_id) {
   if (AGBOX_FAILPOINT_FAILS("exec.forget.before")) return;
-  if (!services_.guests.is_connected(journal_.sandbox_id())) return;
-  const auto told = services_.guests.forget_exec(journal_.sandbox_id(), exec_id);
+  if (!place_.is_connected()) return;
+  const auto told = place_.forget_exec(exec_id);
   if (!told) {
     log_.debug("exec is forgotten later",
                {{"exec_id", exec_id}, {"error", told.error().message()}});
@@ -100,7 +97,7 @@ void SandboxExecs::forget(const std::string& exec_id) {
 
 // The two lists are brought together: what only we know is given to the guest, what only it knows
 // has ended and is on disk.
-void SandboxExecs::guest_connected(const guestlink::GuestHello& hello) {
+void SandboxExecs::guest_connected(const GuestHello& hello) {
   const std::set<std::string_view> known(hello.execs.begin(), hello.execs.end());
   for (const std::string& exec_id : hello.execs) {
     const RunningExec* exec = find(exec_id);
@@ -117,12 +114,12 @@ void SandboxExecs::guest_connected(const guestlink::GuestHello& hello) {
     } else if (is_cancelled) {
       end(exec_id, cancelled_outcome());  // nothing of it ever ran, or will
     } else {
-      send_again(exec_id);
+      send(exec_id);
     }
   }
 }
 
-void SandboxExecs::guest_ended(const guestlink::ExecEnd& ended) {
+void SandboxExecs::guest_ended(const ExecEnd& ended) {
   RunningExec* exec = find(ended.exec_id);
   if (exec == nullptr || !exec->shown) return forget(ended.exec_id);
   if (exec->is_ending) return;

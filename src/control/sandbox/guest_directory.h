@@ -2,9 +2,7 @@
 // The directory through which the guest of a running container reconnects.
 #pragma once
 
-#include "control/sandbox/operations/operation.h"
-#include "control/services.h"
-#include "guestlink/guest_error.h"
+#include "model/guest/guest_error.h"
 
 namespace agbox {
 
@@ -14,9 +12,10 @@ enum class GuestDirectory {
   Gone,
 };
 
-// Listens for the guest that an earlier run of the daemon started. It connects by itself.
-guestlink::GuestResult<> adopt_guest(Services& services, const SandboxFacts& facts);
-
-GuestDirectory directory_after(const guestlink::GuestResult<>& adopted);
+inline GuestDirectory directory_after(const GuestResult<>& reconnected) {
+  if (reconnected) return GuestDirectory::Usable;
+  return reconnected.error().kind() == GuestErrorKind::Unavailable ? GuestDirectory::Unreachable
+                                                                   : GuestDirectory::Gone;
+}
 
 }  // namespace agbox

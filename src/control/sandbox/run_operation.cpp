@@ -50,19 +50,20 @@ class Run {
       case OperationKind::Create:
         co_return co_await create();
       case OperationKind::StartOver:
-        AGBOX_CO_TRY_VOID(co_await teardown(services_, facts()));
+        AGBOX_CO_TRY_VOID(co_await teardown(services_, run_.place, facts()));
         co_return co_await create();
       case OperationKind::UndoCreate:
-        co_return co_await remove_objects(teardown_within(services_, facts(), kUndoLimit));
+        co_return co_await remove_objects(
+            teardown_within(services_, run_.place, facts(), kUndoLimit));
       case OperationKind::Resume:
         co_return co_await start();
       case OperationKind::UndoResume:
-        co_return co_await undo_resume(services_, facts());
+        co_return co_await undo_resume(services_, run_.place, facts());
       case OperationKind::Stop:
-        co_return co_await stop_sandbox(services_, facts(), run_.execs);
+        co_return co_await stop_sandbox(services_, run_.place, facts(), run_.execs);
       case OperationKind::Delete:
       case OperationKind::CleanUp:
-        co_return co_await remove_objects(teardown(services_, facts()));
+        co_return co_await remove_objects(teardown(services_, run_.place, facts()));
       case OperationKind::Inspect:
         co_return co_await inspect();
       case OperationKind::Restart:
@@ -73,11 +74,11 @@ class Run {
   }
 
   asio::awaitable<OperationResult<>> create() {
-    co_return co_await materialize(services_, facts(), run_.progress);
+    co_return co_await materialize(services_, run_.place, facts(), run_.progress);
   }
 
   asio::awaitable<OperationResult<>> start() {
-    auto started = co_await resume_sandbox(services_, facts());
+    auto started = co_await resume_sandbox(services_, run_.place, facts());
     if (started) report_.guest_directory = GuestDirectory::Usable;
     co_return started;
   }
@@ -98,10 +99,10 @@ class Run {
   asio::awaitable<OperationResult<Seen>> look() {
     AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, facts()));
     if (report_.guest_directory == GuestDirectory::Unreachable && runs(look.seen.primary)) {
-      const auto adopted = adopt_guest(services_, facts());
-      report_.guest_directory = directory_after(adopted);
+      const auto reconnected = run_.place.reconnect(facts());
+      report_.guest_directory = directory_after(reconnected);
       if (report_.guest_directory == GuestDirectory::Unreachable) {
-        co_return std::unexpected<OperationFailure>(adopted.error());
+        co_return std::unexpected<OperationFailure>(reconnected.error());
       }
     }
     look.seen.has_guest_folder = report_.guest_directory != GuestDirectory::Gone;
@@ -121,7 +122,7 @@ class Run {
     if (seen.step == RestartStep::Fail) co_return co_await leave_to_sandbox(std::move(seen));
     auto started = co_await start();
     if (started || !is_definite(started.error()) || co_await is_cancelled()) co_return started;
-    const auto undone = co_await undo_resume(services_, facts());
+    const auto undone = co_await undo_resume(services_, run_.place, facts());
     if (!undone) log_.warn("a failed start is not undone", {{"error", undone.error().message()}});
     co_return started;
   }

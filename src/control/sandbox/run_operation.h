@@ -24,6 +24,7 @@ struct OperationRun {
   SandboxFacts facts;
   GuestDirectory guest_directory;
   // The sandbox's, as they are at each moment.
+  SandboxPlace& place;
   SandboxExecs& execs;
   const std::uint64_t& objects_made;
   std::function<void(std::string phase)> progress;

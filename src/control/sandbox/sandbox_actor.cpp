@@ -63,8 +63,9 @@ SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSp
              .subnet = std::nullopt,
              .containers = {}},
       state_(new_work()),
+      place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
-      execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
+      execs_(services, journal_, facts_, *place_, log_, [this] { set_deadline(); }),
       retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {}
 
 SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec)
@@ -76,8 +77,9 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
              .subnet = std::move(record.subnet),
              .containers = std::move(record.containers)},
       state_(work_of(record)),
+      place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, record),
-      execs_(services, journal_, facts_, log_, [this] { set_deadline(); }),
+      execs_(services, journal_, facts_, *place_, log_, [this] { set_deadline(); }),
       retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {
   execs_.restore(std::move(record.running_execs));
   if (is_deleted()) forget_spec();
@@ -102,7 +104,7 @@ void SandboxActor::claim_shared() {
 void SandboxActor::recover() {
   claim_shared();
   if (may_have_guest()) {
-    const auto adopted = adopt_guest(services_, facts_);
+    const auto adopted = place_->reconnect(facts_);
     guest_directory_ = directory_after(adopted);
     if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
   }
@@ -211,22 +213,23 @@ void SandboxActor::restart_is_due() {
 
 // A start in progress that waits for its guest rechecks its container.
 void SandboxActor::engine_is_back() {
-  services_.guests.doubt(id());
+  place_->doubt();
   take(input::EngineBack{});
 }
 
 void SandboxActor::doubt_container() {
-  services_.guests.doubt(id());
+  place_->doubt();
   take(input::ContainerDoubted{});
 }
 
-void SandboxActor::guest_lost() {
-  services_.guests.doubt(id());
+void SandboxActor::guest_lost(const std::string&) {
+  place_->doubt();
   take(input::GuestLost{});
 }
 
-void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
+void SandboxActor::guest_connected(const GuestHello& hello) {
   if (take(input::GuestConnected{}).takes_guest) execs_.guest_connected(hello);
+  services_.isolation.guest_connected(id());
 }
 
 // --- what the table answers ---
@@ -234,7 +237,7 @@ void SandboxActor::guest_connected(const guestlink::GuestHello& hello) {
 Surroundings SandboxActor::surroundings() const {
   return {.now = services_.clock.boot_now(),
           .has_engine = check_engine().has_value(),
-          .is_guest_connected = services_.guests.is_connected(id()),
+          .is_guest_connected = place_->is_connected(),
           .has_execs = execs_.has_any(),
           .is_shutting_down = services_.is_shutting_down};
 }
@@ -311,7 +314,7 @@ std::vector<Mutation> SandboxActor::mutations_of(const Record& change, SandboxLi
 }
 
 Mutation SandboxActor::new_start() {
-  facts_.next_secret = guestlink::new_secret();
+  facts_.next_secret = place_->new_secret();
   const auto known = facts_.containers.find("");
   store::v1::Container primary =
       known == facts_.containers.end() ? store::v1::Container() : known->second;
@@ -412,7 +415,7 @@ void SandboxActor::forget_spec() {
 
 void SandboxActor::start(OperationKind kind) {
   // Not stored before: an interrupted restart is repeated with another one.
-  if (kind == OperationKind::Restart) facts_.next_secret = guestlink::new_secret();
+  if (kind == OperationKind::Restart) facts_.next_secret = place_->new_secret();
   cancel_ = services_.tasks.spawn("sandbox " + id(), run(kind));
 }
 
@@ -422,6 +425,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
                    .state = life().state,
                    .facts = facts_,
                    .guest_directory = guest_directory_,
+                   .place = *place_,
                    .execs = execs_,
                    .objects_made = objects_made_,
                    .progress = std::move(progress)};

@@ -10,7 +10,6 @@
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,11 +27,12 @@
 #include "model/sandbox/orphans.h"
 #include "model/sandbox/work.h"
 #include "model/spec/sandbox_spec.h"
+#include "place/place.h"
 #include "store/store.h"
 
 namespace agbox {
 
-class SandboxActor {
+class SandboxActor final : private GuestListener {
  public:
   using Reply = std::function<void(Result<>)>;
 
@@ -56,10 +56,9 @@ class SandboxActor {
   }
   // In memory: none once it is deleted.
   std::size_t spec_bytes() const { return facts_.spec.bytes; }
-  // Also of one that is deleted: what its execs wrote is kept with its history.
-  std::filesystem::path exec_log_folder() const {
-    return std::filesystem::path(facts_.created_with.exec_output_root()) / id();
-  }
+  // Of one that is deleted only where its output is, which is kept with its history.
+  const store::v1::CreatedWith& created_with() const { return facts_.created_with; }
+  SandboxPlace& place() { return *place_; }
   // What it claims of the objects that carry its labels.
   SandboxClaim claim() const;
 
@@ -90,10 +89,13 @@ class SandboxActor {
   void engine_made_something() { ++objects_made_; }
   // The engine reports that the container ended, or its isolation cannot be verified any more.
   void doubt_container();
-  void guest_connected(const guestlink::GuestHello& hello);
-  void guest_lost();
 
  private:
+  void guest_connected(const GuestHello& hello) override;
+  void guest_lost(const std::string& why) override;
+  void exec_ended(const ExecEnd& end) override { execs_.guest_ended(end); }
+  void exec_truncated(const std::string& exec_id) override { execs_.guest_truncated(exec_id); }
+
   const SandboxLife& life() const { return state_.life; }
   Surroundings surroundings() const;
   // Asks the table and does what it answers. `reply` comes once that is on disk.
@@ -128,6 +130,7 @@ class SandboxActor {
   bool is_unreadable_ = false;
   GuestDirectory guest_directory_ = GuestDirectory::Usable;
   std::uint64_t objects_made_ = 0;  // by the engine, as far as its events were seen
+  std::unique_ptr<SandboxPlace> place_;
   SandboxJournal journal_;
   SandboxExecs execs_;
   std::shared_ptr<asio::cancellation_signal> cancel_;  // of the running operation

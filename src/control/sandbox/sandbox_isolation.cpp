@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "async/cancellation.h"
-#include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -26,9 +26,8 @@ std::unexpected<Error> gave_up() {
 
 }  // namespace
 
-SandboxIsolation::SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options,
-                                   Logger log)
-    : host_(host),
+SandboxIsolation::SandboxIsolation(asio::io_context& io, Place& place, Options options, Logger log)
+    : place_(place),
       options_(std::move(options)),
       log_(std::move(log)),
       has_outcome_(io.get_executor()),
@@ -46,7 +45,7 @@ asio::awaitable<void> SandboxIsolation::put_in_place() {
   do {
     told_resolvers_ = wanted_resolvers();
     tell_whether_in_place(
-        co_await host_.start(told_resolvers_, [this] { prove_live_sandboxes(); }));
+        co_await place_.start_isolation(told_resolvers_, [this] { prove_live_sandboxes(); }));
   } while (!*outcome_ && co_await retry_pause_.wait());
 }
 
@@ -67,7 +66,7 @@ void SandboxIsolation::tell_whether_in_place(Result<> outcome) {
 asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
   tasks_.cancel();
   co_await tasks_.join();
-  const auto stopped = co_await host_.stop(remove_rules);
+  const auto stopped = co_await place_.stop_isolation(remove_rules);
   if (!stopped) {
     log_.warn("the isolation does not end as it should", {{"error", stopped.error().message()}});
   }
@@ -91,19 +90,14 @@ Result<> SandboxIsolation::check() const {
 }
 
 IsolationHealth SandboxIsolation::health() const {
-  IsolationHealth health = host_.health();
+  IsolationHealth health = place_.isolation_health();
   if (const auto failed = check(); !failed) health.shortcoming = failed.error().message();
-  for (const auto& [bridge, unproven] : unproven_) {
-    if (health.shortcoming.empty() && options_.is_live(unproven.sandbox_id)) {
-      health.shortcoming = "sandbox " + unproven.sandbox_id + ": " + unproven.why;
+  for (const auto& [sandbox_id, why] : unproven_) {
+    if (health.shortcoming.empty() && options_.is_live(sandbox_id)) {
+      health.shortcoming = "sandbox " + sandbox_id + ": " + why;
     }
   }
   return health;
-}
-
-asio::awaitable<Result<FirewallFacts>> SandboxIsolation::look() {
-  AGBOX_CO_TRY_VOID(co_await in_place());
-  co_return co_await host_.inspect();
 }
 
 // --- resolvers ---
@@ -137,7 +131,7 @@ std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
 }
 
 void SandboxIsolation::forget(const std::string& sandbox_id) {
-  unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
+  unproven_.erase(sandbox_id);
   guest_awaited_.erase(sandbox_id);
   starting_.erase(sandbox_id);
   release_resolvers(sandbox_id);
@@ -172,7 +166,7 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
   for (auto wanted = wanted_resolvers(); wanted != told_resolvers_; wanted = wanted_resolvers()) {
     told_resolvers_ = wanted;
     // Where it fails, the host's isolation says so itself, and tries again.
-    static_cast<void>(co_await host_.set_resolvers(std::move(wanted)));
+    static_cast<void>(co_await place_.set_resolvers(std::move(wanted)));
     if (co_await is_cancelled()) break;
   }
   is_telling_ = false;
@@ -180,24 +174,17 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
 
 // --- proofs ---
 
-asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::string bridge_name) {
-  auto attempt = co_await try_to_prove(sandbox_id, std::move(bridge_name));
-  if (attempt.outcome) starting_[sandbox_id] = false;
-  co_return std::move(attempt.outcome);
+asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, SandboxPlace& place) {
+  auto verification = co_await try_to_prove(sandbox_id, place);
+  if (verification.outcome) starting_[sandbox_id] = false;
+  co_return std::move(verification.outcome);
 }
 
-asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::string sandbox_id,
-                                                                          std::string bridge_name) {
-  std::optional<Error> silence;
-  const auto probe = [&](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
-    auto report = co_await options_.probe(sandbox_id, target);
-    silence = report ? std::nullopt : std::optional(report.error());
-    co_return report;
-  };
-  Attempt attempt{.outcome = co_await host_.verify(bridge_name, probe)};
-  attempt.is_unknown = !attempt.outcome && silence == attempt.outcome.error();
-  if (attempt.outcome) unproven_.erase(bridge_name);
-  co_return attempt;
+asio::awaitable<Verification> SandboxIsolation::try_to_prove(std::string sandbox_id,
+                                                             SandboxPlace& place) {
+  auto verification = co_await place.verify();
+  if (verification.outcome) unproven_.erase(sandbox_id);
+  co_return verification;
 }
 
 void SandboxIsolation::prove_live_sandboxes() {
@@ -238,14 +225,18 @@ asio::awaitable<void> SandboxIsolation::prove_one_by_one() {
 
 std::optional<std::string> SandboxIsolation::next_due() {
   std::erase_if(due_, std::not_fn(options_.is_live));
-  const auto next = std::ranges::find_if(due_, options_.has_guest);
+  const auto next = std::ranges::find_if(due_, [this](const auto& id) { return has_guest(id); });
   if (next == due_.end()) return std::nullopt;
   return std::move(due_.extract(next).value());
 }
 
+bool SandboxIsolation::has_guest(const std::string& sandbox_id) const {
+  const SandboxPlace* place = options_.place_of(sandbox_id);
+  return place != nullptr && place->is_connected();
+}
+
 asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
-  const std::string bridge = bridge_name(options_.instance_id, sandbox_id);
-  const auto attempt = co_await try_to_prove(sandbox_id, bridge);
+  const auto attempt = co_await try_to_prove(sandbox_id, *options_.place_of(sandbox_id));
   if (attempt.outcome || !options_.is_live(sandbox_id)) co_return;
   const std::string why = attempt.outcome.error().message();
   if (attempt.is_unknown) {
@@ -256,7 +247,7 @@ asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_i
   }
   log_.error("the isolation of a sandbox does not hold any more",
              {{"sandbox_id", sandbox_id}, {"error", why}});
-  unproven_[bridge] = {.sandbox_id = sandbox_id, .why = why};
+  unproven_[sandbox_id] = why;
   options_.on_unproven(sandbox_id);
 }
 

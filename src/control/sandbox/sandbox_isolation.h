@@ -19,8 +19,9 @@
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
-#include "isolation/host_isolation.h"
 #include "model/network/ipv4.h"
+#include "model/network/isolation_health.h"
+#include "place/place.h"
 #include "store/records.h"
 
 namespace agbox {
@@ -28,19 +29,17 @@ namespace agbox {
 class SandboxIsolation {
  public:
   struct Options {
-    std::string instance_id;
     store::v1::CreatedWith created_with;  // of sandboxes to come
     // The sandboxes in which something may run now.
     std::function<std::vector<std::string>()> live_sandboxes;
     std::function<bool(const std::string& sandbox_id)> is_live;
-    // Whether the sandbox's guest can be asked, and a connection that it is to try.
-    std::function<bool(const std::string& sandbox_id)> has_guest;
-    std::function<asio::awaitable<Result<ProbeReport>>(std::string sandbox_id, ProbeTarget)> probe;
+    // Of a live sandbox; nullptr if it is gone.
+    std::function<SandboxPlace*(const std::string& sandbox_id)> place_of;
     // A live sandbox that could not prove it: perhaps its container is not what it was.
     std::function<void(const std::string& sandbox_id)> on_unproven;
   };
 
-  SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options, Logger log);
+  SandboxIsolation(asio::io_context& io, Place& place, Options options, Logger log);
   SandboxIsolation(const SandboxIsolation&) = delete;
 
   // Begins to put it in place, once it is known which resolvers sandboxes have. Where that fails it
@@ -56,14 +55,9 @@ class SandboxIsolation {
   asio::awaitable<Result<>> at_last_in_place();
   // For the door: refused while it is known that it could not be put in place.
   Result<> check() const;
-  asio::awaitable<Result<>> prove(std::string sandbox_id, std::string bridge_name);
-  struct Attempt {
-    Result<> outcome;
-    // The guest did not tell what came of its try; all holds that can be seen without it.
-    bool is_unknown = false;
-  };
+  asio::awaitable<Result<>> prove(std::string sandbox_id, SandboxPlace& place);
   // The same, for those that run already.
-  asio::awaitable<Attempt> try_to_prove(std::string sandbox_id, std::string bridge_name);
+  asio::awaitable<Verification> try_to_prove(std::string sandbox_id, SandboxPlace& place);
   // After a change that may concern all of them, each as soon as its guest is there. One that
   // cannot is told by health().
   void prove_live_sandboxes();
@@ -77,9 +71,7 @@ class SandboxIsolation {
   void keep_resolvers(const std::string& sandbox_id, const store::v1::CreatedWith& created_with);
   void forget(const std::string& sandbox_id);
 
-  // For people: what is there of it, once it is in place; why it is not, where it could not be put
-  // there.
-  asio::awaitable<Result<FirewallFacts>> look();
+  // For people.
   IsolationHealth health() const;
 
  private:
@@ -93,9 +85,10 @@ class SandboxIsolation {
   void prove_those_due();
   asio::awaitable<void> prove_one_by_one();
   std::optional<std::string> next_due();
+  bool has_guest(const std::string& sandbox_id) const;
   asio::awaitable<void> prove_again(const std::string& sandbox_id);
 
-  HostIsolation& host_;
+  Place& place_;
   Options options_;
   Logger log_;
   std::optional<Result<>> outcome_;  // of the latest try to put it in place
@@ -113,11 +106,7 @@ class SandboxIsolation {
   std::map<std::string, bool> starting_;
   std::string being_proven_;
   bool is_proving_ = false;
-  struct Unproven {
-    std::string sandbox_id;
-    std::string why;
-  };
-  std::map<std::string, Unproven> unproven_;  // by bridge
+  std::map<std::string, std::string> unproven_;  // why, by sandbox
   TaskGroup tasks_;
 };
 

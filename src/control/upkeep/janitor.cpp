@@ -8,7 +8,6 @@
 #include "async/run_blocking.h"
 #include "control/sandbox/operations/network_removal.h"
 #include "control/sandbox/operations/step.h"
-#include "execlog/exec_logs.h"
 #include "isolation/netlink/host_link.h"
 #include "model/object_names.h"
 
@@ -137,10 +136,10 @@ asio::awaitable<OperationResult<>> Janitor::sweep_guest_directories() {
     return sandbox_ids;
   };
   AGBOX_CO_TRY(removed, co_await step("janitor.guest_directories",
-                                      services_.guests.remove_unclaimed(std::move(claimed))));
-  for (const std::filesystem::path& folder : removed) {
+                                      services_.place.remove_unclaimed(std::move(claimed))));
+  for (const std::string& folder : removed) {
     log_.warn("orphaned guest folder is removed",
-              {{"folder", folder.string()}, {"reason", "no sandbox of this store has it"}});
+              {{"folder", folder}, {"reason", "no sandbox of this store has it"}});
   }
   co_return OperationResult<>{};
 }
@@ -148,19 +147,16 @@ asio::awaitable<OperationResult<>> Janitor::sweep_guest_directories() {
 // The root may be a folder of the user's own, with anything in it. A folder is ours if its name is
 // the id of a sandbox that this store once had; it is left over if that is purged.
 asio::awaitable<OperationResult<>> Janitor::sweep_exec_logs() {
-  const std::filesystem::path root = services_.created_with.exec_output_root();
-  AGBOX_CO_TRY(unclaimed, co_await step("janitor.outputs", run_blocking(services_.blocking, [root] {
-                                          return find_exec_log_folders(root);
-                                        })));
+  AGBOX_CO_TRY(unclaimed, co_await step("janitor.outputs", services_.place.list_outputs()));
   for (const std::string& sandbox_id : claims_.sandbox_ids()) std::erase(unclaimed, sandbox_id);
   if (unclaimed.empty()) co_return OperationResult<>{};
   AGBOX_CO_TRY(purged, co_await step("janitor.purged", read_purged(services_.store, unclaimed)));
   for (const std::string& sandbox_id : purged) {
-    const std::filesystem::path folder = root / sandbox_id;
     log_.warn("orphaned output folder is removed",
-              {{"folder", folder.string()}, {"reason", "its sandbox is purged"}});
-    AGBOX_CO_TRY_VOID(allow(co_await step("janitor.remove_output",
-                                          remove_exec_log_folder(services_.blocking, folder))));
+              {{"sandbox_id", sandbox_id}, {"reason", "its sandbox is purged"}});
+    AGBOX_CO_TRY_VOID(
+        allow(co_await step("janitor.remove_output",
+                            services_.place.remove_output(sandbox_id, services_.created_with))));
   }
   co_return OperationResult<>{};
 }

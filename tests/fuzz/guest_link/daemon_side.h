@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon in a program of guest_link_fuzz: its calls of GuestLinks, the callers that wait for
+// The daemon in a program of guest_link_fuzz: its calls of GuestLink, the callers that wait for
 // answers, and the events. Everything that it sees goes to the promises.
 #pragma once
 
@@ -24,13 +24,13 @@
 #include "base/unique_fd.h"
 #include "fuzz/guest_link/program.h"
 #include "fuzz/guest_link/promises.h"
-#include "guestlink/guest_links.h"
+#include "guestlink/guest_link.h"
 #include "guestwire/frame.h"
 #include "guestwire/proof.h"
 
 namespace agbox::guestlink {
 
-class DaemonSide {
+class DaemonSide final : public GuestListener {
  public:
   using Handler = std::function<void(EventKind)>;  // called after the promises have seen an event
 
@@ -40,19 +40,21 @@ class DaemonSide {
         root_(std::move(root)),
         promises_(promises),
         handler_(std::move(handler)),
+        conversations_(executor),
         waiting_(executor) {
     start(0, 0);
     make();
   }
 
   const std::vector<std::shared_ptr<Caller>>& callers() const { return callers_; }
-  bool is_connected() const { return links_->is_connected(kSandbox); }
+  bool is_connected() const { return link_ && link_->is_connected(); }
   std::filesystem::path directory() const { return LinkFolder::path_of(root_, kSandbox); }
   // How many bytes of orders it gave to guests.
   std::size_t bytes_ordered() const { return bytes_ordered_; }
 
   void start(unsigned times, unsigned refusals) {
-    LinkLimits limits;
+    limits_ = {};
+    LinkLimits& limits = limits_;
     limits.handshake = (times & 1U) != 0 ? kNow : kNever;
     limits.preparation = (times & 2U) != 0 ? kNow : kNever;
     limits.penalty = (times & 4U) != 0 ? kNever : kNow;
@@ -61,7 +63,6 @@ class DaemonSide {
     if ((refusals & 2U) != 0) limits.unproven_connections = 1;
     is_users_guest_ = (refusals & 4U) == 0;
     limits.guest_uid = ::geteuid() + (is_users_guest_ ? 0 : 1);
-    links_.emplace(executor_, executor_, root_, events(), Logger(), limits);
   }
 
   // Between these two the loop runs until it is idle.
@@ -75,7 +76,6 @@ class DaemonSide {
       AGBOX_CHECK(caller->is_answered, "a shutdown answers every caller");
     }
     callers_.clear();
-    links_.reset();
   }
   void remove_directory() const {
     AGBOX_CHECK(LinkFolder::remove(directory()), "a link's directory can be removed");
@@ -89,12 +89,9 @@ class DaemonSide {
       case 'A':
         return adopt(first % 2 == 0);
       case 'R':
-        links_->rest(kSandbox);
-        return link_ended();
+        return close();
       case 'Z':
-        // As forget() does, whose second half is for another thread.
-        links_->rest(kSandbox);
-        link_ended();
+        close();
         return remove_directory();
       case 'E':
         return expect(first, second);
@@ -113,19 +110,19 @@ class DaemonSide {
       case 'X':
         return start_exec(exec_name(first), second);
       case 'C':
-        if (links_->cancel_exec(kSandbox, exec_name(first), kNow)) {
+        if (link_ && link_->cancel_exec(exec_name(first), kNow)) {
           promises_.exec_ordered(exec_name(first));
         }
         return;
       case 'F':
         return forget_exec(exec_name(first));
       case 'S':
-        if (links_->stop(kSandbox)) AGBOX_CHECK(has_link_, "a stop is for a guest");
+        if (link_) static_cast<void>(link_->stop());  // refused if no guest is connected
         return;
       case 'D':
-        links_->doubt(kSandbox);
-        if (has_link_) promises_.doubted();
-        return;
+        if (!link_) return;
+        link_->doubt();
+        return promises_.doubted();
     }
   }
 
@@ -139,53 +136,51 @@ class DaemonSide {
   static constexpr std::size_t kTooLargeGo = std::size_t{1} << 20;
   static constexpr std::size_t kTooLargeExec = guestwire::kMaxFrameToGuest;
 
-  GuestLinksEvents events() {
-    return {.connected =
-                [this](const std::string&, const GuestHello& hello) {
-                  promises_.connected(hello);
-                  handler_(EventKind::Connected);
-                },
-            .lost =
-                [this](const std::string&, const std::string& why) {
-                  promises_.lost(why);
-                  handler_(EventKind::Lost);
-                },
-            .exec_ended =
-                [this](const std::string&, const ExecEnd& end) {
-                  promises_.exec_ended(end);
-                  handler_(EventKind::ExecEnded);
-                },
-            .exec_truncated =
-                [this](const std::string&, const std::string& exec_id) {
-                  promises_.exec_truncated(exec_id);
-                  handler_(EventKind::ExecTruncated);
-                }};
+  void guest_connected(const GuestHello& hello) override {
+    promises_.connected(hello);
+    handler_(EventKind::Connected);
+  }
+  void guest_lost(const std::string& why) override {
+    promises_.lost(why);
+    handler_(EventKind::Lost);
+  }
+  void exec_ended(const ExecEnd& end) override {
+    promises_.exec_ended(end);
+    handler_(EventKind::ExecEnded);
+  }
+  void exec_truncated(const std::string& exec_id) override {
+    promises_.exec_truncated(exec_id);
+    handler_(EventKind::ExecTruncated);
   }
 
   boost::asio::awaitable<void> shut_down() {
-    link_ended();
-    co_await links_->shutdown();
+    close();
+    co_await conversations_.join();
     has_shut_down_ = true;
   }
 
   void make() {
-    const auto place = links_->make(kSandbox);
-    AGBOX_CHECK(place, "a link can be made at any time");
-    identity_ = place->identity;
-    link_ended();
-    has_link_ = true;
+    auto made = LinkFolder::make(root_, kSandbox);
+    AGBOX_CHECK(made, "a link's directory can be made at any time");
+    identity_ = made->identity();
+    open(std::move(*made));
   }
   void adopt(bool is_same) {
     FolderIdentity identity = identity_;
     if (!is_same) ++identity.inode;
-    if (!links_->adopt(kSandbox, identity)) return;
+    auto adopted = LinkFolder::adopt(root_, kSandbox, identity);
+    if (!adopted) return;
     AGBOX_CHECK(is_same, "another directory is not adopted");
-    link_ended();
-    has_link_ = true;
+    open(std::move(*adopted));
   }
-  void link_ended() {
+  void open(LinkFolder directory) {
+    close();
+    link_ = std::make_shared<GuestLink>(executor_, std::move(directory), limits_, *this,
+                                        conversations_, Logger());
+  }
+  void close() {
+    if (const auto former = std::exchange(link_, nullptr)) former->close();
     promises_.link_ended();
-    has_link_ = false;
   }
 
   void expect(unsigned secret, unsigned process) {
@@ -195,9 +190,9 @@ class DaemonSide {
     if (process % 3 != 0) expectation.process.pid = ::getpid() + (process % 3 == 1 ? 0 : 1);
     const std::optional<std::string> expected = expectation.secret;
     // Before the call: it may fail to listen, and has forgotten the last start all the same.
-    if (has_link_) promises_.expected(expected, is_users_guest_ && process % 3 != 2);
-    AGBOX_CHECK(links_->expect(kSandbox, std::move(expectation)).has_value() == has_link_,
-                "a link that exists can listen");
+    if (!link_) return;
+    promises_.expected(expected, is_users_guest_ && process % 3 != 2);
+    AGBOX_CHECK(link_->expect(std::move(expectation)), "a link can listen");
   }
 
   void go(unsigned kind) {
@@ -209,8 +204,8 @@ class DaemonSide {
                             order.command[0].size() == kTooLargeGo ||
                             (promises_.secret() && order.secret != promises_.secret());
     const bool is_possible = promises_.is_connected() && !is_refused;
-    const auto said = links_->go(kSandbox, order);
-    AGBOX_CHECK(!said || is_possible, "go is for a connected guest, with its start's secret");
+    const bool is_said = link_ && link_->go(order);
+    AGBOX_CHECK(!is_said || is_possible, "go is for a connected guest, with its start's secret");
     // Also if it failed: a part of it may have got to the guest.
     if (is_possible && !promises_.secret()) promises_.secret_handed_out(order.secret);
   }
@@ -220,16 +215,18 @@ class DaemonSide {
     order.exec_id = exec_id;
     order.command = {text(kind == 1 ? kLargeOrder : kind == 2 ? kTooLargeExec : 0)};
     order.output_limit_bytes = ++orders_;  // to be found again on the other side
-    order.out = UniqueFd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-    if (kind != 3) order.err = UniqueFd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    OutputFiles files;
+    files.out = UniqueFd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (kind != 3) files.err = UniqueFd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (!link_) return;
     const bool is_refused =
-        !order.err || order.command[0].size() == kTooLargeExec || !links_->takes_execs(kSandbox);
-    if (!links_->start_exec(kSandbox, std::move(order))) return;
+        !files.err || order.command[0].size() == kTooLargeExec || !link_->takes_execs();
+    if (!link_->start_exec(order, std::move(files))) return;
     AGBOX_CHECK(!is_refused, "an order that cannot be is refused");
     promises_.exec_started(exec_id, orders_);
   }
   void forget_exec(const std::string& exec_id) {
-    if (links_->forget_exec(kSandbox, exec_id)) promises_.exec_forgotten(exec_id);
+    if (link_ && link_->forget_exec(exec_id)) promises_.exec_forgotten(exec_id);
   }
   // Empty once those of this input have taken enough time and memory.
   std::string text(std::size_t size) {
@@ -253,20 +250,25 @@ class DaemonSide {
   }
   boost::asio::awaitable<void> wait(std::shared_ptr<Caller> caller) {
     promises_.begins(*caller);
+    const auto link = link_;
+    if (!link) {
+      caller->is_answered = true;
+      co_return;
+    }
     const auto limit = caller->is_late ? kNow : kNever;
     const auto deadline = std::chrono::steady_clock::now() + limit;
     switch (caller->kind) {
       case Caller::Kind::Hello:
-        co_return promises_.answered(*caller, co_await links_->hello(kSandbox, deadline));
+        co_return promises_.answered(*caller, co_await link->hello(deadline));
       case Caller::Kind::Entrypoint:
-        co_return promises_.answered(*caller, co_await links_->entrypoint(kSandbox, deadline));
+        co_return promises_.answered(*caller, co_await link->entrypoint(deadline));
       case Caller::Kind::Ping:
-        co_return promises_.answered(*caller, co_await links_->ping(kSandbox, limit));
+        co_return promises_.answered(*caller, co_await link->ping(limit));
       case Caller::Kind::Probe: {
         // The link adds time for a guest that answers late.
         const ProbeTarget target{
             .address = {0x0A630001}, .port = 1, .limit = limit - std::chrono::minutes(1)};
-        co_return promises_.answered(*caller, co_await links_->probe(kSandbox, target));
+        co_return promises_.answered(*caller, co_await link->probe(target));
       }
     }
   }
@@ -282,8 +284,8 @@ class DaemonSide {
   std::filesystem::path root_;
   Promises& promises_;
   Handler handler_;
-  std::optional<GuestLinks> links_;
-  bool has_link_ = false;
+  LinkLimits limits_;
+  std::shared_ptr<GuestLink> link_;
   bool is_users_guest_ = true;
   bool has_shut_down_ = false;
   FolderIdentity identity_;
@@ -292,6 +294,7 @@ class DaemonSide {
   std::uint64_t orders_ = 0;
   std::size_t bytes_ordered_ = 0;
   std::vector<std::shared_ptr<Caller>> callers_;
+  TaskGroup conversations_;
   TaskGroup waiting_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GuestLinks promises whatever a guest sends, checked from the outside: by the calls that the
+// What GuestLink promises whatever a guest sends, checked from the outside: by the calls that the
 // daemon made, the events that it got, and the answers that its callers got.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 #include "base/check.h"
 #include "base/result.h"
-#include "guestlink/guest_error.h"
 #include "guestlink/guest_report.h"
+#include "model/guest/guest_error.h"
 #include "model/ids.h"
 #include "model/network/network_probe.h"
 
@@ -211,7 +211,7 @@ class Promises {
         hello.notes.size() <= 32 && hello.mounts.size() <= 1024 && hello.execs.size() <= 16384,
         "the lists of a guest are bounded");
     for (const std::string& note : hello.notes) check_text(note, kMaxSentence);
-    for (const MountSeen& mount : hello.mounts) {
+    for (const GuestMount& mount : hello.mounts) {
       check_text(mount.target, kMaxTail);
       check_text(mount.failure, kMaxSentence);
     }

@@ -16,11 +16,13 @@
 #include <boost/json.hpp>
 #include <cstdio>
 #include <istream>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "base/check.h"
 #include "base/hex.h"
-#include "guestlink/guest_links.h"
+#include "guestlink/guest_link.h"
 #include "guestlink/guest_program.h"
 
 namespace agbox::guestlink {
@@ -64,7 +66,7 @@ std::string from_hex(const std::string& hex) {
 
 json::object describe(const GuestHello& hello) {
   json::array mounts;
-  for (const MountSeen& mount : hello.mounts) {
+  for (const GuestMount& mount : hello.mounts) {
     mounts.push_back(json::object{{"target", mount.target},
                                   {"device", mount.device},
                                   {"inode", mount.inode},
@@ -120,10 +122,13 @@ ExecOrder exec_order_in(const json::object& request) {
           .command = texts_of(request, "command"),
           .working_directory = text_of(request, "cwd"),
           .environment = texts_of(request, "env"),
-          .output_limit_bytes = static_cast<std::uint64_t>(number_of(request, "limit", 0)),
-          .free_space_reserve_bytes = static_cast<std::uint64_t>(number_of(request, "reserve", 0)),
-          .out = log_file(text_of(request, "out")),
-          .err = log_file(text_of(request, "err"))};
+          .output_limit_bytes = static_cast<std::uint64_t>(number_of(request, "limit", 0))};
+}
+
+OutputFiles output_files_in(const json::object& request) {
+  return {.out = log_file(text_of(request, "out")),
+          .err = log_file(text_of(request, "err")),
+          .free_space_reserve_bytes = static_cast<std::uint64_t>(number_of(request, "reserve", 0))};
 }
 
 Expectation expectation_in(const json::object& request) {
@@ -148,35 +153,37 @@ Expectation expectation_in(const json::object& request) {
   return expectation;
 }
 
+// Prints what the guest of one sandbox reports.
+class Printer final : public GuestListener {
+ public:
+  explicit Printer(std::string sandbox) : sandbox_(std::move(sandbox)) {}
+
+  void guest_connected(const GuestHello& hello) override {
+    print_event("connected", describe(hello));
+  }
+  void guest_lost(const std::string& why) override { print_event("lost", {{"why", why}}); }
+  void exec_ended(const ExecEnd& end) override { print_event("exec_ended", describe(end)); }
+  void exec_truncated(const std::string& exec) override {
+    print_event("exec_truncated", {{"exec", exec}});
+  }
+
+ private:
+  void print_event(const char* event, json::object line) const {
+    line["event"] = event;
+    line["sandbox"] = sandbox_;
+    print(line);
+  }
+
+  std::string sandbox_;
+};
+
 class LinkDaemon {
  public:
   LinkDaemon(asio::io_context& io, const std::string& state_root)
       : input_(io, ::dup(STDIN_FILENO)),
         state_root_(state_root),
-        links_(io.get_executor(), io.get_executor(), state_root,
-               {.connected =
-                    [](const std::string& sandbox, const GuestHello& hello) {
-                      json::object line = describe(hello);
-                      line["event"] = "connected";
-                      line["sandbox"] = sandbox;
-                      print(line);
-                    },
-                .lost =
-                    [](const std::string& sandbox, const std::string& why) {
-                      print({{"event", "lost"}, {"sandbox", sandbox}, {"why", why}});
-                    },
-                .exec_ended =
-                    [](const std::string& sandbox, const ExecEnd& end) {
-                      json::object line = describe(end);
-                      line["event"] = "exec_ended";
-                      line["sandbox"] = sandbox;
-                      print(line);
-                    },
-                .exec_truncated =
-                    [](const std::string& sandbox, const std::string& exec) {
-                      print({{"event", "exec_truncated"}, {"sandbox", sandbox}, {"exec", exec}});
-                    }},
-               Logger()),
+        executor_(io.get_executor()),
+        conversations_(executor_),
         requests_(io.get_executor()) {}
 
   asio::awaitable<void> run() {
@@ -190,7 +197,8 @@ class LinkDaemon {
       std::getline(stream, line);
       requests_.spawn("request", serve(json::parse(line).as_object()));
     }
-    co_await links_.shutdown();
+    for (const auto& [sandbox, open] : links_) open.link->close();
+    co_await conversations_.join();
     co_await requests_.join();
   }
 
@@ -212,17 +220,21 @@ class LinkDaemon {
       co_return json::object{{"path", program.path.string()}, {"sha256", program.sha256}};
     }
     if (verb == "make") {
-      AGBOX_CO_TRY(place, links_.make(sandbox));
-      co_return json::object{{"folder", place.folder.string()},
-                             {"device", place.identity.device},
-                             {"inode", place.identity.inode}};
+      AGBOX_CO_TRY(directory, LinkFolder::make(state_root_, sandbox));
+      const FolderIdentity identity = directory.identity();
+      const std::string path = directory.path();
+      open(sandbox, std::move(directory));
+      co_return json::object{
+          {"folder", path}, {"device", identity.device}, {"inode", identity.inode}};
     }
     if (verb == "hello") {
-      AGBOX_CO_TRY(hello, co_await links_.hello(sandbox, deadline));
+      AGBOX_CO_TRY(link, find(sandbox));
+      AGBOX_CO_TRY(hello, co_await link->hello(deadline));
       co_return describe(hello);
     }
     if (verb == "entrypoint") {
-      AGBOX_CO_TRY(outcome, co_await links_.entrypoint(sandbox, deadline));
+      AGBOX_CO_TRY(link, find(sandbox));
+      AGBOX_CO_TRY(outcome, co_await link->entrypoint(deadline));
       if (!outcome.failure) co_return json::object{{"passed", true}};
       co_return json::object{{"passed", false},
                              {"code", outcome.failure->code},
@@ -231,14 +243,11 @@ class LinkDaemon {
     }
     if (verb == "ping") {
       const auto before = std::chrono::steady_clock::now();
-      AGBOX_CO_TRY_VOID(co_await links_.ping(sandbox, limit));
+      AGBOX_CO_TRY(link, find(sandbox));
+      AGBOX_CO_TRY_VOID(co_await link->ping(limit));
       const std::chrono::duration<double, std::milli> took =
           std::chrono::steady_clock::now() - before;
       co_return json::object{{"ms", took.count()}};
-    }
-    if (verb == "forget") {
-      AGBOX_CO_TRY_VOID(co_await links_.forget(sandbox));
-      co_return json::object{};
     }
     AGBOX_CO_TRY(done, command(verb, sandbox, request));
     co_return done;
@@ -247,36 +256,69 @@ class LinkDaemon {
   Result<json::object> command(const std::string& verb, const std::string& sandbox,
                                const json::object& request) {
     if (verb == "adopt") {
-      AGBOX_TRY_VOID(
-          links_.adopt(sandbox, {static_cast<std::uint64_t>(number_of(request, "device", 0)),
-                                 static_cast<std::uint64_t>(number_of(request, "inode", 0))}));
-    } else if (verb == "expect") {
-      AGBOX_TRY_VOID(links_.expect(sandbox, expectation_in(request)));
+      const FolderIdentity identity{static_cast<std::uint64_t>(number_of(request, "device", 0)),
+                                    static_cast<std::uint64_t>(number_of(request, "inode", 0))};
+      AGBOX_TRY(directory, LinkFolder::adopt(state_root_, sandbox, identity));
+      open(sandbox, std::move(directory));
+      return json::object{};
+    }
+    if (verb == "forget") {
+      close(sandbox);
+      AGBOX_TRY_VOID(LinkFolder::remove(LinkFolder::path_of(state_root_, sandbox)));
+      return json::object{};
+    }
+    AGBOX_TRY(link, find(sandbox));
+    if (verb == "expect") {
+      AGBOX_TRY_VOID(link->expect(expectation_in(request)));
     } else if (verb == "go") {
       GoOrder order{.secret = new_secret(),
                     .entrypoint = texts_of(request, "entrypoint"),
                     .command = texts_of(request, "command"),
                     .entrypoint_limit = milliseconds(number_of(request, "limit_ms", 20000))};
-      AGBOX_TRY_VOID(links_.go(sandbox, order));
+      AGBOX_TRY_VOID(link->go(order));
       return json::object{{"secret", to_hex(order.secret)}};
     } else if (verb == "stop") {
-      AGBOX_TRY_VOID(links_.stop(sandbox));
+      AGBOX_TRY_VOID(link->stop());
     } else if (verb == "start_exec") {
-      AGBOX_TRY_VOID(links_.start_exec(sandbox, exec_order_in(request)));
+      AGBOX_TRY_VOID(link->start_exec(exec_order_in(request), output_files_in(request)));
     } else if (verb == "cancel_exec") {
-      AGBOX_TRY_VOID(links_.cancel_exec(sandbox, text_of(request, "exec"),
-                                        milliseconds(number_of(request, "grace_ms", 2000))));
+      AGBOX_TRY_VOID(link->cancel_exec(text_of(request, "exec"),
+                                       milliseconds(number_of(request, "grace_ms", 2000))));
     } else if (verb == "forget_exec") {
-      AGBOX_TRY_VOID(links_.forget_exec(sandbox, text_of(request, "exec")));
+      AGBOX_TRY_VOID(link->forget_exec(text_of(request, "exec")));
     } else {
       return fail(reason::kInvalidArgument, "unknown request '" + verb + "'");
     }
     return json::object{};
   }
 
+  Result<std::shared_ptr<GuestLink>> find(const std::string& sandbox) const {
+    const auto open = links_.find(sandbox);
+    if (open != links_.end()) return open->second.link;
+    return fail(reason::kInvalidArgument, "sandbox " + sandbox + " has no link to a guest");
+  }
+  void open(const std::string& sandbox, LinkFolder directory) {
+    close(sandbox);
+    auto printer = std::make_unique<Printer>(sandbox);
+    auto link = std::make_shared<GuestLink>(executor_, std::move(directory), LinkLimits(), *printer,
+                                            conversations_, Logger().with({"sandbox_id", sandbox}));
+    links_[sandbox] = {.printer = std::move(printer), .link = std::move(link)};
+  }
+  void close(const std::string& sandbox) {
+    const auto open = links_.extract(sandbox);
+    if (open) open.mapped().link->close();
+  }
+
+  struct OpenLink {
+    std::unique_ptr<Printer> printer;
+    std::shared_ptr<GuestLink> link;
+  };
+
   asio::posix::stream_descriptor input_;
   std::filesystem::path state_root_;
-  GuestLinks links_;
+  asio::any_io_executor executor_;
+  std::map<std::string, OpenLink> links_;
+  TaskGroup conversations_;
   TaskGroup requests_;
 };
 

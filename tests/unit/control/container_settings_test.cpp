@@ -29,8 +29,10 @@ SandboxFacts facts(v1::CreateSpec spec) {
 }
 
 ContainerSpec settings(v1::CreateSpec spec) {
-  const HostFolders folders{.guest_program = "/g", .link_folder = "/l", .exec_logs = "/e"};
-  return primary_settings(kInstance, facts(std::move(spec)), folders, "{}");
+  const Attachments attachments{{.source = "/g", .target = "/.agbox-guest"},
+                                {.source = "/l", .target = "/.agbox-link"},
+                                {.source = "/e", .target = "/var/log/agents-sandbox/"}};
+  return primary_settings(kInstance, facts(std::move(spec)), attachments, "{}");
 }
 
 TEST(ContainerSettings, LimitsAreTheCallersInTheEnginesUnits) {

@@ -68,24 +68,31 @@ void ControlTest::start() {
   fs::create_directories(folder_.path() / state_root_);
   ControlOptions options{.environment = {},
                          .engine_socket = docker_.socket_path(),
-                         .state_root = folder_.path() / state_root_,
-                         .guest_program = folder_.path() / "agbox-guest",
                          .address_pool = parse_ipv4_network(address_pool_).value(),
                          .lock_file = lock_file_,
-                         .resolver_files = resolver_files_,
                          .ttls = ttls_,
                          .created_with = {}};
-  options.guest_limits.guest_uid = ::geteuid();
-  options.guest_limits.penalty = std::chrono::milliseconds(10);  // guests of tests come back often
-  options.created_with.set_state_root(options.state_root.string());
-  options.created_with.set_exec_output_root((folder_.path() / "execs").string());
+  LocalPlaceOptions its_place{.instance_id = instance_,
+                              .state_root = folder_.path() / state_root_,
+                              .guest_program = folder_.path() / "agbox-guest",
+                              .output_root = folder_.path() / "execs",
+                              .resolver_files = resolver_files_};
+  its_place.guest_limits.guest_uid = ::geteuid();
+  its_place.guest_limits.penalty =
+      std::chrono::milliseconds(10);  // guests of tests come back often
+  options.created_with.set_state_root(its_place.state_root.string());
+  options.created_with.set_exec_output_root(its_place.output_root.string());
   options.created_with.set_exec_output_template(exec_output_template_);
   options.created_with.set_exec_output_max_bytes(exec_output_max_);
   options.created_with.add_dns(resolver_);
   options.created_with.set_host_uid(1234);
   options.created_with.set_host_gid(5678);
   // On the loop itself: whoever runs that until it is idle knows that nothing is under way.
-  auto plane = ControlPlane::start(loop_, loop_.io().get_executor(), *store_, clock_, isolation_,
+  auto place = LocalPlace::create(loop_.io().get_executor(), loop_.io().get_executor(), isolation_,
+                                  std::move(its_place), Logger());
+  ASSERT_TRUE(place.has_value()) << place.error().message();
+  place_ = std::move(*place);
+  auto plane = ControlPlane::start(loop_, loop_.io().get_executor(), *store_, clock_, *place_,
                                    std::move(options), Logger());
   ASSERT_TRUE(plane.has_value()) << plane.error().message();
   plane_ = std::move(*plane);
@@ -97,6 +104,7 @@ void ControlTest::stop() {
   run_until([&] { return has_ended; });
   is_alive_.reset();
   plane_.reset();
+  place_.reset();
   store_.reset();
 }
 

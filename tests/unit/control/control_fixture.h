@@ -17,10 +17,11 @@
 
 #include "base/clock.h"
 #include "control/control_plane.h"
+#include "place/local/local_place.h"
 #include "store/store.h"
 #include "support/fake_docker/fake_docker.h"
-#include "unit/control/fake_isolation.h"
 #include "unit/control/living_guests.h"
+#include "unit/place/fake_isolation.h"
 #include "unit/temp_folder.h"
 
 namespace agbox {
@@ -149,6 +150,7 @@ class ControlTest : public testing::Test {
  private:
   std::shared_ptr<bool> is_alive_;  // callbacks of a daemon that has ended run nowhere
   std::unique_ptr<Store> store_;
+  std::unique_ptr<LocalPlace> place_;
   std::unique_ptr<ControlPlane> plane_;
 };
 

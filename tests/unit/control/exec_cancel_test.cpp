@@ -68,7 +68,7 @@ TEST_F(ExecCancelTest, WhatEndedByItselfIsWhatItWas) {
 
 TEST_F(ExecCancelTest, WhoAsksWhileItEndsIsToldThatItHas) {
   begin_exec("race-1");
-  directory().exec_ended(kBox, {.exec_id = "race-1", .detail = {}});
+  report_end("race-1");
   EXPECT_THAT(active(), ElementsAre("race-1"));  // not on disk yet
   const auto late = cancel_exec("race-1");
   ASSERT_FALSE(late.has_value());

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/exec/exec_request.h"
+#include "place/local/local_sandbox_place.h"
 
 namespace agbox {
 
@@ -68,6 +69,11 @@ std::vector<std::string> ExecTest::active(const v1::ListActiveExecsRequest& list
   std::vector<std::string> ids;
   for (const auto& one : directory().list_active_execs(list).execs()) ids.push_back(one.exec_id());
   return ids;
+}
+
+void ExecTest::report_end(const std::string& exec_id) {
+  auto& place = dynamic_cast<LocalSandboxPlace&>(*directory().place_of(kBox));
+  place.listener().exec_ended({.exec_id = exec_id, .detail = {}});
 }
 
 int ExecTest::times_begun(const std::string& exec_id) const {

@@ -57,6 +57,8 @@ class ExecTest : public ControlTest {
   void end_exec(const std::string& exec_id, int exit_code) {
     guests_.end_exec(container(), exec_id, exit_code);
   }
+  // As if its guest had just reported that it exited with 0; nothing is on disk yet.
+  void report_end(const std::string& exec_id);
   int times_begun(const std::string& exec_id) const;
 
   // "EXEC_STARTED one-1", for events from `from` on.

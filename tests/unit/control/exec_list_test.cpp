@@ -101,7 +101,7 @@ TEST_F(ExecListTest, NothingIsCalledRunningBeyondItsEnd) {
     begin_exec(id);
     v1::ListExecsRequest list;
     list.set_sandbox_id(kBox);
-    directory().exec_ended(kBox, {.exec_id = id, .detail = {}});
+    report_end(id);
     directory().list_execs(list, [&, i](auto page) { pages[i] = std::move(page); });
     // Asked at whatever moment the end happens to have reached.
     for (std::size_t turn = 0; turn < i % 7; ++turn)

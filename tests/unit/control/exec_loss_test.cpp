@@ -217,14 +217,13 @@ TEST_F(ExecLossTest, ADeleteThatFailedAfterTheContainerWentEndsItsExecs) {
 
 // --- the judgements alone ---
 
-using How = guestlink::ExecEnd::How;
+using How = ExecEnd::How;
 
 TEST(ExecOutcomeTest, IsWhatTheGuestTold) {
   const auto outcome = [](How how, int code, const std::string& detail = "",
                           bool was_cancel_requested = false) {
-    return outcome_of(
-        guestlink::ExecEnd{.exec_id = "x", .how = how, .code = code, .detail = detail},
-        was_cancel_requested);
+    return outcome_of(ExecEnd{.exec_id = "x", .how = how, .code = code, .detail = detail},
+                      was_cancel_requested);
   };
   const auto failed = [](int code, const std::string& message) {
     return ExecOutcome{.state = v1::EXEC_STATE_FAILED,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which resolvers sandboxes are given while those of the host change, and that the firewall lets
 // every sandbox reach its own.
-#include "control/upkeep/host_resolvers.h"
-
 #include <fstream>
 
 #include "unit/control/control_fixture.h"
@@ -80,15 +78,6 @@ TEST_F(HostResolversTest, WhereNoneIsLeftACreateIsRefusedUntilThereIsOne) {
   wait_for_resolvers({"192.0.2.8"});
   create_ready("box-1");
   EXPECT_THAT(given("box-1"), ElementsAre("192.0.2.8"));
-}
-
-TEST_F(HostResolversTest, TheFirstFileThatNamesOneCounts) {
-  name(kStub);
-  EXPECT_TRUE(host_resolvers(resolver_files_).empty());
-  replace(behind_stub_, "nameserver 192.0.2.1\n");
-  EXPECT_THAT(host_resolvers(resolver_files_), ElementsAre(Ipv4Address{0xC0000201}));
-  name(kStub + "nameserver 192.0.2.2\n");
-  EXPECT_THAT(host_resolvers(resolver_files_), ElementsAre(Ipv4Address{0xC0000202}));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "unit/guestlink/links_fixture.h"
+#include "unit/guestlink/link_fixture.h"
 
 namespace agbox::guestlink {
 namespace {
@@ -68,12 +68,12 @@ void fill_with_descriptors(int socket) {
   EXPECT_EQ(errno, ETOOMANYREFS) << sent;
 }
 
-class ExecsTest : public GuestLinksTest {
+class ExecsTest : public GuestLinkTest {
  protected:
   // A guest of which only the list of its execs is still to come.
   awaitable<void> come_to_the_list() {
     folder_ = make("s1");
-    EXPECT_TRUE(links_->expect("s1", with_secret(secret_ = new_secret())));
+    EXPECT_TRUE(link("s1").expect(with_secret(secret_ = new_secret())));
     EXPECT_TRUE(co_await guest_.connect(folder_));
     EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret_));
     v1::ToDaemon prepared;
@@ -82,17 +82,17 @@ class ExecsTest : public GuestLinksTest {
   }
   // A guest that is connected and was told to go; knows these execs.
   awaitable<void> settle_in(std::vector<std::string> execs = {}) {
-    folder_ = links_->make("s1").value().folder;
+    folder_ = make("s1");
     secret_ = new_secret();
-    EXPECT_TRUE(links_->expect("s1", with_secret(secret_)));
+    EXPECT_TRUE(link("s1").expect(with_secret(secret_)));
     EXPECT_TRUE(co_await guest_.arrive(folder_, v1::PHASE_PASSED, secret_, std::move(execs)));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(co_await link("s1").hello(within(5s)));
   }
   // After a violation the daemon listens again only after its penalty.
   awaitable<void> come_back(std::vector<std::string> execs = {}) {
     bool in = false;
     while (!in) in = co_await guest_.arrive(folder_, v1::PHASE_PASSED, secret_, execs);
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(co_await link("s1").hello(within(5s)));
   }
 
   // Each file has a name, to be found again on the other side.
@@ -106,15 +106,21 @@ class ExecsTest : public GuestLinksTest {
     const std::string prefix = "/memfd:";
     return link.substr(prefix.size(), link.find(' ') - prefix.size());
   }
-  static ExecOrder order_for(const std::string& exec_id, std::size_t size = 0) {
-    ExecOrder order;
+  struct Order : ExecOrder {
+    OutputFiles files;
+  };
+  static Order order_for(const std::string& exec_id, std::size_t size = 0) {
+    Order order;
     order.exec_id = exec_id;
     order.command = {"/bin/true", ""};
     if (size > 0) order.environment = {"BIG=" + std::string(size, 'x')};
     order.working_directory = "/workspace";
-    order.out = file(exec_id + ".out");
-    order.err = file(exec_id + ".err");
+    order.files.out = file(exec_id + ".out");
+    order.files.err = file(exec_id + ".err");
     return order;
+  }
+  Result<> start_exec(const std::string& id, Order order) {
+    return link(id).start_exec(order, std::move(order.files));
   }
   static std::size_t open_descriptors() {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {}));
@@ -137,12 +143,12 @@ class ExecsTest : public GuestLinksTest {
 TEST_F(ExecsTest, AnExecFromItsOrderToTheWordThatItIsForgotten) {
   run([&]() -> awaitable<void> {
     co_await settle_in();
-    EXPECT_TRUE(links_->is_connected("s1"));
-    ExecOrder order = order_for("exec-1");
+    EXPECT_TRUE(link("s1").is_connected());
+    Order order = order_for("exec-1");
     order.environment = {"A=b", "C="};
     order.output_limit_bytes = 7;
-    order.free_space_reserve_bytes = 8;
-    EXPECT_TRUE(links_->start_exec("s1", std::move(order)));
+    order.files.free_space_reserve_bytes = 8;
+    EXPECT_TRUE(start_exec("s1", std::move(order)));
     const auto told = co_await guest_.receive();
     if (!told || !told->has_start_exec()) co_return ADD_FAILURE() << "no order";
     const v1::StartExec& start = told->start_exec();
@@ -157,7 +163,7 @@ TEST_F(ExecsTest, AnExecFromItsOrderToTheWordThatItIsForgotten) {
     EXPECT_EQ(name_of(guest_.descriptors.at(1)), "exec-1.err");
     EXPECT_NE(::fcntl(guest_.descriptors.at(0).get(), F_GETFL) & O_APPEND, 0);
 
-    EXPECT_TRUE(links_->cancel_exec("s1", "exec-1", 2s));
+    EXPECT_TRUE(link("s1").cancel_exec("exec-1", 2s));
     const auto cancel = co_await guest_.receive();
     EXPECT_EQ(cancel->cancel_exec().exec_id(), "exec-1");
     EXPECT_EQ(cancel->cancel_exec().grace_ms(), 2000U);
@@ -174,10 +180,10 @@ TEST_F(ExecsTest, AnExecFromItsOrderToTheWordThatItIsForgotten) {
     end.peak_memory_bytes = 4096;
     EXPECT_THAT(ended_, ElementsAre(end));
 
-    EXPECT_TRUE(links_->forget_exec("s1", "exec-1"));
+    EXPECT_TRUE(link("s1").forget_exec("exec-1"));
     EXPECT_EQ((co_await guest_.receive())->forget_exec().exec_id(), "exec-1");
-    EXPECT_FALSE(links_->cancel_exec("s1", "exec-1", 2s)) << "it is forgotten";
-    EXPECT_FALSE(links_->forget_exec("s1", "exec-1"));
+    EXPECT_FALSE(link("s1").cancel_exec("exec-1", 2s)) << "it is forgotten";
+    EXPECT_FALSE(link("s1").forget_exec("exec-1"));
   }());
   EXPECT_EQ(lost_["s1"], 0);
 }
@@ -189,8 +195,8 @@ TEST_F(ExecsTest, EveryOrderArrivesWithItsOwnFilesHoweverLargeAndHoweverSlowlyIt
     // Together far more than a socket holds: most of it waits in the queue.
     const std::vector<std::size_t> sizes = {4 << 20, 0, 200000, 3, 1 << 20, 65536, 0, 2 << 20};
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      EXPECT_TRUE(links_->start_exec("s1", order_for("exec-" + std::to_string(i), sizes[i])));
-      EXPECT_TRUE(links_->cancel_exec("s1", "exec-" + std::to_string(i), 1s));
+      EXPECT_TRUE(start_exec("s1", order_for("exec-" + std::to_string(i), sizes[i])));
+      EXPECT_TRUE(link("s1").cancel_exec("exec-" + std::to_string(i), 1s));
     }
     EXPECT_GT(open_descriptors(), before) << "what is not sent keeps its files";
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -214,7 +220,7 @@ TEST_F(ExecsTest, ManySmallOrdersInARow) {
   run([&]() -> awaitable<void> {
     co_await settle_in();
     for (int i = 0; i < 1000; ++i) {
-      EXPECT_TRUE(links_->start_exec("s1", order_for("exec-" + std::to_string(i))));
+      EXPECT_TRUE(start_exec("s1", order_for("exec-" + std::to_string(i))));
     }
     for (int i = 0; i < 1000; ++i) {
       const std::string id = "exec-" + std::to_string(i);
@@ -238,7 +244,7 @@ TEST_F(ExecsTest, AGuestThatNeverReadsIsGivenNoMoreOrdersAndTakesThemUpLater) {
     int given = 0;
     Result<> answer;
     while (given < 100) {
-      answer = links_->start_exec("s1", order_for("exec-" + std::to_string(given), 4 << 20));
+      answer = start_exec("s1", order_for("exec-" + std::to_string(given), 4 << 20));
       if (!answer) break;
       ++given;
     }
@@ -246,18 +252,18 @@ TEST_F(ExecsTest, AGuestThatNeverReadsIsGivenNoMoreOrdersAndTakesThemUpLater) {
     EXPECT_LE(given, 6);
     EXPECT_EQ(answer.error().reason(), reason::kResourceExhausted);
     EXPECT_THAT(answer.error().message(), HasSubstr("does not read its orders"));
-    EXPECT_FALSE(links_->takes_execs("s1"));
-    EXPECT_TRUE(links_->is_connected("s1"));
+    EXPECT_FALSE(link("s1").takes_execs());
+    EXPECT_TRUE(link("s1").is_connected());
     EXPECT_EQ(open_descriptors() - before, static_cast<std::size_t>(2 * (given - 1)))
         << "those of the one on its way are with the guest, those of the refused one are closed";
-    EXPECT_TRUE(links_->cancel_exec("s1", "exec-0", 1s)) << "there is always room for small words";
+    EXPECT_TRUE(link("s1").cancel_exec("exec-0", 1s)) << "there is always room for small words";
 
     for (int i = 0; i < given; ++i) {
       EXPECT_EQ((co_await guest_.receive())->start_exec().exec_id(), "exec-" + std::to_string(i));
     }
     EXPECT_TRUE((co_await guest_.receive())->has_cancel_exec());
-    EXPECT_TRUE(links_->takes_execs("s1"));
-    EXPECT_TRUE(links_->start_exec("s1", order_for("exec-late")));
+    EXPECT_TRUE(link("s1").takes_execs());
+    EXPECT_TRUE(start_exec("s1", order_for("exec-late")));
     EXPECT_EQ((co_await guest_.receive())->start_exec().exec_id(), "exec-late");
   }());
 }
@@ -266,7 +272,7 @@ TEST_F(ExecsTest, FilesOfSmallOrdersThatNobodyReadsAreBounded) {
   run([&]() -> awaitable<void> {
     co_await settle_in();
     int given = 0;
-    while (given < 4000 && links_->start_exec("s1", order_for("exec-" + std::to_string(given)))) {
+    while (given < 4000 && start_exec("s1", order_for("exec-" + std::to_string(given)))) {
       ++given;
     }
     EXPECT_LT(given, 2500);
@@ -287,9 +293,9 @@ TEST_F(ExecsTest, AnOrderWaitsWhileTooManyDescriptorsAreOnTheirWay) {
   run([&]() -> awaitable<void> {
     co_await settle_in();
     fill_with_descriptors(others_end.get());
-    EXPECT_TRUE(links_->start_exec("s1", order_for("exec-1")));
-    EXPECT_TRUE(links_->cancel_exec("s1", "exec-1", 1s)) << "goes behind it";
-    EXPECT_TRUE(links_->is_connected("s1"));
+    EXPECT_TRUE(start_exec("s1", order_for("exec-1")));
+    EXPECT_TRUE(link("s1").cancel_exec("exec-1", 1s)) << "goes behind it";
+    EXPECT_TRUE(link("s1").is_connected());
     unread.reset();
     EXPECT_EQ((co_await guest_.receive())->start_exec().exec_id(), "exec-1");
     EXPECT_THAT(guest_.descriptors, SizeIs(2));
@@ -300,29 +306,27 @@ TEST_F(ExecsTest, AnOrderWaitsWhileTooManyDescriptorsAreOnTheirWay) {
 TEST_F(ExecsTest, OrdersThatCannotBeCarriedOutAreRefused) {
   const fs::path folder = make("s0");
   run([&]() -> awaitable<void> {
-    EXPECT_FALSE(links_->start_exec("nobody", order_for("exec-1")));
-    EXPECT_FALSE(links_->is_connected("nobody"));
-    EXPECT_FALSE(links_->start_exec("s0", order_for("exec-1"))) << "nobody is there";
-    EXPECT_FALSE(links_->cancel_exec("s0", "exec-1", 1s));
-    EXPECT_FALSE(links_->forget_exec("s0", "exec-1"));
-    EXPECT_TRUE(links_->expect("s0", someone()));
+    EXPECT_FALSE(start_exec("s0", order_for("exec-1"))) << "nobody is there";
+    EXPECT_FALSE(link("s0").cancel_exec("exec-1", 1s));
+    EXPECT_FALSE(link("s0").forget_exec("exec-1"));
+    EXPECT_TRUE(link("s0").expect(someone()));
     ScriptedGuest fresh(io_.get_executor());
     EXPECT_TRUE(co_await fresh.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s0", within(5s)));
-    EXPECT_TRUE(links_->is_connected("s0"));
-    EXPECT_FALSE(links_->start_exec("s0", order_for("exec-1"))) << "before go";
+    EXPECT_TRUE(co_await link("s0").hello(within(5s)));
+    EXPECT_TRUE(link("s0").is_connected());
+    EXPECT_FALSE(start_exec("s0", order_for("exec-1"))) << "before go";
 
     co_await settle_in();
-    const auto too_long = links_->start_exec("s1", order_for("exec-1", 5 << 20));
+    const auto too_long = start_exec("s1", order_for("exec-1", 5 << 20));
     EXPECT_EQ(too_long.error().reason(), reason::kInvalidArgument);
     EXPECT_THAT(too_long.error().message(), HasSubstr("4 MiB"));
-    EXPECT_FALSE(links_->start_exec("s1", order_for("x")));
-    ExecOrder without_files = order_for("exec-1");
-    without_files.err.reset();
-    EXPECT_FALSE(links_->start_exec("s1", std::move(without_files)));
-    EXPECT_FALSE(links_->cancel_exec("s1", "exec-1", 1s)) << "nothing of the refused ones is kept";
-    EXPECT_TRUE(links_->start_exec("s1", order_for("exec-1")));
-    EXPECT_FALSE(links_->start_exec("s1", order_for("exec-1"))) << "a second time";
+    EXPECT_FALSE(start_exec("s1", order_for("x")));
+    Order without_files = order_for("exec-1");
+    without_files.files.err.reset();
+    EXPECT_FALSE(start_exec("s1", std::move(without_files)));
+    EXPECT_FALSE(link("s1").cancel_exec("exec-1", 1s)) << "nothing of the refused ones is kept";
+    EXPECT_TRUE(start_exec("s1", order_for("exec-1")));
+    EXPECT_FALSE(start_exec("s1", order_for("exec-1"))) << "a second time";
   }());
 }
 
@@ -330,12 +334,12 @@ TEST_F(ExecsTest, AGuestThatComesBackTellsWhatItHas) {
   run([&]() -> awaitable<void> {
     co_await settle_in();
     EXPECT_THAT(last_hello_.execs, IsEmpty());
-    EXPECT_TRUE(links_->start_exec("s1", order_for("exec-1")));
+    EXPECT_TRUE(start_exec("s1", order_for("exec-1")));
     EXPECT_TRUE(co_await guest_.receive());
     guest_.close();
     co_await until([&] { return lost_["s1"] == 1; });
-    EXPECT_FALSE(links_->is_connected("s1"));
-    EXPECT_FALSE(links_->start_exec("s1", order_for("exec-2")));
+    EXPECT_FALSE(link("s1").is_connected());
+    EXPECT_FALSE(start_exec("s1", order_for("exec-2")));
 
     co_await come_back({"exec-1", "exec-0"});
     EXPECT_THAT(last_hello_.execs, ElementsAre("exec-1", "exec-0"));
@@ -364,7 +368,7 @@ TEST_F(ExecsTest, WhatAGuestHasMayTakeSeveralMessages) {
       }
       co_await guest_.send(ScriptedGuest::execs_known(ids, i < 63));
     }
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(co_await link("s1").hello(within(5s)));
     EXPECT_THAT(last_hello_.execs, SizeIs(16384));
   }());
 }
@@ -373,11 +377,11 @@ TEST_F(ExecsTest, WhatAGuestHasMayTakeSeveralMessages) {
 TEST_F(ExecsTest, AnEndThatCrossesTheWordToForgetIsNoOffence) {
   run([&]() -> awaitable<void> {
     co_await settle_in({"exec-1"});
-    EXPECT_TRUE(links_->forget_exec("s1", "exec-1"));
+    EXPECT_TRUE(link("s1").forget_exec("exec-1"));
     co_await guest_.send(ScriptedGuest::exec_truncated("exec-1"));
     co_await guest_.send(ScriptedGuest::exec_ended("exec-1"));
     EXPECT_TRUE((co_await guest_.receive())->has_forget_exec());
-    EXPECT_TRUE(links_->stop("s1"));
+    EXPECT_TRUE(link("s1").stop());
     EXPECT_TRUE((co_await guest_.receive())->has_stop()) << "still connected";
     EXPECT_THAT(ended_, IsEmpty());
     EXPECT_THAT(truncated_, IsEmpty());
@@ -387,19 +391,7 @@ TEST_F(ExecsTest, AnEndThatCrossesTheWordToForgetIsNoOffence) {
 }
 
 TEST_F(ExecsTest, WhateverAHandlerDoesToTheLinkIsSafe) {
-  stop_daemon();
-  LinkLimits limits;
-  limits.guest_uid = ::geteuid();
-  GuestLinksEvents events{
-      .connected = [](const std::string&, const GuestHello&) {},
-      .lost = [this](const std::string& id, const std::string&) { ++lost_[id]; },
-      .exec_ended =
-          [this](const std::string& id, const ExecEnd&) {
-            links_->rest(id);
-            ended_.emplace_back();
-          }};
-  links_.emplace(io_.get_executor(), io_.get_executor(), state_root_ / "links", events, Logger(),
-                 limits);
+  on_exec_ended_ = [this](const std::string& id) { link(id).close(); };
   run([&]() -> awaitable<void> {
     co_await settle_in({"exec-1", "exec-2"});
     co_await guest_.send_bytes(guestwire::frame(ScriptedGuest::exec_ended("exec-1")) +
@@ -422,19 +414,19 @@ TEST_P(LyingGuestTest, IsCutOffAndItsNeighbourNoticesNothing) {
   run([&]() -> awaitable<void> {
     const fs::path neighbours = make("s2");
     const std::string secret = new_secret();
-    EXPECT_TRUE(links_->expect("s2", with_secret(secret)));
+    EXPECT_TRUE(link("s2").expect(with_secret(secret)));
     ScriptedGuest neighbour(io_.get_executor());
     EXPECT_TRUE(co_await neighbour.arrive(neighbours, v1::PHASE_PASSED, secret, {"exec-of-s2"}));
-    EXPECT_TRUE(co_await links_->hello("s2", within(5s)));
+    EXPECT_TRUE(co_await link("s2").hello(within(5s)));
 
     co_await settle_in({"exec-0"});
-    EXPECT_TRUE(links_->start_exec("s1", order_for("exec-1")));
+    EXPECT_TRUE(start_exec("s1", order_for("exec-1")));
     EXPECT_TRUE(co_await guest_.receive());
     for (const v1::ToDaemon& word : GetParam().words) co_await guest_.send(word);
     EXPECT_FALSE(co_await guest_.receive());
     co_await until([&] { return lost_["s1"] == 1; });
     EXPECT_THAT(ended_, SizeIs(GetParam().ends));
-    EXPECT_FALSE(links_->is_connected("s1"));
+    EXPECT_FALSE(link("s1").is_connected());
     co_await come_back({"exec-0", "exec-1"});
 
     co_await neighbour.send(ScriptedGuest::exec_ended("exec-of-s2", 5));
@@ -518,7 +510,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(ExecsTest, AFreshGuestHasNoExecs) {
   const fs::path folder = make("s1");
-  EXPECT_TRUE(links_->expect("s1", someone()));
+  EXPECT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_FRESH, "", {"exec-1"}));
     EXPECT_FALSE(co_await guest_.receive());

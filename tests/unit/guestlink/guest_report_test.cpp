@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "guestlink/peer.h"
-
 namespace agbox::guestlink {
 namespace {
 
@@ -25,19 +23,6 @@ TEST(Readable, KeepsTextAndReplacesTheRest) {
 TEST(Readable, KeepsTheLastOfALongText) {
   EXPECT_EQ(readable("0123456789", 4), "6789");
   EXPECT_EQ(readable("x\xE2\x82\xAC", 2), "??");  // cut inside a character
-}
-
-TEST(EntrypointFailure, SaysWhatHappenedInEveryCase) {
-  using Cause = EntrypointFailure::Cause;
-  EXPECT_EQ(
-      (EntrypointFailure{Cause::Signaled, 9, "", ""}.sentence()),
-      "the image's entrypoint was killed by signal 9 before it ran its arguments; create with "
-      "bypass_entrypoint (--no-entrypoint) to go without it");
-  EXPECT_EQ(
-      (EntrypointFailure{Cause::NotStarted, 127, "cannot run 'x': No such file", ""}.sentence()),
-      "the container's first program could not be started: cannot run 'x': No such file");
-  EXPECT_EQ((EntrypointFailure{Cause::UserCannotRun, 126, "", ""}.sentence()),
-            "the runtime user could not run a program in this container (exit code 126)");
 }
 
 TEST(EntrypointFailure, OfAnUnknownCauseIsNone) {
@@ -66,15 +51,6 @@ TEST(Fill, MakesTheTargetOfAMountReadable) {
   fill(hello, prepared);
   EXPECT_EQ(hello.mounts[0].target, "/a?[31m?");
   EXPECT_EQ(hello.mounts[1].target.size(), 4096U);
-}
-
-TEST(PeerProcess, UnknownContradictsNothing) {
-  const PeerProcess known{7, 100};
-  EXPECT_TRUE(known.may_be({7, 100}));
-  EXPECT_TRUE(known.may_be({0, 0}));
-  EXPECT_TRUE(known.may_be({7, 0}));
-  EXPECT_FALSE(known.may_be({8, 100}));
-  EXPECT_FALSE(known.may_be({7, 101}));
 }
 
 v1::ExecEnded ended(v1::ExecEnded::How how, int code) {

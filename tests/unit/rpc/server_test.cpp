@@ -12,8 +12,9 @@
 
 #include "agbox/rpc/error_details.pb.h"
 #include "control/control_plane.h"
+#include "place/local/local_place.h"
 #include "rpc/unix_listener.h"
-#include "unit/control/fake_isolation.h"
+#include "unit/place/fake_isolation.h"
 #include "unit/temp_folder.h"
 
 namespace agbox {
@@ -66,12 +67,16 @@ class ServerTest : public testing::Test {
     // No engine listens there, and the guest never runs, so any program will do.
     ControlOptions options{.environment = {},
                            .engine_socket = temp_.path() / "no-engine.sock",
-                           .state_root = temp_.path(),
-                           .guest_program = "/bin/true",
                            .address_pool = parse_ipv4_network("10.201.0.0/16").value(),
                            .created_with = {}};
     FakeIsolation isolation(loop.io());
-    auto plane = ControlPlane::start(loop, loop.io().get_executor(), **store, clock, isolation,
+    auto place = LocalPlace::create(loop.io().get_executor(), loop.io().get_executor(), isolation,
+                                    {.instance_id = (*store)->instance_id(),
+                                     .state_root = temp_.path(),
+                                     .guest_program = "/bin/true",
+                                     .output_root = temp_.path() / "execs"},
+                                    Logger());
+    auto plane = ControlPlane::start(loop, loop.io().get_executor(), **store, clock, **place,
                                      std::move(options), Logger());
     plane_ = plane->get();
     auto server =

@@ -4,9 +4,7 @@
 
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <optional>
-#include <system_error>
 
 #include "base/file_lock.h"
 #include "base/process_stat.h"
@@ -77,26 +75,6 @@ struct LockCheck {
                         " is not the one that agboxd holds: it was removed or replaced, and a "
                         "second daemon could start",
                     std::string(kRestartDaemon));
-  }
-};
-
-// Does the guest program exist?
-struct GuestProgramCheck {
-  static constexpr std::string_view kName = "guest-program";
-  std::string path;
-  bool exists = false;
-
-  static GuestProgramCheck gather(const CheckContext& context) {
-    std::error_code problem;
-    const std::string& path = context.services.created_with.guest_program();
-    return {.path = path, .exists = std::filesystem::is_regular_file(path, problem)};
-  }
-
-  void judge(Findings& findings) const {
-    if (exists) return findings.ok(path + " exists");
-    findings.broken(
-        "the program that every sandbox begins with is gone, so none can start: " + path,
-        std::string(kRestartDaemon));
   }
 };
 

@@ -7,7 +7,6 @@
 
 #include "async/cancellation.h"
 #include "control/doctor/check_context.h"
-#include "model/object_names.h"
 
 namespace agbox {
 
@@ -33,8 +32,9 @@ struct IsolationCheck {
     for (const std::string& id : live) {
       if (services.clock.boot_now() > end || co_await is_cancelled()) break;
       --check.skipped;
-      const auto attempt = co_await services.isolation.try_to_prove(
-          id, bridge_name(services.store.instance_id(), id));
+      SandboxPlace* const place = context.directory.place_of(id);
+      if (place == nullptr) continue;  // purged concurrently
+      const auto attempt = co_await services.isolation.try_to_prove(id, *place);
       if (attempt.outcome) {
         ++check.verified;
       } else if (context.directory.is_live(id)) {  // not stopped concurrently

@@ -35,7 +35,7 @@ NetworkSpec network_settings(std::string_view instance_id, const SandboxFacts& f
 }
 
 ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts& facts,
-                               const HostFolders& folders, std::string_view seccomp_profile) {
+                               const Attachments& attachments, std::string_view seccomp_profile) {
   const SandboxSpec& spec = facts.spec;
   ContainerSpec primary{.name = primary_container_name(facts.sandbox_id),
                         .image = spec.create_spec.image()};
@@ -51,11 +51,9 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
   // An image's own check would run as root before the guest lets anything run.
   primary.health = HealthProbe{.test = {"NONE"}};
   primary.stop_signal = "SIGTERM";
-  primary.mounts = {
-      {.source = folders.guest_program, .target = std::string(kGuestTarget)},
-      {.source = folders.link_folder, .target = std::string(kLinkTarget)},
-      {.source = folders.exec_logs, .target = std::string(kExecLogTarget)},
-  };
+  for (const Attachment& attachment : attachments) {
+    primary.mounts.push_back({.source = attachment.source, .target = attachment.target});
+  }
 
   primary.network = network_name(facts.sandbox_id);
   primary.dns = {facts.created_with.dns().begin(), facts.created_with.dns().end()};

@@ -5,12 +5,10 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <utility>
 
-#include "async/run_blocking.h"
 #include "control/sandbox/operations/container_settings.h"
 #include "control/sandbox/operations/start_primary.h"
 #include "control/sandbox/operations/step.h"
 #include "control/sandbox/operations/unbroken_call.h"
-#include "execlog/exec_logs.h"
 #include "isolation/seccomp_profile.h"
 #include "model/network/ipv4.h"
 #include "model/network/resolv_conf.h"
@@ -85,58 +83,47 @@ store::v1::Container::Image kept_of(const ImageSeen& image) {
   return kept;
 }
 
-asio::awaitable<OperationResult<>> ensure_primary(Services& services, SandboxFacts& facts,
-                                                  const ImageSeen& image) {
+asio::awaitable<OperationResult<>> ensure_primary(Services& services, SandboxPlace& place,
+                                                  SandboxFacts& facts, const ImageSeen& image) {
   const auto& dns = facts.created_with.dns();
   AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));
-  AGBOX_CO_TRY(place, services.guests.make(facts.sandbox_id, facts.link_root()));
-  auto make_folder = [created_with = facts.created_with, sandbox_id = facts.sandbox_id] {
-    return make_exec_log_folder(created_with, sandbox_id);
-  };
-  AGBOX_CO_TRY(exec_logs, co_await step("create.output_directory",
-                                        run_blocking(services.blocking, std::move(make_folder))));
-  const HostFolders folders{.guest_program = facts.created_with.guest_program(),
-                            .link_folder = place.folder,
-                            .exec_logs = exec_logs};
+  AGBOX_CO_TRY(attachments, co_await step("create.output_directory", place.prepare(facts)));
   const std::string& instance = services.store.instance_id();
   auto call = services.engine.ensure_container(
-      owner_of(services, facts), primary_settings(instance, facts, folders, seccomp_profile()),
+      owner_of(services, facts), primary_settings(instance, facts, attachments, seccomp_profile()),
       on_its_engine(facts));
   AGBOX_CO_TRY(id, co_await step("create.container", unbroken(services.calls, std::move(call))));
   store::v1::Container& primary = facts.containers[""];
   primary.set_container_id(id);
-  primary.set_guest_folder_device(place.identity.device);
-  primary.set_guest_folder_inode(place.identity.inode);
   *primary.mutable_image() = kept_of(image);
   co_return OperationResult<>{};
 }
 
 // What loads the engine, a few sandboxes at a time.
-asio::awaitable<OperationResult<NetworkSeen>> bring_up(Services& services, SandboxFacts& facts,
-                                                       const ImageSeen& image) {
+asio::awaitable<OperationResult<>> bring_up(Services& services, SandboxPlace& place,
+                                            SandboxFacts& facts, const ImageSeen& image) {
   AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.acquire()));
   // The engine asks for a container's network when it starts it, not when it makes it.
   using asio::experimental::awaitable_operators::operator&&;
   auto [network, primary] =
-      co_await (ensure_network(services, facts) && ensure_primary(services, facts, image));
-  if (!network) co_return network;
-  if (!primary) co_return std::unexpected(std::move(primary.error()));
-  AGBOX_CO_TRY_VOID(co_await start_primary(services, facts));
-  co_return network;
+      co_await (ensure_network(services, facts) && ensure_primary(services, place, facts, image));
+  if (!network) co_return std::unexpected(std::move(network.error()));
+  if (!primary) co_return primary;
+  co_return co_await start_primary(services, place, facts);
 }
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> materialize(Services& services, SandboxFacts& facts,
-                                               Progress progress) {
+asio::awaitable<OperationResult<>> materialize(Services& services, SandboxPlace& place,
+                                               SandboxFacts& facts, Progress progress) {
   // The spec may have been accepted by another version, before this daemon was started.
   AGBOX_CO_TRY_VOID(check_supported(facts.spec.create_spec));
   AGBOX_CO_TRY(image, co_await ensure_image(services, facts, progress));
   AGBOX_CO_TRY_VOID(co_await step("create.isolation", services.isolation.in_place()));
-  AGBOX_CO_TRY(network, co_await bring_up(services, facts, image));
-  AGBOX_CO_TRY_VOID(co_await await_guest(services, facts));
-  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, facts, network.bridge_name));
-  co_return co_await let_go(services, facts);
+  AGBOX_CO_TRY_VOID(co_await bring_up(services, place, facts, image));
+  AGBOX_CO_TRY_VOID(co_await await_guest(services, place, facts));
+  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, place, facts));
+  co_return co_await let_go(services, place, facts);
 }
 
 }  // namespace agbox

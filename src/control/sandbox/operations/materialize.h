@@ -15,7 +15,7 @@ namespace agbox {
 // Told of phases that take a while, such as a pull.
 using Progress = std::function<void(std::string phase)>;
 
-boost::asio::awaitable<OperationResult<>> materialize(Services& services, SandboxFacts& facts,
-                                                      Progress progress);
+boost::asio::awaitable<OperationResult<>> materialize(Services& services, SandboxPlace& place,
+                                                      SandboxFacts& facts, Progress progress);
 
 }  // namespace agbox

@@ -14,16 +14,16 @@ OperationEnd end_after(const Error& error) {
   return OperationEnd::Refused;
 }
 
-OperationEnd end_after(guestlink::GuestErrorKind kind) {
+OperationEnd end_after(GuestErrorKind kind) {
   switch (kind) {
-    case guestlink::GuestErrorKind::Unavailable:
+    case GuestErrorKind::Unavailable:
       return OperationEnd::Retry;
-    case guestlink::GuestErrorKind::Cancelled:
+    case GuestErrorKind::Cancelled:
       return OperationEnd::Cancelled;
-    case guestlink::GuestErrorKind::Doubted:
+    case GuestErrorKind::Doubted:
       return OperationEnd::Lost;
-    case guestlink::GuestErrorKind::Silent:
-    case guestlink::GuestErrorKind::Refused:
+    case GuestErrorKind::Silent:
+    case GuestErrorKind::Refused:
       break;
   }
   return OperationEnd::Refused;
@@ -34,7 +34,7 @@ OperationEnd end_after(guestlink::GuestErrorKind kind) {
 OperationFailure::OperationFailure(const Error& error)
     : OperationFailure(end_after(error), error.message()) {}
 
-OperationFailure::OperationFailure(const guestlink::GuestError& error)
+OperationFailure::OperationFailure(const GuestError& error)
     : OperationFailure(end_after(error.kind()), error.message()) {}
 
 }  // namespace agbox

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "guestlink/guest_error.h"
+#include "model/guest/guest_error.h"
 #include "model/sandbox/sandbox_facts.h"
 #include "model/sandbox/work.h"
 
@@ -20,8 +20,8 @@ class [[nodiscard]] OperationFailure {
   OperationFailure(OperationEnd end, std::string message)
       : end_(end), message_(std::move(message)) {}
   // Implicit, because operations are made of what reports these.
-  OperationFailure(const Error& error);                  // NOLINT(google-explicit-constructor)
-  OperationFailure(const guestlink::GuestError& error);  // NOLINT(google-explicit-constructor)
+  OperationFailure(const Error& error);       // NOLINT(google-explicit-constructor)
+  OperationFailure(const GuestError& error);  // NOLINT(google-explicit-constructor)
 
   OperationEnd end() const { return end_; }
   const std::string& message() const { return message_; }

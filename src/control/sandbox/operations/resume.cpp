@@ -13,14 +13,13 @@ std::unexpected<OperationFailure> gone(const std::string& what, const SandboxFac
                 facts.sandbox_id + " and create another");
 }
 
-asio::awaitable<OperationResult<NetworkSeen>> require_network(Services& services,
-                                                              const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> require_network(Services& services, const SandboxFacts& facts) {
   const std::string name = network_name(facts.sandbox_id);
   AGBOX_CO_TRY(network, co_await step("resume.network",
                                       services.engine.find_network_of(owner_of(services, facts),
                                                                       name, on_its_engine(facts))));
   if (!network) co_return gone("network " + name, facts);
-  co_return std::move(*network);
+  co_return OperationResult<>{};
 }
 
 asio::awaitable<OperationResult<ContainerSeen>> require_container(Services& services,
@@ -38,8 +37,8 @@ asio::awaitable<OperationResult<ContainerSeen>> require_container(Services& serv
 }
 
 // What loads the engine, a few sandboxes at a time.
-asio::awaitable<OperationResult<>> bring_up(Services& services, SandboxFacts& facts,
-                                            const ContainerSeen& container) {
+asio::awaitable<OperationResult<>> bring_up(Services& services, SandboxPlace& place,
+                                            SandboxFacts& facts, const ContainerSeen& container) {
   AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.acquire()));
   // Started by an attempt that was interrupted, or by somebody else. The guest in there may have
   // been told a secret that we do not know, so it begins again.
@@ -48,31 +47,29 @@ asio::awaitable<OperationResult<>> bring_up(Services& services, SandboxFacts& fa
         "resume.stop",
         services.engine.stop_if_there(container.id, kContainerStopGrace, on_its_engine(facts))));
   }
-  const store::v1::Container& primary = facts.containers.at("");
-  AGBOX_CO_TRY_VOID(services.guests.adopt(
-      facts.sandbox_id,
-      {.device = primary.guest_folder_device(), .inode = primary.guest_folder_inode()},
-      facts.link_root()));
-  co_return co_await start_primary(services, facts);
+  AGBOX_CO_TRY_VOID(place.adopt(facts));
+  co_return co_await start_primary(services, place, facts);
 }
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxPlace& place,
+                                                  SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await step("resume.isolation", services.isolation.in_place()));
-  AGBOX_CO_TRY(network, co_await require_network(services, facts));
+  AGBOX_CO_TRY_VOID(co_await require_network(services, facts));
   AGBOX_CO_TRY(container, co_await require_container(services, facts));
-  AGBOX_CO_TRY_VOID(co_await bring_up(services, facts, container));
-  AGBOX_CO_TRY_VOID(co_await await_guest(services, facts));
-  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, facts, network.bridge_name));
-  co_return co_await let_go(services, facts);
+  AGBOX_CO_TRY_VOID(co_await bring_up(services, place, facts, container));
+  AGBOX_CO_TRY_VOID(co_await await_guest(services, place, facts));
+  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, place, facts));
+  co_return co_await let_go(services, place, facts);
 }
 
-asio::awaitable<OperationResult<>> undo_resume(Services& services, const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> undo_resume(Services& services, SandboxPlace& place,
+                                               const SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await step(
       "resume.undo", services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace,
                                                    on_its_engine(facts))));
-  services.guests.rest(facts.sandbox_id);
+  place.rest();
   co_return OperationResult<>{};
 }
 

@@ -11,10 +11,11 @@
 
 namespace agbox {
 
-boost::asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxPlace& place,
+                                                         SandboxFacts& facts);
 
 // After a resume that failed nothing runs on.
-boost::asio::awaitable<OperationResult<>> undo_resume(Services& services,
+boost::asio::awaitable<OperationResult<>> undo_resume(Services& services, SandboxPlace& place,
                                                       const SandboxFacts& facts);
 
 }  // namespace agbox

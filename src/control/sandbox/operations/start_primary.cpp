@@ -19,17 +19,6 @@ constexpr auto kEntrypointLimit = 60s;
 // The guest ends a slow entrypoint itself and reports it; this is for a guest that does not.
 constexpr auto kEntrypointSlack = 5s;
 
-guestlink::Expectation expectation(const SandboxFacts& facts, const store::v1::Container& primary) {
-  guestlink::Expectation expected;
-  expected.uid = facts.created_with.host_uid();
-  expected.gid = facts.created_with.host_gid();
-  expected.image_user = primary.image().user();
-  for (const std::string& volume : primary.image().volumes()) {
-    expected.mounts.push_back({.target = volume, .anonymous_volume = true});
-  }
-  return expected;
-}
-
 // After silence of the guest, or a doubt whether it is still there: its container is looked at.
 // Nothing where it may be waited for on, else why not.
 asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFacts& facts,
@@ -59,9 +48,10 @@ ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
   return {.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
 }
 
-asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxPlace& place,
+                                                 SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
-  AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, primary)));
+  AGBOX_CO_TRY_VOID(place.expect(facts));
   auto call = services.engine.start_container(primary.container_id(), on_its_engine(facts));
   AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(services.calls, std::move(call))));
   AGBOX_CO_TRY(
@@ -71,10 +61,11 @@ asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFact
   co_return OperationResult<>{};
 }
 
-asio::awaitable<OperationResult<>> await_guest(Services& services, const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace& place,
+                                               const SandboxFacts& facts) {
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
   while (true) {
-    const auto hello = co_await step("start.hello", services.guests.hello(facts.sandbox_id, limit));
+    const auto hello = co_await step("start.hello", place.hello(limit));
     if (hello && hello->failure.empty()) co_return OperationResult<>{};
     if (hello) {
       co_return refuse("the sandbox could not be prepared: " + hello->failure);
@@ -83,35 +74,35 @@ asio::awaitable<OperationResult<>> await_guest(Services& services, const Sandbox
   }
 }
 
-asio::awaitable<OperationResult<>> prove_isolation(Services& services, const SandboxFacts& facts,
-                                                   const std::string& bridge) {
-  auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, bridge));
+asio::awaitable<OperationResult<>> prove_isolation(Services& services, SandboxPlace& place,
+                                                   const SandboxFacts& facts) {
+  auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, place));
   // The guest takes part in it, and may be gone with its container: then that is why.
   if (!proven) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, proven.error()));
   co_return proven;
 }
 
-asio::awaitable<OperationResult<>> let_go(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> let_go(Services& services, SandboxPlace& place,
+                                          SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(facts.next_secret);
   primary.set_start_count(primary.start_count() + 1);
   const v1::CreateSpec& spec = facts.spec.create_spec;
-  guestlink::GoOrder order{.secret = primary.secret(),
-                           .entrypoint = {},
-                           .command = {spec.command().begin(), spec.command().end()},
-                           .working_directory = std::string(kWorkspace),
-                           .entrypoint_limit = kEntrypointLimit};
+  GoOrder order{.secret = primary.secret(),
+                .entrypoint = {},
+                .command = {spec.command().begin(), spec.command().end()},
+                .working_directory = std::string(kWorkspace),
+                .entrypoint_limit = kEntrypointLimit};
   if (!spec.bypass_entrypoint()) {
     const auto& entrypoint = primary.image().entrypoint();
     order.entrypoint = {entrypoint.begin(), entrypoint.end()};
   }
-  if (const auto told = services.guests.go(facts.sandbox_id, order); !told) {
+  if (const auto told = place.go(order); !told) {
     co_return co_await wait_on(services, facts, told.error());
   }
   const auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
   while (true) {
-    const auto outcome =
-        co_await step("start.entrypoint", services.guests.entrypoint(facts.sandbox_id, limit));
+    const auto outcome = co_await step("start.entrypoint", place.entrypoint(limit));
     if (outcome && !outcome->failure) co_return OperationResult<>{};
     if (outcome) co_return refuse(outcome->failure->sentence());
     AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, outcome.error()));

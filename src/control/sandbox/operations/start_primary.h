@@ -17,20 +17,21 @@ namespace agbox {
 inline constexpr std::chrono::seconds kContainerStopGrace{5};
 
 // Starts the container. The link to its guest is there, and nobody of an earlier start is.
-boost::asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxPlace& place,
+                                                        SandboxFacts& facts);
 
 // Waits for the guest of this start. Outside Services::starts: a guest that does not come up must
 // not hold the starts of other sandboxes.
-boost::asio::awaitable<OperationResult<>> await_guest(Services& services,
+boost::asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace& place,
                                                       const SandboxFacts& facts);
 
 // That the host's isolation holds this sandbox; while nothing but the guest runs in it.
-boost::asio::awaitable<OperationResult<>> prove_isolation(Services& services,
-                                                          const SandboxFacts& facts,
-                                                          const std::string& bridge);
+boost::asio::awaitable<OperationResult<>> prove_isolation(Services& services, SandboxPlace& place,
+                                                          const SandboxFacts& facts);
 
 // Lets the entrypoint and the command run, and waits until the entrypoint was passed.
-boost::asio::awaitable<OperationResult<>> let_go(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> let_go(Services& services, SandboxPlace& place,
+                                                 SandboxFacts& facts);
 
 // On the engine that the sandbox was made on, and on no other.
 CallOptions on_its_engine(const SandboxFacts& facts);

@@ -17,15 +17,15 @@ constexpr auto kExecLimit = 3s;
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> stop_sandbox(Services& services, const SandboxFacts& facts,
-                                                SandboxExecs& execs) {
+asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace& place,
+                                                const SandboxFacts& facts, SandboxExecs& execs) {
   const auto limit = std::chrono::steady_clock::now() + kExecLimit;
   AGBOX_CO_TRY_VOID(co_await step("stop.execs", execs.wait_for_ends(limit)));
   AGBOX_CO_TRY_VOID(co_await step(
       "stop.container", services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace,
                                                       on_its_engine(facts))));
   // Nobody is in there any more who could have anything to say.
-  services.guests.rest(facts.sandbox_id);
+  place.rest();
   co_return OperationResult<>{};
 }
 

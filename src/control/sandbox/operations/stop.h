@@ -12,7 +12,7 @@
 namespace agbox {
 
 // Of `execs` the guest was asked for their ends when the stop was decided.
-boost::asio::awaitable<OperationResult<>> stop_sandbox(Services& services,
+boost::asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace& place,
                                                        const SandboxFacts& facts,
                                                        SandboxExecs& execs);
 

@@ -29,7 +29,8 @@ asio::awaitable<OperationResult<>> remove_detached_networks(Services& services, 
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> teardown(Services& services, SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> teardown(Services& services, SandboxPlace& place,
+                                            SandboxFacts& facts) {
   const ObjectOwner owner = owner_of(services, facts);
   const CallOptions options = on_its_engine(facts);
   // A network goes while those that were its members end; that spares a third of the time.
@@ -44,19 +45,19 @@ asio::awaitable<OperationResult<>> teardown(Services& services, SandboxFacts& fa
   AGBOX_CO_TRY_VOID(
       co_await step("delete.networks", remove_networks(services, owner, options, services.log)));
   // Last of all: the folder must outlive the container that has it mounted.
-  AGBOX_CO_TRY_VOID(co_await step("delete.guest_directory",
-                                  services.guests.forget(facts.sandbox_id, facts.link_root())));
+  AGBOX_CO_TRY_VOID(co_await step("delete.guest_directory", place.remove(facts)));
   facts.containers.clear();
   if (facts.subnet) services.subnets.give_back(*facts.subnet);
   facts.subnet.reset();
   co_return OperationResult<>{};
 }
 
-asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxFacts& facts,
+asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxPlace& place,
+                                                   SandboxFacts& facts,
                                                    std::chrono::nanoseconds limit) {
   using asio::experimental::awaitable_operators::operator||;
   asio::steady_timer timer(co_await asio::this_coro::executor, limit);
-  auto first = co_await (teardown(services, facts) || timer.async_wait(asio::use_awaitable));
+  auto first = co_await (teardown(services, place, facts) || timer.async_wait(asio::use_awaitable));
   if (first.index() == 0) co_return std::get<0>(std::move(first));
   co_return std::unexpected(OperationFailure(
       OperationEnd::Retry, "clean-up of sandbox " + facts.sandbox_id + " took too long"));

@@ -11,10 +11,12 @@
 
 namespace agbox {
 
-boost::asio::awaitable<OperationResult<>> teardown(Services& services, SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> teardown(Services& services, SandboxPlace& place,
+                                                   SandboxFacts& facts);
 
 // The same, given up after `limit`.
-boost::asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxFacts& facts,
+boost::asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxPlace& place,
+                                                          SandboxFacts& facts,
                                                           std::chrono::nanoseconds limit);
 
 }  // namespace agbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execlog/file_watch.h"
+#include "place/local/file_watch.h"
 
 #include <sys/inotify.h>
 #include <unistd.h>

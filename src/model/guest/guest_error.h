@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "model/reasons.h"
 
-namespace agbox::guestlink {
+namespace agbox {
 
 enum class GuestErrorKind {
   Unavailable,  // the host cannot listen for it now, or its directory cannot be reached. Retry
@@ -45,4 +45,4 @@ inline std::unexpected<GuestError> guest_fail(GuestErrorKind kind, std::string m
   return std::unexpected(GuestError(kind, std::move(message)));
 }
 
-}  // namespace agbox::guestlink
+}  // namespace agbox

@@ -13,8 +13,8 @@
 #include <system_error>
 
 #include "async/run_blocking.h"
-#include "control/doctor/check_context.h"
 #include "execlog/disk_room.h"
+#include "place/local/doctor/local_diagnosis.h"
 
 namespace agbox {
 
@@ -31,17 +31,15 @@ struct DiskCheck {
   };
   std::vector<Disk> disks;  // each filesystem once
 
-  static asio::awaitable<DiskCheck> gather(const CheckContext& context) {
-    const auto& created_with = context.services.created_with;
-    std::vector<Disk> disks = {{.what = "output of commands",
-                                .path = created_with.exec_output_root(),
-                                .holds_output = true},
-                               {.what = "store", .path = context.services.store.path()},
-                               {.what = "state", .path = created_with.state_root()}};
-    if (context.engine && !context.engine->root_directory.empty()) {
-      disks.push_back({.what = "containers and images", .path = context.engine->root_directory});
+  static asio::awaitable<DiskCheck> gather(const LocalCheckContext& context) {
+    std::vector<Disk> disks = {
+        {.what = "output of commands", .path = context.output_root, .holds_output = true},
+        {.what = "store", .path = context.request.store},
+        {.what = "state", .path = context.state_root}};
+    if (const auto& engine = context.request.engine_directory; !engine.empty()) {
+      disks.push_back({.what = "containers and images", .path = engine});
     }
-    co_return co_await run_blocking(context.services.blocking,
+    co_return co_await run_blocking(context.blocking,
                                     [&disks] { return inspect(std::move(disks)); });
   }
 

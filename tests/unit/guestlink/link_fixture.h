@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GuestLinks with a loop, a folder and one scripted guest, for stories about what both say.
+// Guest links with a loop, a directory and one scripted guest, for stories about what both say.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,7 +17,7 @@
 #include <vector>
 
 #include "base/uuid.h"
-#include "guestlink/guest_links.h"
+#include "guestlink/guest_link.h"
 #include "unit/guestlink/scripted_guest.h"
 
 namespace agbox::guestlink {
@@ -24,44 +25,29 @@ namespace agbox::guestlink {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-inline GuestLinks::Deadline within(std::chrono::milliseconds time) {
+inline GuestLink::Deadline within(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-class GuestLinksTest : public testing::Test {
+class GuestLinkTest : public testing::Test {
  protected:
-  GuestLinksTest() : guest_(io_.get_executor()) {
+  GuestLinkTest() : guest_(io_.get_executor()) {
     state_root_ = fs::temp_directory_path() / ("agbox-links-" + random_uuid());
     fs::create_directories(state_root_);
     set_log_level(LogLevel::Error);
     limits_.guest_uid = ::geteuid();
     limits_.handshake = 60s;
     limits_.penalty = 10ms;
-    start_daemon();
   }
-  ~GuestLinksTest() override {
+  ~GuestLinkTest() override {
     stop_daemon();
     fs::remove_all(state_root_);
   }
 
-  void start_daemon() {
-    GuestLinksEvents events{
-        .connected =
-            [this](const std::string& id, const GuestHello& hello) {
-              ++connected_[id];
-              last_hello_ = hello;
-            },
-        .lost = [this](const std::string& id, const std::string&) { ++lost_[id]; },
-        .exec_ended = [this](const std::string&, const ExecEnd& end) { ended_.push_back(end); },
-        .exec_truncated = [this](const std::string&,
-                                 const std::string& id) { truncated_.push_back(id); }};
-    links_.emplace(io_.get_executor(), io_.get_executor(), state_root_ / "links", events, Logger(),
-                   limits_);
-  }
   void stop_daemon() {
-    if (!links_) return;
-    run(links_->shutdown());
-    links_.reset();
+    for (const auto& [id, sandbox] : sandboxes_) sandbox.link->close();
+    run(tasks_.join());
+    sandboxes_.clear();
   }
 
   // Runs until the story is told; a story that hangs fails.
@@ -77,14 +63,10 @@ class GuestLinksTest : public testing::Test {
     ASSERT_TRUE(told) << "the story hangs";
   }
 
-  void forget(const std::string& sandbox_id) {
-    run([&]() -> awaitable<void> { EXPECT_TRUE(co_await links_->forget(sandbox_id)); }());
-  }
-
   // The guest of s1, which is expected.
   awaitable<void> come_in(fs::path folder) {
     EXPECT_TRUE(co_await guest_.arrive(folder));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(co_await link("s1").hello(within(5s)));
   }
   // The guest of s1 goes, and the daemon listens for it again.
   awaitable<void> leave(fs::path folder) {
@@ -103,15 +85,19 @@ class GuestLinksTest : public testing::Test {
     co_return crowd;
   }
 
-  fs::path make(const std::string& id) { return links_->make(id).value().folder; }
-  // By a daemon that has taken `limits_` as they are now.
-  fs::path expect_someone_with_new_limits(const std::string& id) {
-    stop_daemon();
-    start_daemon();
+  GuestLink& link(const std::string& id) { return *sandboxes_.at(id).link; }
+  // The sandbox's directory; with a link that takes `limits_` as they are now.
+  fs::path make(const std::string& id) { return open(id, LinkFolder::make(root(), id).value()); }
+  GuestResult<fs::path> adopt(const std::string& id, FolderIdentity identity) {
+    AGBOX_TRY(directory, LinkFolder::adopt(root(), id, identity));
+    return open(id, std::move(directory));
+  }
+  fs::path make_and_expect_someone(const std::string& id) {
     fs::path folder = make(id);
-    EXPECT_TRUE(links_->expect(id, someone()));
+    EXPECT_TRUE(link(id).expect(someone()));
     return folder;
   }
+  fs::path root() const { return state_root_ / "links"; }
   static Expectation someone() {
     Expectation expectation;
     expectation.uid = 1000;
@@ -137,8 +123,45 @@ class GuestLinksTest : public testing::Test {
   GuestHello last_hello_;
   std::vector<ExecEnd> ended_;
   std::vector<std::string> truncated_;
-  std::optional<GuestLinks> links_;
+  // Called after an end was noted, by sandbox.
+  std::function<void(const std::string& id)> on_exec_ended_;
   ScriptedGuest guest_;
+
+ private:
+  struct Listener final : GuestListener {
+    Listener(GuestLinkTest& its_test, std::string its_id) : test(its_test), id(std::move(its_id)) {}
+    void guest_connected(const GuestHello& hello) override {
+      ++test.connected_[id];
+      test.last_hello_ = hello;
+    }
+    void guest_lost(const std::string&) override { ++test.lost_[id]; }
+    void exec_ended(const ExecEnd& end) override {
+      test.ended_.push_back(end);
+      if (test.on_exec_ended_) test.on_exec_ended_(id);
+    }
+    void exec_truncated(const std::string& exec_id) override { test.truncated_.push_back(exec_id); }
+    GuestLinkTest& test;
+    std::string id;
+  };
+  struct Sandbox {
+    std::unique_ptr<Listener> listener;
+    std::shared_ptr<GuestLink> link;
+  };
+
+  fs::path open(const std::string& id, LinkFolder directory) {
+    if (const auto former = sandboxes_.find(id); former != sandboxes_.end()) {
+      former->second.link->close();
+    }
+    fs::path path = directory.path();
+    auto listener = std::make_unique<Listener>(*this, id);
+    auto opened = std::make_shared<GuestLink>(io_.get_executor(), std::move(directory), limits_,
+                                              *listener, tasks_, Logger());
+    sandboxes_[id] = {.listener = std::move(listener), .link = std::move(opened)};
+    return path;
+  }
+
+  std::map<std::string, Sandbox> sandboxes_;
+  TaskGroup tasks_{io_.get_executor()};
 };
 
 }  // namespace agbox::guestlink

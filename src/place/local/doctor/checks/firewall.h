@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/capability.h"
-#include "control/doctor/check_context.h"
+#include "place/local/doctor/local_diagnosis.h"
 
 namespace agbox {
 
@@ -14,9 +14,7 @@ struct CapabilityCheck {
   static constexpr std::string_view kName = "capability";
   bool has_net_admin = false;
 
-  static CapabilityCheck gather(const CheckContext&) {
-    return {.has_net_admin = has_net_admin_capability()};
-  }
+  static CapabilityCheck gather() { return {.has_net_admin = has_net_admin_capability()}; }
 
   void judge(Findings& findings) const {
     if (has_net_admin) return findings.ok("agboxd may change the firewall (CAP_NET_ADMIN)");
@@ -31,7 +29,7 @@ struct FirewallCheck {
   static constexpr std::string_view kName = "firewall";
   Result<FirewallFacts> firewall;
 
-  static FirewallCheck gather(const CheckContext& context) {
+  static FirewallCheck gather(const LocalCheckContext& context) {
     return {.firewall = context.firewall};
   }
 
@@ -60,9 +58,9 @@ struct FirewallRepairsCheck {
   std::uint64_t repairs = 0;
   std::string last_repair{};
 
-  static FirewallRepairsCheck gather(const CheckContext& context) {
-    IsolationHealth health = context.services.isolation.health();
-    return {.repairs = health.repairs, .last_repair = std::move(health.last_repair)};
+  static FirewallRepairsCheck gather(const LocalCheckContext& context) {
+    const IsolationHealth& health = context.isolation_health;
+    return {.repairs = health.repairs, .last_repair = health.last_repair};
   }
 
   void judge(Findings& findings) const {
@@ -81,10 +79,9 @@ struct OtherFirewallsCheck {
   Result<FirewallFacts> firewall;
   bool engine_uses_iptables = true;
 
-  static OtherFirewallsCheck gather(const CheckContext& context) {
-    const std::string backend = context.engine ? context.engine->firewall_backend : "";
+  static OtherFirewallsCheck gather(const LocalCheckContext& context) {
     return {.firewall = context.firewall,
-            .engine_uses_iptables = backend.empty() || backend.starts_with("iptables")};
+            .engine_uses_iptables = context.request.engine_uses_iptables};
   }
 
   void judge(Findings& findings) const {

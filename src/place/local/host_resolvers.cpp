@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/upkeep/host_resolvers.h"
+#include "place/local/host_resolvers.h"
 
 #include "base/text_file.h"
 #include "model/network/resolv_conf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done to a file in the ways in which programs replace configuration, and that it is told.
-#include "execlog/file_watch.h"
+#include "place/local/file_watch.h"
 
 #include <gtest/gtest.h>
 

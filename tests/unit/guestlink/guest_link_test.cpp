@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's end of the link against guests that behave, lie, hang and flood.
-#include "guestlink/guest_links.h"
+#include "guestlink/guest_link.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,23 +8,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <fstream>
-#include <set>
 
-#include "unit/guestlink/links_fixture.h"
+#include "unit/guestlink/link_fixture.h"
 
 namespace agbox::guestlink {
 namespace {
 
 using testing::HasSubstr;
 
-TEST_F(GuestLinksTest, AWholeLife) {
+TEST_F(GuestLinkTest, AWholeLife) {
   const fs::path folder = make("s1");
   Expectation expectation = someone();
   expectation.image_user = "node";
   expectation.mounts = {{"/workspace", true}};
-  ASSERT_TRUE(links_->expect("s1", expectation));
+  ASSERT_TRUE(link("s1").expect(expectation));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
     EXPECT_TRUE(co_await guest_.connect(folder));
@@ -41,7 +39,7 @@ TEST_F(GuestLinksTest, AWholeLife) {
     co_await guest_.send(prepared);
     co_await guest_.send(ScriptedGuest::execs_known({}));
 
-    const auto hello = co_await links_->hello("s1", within(5s));
+    const auto hello = co_await link("s1").hello(within(5s));
     if (!hello) co_return ADD_FAILURE() << hello.error().message();
     EXPECT_EQ(hello->build_id, "01ab");
     EXPECT_EQ(hello->phase, GuestPhase::Prepared);
@@ -53,7 +51,7 @@ TEST_F(GuestLinksTest, AWholeLife) {
     GoOrder go = order(secret);
     go.entrypoint = {"/entry"};
     go.command = {"run", ""};
-    EXPECT_TRUE(links_->go("s1", go));
+    EXPECT_TRUE(link("s1").go(go));
     const auto told = co_await guest_.receive();
     if (!told) co_return ADD_FAILURE() << "no go";
     EXPECT_EQ(told->go().secret(), secret);
@@ -61,30 +59,31 @@ TEST_F(GuestLinksTest, AWholeLife) {
     v1::ToDaemon passed;
     passed.mutable_entrypoint_passed();
     co_await guest_.send(passed);
-    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    const auto outcome = co_await link("s1").entrypoint(within(5s));
     EXPECT_TRUE(outcome && !outcome->failure);
 
-    EXPECT_TRUE(links_->stop("s1"));
+    EXPECT_TRUE(link("s1").stop());
     EXPECT_TRUE((co_await guest_.receive())->has_stop());
   }());
   EXPECT_EQ(connected_["s1"], 1);
-  forget("s1");
+  link("s1").close();
+  EXPECT_TRUE(LinkFolder::remove(folder));
   EXPECT_FALSE(fs::exists(folder));
 }
 
-TEST_F(GuestLinksTest, ListensOnlyWhileNobodyIsConnected) {
+TEST_F(GuestLinkTest, ListensOnlyWhileNobodyIsConnected) {
   const fs::path folder = make("s1");
   EXPECT_FALSE(fs::exists(folder / "guest.sock"));
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   EXPECT_TRUE(fs::exists(folder / "guest.sock"));
   EXPECT_FALSE(fs::exists(folder / "guest.sock.new"));
   run(come_in(folder));
   EXPECT_FALSE(fs::exists(folder / "guest.sock"));
 }
 
-TEST_F(GuestLinksTest, TheFolderAndTheSocketAreTheUsersAlone) {
+TEST_F(GuestLinkTest, TheFolderAndTheSocketAreTheUsersAlone) {
   const fs::path folder = make(std::string(200, 'x'));
-  ASSERT_TRUE(links_->expect(std::string(200, 'x'), someone()));
+  ASSERT_TRUE(link(std::string(200, 'x')).expect(someone()));
   struct stat status{};
   ASSERT_EQ(::stat(folder.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0700U);
@@ -93,36 +92,36 @@ TEST_F(GuestLinksTest, TheFolderAndTheSocketAreTheUsersAlone) {
   EXPECT_EQ(folder.filename().string().size(), 16U);
 }
 
-TEST_F(GuestLinksTest, AfterGoAReconnectMustProveTheSecret) {
+TEST_F(GuestLinkTest, AfterGoAReconnectMustProveTheSecret) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
-    EXPECT_TRUE(links_->go("s1", order(secret)));
+    EXPECT_TRUE(link("s1").go(order(secret)));
     EXPECT_TRUE(co_await guest_.receive());
     guest_.close();
     while (lost_["s1"] == 0) co_await asio::post(io_, asio::use_awaitable);
-    EXPECT_FALSE(co_await links_->hello("s1", within(20ms)));
+    EXPECT_FALSE(co_await link("s1").hello(within(20ms)));
 
     EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "without a proof";
     EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED, new_secret())) << "wrong proof";
     EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_PASSED, secret));
-    const auto back = co_await links_->hello("s1", within(5s));
+    const auto back = co_await link("s1").hello(within(5s));
     EXPECT_TRUE(back && back->phase == GuestPhase::Passed);
-    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    const auto outcome = co_await link("s1").entrypoint(within(5s));
     EXPECT_TRUE(outcome && !outcome->failure) << "the hello told it";
   }());
   EXPECT_EQ(connected_["s1"], 2);
 }
 
-TEST_F(GuestLinksTest, AGoThatTheGuestHasLostIsSentAgain) {
+TEST_F(GuestLinkTest, AGoThatTheGuestHasLostIsSentAgain) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
-    EXPECT_TRUE(links_->go("s1", order(secret)));
+    EXPECT_TRUE(link("s1").go(order(secret)));
     co_await leave(folder);  // without having read it
 
     EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_FRESH)) << "of another start";
@@ -134,34 +133,34 @@ TEST_F(GuestLinksTest, AGoThatTheGuestHasLostIsSentAgain) {
     v1::ToDaemon passed;
     passed.mutable_entrypoint_passed();
     co_await guest_.send(passed);
-    EXPECT_TRUE(co_await links_->entrypoint("s1", within(5s)));
+    EXPECT_TRUE(co_await link("s1").entrypoint(within(5s)));
 
     co_await leave(folder);
     EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PREPARED)) << "it had its secret";
   }());
 }
 
-TEST_F(GuestLinksTest, AGuestThatHasItsGoIsNotSentAnother) {
+TEST_F(GuestLinkTest, AGuestThatHasItsGoIsNotSentAnother) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
-    EXPECT_TRUE(links_->go("s1", order(secret)));
+    EXPECT_TRUE(link("s1").go(order(secret)));
     EXPECT_TRUE(co_await guest_.receive());
     co_await leave(folder);
 
     EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_ENTRYPOINT, secret));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
-    EXPECT_TRUE(links_->stop("s1"));
+    EXPECT_TRUE(co_await link("s1").hello(within(5s)));
+    EXPECT_TRUE(link("s1").stop());
     const auto next = co_await guest_.receive();
     EXPECT_TRUE(next && next->has_stop());
   }());
 }
 
-TEST_F(GuestLinksTest, AFirstConnectionMustBeOfAFreshGuest) {
+TEST_F(GuestLinkTest, AFirstConnectionMustBeOfAFreshGuest) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "of another start";
     EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_FRESH, new_secret())) << "has a secret";
@@ -169,93 +168,63 @@ TEST_F(GuestLinksTest, AFirstConnectionMustBeOfAFreshGuest) {
   }());
 }
 
-TEST_F(GuestLinksTest, ARestartedDaemonAdoptsWhatItStored) {
-  const LinkPlace place = links_->make("s1").value();
+TEST_F(GuestLinkTest, ARestartedDaemonAdoptsWhatItStored) {
+  const fs::path folder = make("s1");
+  const FolderIdentity identity = link("s1").folder().identity();
   const std::string secret = new_secret();
   stop_daemon();
-  start_daemon();
-  ASSERT_TRUE(links_->adopt("s1", place.identity));
-  ASSERT_TRUE(links_->expect("s1", with_secret(secret)));
+  ASSERT_TRUE(adopt("s1", identity));
+  ASSERT_TRUE(link("s1").expect(with_secret(secret)));
   run([&]() -> awaitable<void> {
-    EXPECT_FALSE(co_await guest_.arrive(place.folder)) << "a fresh guest is not the one we know";
-    EXPECT_TRUE(co_await guest_.arrive(place.folder, v1::PHASE_FAILED, secret));
-    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    EXPECT_FALSE(co_await guest_.arrive(folder)) << "a fresh guest is not the one we know";
+    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_FAILED, secret));
+    const auto outcome = co_await link("s1").entrypoint(within(5s));
     EXPECT_TRUE(outcome && outcome->failure);
   }());
 }
 
-TEST_F(GuestLinksTest, AnotherFolderIsNotAdopted) {
-  const LinkPlace place = links_->make("s1").value();
-  const auto other = links_->adopt("s1", {place.identity.device, place.identity.inode + 1});
+TEST_F(GuestLinkTest, AnotherFolderIsNotAdopted) {
+  make("s1");
+  const FolderIdentity identity = link("s1").folder().identity();
+  const auto other = adopt("s1", {identity.device, identity.inode + 1});
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(), HasSubstr("create it again"));
-  EXPECT_EQ(links_->adopt("never made", place.identity).error().kind(), GuestErrorKind::Refused);
+  EXPECT_EQ(adopt("never made", identity).error().kind(), GuestErrorKind::Refused);
 }
 
-TEST_F(GuestLinksTest, WhatIsBeingRemovedIsNotMadeAgainMeanwhile) {
-  asio::io_context blocking;
-  const auto keep_running = asio::make_work_guard(blocking);
-  stop_daemon();
-  links_.emplace(io_.get_executor(), blocking.get_executor(), state_root_ / "links",
-                 GuestLinksEvents{}, Logger(), limits_);
-  const fs::path left_over = links_->make("gone-1").value().folder;
-  links_->rest("gone-1");
-  std::optional<Result<std::vector<fs::path>>> removed;
-  asio::co_spawn(io_, links_->remove_unclaimed([] { return std::set<std::string>{}; }),
-                 [&](const std::exception_ptr&, Result<std::vector<fs::path>> result) {
-                   removed = std::move(result);
-                 });
-  io_.restart();
-  io_.poll();
-  blocking.poll();  // they are listed
-  io_.poll();       // and none is claimed
-  EXPECT_EQ(links_->make("gone-1").error().kind(), GuestErrorKind::Unavailable);
-  EXPECT_TRUE(links_->make("other-1"));
-  blocking.poll();
-  io_.poll();
-  ASSERT_TRUE(removed && removed->has_value());
-  EXPECT_EQ(**removed, std::vector{left_over});
-  EXPECT_TRUE(links_->make("gone-1"));
-  EXPECT_TRUE(fs::exists(left_over));
-  stop_daemon();
-}
-
-TEST_F(GuestLinksTest, AFolderThatCannotBeReachedMayComeBack) {
-  const LinkPlace place = links_->make("s1").value();
+TEST_F(GuestLinkTest, AFolderThatCannotBeReachedMayComeBack) {
+  const fs::path folder = make("s1");
+  const FolderIdentity identity = link("s1").folder().identity();
   fs::rename(state_root_ / "links", state_root_ / "aside");
-  EXPECT_EQ(links_->adopt("s1", place.identity).error().kind(), GuestErrorKind::Unavailable);
+  EXPECT_EQ(adopt("s1", identity).error().kind(), GuestErrorKind::Unavailable);
   fs::rename(state_root_ / "aside", state_root_ / "links");
-  EXPECT_TRUE(links_->adopt("s1", place.identity));
-  fs::remove_all(place.folder);
-  fs::create_symlink(state_root_, place.folder);
-  EXPECT_EQ(links_->adopt("s1", place.identity).error().kind(), GuestErrorKind::Refused);
+  EXPECT_TRUE(adopt("s1", identity));
+  fs::remove_all(folder);
+  fs::create_symlink(state_root_, folder);
+  EXPECT_EQ(adopt("s1", identity).error().kind(), GuestErrorKind::Refused);
 }
 
-TEST_F(GuestLinksTest, AnotherProcessIsRefused) {
+TEST_F(GuestLinkTest, AnotherProcessIsRefused) {
   const fs::path folder = make("s1");
   Expectation expectation = someone();
   expectation.process = {::getpid(), start_time_of(::getpid()) + 1};
-  ASSERT_TRUE(links_->expect("s1", expectation));
+  ASSERT_TRUE(link("s1").expect(expectation));
   run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
   expectation.process.start_time -= 1;
-  ASSERT_TRUE(links_->expect("s1", expectation));
+  ASSERT_TRUE(link("s1").expect(expectation));
   run([&]() -> awaitable<void> { EXPECT_TRUE(co_await guest_.arrive(folder)); }());
 }
 
-TEST_F(GuestLinksTest, AnotherUserIsRefused) {
-  stop_daemon();
-  LinkLimits limits;
-  limits.guest_uid = ::geteuid() + 1;
-  links_.emplace(io_.get_executor(), io_.get_executor(), state_root_ / "links", GuestLinksEvents{},
-                 Logger(), limits);
+TEST_F(GuestLinkTest, AnotherUserIsRefused) {
+  limits_.guest_uid = ::geteuid() + 1;
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
 }
 
-TEST_F(GuestLinksTest, AnotherProtocolIsRefusedAndNamed) {
+TEST_F(GuestLinkTest, AnotherProtocolIsRefusedAndNamed) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     EXPECT_TRUE(co_await guest_.connect(folder));
     v1::ToDaemon hello = ScriptedGuest::hello(v1::PHASE_FRESH, false);
@@ -263,15 +232,15 @@ TEST_F(GuestLinksTest, AnotherProtocolIsRefusedAndNamed) {
     hello.mutable_hello()->set_protocol_max(9);
     co_await guest_.send(hello);
     EXPECT_FALSE(co_await guest_.receive());
-    const auto absent = co_await links_->hello("s1", within(20ms));
+    const auto absent = co_await link("s1").hello(within(20ms));
     EXPECT_THAT(absent.error().message(), HasSubstr("protocol 7 to 9"));
   }());
 }
 
 // What a hostile process may say before it has proven anything.
-TEST_F(GuestLinksTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
+TEST_F(GuestLinkTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   v1::ToDaemon pong;
   pong.mutable_pong()->set_id(1);
   v1::ToDaemon no_phase = ScriptedGuest::hello(v1::PHASE_UNSPECIFIED, false);
@@ -294,9 +263,9 @@ TEST_F(GuestLinksTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
   }());
 }
 
-TEST_F(GuestLinksTest, ASilentConnectionIsCutOffAndHoldsNobodyUp) {
+TEST_F(GuestLinkTest, ASilentConnectionIsCutOffAndHoldsNobodyUp) {
   limits_.handshake = 1s;  // the guest itself has to make it, too
-  const fs::path folder = expect_someone_with_new_limits("s1");
+  const fs::path folder = make_and_expect_someone("s1");
   run([&]() -> awaitable<void> {
     ScriptedGuest silent(io_.get_executor());
     EXPECT_TRUE(co_await silent.connect(folder));
@@ -305,15 +274,15 @@ TEST_F(GuestLinksTest, ASilentConnectionIsCutOffAndHoldsNobodyUp) {
   }());
 }
 
-TEST_F(GuestLinksTest, UnprovenConnectionsAreFewAndEndWhenTheGuestIsThere) {
+TEST_F(GuestLinkTest, UnprovenConnectionsAreFewAndEndWhenTheGuestIsThere) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     const auto crowd = co_await connect_many(7, folder);
     EXPECT_TRUE(co_await guest_.arrive(folder));
     for (const auto& one : crowd) EXPECT_FALSE(co_await one->receive());
   }());
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     const auto crowd = co_await connect_many(8, folder);
     EXPECT_TRUE(co_await guest_.connect(folder));
@@ -322,9 +291,9 @@ TEST_F(GuestLinksTest, UnprovenConnectionsAreFewAndEndWhenTheGuestIsThere) {
 }
 
 // What a guest that was taken in may not say, whenever it says it.
-TEST_F(GuestLinksTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
+TEST_F(GuestLinkTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   v1::ToDaemon pong;
   pong.mutable_pong()->set_id(99);
   v1::ToDaemon passed;
@@ -346,7 +315,7 @@ TEST_F(GuestLinksTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
     for (std::size_t i = 0; i < lies.size(); ++i) {
       bool in = false;
       while (!in) in = co_await guest_.arrive(folder);  // listening again takes its penalty
-      EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+      EXPECT_TRUE(co_await link("s1").hello(within(5s)));
       co_await guest_.send(lies[i]);
       EXPECT_FALSE(co_await guest_.receive()) << "lie " << i;
     }
@@ -354,12 +323,12 @@ TEST_F(GuestLinksTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
   EXPECT_EQ(lost_["s1"], static_cast<int>(lies.size()));
 }
 
-TEST_F(GuestLinksTest, TheEntrypointsEndIsToldOnce) {
+TEST_F(GuestLinkTest, TheEntrypointsEndIsToldOnce) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
-    EXPECT_TRUE(links_->go("s1", order(new_secret())));
+    EXPECT_TRUE(link("s1").go(order(new_secret())));
     EXPECT_TRUE(co_await guest_.receive());
     v1::ToDaemon failed;
     v1::EntrypointFailed* failure = failed.mutable_entrypoint_failed();
@@ -367,7 +336,7 @@ TEST_F(GuestLinksTest, TheEntrypointsEndIsToldOnce) {
     failure->set_code(7);
     failure->set_output_tail("bad \xFF\x1B[31m config\n");
     co_await guest_.send(failed);
-    const auto outcome = co_await links_->entrypoint("s1", within(5s));
+    const auto outcome = co_await link("s1").entrypoint(within(5s));
     if (!outcome || !outcome->failure) co_return ADD_FAILURE();
     EXPECT_EQ(outcome->failure->sentence(),
               "the image's entrypoint ended with exit code 7 before it ran its arguments; its last "
@@ -378,14 +347,14 @@ TEST_F(GuestLinksTest, TheEntrypointsEndIsToldOnce) {
   }());
 }
 
-TEST_F(GuestLinksTest, AnEntrypointsEndInAHelloIsReportedBeforeTheGuestHasPrepared) {
+TEST_F(GuestLinkTest, AnEntrypointsEndInAHelloIsReportedBeforeTheGuestHasPrepared) {
   const fs::path folder = make("s1");
   const std::string secret = new_secret();
-  ASSERT_TRUE(links_->expect("s1", with_secret(secret)));
+  ASSERT_TRUE(link("s1").expect(with_secret(secret)));
   run([&]() -> awaitable<void> {
     TaskGroup tasks(io_.get_executor());
     const auto wait = [&]() -> awaitable<void> {
-      EXPECT_TRUE(co_await links_->entrypoint("s1", within(1h)));
+      EXPECT_TRUE(co_await link("s1").entrypoint(within(1h)));
     };
     tasks.spawn("entrypoint", wait());
     EXPECT_TRUE(co_await guest_.connect(folder));
@@ -394,13 +363,13 @@ TEST_F(GuestLinksTest, AnEntrypointsEndInAHelloIsReportedBeforeTheGuestHasPrepar
   }());
 }
 
-TEST_F(GuestLinksTest, APingHasATimeLimit) {
+TEST_F(GuestLinkTest, APingHasATimeLimit) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_FALSE(co_await links_->ping("s1", 1s)) << "nobody is there";
+    EXPECT_FALSE(co_await link("s1").ping(1s)) << "nobody is there";
     co_await come_in(folder);
-    const auto late = co_await links_->ping("s1", 20ms);
+    const auto late = co_await link("s1").ping(20ms);
     EXPECT_FALSE(late);
     EXPECT_THAT(late.error().message(), HasSubstr("within 20 ms"));
     const auto answer = [&]() -> awaitable<void> {
@@ -413,19 +382,19 @@ TEST_F(GuestLinksTest, APingHasATimeLimit) {
     };
     TaskGroup tasks(io_.get_executor());
     tasks.spawn("answer", answer());
-    EXPECT_TRUE(co_await links_->ping("s1", 5s));
+    EXPECT_TRUE(co_await link("s1").ping(5s));
     co_await tasks.join();
   }());
 }
 
-TEST_F(GuestLinksTest, ACallerLearnsWhetherASilentGuestIsConnected) {
+TEST_F(GuestLinkTest, ACallerLearnsWhetherASilentGuestIsConnected) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    const auto before = co_await links_->entrypoint("s1", within(0s));
+    const auto before = co_await link("s1").entrypoint(within(0s));
     EXPECT_THAT(before.error().message(), HasSubstr("it has not connected yet"));
     co_await come_in(folder);
-    const auto after = co_await links_->entrypoint("s1", within(0s));
+    const auto after = co_await link("s1").entrypoint(within(0s));
     EXPECT_THAT(after.error().message(), HasSubstr("it is connected, but silent"));
   }());
 }
@@ -437,12 +406,12 @@ v1::ToDaemon tried(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
   return message;
 }
 
-TEST_F(GuestLinksTest, AGuestTriesAConnectionBeforeItsGoAndTellsWhatCameOfIt) {
+TEST_F(GuestLinkTest, AGuestTriesAConnectionBeforeItsGoAndTellsWhatCameOfIt) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   const ProbeTarget target{.address = {0x0A630001}, .port = 4242, .limit = 3s};
   run([&]() -> awaitable<void> {
-    EXPECT_FALSE(co_await links_->probe("s1", target)) << "nobody is there";
+    EXPECT_FALSE(co_await link("s1").probe(target)) << "nobody is there";
     co_await come_in(folder);
     const auto answer = [&]() -> awaitable<void> {
       for (const auto outcome :
@@ -456,17 +425,17 @@ TEST_F(GuestLinksTest, AGuestTriesAConnectionBeforeItsGoAndTellsWhatCameOfIt) {
     };
     TaskGroup tasks(io_.get_executor());
     tasks.spawn("answer", answer());
-    const auto refused = co_await links_->probe("s1", target);
+    const auto refused = co_await link("s1").probe(target);
     EXPECT_EQ(refused.value().outcome, ProbeReport::Outcome::Refused);
-    const auto connected = co_await links_->probe("s1", target);
+    const auto connected = co_await link("s1").probe(target);
     EXPECT_EQ(connected.value().outcome, ProbeReport::Outcome::Connected);
     co_await tasks.join();
   }());
 }
 
-TEST_F(GuestLinksTest, AGuestThatGoesWhileItTriesAConnectionHasToldNothing) {
+TEST_F(GuestLinkTest, AGuestThatGoesWhileItTriesAConnectionHasToldNothing) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
     const auto leave = [&]() -> awaitable<void> {
@@ -475,16 +444,16 @@ TEST_F(GuestLinksTest, AGuestThatGoesWhileItTriesAConnectionHasToldNothing) {
     };
     TaskGroup tasks(io_.get_executor());
     tasks.spawn("leave", leave());
-    const auto report = co_await links_->probe("s1", {.address = {0x0A630001}, .port = 1});
+    const auto report = co_await link("s1").probe({.address = {0x0A630001}, .port = 1});
     EXPECT_FALSE(report);
     EXPECT_THAT(report.error().message(), HasSubstr("its connection ended"));
     co_await tasks.join();
   }());
 }
 
-TEST_F(GuestLinksTest, AConnectionThatNobodyAskedForIsAnOffence) {
+TEST_F(GuestLinkTest, AConnectionThatNobodyAskedForIsAnOffence) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
     co_await guest_.send(tried(7, v1::ConnectionTried::OUTCOME_REFUSED));
@@ -492,9 +461,9 @@ TEST_F(GuestLinksTest, AConnectionThatNobodyAskedForIsAnOffence) {
   }());
 }
 
-TEST_F(GuestLinksTest, AGuestThatFailedToPrepareTakesNoGo) {
+TEST_F(GuestLinkTest, AGuestThatFailedToPrepareTakesNoGo) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     EXPECT_TRUE(co_await guest_.connect(folder));
     EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_FRESH));
@@ -502,113 +471,99 @@ TEST_F(GuestLinksTest, AGuestThatFailedToPrepareTakesNoGo) {
     prepared.mutable_prepared()->set_failure("no such user");
     co_await guest_.send(prepared);
     co_await guest_.send(ScriptedGuest::execs_known({}));
-    EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+    EXPECT_TRUE(co_await link("s1").hello(within(5s)));
   }());
-  const auto refused = links_->go("s1", order(new_secret()));
+  const auto refused = link("s1").go(order(new_secret()));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("no such user"));
 }
 
-TEST_F(GuestLinksTest, AnOversizedCommandIsRefusedBeforeItIsSent) {
+TEST_F(GuestLinkTest, AnOversizedCommandIsRefusedBeforeItIsSent) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run(come_in(folder));
   GoOrder go = order(new_secret());
   go.command = {std::string(std::size_t{1} << 20, 'x')};
-  EXPECT_THAT(links_->go("s1", go).error().message(), HasSubstr("1 MiB"));
+  EXPECT_THAT(link("s1").go(go).error().message(), HasSubstr("1 MiB"));
 }
 
-TEST_F(GuestLinksTest, ANewContainerStartForgetsTheLastOne) {
+TEST_F(GuestLinkTest, ANewContainerStartForgetsTheLastOne) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", with_secret(new_secret())));
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(with_secret(new_secret())));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run(come_in(folder));
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await guest_.receive());
-    EXPECT_FALSE(co_await links_->hello("s1", within(20ms)));
+    EXPECT_FALSE(co_await link("s1").hello(within(20ms)));
     EXPECT_TRUE(co_await guest_.arrive(folder));
   }());
 }
 
-TEST_F(GuestLinksTest, WhoeverWaitsForAForgottenSandboxIsTold) {
+TEST_F(GuestLinkTest, WhoeverWaitsForALinkThatIsClosedIsTold) {
   make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     TaskGroup tasks(io_.get_executor());
     int told = 0;
     const auto wait_for_hello = [&]() -> awaitable<void> {
-      told += !co_await links_->hello("s1", within(20s));
+      told += !co_await link("s1").hello(within(20s));
     };
     const auto wait_for_entrypoint = [&]() -> awaitable<void> {
-      told += !co_await links_->entrypoint("s1", within(20s));
+      told += !co_await link("s1").entrypoint(within(20s));
     };
     tasks.spawn("hello", wait_for_hello());
     tasks.spawn("entrypoint", wait_for_entrypoint());
     co_await asio::post(io_, asio::use_awaitable);
-    EXPECT_TRUE(co_await links_->forget("s1"));
+    link("s1").close();
     co_await tasks.join();
     EXPECT_EQ(told, 2);
   }());
-  EXPECT_FALSE(links_->stop("s1"));
+  EXPECT_FALSE(link("s1").stop());
 }
 
-TEST_F(GuestLinksTest, AForgottenLinkThatJustBeganToListenDoesNoHarm) {
+TEST_F(GuestLinkTest, AClosedLinkThatJustBeganToListenDoesNoHarm) {
   make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
-  forget("s1");
-  forget("s1");
+  ASSERT_TRUE(link("s1").expect(someone()));
+  link("s1").close();
+  link("s1").close();
 }
 
-TEST_F(GuestLinksTest, ALinkThatRestsKeepsItsFolderForTheNextStart) {
-  const LinkPlace place = links_->make("s1").value();
-  const fs::path& folder = place.folder;
-  ASSERT_TRUE(links_->expect("s1", someone()));
-  links_->rest("s1");
-  links_->rest("s1");
-  EXPECT_FALSE(links_->is_connected("s1"));
-  EXPECT_FALSE(links_->expect("s1", someone()));
-  EXPECT_TRUE(fs::exists(folder));
-  ASSERT_TRUE(links_->adopt("s1", place.identity));
-  ASSERT_TRUE(links_->expect("s1", someone()));
-  run(come_in(folder));
-}
-
-TEST_F(GuestLinksTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
+TEST_F(GuestLinkTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
   const fs::path folder = make("s1");
-  ASSERT_TRUE(links_->expect("s1", someone()));
+  ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
     GoOrder go = order(new_secret());
     go.command = {std::string(1000000, 'x')};
     int sent = 0;
-    while (links_->go("s1", go) && sent < 100) ++sent;
+    while (link("s1").go(go) && sent < 100) ++sent;
     EXPECT_LT(sent, 40);
   }());
 }
 
-TEST_F(GuestLinksTest, AShutdownDoesNotWaitUntilAGuestMayComeBack) {
+TEST_F(GuestLinkTest, AShutdownDoesNotWaitUntilAGuestMayComeBack) {
   limits_.penalty = 1h;
-  const fs::path folder = expect_someone_with_new_limits("s1");
+  const fs::path folder = make_and_expect_someone("s1");
   run([&]() -> awaitable<void> {
     co_await come_in(folder);
     co_await guest_.send_bytes(std::string(4, '\0'));
     EXPECT_FALSE(co_await guest_.receive());
     while (lost_["s1"] == 0) co_await asio::post(io_, asio::use_awaitable);
   }());
-  run(links_->shutdown());
+  stop_daemon();
 }
 
-TEST_F(GuestLinksTest, AShutdownDoesNotWaitUntilTheNextConnectionMayCome) {
+TEST_F(GuestLinkTest, AShutdownDoesNotWaitUntilTheNextConnectionMayCome) {
   limits_.connections_at_once = 0;
   limits_.between_connections = 1h;
-  const fs::path folder = expect_someone_with_new_limits("s1");
+  const fs::path folder = make_and_expect_someone("s1");
   run([&]() -> awaitable<void> {
     EXPECT_TRUE(co_await guest_.connect(folder));
     co_await guest_.send_bytes(std::string(4, '\0'));
     EXPECT_FALSE(co_await guest_.receive());
   }());
-  run(links_->shutdown());
+  stop_daemon();
 }
 
 // The log as it is written while this lives.
@@ -634,10 +589,10 @@ class CapturedLog {
 };
 
 // Whoever runs in the sandbox, while the guest is away.
-TEST_F(GuestLinksTest, ManyFalseConnectionsAreTakenOneByOneAndLoggedAsOne) {
+TEST_F(GuestLinkTest, ManyFalseConnectionsAreTakenOneByOneAndLoggedAsOne) {
   limits_.between_connections = 5ms;
   limits_.connections_at_once = 4;
-  const fs::path folder = expect_someone_with_new_limits("s1");
+  const fs::path folder = make_and_expect_someone("s1");
   const CapturedLog log;
   run([&]() -> awaitable<void> {
     const auto start = std::chrono::steady_clock::now();
@@ -652,16 +607,16 @@ TEST_F(GuestLinksTest, ManyFalseConnectionsAreTakenOneByOneAndLoggedAsOne) {
   EXPECT_THAT(log.lines(), testing::ElementsAre(HasSubstr("does not prove to be the guest's")));
 }
 
-TEST_F(GuestLinksTest, AGuestThatComesAndGoesIsTakenInOnceInAWhileAndLoggedAsOne) {
+TEST_F(GuestLinkTest, AGuestThatComesAndGoesIsTakenInOnceInAWhileAndLoggedAsOne) {
   limits_.penalty = 50ms;
-  const fs::path folder = expect_someone_with_new_limits("s1");
+  const fs::path folder = make_and_expect_someone("s1");
   const CapturedLog log;
   run([&]() -> awaitable<void> {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 5; ++i) {
       while (!co_await guest_.arrive(folder)) {
       }
-      EXPECT_TRUE(co_await links_->hello("s1", within(5s)));
+      EXPECT_TRUE(co_await link("s1").hello(within(5s)));
       guest_.close();
       while (lost_["s1"] <= i) co_await asio::post(io_, asio::use_awaitable);
     }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/local/local_place.h"
+
+#include <utility>
+
+#include "async/run_blocking.h"
+#include "execlog/exec_logs.h"
+#include "guestlink/guest_program.h"
+#include "guestlink/link_folder.h"
+#include "place/local/doctor/local_diagnosis.h"
+#include "place/local/file_watch.h"
+#include "place/local/host_resolvers.h"
+
+namespace agbox {
+
+using guestlink::LinkFolder;
+
+Result<std::unique_ptr<LocalPlace>> LocalPlace::create(const asio::any_io_executor& executor,
+                                                       asio::any_io_executor blocking,
+                                                       HostIsolation& isolation,
+                                                       LocalPlaceOptions options, Logger log) {
+  AGBOX_TRY(copy, guestlink::install_guest_program(options.guest_program, options.state_root));
+  options.guest_program = copy.path;
+  return std::unique_ptr<LocalPlace>(
+      new LocalPlace(executor, std::move(blocking), isolation, std::move(options), std::move(log)));
+}
+
+LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
+                       HostIsolation& isolation, LocalPlaceOptions options, Logger log)
+    : options_(std::move(options)),
+      shared_{.executor = executor,
+              .blocking = std::move(blocking),
+              .isolation = isolation,
+              .instance_id = options_.instance_id,
+              // Of this instance alone: another daemon of the same user, or this one with another
+              // store, may have the same state root.
+              .link_root = options_.state_root / "links" / options_.instance_id,
+              .guest_limits = options_.guest_limits,
+              .log = std::move(log),
+              .spare_files = SpareFiles(options_.output_root, options_.instance_id),
+              .conversations = TaskGroup(executor)} {}
+
+void LocalPlace::describe(store::v1::CreatedWith& created_with) const {
+  created_with.set_guest_program(options_.guest_program.string());
+  created_with.set_link_root(shared_.link_root.string());
+}
+
+std::unique_ptr<SandboxPlace> LocalPlace::open(const std::string& sandbox_id,
+                                               GuestListener& listener) {
+  return std::make_unique<LocalSandboxPlace>(shared_, sandbox_id, listener);
+}
+
+asio::awaitable<void> LocalPlace::disconnect() {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  for (LocalSandboxPlace* sandbox : shared_.sandboxes) sandbox->rest();
+  co_await shared_.conversations.join();
+}
+
+// --- isolation ---
+
+asio::awaitable<Result<>> LocalPlace::start_isolation(std::vector<Ipv4Address> resolvers,
+                                                      std::function<void()> on_repair) {
+  return shared_.isolation.start(std::move(resolvers), std::move(on_repair));
+}
+
+asio::awaitable<Result<>> LocalPlace::set_resolvers(std::vector<Ipv4Address> resolvers) {
+  return shared_.isolation.set_resolvers(std::move(resolvers));
+}
+
+asio::awaitable<Result<>> LocalPlace::stop_isolation(bool remove_rules) {
+  return shared_.isolation.stop(remove_rules);
+}
+
+IsolationHealth LocalPlace::isolation_health() const {
+  return shared_.isolation.health();
+}
+
+asio::awaitable<void> LocalPlace::follow_resolvers(
+    std::function<void(const std::vector<Ipv4Address>&)> on_change) {
+  const auto& files = options_.resolver_files;
+  if (files.empty()) co_return;
+  const auto watched =
+      co_await watch_files(files, [&files, &on_change] { on_change(host_resolvers(files)); });
+  if (!watched) {
+    shared_.log.warn(
+        "other resolvers of this host are not noticed; restart agboxd when they change",
+        {{"error", watched.error().message()}});
+  }
+}
+
+// --- upkeep ---
+
+asio::awaitable<Result<std::vector<std::string>>> LocalPlace::remove_unclaimed(
+    std::function<std::set<std::string>()> claimed_sandbox_ids) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  AGBOX_CO_TRY(found, co_await run_blocking(shared_.blocking, [root = shared_.link_root] {
+                 return LinkFolder::list(root);
+               }));
+  std::set<std::filesystem::path> unclaimed(found.begin(), found.end());
+  for (const std::string& sandbox_id : claimed_sandbox_ids()) {
+    unclaimed.erase(LinkFolder::path_of(shared_.link_root, sandbox_id));
+  }
+  shared_.being_removed = unclaimed;
+  auto removed = co_await run_blocking(shared_.blocking, [&unclaimed]() -> Result<> {
+    for (const std::filesystem::path& path : unclaimed) AGBOX_TRY_VOID(LinkFolder::remove(path));
+    return {};
+  });
+  shared_.being_removed.clear();
+  if (!removed) co_return std::unexpected(std::move(removed.error()));
+  co_return std::vector<std::string>(unclaimed.begin(), unclaimed.end());
+}
+
+asio::awaitable<Result<std::vector<std::string>>> LocalPlace::list_outputs() {
+  return run_blocking(shared_.blocking,
+                      [root = options_.output_root] { return find_exec_log_folders(root); });
+}
+
+asio::awaitable<Result<>> LocalPlace::remove_output(std::string sandbox_id,
+                                                    store::v1::CreatedWith created_with) {
+  const std::filesystem::path root = created_with.exec_output_root();
+  // Of a sandbox whose record could not be read it is unknown.
+  if (!root.is_absolute()) co_return Result<>{};
+  co_return co_await remove_exec_log_folder(shared_.blocking, root / sandbox_id);
+}
+
+asio::awaitable<v1::DiagnoseResponse> LocalPlace::diagnose(PlaceDiagnosisRequest request) {
+  Result<FirewallFacts> firewall;
+  if (request.isolation) {
+    firewall = co_await shared_.isolation.inspect();
+  } else {
+    firewall = std::unexpected(request.isolation.error());
+  }
+  co_return co_await run_local_checks({.blocking = shared_.blocking,
+                                       .guest_program = options_.guest_program,
+                                       .output_root = options_.output_root,
+                                       .state_root = options_.state_root,
+                                       .resolver_files = options_.resolver_files,
+                                       .isolation_health = isolation_health(),
+                                       .firewall = std::move(firewall),
+                                       .request = std::move(request)});
+}
+
+}  // namespace agbox

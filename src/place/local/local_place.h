@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine of this process as a place: Unix sockets to guests, log files, the host's firewall.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "guestlink/guest_link.h"
+#include "isolation/host_isolation.h"
+#include "place/local/local_sandbox_place.h"
+#include "place/place.h"
+
+namespace agbox {
+
+struct LocalPlaceOptions {
+  std::string instance_id;
+  std::filesystem::path state_root;
+  std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
+  std::filesystem::path output_root;    // of execs
+  // That name the resolvers of this host; none if they are configured.
+  std::vector<std::filesystem::path> resolver_files{};
+  guestlink::LinkLimits guest_limits{};
+};
+
+class LocalPlace final : public Place {
+ public:
+  // Copies the guest program. The isolation outlives the place, which starts and stops it; what may
+  // hang in a disk runs on `blocking`.
+  static Result<std::unique_ptr<LocalPlace>> create(const asio::any_io_executor& executor,
+                                                    asio::any_io_executor blocking,
+                                                    HostIsolation& isolation,
+                                                    LocalPlaceOptions options, Logger log);
+
+  void describe(store::v1::CreatedWith& created_with) const override;
+  std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
+                                     GuestListener& listener) override;
+  asio::awaitable<void> disconnect() override;
+
+  asio::awaitable<Result<>> start_isolation(std::vector<Ipv4Address> resolvers,
+                                            std::function<void()> on_repair) override;
+  asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
+  asio::awaitable<Result<>> stop_isolation(bool remove_rules) override;
+  IsolationHealth isolation_health() const override;
+  asio::awaitable<void> follow_resolvers(
+      std::function<void(const std::vector<Ipv4Address>&)> on_change) override;
+
+  asio::awaitable<Result<std::vector<std::string>>> remove_unclaimed(
+      std::function<std::set<std::string>()> claimed_sandbox_ids) override;
+  asio::awaitable<Result<std::vector<std::string>>> list_outputs() override;
+  asio::awaitable<Result<>> remove_output(std::string sandbox_id,
+                                          store::v1::CreatedWith created_with) override;
+  asio::awaitable<v1::DiagnoseResponse> diagnose(PlaceDiagnosisRequest request) override;
+
+ private:
+  LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
+             HostIsolation& isolation, LocalPlaceOptions options, Logger log);
+
+  LocalPlaceOptions options_;  // with the copy of the guest program
+  LocalResources shared_;
+};
+
+}  // namespace agbox

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/local/local_sandbox_place.h"
+
+#include <optional>
+#include <utility>
+
+#include "async/run_blocking.h"
+#include "guestlink/orders.h"
+#include "guestwire/place.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+using guestlink::GuestLink;
+using guestlink::LinkFolder;
+
+constexpr const char* kOutputInside = "/var/log/agents-sandbox/";
+
+// What is stored of the primary container; nothing of a sandbox that has none.
+store::v1::Container primary_of(const SandboxFacts& facts) {
+  const auto primary = facts.containers.find("");
+  return primary == facts.containers.end() ? store::v1::Container() : primary->second;
+}
+
+guestlink::Expectation expectation_of(const SandboxFacts& facts) {
+  guestlink::Expectation expectation;
+  expectation.uid = facts.created_with.host_uid();
+  expectation.gid = facts.created_with.host_gid();
+  return expectation;
+}
+
+}  // namespace
+
+LocalSandboxPlace::LocalSandboxPlace(LocalResources& shared, std::string sandbox_id,
+                                     GuestListener& listener)
+    : shared_(shared), sandbox_id_(std::move(sandbox_id)), listener_(listener) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  shared_.sandboxes.insert(this);
+}
+
+LocalSandboxPlace::~LocalSandboxPlace() {
+  rest();
+  shared_.sandboxes.erase(this);
+}
+
+// --- the guest's directory ---
+
+std::filesystem::path LocalSandboxPlace::link_root(const SandboxFacts& facts) const {
+  std::filesystem::path kept = facts.link_root();
+  return kept.empty() ? shared_.link_root : kept;
+}
+
+void LocalSandboxPlace::open_link(LinkFolder directory) {
+  rest();
+  link_ = std::make_shared<GuestLink>(shared_.executor, std::move(directory), shared_.guest_limits,
+                                      listener_, shared_.conversations,
+                                      shared_.log.with({"sandbox_id", sandbox_id_}));
+}
+
+asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFacts& facts) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  const std::filesystem::path root = link_root(facts);
+  if (shared_.being_removed.contains(LinkFolder::path_of(root, sandbox_id_))) {
+    co_return guest_fail(GuestErrorKind::Unavailable,
+                         "what another sandbox left in the guest's folder is being removed");
+  }
+  auto directory = LinkFolder::make(root, sandbox_id_);
+  if (!directory) co_return guest_fail(GuestErrorKind::Refused, directory.error().message());
+  const auto identity = directory->identity();
+  const std::string link_source = directory->path();
+  open_link(std::move(*directory));
+  auto make_output = [created_with = facts.created_with, sandbox_id = sandbox_id_] {
+    return make_exec_log_folder(created_with, sandbox_id);
+  };
+  const auto output = co_await run_blocking(shared_.blocking, std::move(make_output));
+  if (!output) co_return guest_fail(GuestErrorKind::Refused, output.error().message());
+  store::v1::Container& primary = facts.containers[""];
+  primary.set_guest_folder_device(identity.device);
+  primary.set_guest_folder_inode(identity.inode);
+  co_return Attachments{
+      {.source = facts.created_with.guest_program(), .target = guestwire::kProgramInside},
+      {.source = link_source, .target = guestwire::kLinkDirectoryInside},
+      {.source = *output, .target = kOutputInside}};
+}
+
+GuestResult<> LocalSandboxPlace::adopt(const SandboxFacts& facts) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  const store::v1::Container primary = primary_of(facts);
+  AGBOX_TRY(directory, LinkFolder::adopt(link_root(facts), sandbox_id_,
+                                         {.device = primary.guest_folder_device(),
+                                          .inode = primary.guest_folder_inode()}));
+  open_link(std::move(directory));
+  return {};
+}
+
+GuestResult<> LocalSandboxPlace::reconnect(const SandboxFacts& facts) {
+  AGBOX_TRY_VOID(adopt(facts));
+  guestlink::Expectation expectation = expectation_of(facts);
+  expectation.secret = primary_of(facts).secret();
+  return link_->expect(std::move(expectation));
+}
+
+void LocalSandboxPlace::rest() {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  if (const Link former = std::exchange(link_, nullptr)) former->close();
+}
+
+asio::awaitable<Result<>> LocalSandboxPlace::remove(const SandboxFacts& facts) {
+  rest();
+  co_return co_await run_blocking(shared_.blocking,
+                                  [path = LinkFolder::path_of(link_root(facts), sandbox_id_)] {
+                                    return LinkFolder::remove(path);
+                                  });
+}
+
+// --- a start of the container ---
+
+GuestResult<LocalSandboxPlace::Link> LocalSandboxPlace::link() const {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  if (link_) return link_;
+  return guest_fail(GuestErrorKind::Silent, "sandbox " + sandbox_id_ + " has no link to a guest");
+}
+
+GuestResult<> LocalSandboxPlace::expect(const SandboxFacts& facts) {
+  AGBOX_TRY(guest, link());
+  guestlink::Expectation expectation = expectation_of(facts);
+  const store::v1::Container primary = primary_of(facts);
+  expectation.image_user = primary.image().user();
+  for (const std::string& volume : primary.image().volumes()) {
+    expectation.mounts.push_back({.target = volume, .anonymous_volume = true});
+  }
+  return guest->expect(std::move(expectation));
+}
+
+void LocalSandboxPlace::doubt() {
+  if (const auto guest = link()) (*guest)->doubt();
+}
+
+asio::awaitable<GuestResult<GuestHello>> LocalSandboxPlace::hello(Deadline deadline) {
+  AGBOX_CO_TRY(guest, link());
+  co_return co_await guest->hello(deadline);
+}
+
+// Uses nothing of this object after its first wait: the sandbox may be purged while the kernel is
+// asked.
+asio::awaitable<Verification> LocalSandboxPlace::verify() {
+  const GuestResult<Link> guest = link();
+  std::optional<Error> silence;
+  const auto probe = [&guest,
+                      &silence](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
+    Result<ProbeReport> report;
+    if (guest) {
+      report = co_await (*guest)->probe(target);
+    } else {
+      report = std::unexpected<Error>(guest.error());
+    }
+    silence = report ? std::nullopt : std::optional(report.error());
+    co_return report;
+  };
+  Verification verification{.outcome = co_await shared_.isolation.verify(
+                                bridge_name(shared_.instance_id, sandbox_id_), probe)};
+  verification.is_unknown = !verification.outcome && silence == verification.outcome.error();
+  co_return verification;
+}
+
+std::string LocalSandboxPlace::new_secret() const {
+  return guestlink::new_secret();
+}
+
+GuestResult<> LocalSandboxPlace::go(const GoOrder& order) {
+  AGBOX_TRY(guest, link());
+  return guest->go(order);
+}
+
+asio::awaitable<GuestResult<EntrypointOutcome>> LocalSandboxPlace::entrypoint(Deadline deadline) {
+  AGBOX_CO_TRY(guest, link());
+  co_return co_await guest->entrypoint(deadline);
+}
+
+// --- execs ---
+
+bool LocalSandboxPlace::is_connected() const {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  return link_ && link_->is_connected();
+}
+
+Result<> LocalSandboxPlace::takes_execs() const {
+  AGBOX_TRY(guest, link());
+  return guest->takes_execs();
+}
+
+Result<OutputPaths> LocalSandboxPlace::create_output(const SandboxFacts& facts,
+                                                     const std::string& exec_id) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  AGBOX_TRY(logs, make_exec_logs(facts.created_with, sandbox_id_, exec_id, shared_.spare_files));
+  OutputPaths paths{
+      .root = logs.root, .stdout_path = logs.stdout_path, .stderr_path = logs.stderr_path};
+  outputs_.insert_or_assign(exec_id, std::move(logs));
+  return paths;
+}
+
+void LocalSandboxPlace::discard_output(const std::string& exec_id) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  if (const auto output = outputs_.extract(exec_id)) remove_exec_logs(output.mapped());
+}
+
+Result<> LocalSandboxPlace::open_output(const std::string& exec_id, const store::v1::Exec& record) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  auto created = outputs_.extract(exec_id);
+  if (created && created.mapped().are_new) {
+    outputs_.insert(std::move(created));
+    return {};
+  }
+  // Files that existed before this exec was accepted are left from a create that came to nothing:
+  // the ID was never used.
+  const auto earlier = created ? EarlierOutput::Discard : EarlierOutput::Keep;
+  AGBOX_TRY(reopened, reopen_exec_logs(record, earlier));
+  outputs_.emplace(exec_id, std::move(reopened));
+  return {};
+}
+
+void LocalSandboxPlace::close_output(const std::string& exec_id) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  outputs_.erase(exec_id);
+}
+
+Result<> LocalSandboxPlace::start_exec(const ExecOrder& order) {
+  AGBOX_TRY(guest, link());
+  guestlink::OutputFiles files;
+  if (auto output = outputs_.extract(order.exec_id)) {
+    files = {.out = std::move(output.mapped().out),
+             .err = std::move(output.mapped().err),
+             .free_space_reserve_bytes = output.mapped().free_space_reserve};
+  }
+  return guest->start_exec(order, std::move(files));
+}
+
+Result<> LocalSandboxPlace::cancel_exec(const std::string& exec_id,
+                                        std::chrono::milliseconds grace) {
+  AGBOX_TRY(guest, link());
+  return guest->cancel_exec(exec_id, grace);
+}
+
+Result<> LocalSandboxPlace::forget_exec(const std::string& exec_id) {
+  AGBOX_TRY(guest, link());
+  return guest->forget_exec(exec_id);
+}
+
+}  // namespace agbox

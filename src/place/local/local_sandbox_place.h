@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// One sandbox on this machine: its guest's link, the directory that both sides of the link share,
+// and the files of its execs that wait to be started.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "async/task_group.h"
+#include "base/log.h"
+#include "base/thread_checker.h"
+#include "execlog/exec_logs.h"
+#include "execlog/spare_files.h"
+#include "guestlink/guest_link.h"
+#include "guestlink/link_folder.h"
+#include "isolation/host_isolation.h"
+#include "place/place.h"
+
+namespace agbox {
+
+class LocalSandboxPlace;
+
+// What the sandboxes of a LocalPlace share.
+struct LocalResources {
+  asio::any_io_executor executor;
+  asio::any_io_executor blocking;  // for what may hang in a disk
+  HostIsolation& isolation;
+  std::string instance_id;
+  std::filesystem::path link_root;  // of new sandboxes
+  guestlink::LinkLimits guest_limits;
+  Logger log;
+  SpareFiles spare_files;
+  std::set<std::filesystem::path> being_removed{};  // link directories that no sandbox claims
+  std::set<LocalSandboxPlace*> sandboxes{};
+  ThreadChecker thread{};
+  TaskGroup conversations;  // of all links; last, because they use what is above
+};
+
+class LocalSandboxPlace final : public SandboxPlace {
+ public:
+  LocalSandboxPlace(LocalResources& shared, std::string sandbox_id, GuestListener& listener);
+  ~LocalSandboxPlace() override;
+  LocalSandboxPlace(const LocalSandboxPlace&) = delete;
+
+  asio::awaitable<GuestResult<Attachments>> prepare(SandboxFacts& facts) override;
+  GuestResult<> adopt(const SandboxFacts& facts) override;
+  GuestResult<> reconnect(const SandboxFacts& facts) override;
+  void rest() override;
+  asio::awaitable<Result<>> remove(const SandboxFacts& facts) override;
+
+  GuestResult<> expect(const SandboxFacts& facts) override;
+  void doubt() override;
+  asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
+  asio::awaitable<Verification> verify() override;
+  std::string new_secret() const override;
+  GuestResult<> go(const GoOrder& order) override;
+  asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline) override;
+
+  bool is_connected() const override;
+  Result<> takes_execs() const override;
+  Result<OutputPaths> create_output(const SandboxFacts& facts, const std::string& exec_id) override;
+  void discard_output(const std::string& exec_id) override;
+  Result<> open_output(const std::string& exec_id, const store::v1::Exec& record) override;
+  void close_output(const std::string& exec_id) override;
+  Result<> start_exec(const ExecOrder& order) override;
+  Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) override;
+  Result<> forget_exec(const std::string& exec_id) override;
+
+  // For tests that report what a guest would.
+  GuestListener& listener() { return listener_; }
+
+ private:
+  // The root that the sandbox was created with.
+  std::filesystem::path link_root(const SandboxFacts& facts) const;
+  void open_link(guestlink::LinkFolder directory);
+  using Link = std::shared_ptr<guestlink::GuestLink>;
+  GuestResult<Link> link() const;
+
+  LocalResources& shared_;
+  const std::string sandbox_id_;
+  GuestListener& listener_;
+  Link link_;  // none before prepare() or adopt(); shared with its coroutines
+  std::map<std::string, ExecLogs> outputs_;  // open for start_exec(), by exec
+};
+
+}  // namespace agbox

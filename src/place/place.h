@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where sandboxes are: what the kernel binds to their machine. That is the connection to each
+// guest, the files that hold the output of execs, and the isolation from the host and its networks.
+// `place/local` is the machine of this process.
+//
+// A place has no memory that matters. What has to survive it is in SandboxFacts, which control
+// stores and only the place interprets; what a guest reported is reported again after a reconnect.
+// All calls and all events are on the control thread.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agbox/store/v1/record.pb.h"
+#include "agbox/v1/service.pb.h"
+#include "base/result.h"
+#include "model/guest/entrypoint_outcome.h"
+#include "model/guest/exec_order.h"
+#include "model/guest/go_order.h"
+#include "model/guest/guest_error.h"
+#include "model/guest/guest_hello.h"
+#include "model/guest/guest_listener.h"
+#include "model/network/ipv4.h"
+#include "model/network/isolation_health.h"
+#include "model/sandbox/attachments.h"
+#include "model/sandbox/sandbox_facts.h"
+
+namespace agbox {
+
+namespace asio = boost::asio;
+
+// Where the output of one exec is, as it is stored and shown to clients.
+struct OutputPaths {
+  std::string root;  // with every symbolic link resolved; both files are below
+  std::string stdout_path;
+  std::string stderr_path;
+};
+
+// Whether a sandbox is isolated now.
+struct Verification {
+  Result<> outcome;
+  // The guest did not report its attempt to connect; everything that can be verified without it
+  // holds.
+  bool is_unknown = false;
+};
+
+// One sandbox's own handle, owned by the sandbox. The life of its guest:
+//
+//   prepare()                       before the container is created
+//   expect(), hello(), go(), entrypoint()                   each start of the container
+//   rest() when it is stopped, adopt() before its next start
+//   reconnect()                     if it runs already when the daemon starts
+//   remove()                        once the container is gone
+//
+// An error of an exec's call means that the guest did not get it and never will.
+class SandboxPlace {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  virtual ~SandboxPlace() = default;
+
+  // Creates what the container has to see, if missing, and records it in the facts. Unavailable
+  // while leftovers of the same name are being removed.
+  virtual asio::awaitable<GuestResult<Attachments>> prepare(SandboxFacts& facts) = 0;
+  // Uses what an existing container sees. Refused if that is gone or is not the same any more,
+  // Unavailable if it cannot be inspected now.
+  virtual GuestResult<> adopt(const SandboxFacts& facts) = 0;
+  // The same, for a container that runs: its guest connects by itself.
+  virtual GuestResult<> reconnect(const SandboxFacts& facts) = 0;
+  // While the container does not run: nothing listens for a guest.
+  virtual void rest() = 0;
+  // Last of all: it must outlive the container.
+  virtual asio::awaitable<Result<>> remove(const SandboxFacts& facts) = 0;
+
+  // --- a start of the container ---
+  // Listens for the guest of the next start; that of an earlier one is disconnected.
+  virtual GuestResult<> expect(const SandboxFacts& facts) = 0;
+  // The container may have ended: hello() and entrypoint() fail once with Doubted, so that the
+  // caller can inspect it.
+  virtual void doubt() = 0;
+  // Returns once the guest is connected and has prepared its container.
+  virtual asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) = 0;
+  // Whether the sandbox is isolated now. While a start is in progress nothing but the guest runs.
+  virtual asio::awaitable<Verification> verify() = 0;
+  // Random; proves to us that a guest is the one of this start.
+  virtual std::string new_secret() const = 0;
+  virtual GuestResult<> go(const GoOrder& order) = 0;
+  virtual asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline) = 0;
+
+  // --- execs ---
+  // A guest is connected and has reported which execs it has.
+  virtual bool is_connected() const = 0;
+  // Fails with the reason if start_exec() would be refused now.
+  virtual Result<> takes_execs() const = 0;
+  // Creates the files for the output of an exec that is not accepted yet; open_output() or
+  // discard_output() follows. An error leaves no file.
+  virtual Result<OutputPaths> create_output(const SandboxFacts& facts,
+                                            const std::string& exec_id) = 0;
+  // The exec was refused: removes the files that create_output() created.
+  virtual void discard_output(const std::string& exec_id) = 0;
+  // The exec is accepted: opens its files for start_exec(). Those of an exec that was accepted
+  // earlier keep what they have.
+  virtual Result<> open_output(const std::string& exec_id, const store::v1::Exec& record) = 0;
+  // It is not started now.
+  virtual void close_output(const std::string& exec_id) = 0;
+  // With the files that are open for it.
+  virtual Result<> start_exec(const ExecOrder& order) = 0;
+  // `grace` is the time between SIGTERM and SIGKILL.
+  virtual Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) = 0;
+  // Its end is on disk.
+  virtual Result<> forget_exec(const std::string& exec_id) = 0;
+};
+
+// What a diagnosis of the place needs to know of the rest of the daemon.
+struct PlaceDiagnosisRequest {
+  Result<> isolation;                  // whether it is in place
+  std::vector<std::string> resolvers;  // of new sandboxes
+  std::filesystem::path store;
+  std::filesystem::path engine_directory;  // empty if unknown
+  bool engine_uses_iptables = true;
+};
+
+class Place {
+ public:
+  virtual ~Place() = default;
+
+  // Records what a sandbox that is created now keeps of this place.
+  virtual void describe(store::v1::CreatedWith& created_with) const = 0;
+  // The listener outlives the handle.
+  virtual std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
+                                             GuestListener& listener) = 0;
+  // Ends the conversation with every guest; they reconnect to the next daemon. Comes before
+  // destruction.
+  virtual asio::awaitable<void> disconnect() = 0;
+
+  // --- isolation ---
+  // Puts it in place; call before any sandbox network is created. From then on `on_repair` is
+  // called whenever a change by another process was undone.
+  virtual asio::awaitable<Result<>> start_isolation(std::vector<Ipv4Address> resolvers,
+                                                    std::function<void()> on_repair) = 0;
+  // The resolvers that sandboxes may reach.
+  virtual asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) = 0;
+  // It stays in place, except with `remove_rules`, which means that no sandbox is known. No
+  // callback follows.
+  virtual asio::awaitable<Result<>> stop_isolation(bool remove_rules) = 0;
+  virtual IsolationHealth isolation_health() const = 0;
+  // Calls `on_change` with the resolvers of the machine, at first and whenever they change, until
+  // it is cancelled. Returns at once if they are configured.
+  virtual asio::awaitable<void> follow_resolvers(
+      std::function<void(const std::vector<Ipv4Address>&)> on_change) = 0;
+
+  // --- upkeep ---
+  // Removes what is left of sandboxes that are not claimed, and returns what it removed, for
+  // people. The claims are requested after listing, so that none is outdated.
+  virtual asio::awaitable<Result<std::vector<std::string>>> remove_unclaimed(
+      std::function<std::set<std::string>()> claimed_sandbox_ids) = 0;
+  // The sandboxes with output below today's root, which others may use as well.
+  virtual asio::awaitable<Result<std::vector<std::string>>> list_outputs() = 0;
+  // Removes the output of all execs of a sandbox; repeating it is no error.
+  virtual asio::awaitable<Result<>> remove_output(std::string sandbox_id,
+                                                  store::v1::CreatedWith created_with) = 0;
+  // The checks of `agbox doctor` that read the machine.
+  virtual asio::awaitable<v1::DiagnoseResponse> diagnose(PlaceDiagnosisRequest request) = 0;
+};
+
+}  // namespace agbox

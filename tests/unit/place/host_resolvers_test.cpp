@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/local/host_resolvers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "unit/temp_folder.h"
+
+namespace agbox {
+namespace {
+
+using testing::ElementsAre;
+
+const std::string kStub = "nameserver 127.0.0.53\noptions edns0\n";
+
+TEST(HostResolvers, TheFirstFileThatNamesOneCounts) {
+  const TempFolder folder;
+  const std::filesystem::path named = folder.path() / "resolv.conf";
+  const std::filesystem::path behind_stub = folder.path() / "behind-stub.conf";
+  const std::vector<std::filesystem::path> files = {named, behind_stub};
+  std::ofstream(named) << kStub;
+  EXPECT_TRUE(host_resolvers(files).empty());
+  std::ofstream(behind_stub) << "nameserver 192.0.2.1\n";
+  EXPECT_THAT(host_resolvers(files), ElementsAre(Ipv4Address{0xC0000201}));
+  std::ofstream(named) << kStub + "nameserver 192.0.2.2\n";
+  EXPECT_THAT(host_resolvers(files), ElementsAre(Ipv4Address{0xC0000202}));
+}
+
+}  // namespace
+}  // namespace agbox

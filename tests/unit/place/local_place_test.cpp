@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// What LocalPlace adds to links, log files and firewall: which directories it makes and removes,
+// and which files an exec gets.
+#include "place/local/local_place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <fstream>
+#include <optional>
+
+#include "guestwire/place.h"
+#include "unit/guestlink/scripted_guest.h"
+#include "unit/place/fake_isolation.h"
+#include "unit/temp_folder.h"
+
+namespace agbox {
+namespace {
+
+namespace fs = std::filesystem;
+using guestlink::LinkFolder;
+using guestlink::ScriptedGuest;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class LocalPlaceTest : public testing::Test, private GuestListener {
+ protected:
+  LocalPlaceTest() : isolation_(io_), guest_(io_.get_executor()) {
+    set_log_level(LogLevel::Error);
+    std::ofstream(folder_.path() / "agbox-guest") << "a guest program";
+    open(io_.get_executor());
+  }
+  ~LocalPlaceTest() override {
+    close();
+    set_log_level(LogLevel::Info);
+  }
+
+  void open(const asio::any_io_executor& blocking) {
+    LocalPlaceOptions options{.instance_id = "0a1b2c3d-0000-4000-8000-000000000000",
+                              .state_root = folder_.path(),
+                              .guest_program = folder_.path() / "agbox-guest",
+                              .output_root = folder_.path() / "execs"};
+    options.guest_limits.guest_uid = ::geteuid();
+    place_ =
+        LocalPlace::create(io_.get_executor(), blocking, isolation_, std::move(options), Logger())
+            .value();
+    sandbox_ = place_->open("box-1", *this);
+  }
+  void close() {
+    run(place_->disconnect());
+    sandbox_.reset();
+    place_.reset();
+  }
+
+  // Runs until the story is told.
+  void run(asio::awaitable<void> story) {
+    bool is_told = false;
+    asio::co_spawn(io_, std::move(story), [&](const std::exception_ptr& failure) {
+      is_told = true;
+      if (failure) std::rethrow_exception(failure);
+    });
+    io_.restart();
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!is_told && std::chrono::steady_clock::now() < end) io_.run_one_for(100ms);
+    ASSERT_TRUE(is_told) << "the story hangs";
+  }
+  template <class T>
+  T result_of(asio::awaitable<T> call) {
+    std::optional<T> result;
+    run([&]() -> asio::awaitable<void> { result = co_await std::move(call); }());
+    return std::move(*result);
+  }
+
+  SandboxFacts facts(const std::string& sandbox_id = "box-1") const {
+    SandboxFacts made{
+        .sandbox_id = sandbox_id, .spec = {}, .created_with = {}, .subnet = {}, .containers = {}};
+    made.created_with.set_exec_output_root((folder_.path() / "execs").string());
+    made.created_with.set_exec_output_template("{sandbox_id}/{exec_id}");
+    place_->describe(made.created_with);
+    return made;
+  }
+  // The directory that is mounted for the guest's socket.
+  static fs::path link_directory(const Attachments& attachments) {
+    for (const Attachment& attachment : attachments) {
+      if (attachment.target == guestwire::kLinkDirectoryInside) return attachment.source;
+    }
+    return {};
+  }
+  // A guest that is connected and was told to go.
+  void settle_in(SandboxFacts& facts) {
+    const auto prepared = result_of(sandbox_->prepare(facts));
+    ASSERT_TRUE(prepared) << prepared.error().message();
+    const std::string secret = sandbox_->new_secret();
+    facts.containers[""].set_secret(secret);
+    ASSERT_TRUE(sandbox_->reconnect(facts));
+    run([&]() -> asio::awaitable<void> {
+      EXPECT_TRUE(
+          co_await guest_.arrive(link_directory(*prepared), guest::v1::PHASE_PASSED, secret));
+      EXPECT_TRUE(co_await sandbox_->hello(std::chrono::steady_clock::now() + 5s));
+    }());
+  }
+  static store::v1::Exec record_of(const OutputPaths& paths) {
+    store::v1::Exec record;
+    record.set_output_root(paths.root);
+    record.set_stdout_log_path(paths.stdout_path);
+    record.set_stderr_log_path(paths.stderr_path);
+    return record;
+  }
+  static std::string content_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static bool is_open(const std::string& path) {
+    std::error_code closed;  // of the iteration itself
+    return std::ranges::any_of(fs::directory_iterator("/proc/self/fd"), [&](const auto& fd) {
+      return fs::read_symlink(fd, closed) == path;
+    });
+  }
+
+  asio::io_context io_{1};
+  TempFolder folder_;
+  FakeIsolation isolation_;
+  ScriptedGuest guest_;
+  std::unique_ptr<LocalPlace> place_;
+  std::unique_ptr<SandboxPlace> sandbox_;
+  int connected_ = 0;
+
+ private:
+  void guest_connected(const GuestHello&) override { ++connected_; }
+  void guest_lost(const std::string&) override {}
+  void exec_ended(const ExecEnd&) override {}
+  void exec_truncated(const std::string&) override {}
+};
+
+TEST_F(LocalPlaceTest, TheContainerSeesTheProgramItsLinkAndItsOutput) {
+  SandboxFacts made = facts();
+  const auto prepared = result_of(sandbox_->prepare(made));
+  ASSERT_TRUE(prepared) << prepared.error().message();
+  ASSERT_EQ(prepared->size(), 3U);
+  EXPECT_EQ((*prepared)[0].source, made.created_with.guest_program());
+  EXPECT_EQ((*prepared)[0].target, "/.agbox-guest");
+  EXPECT_EQ((*prepared)[1].target, "/.agbox-link");
+  EXPECT_EQ((*prepared)[2].source, folder_.path() / "execs" / "box-1");
+  EXPECT_EQ((*prepared)[2].target, "/var/log/agents-sandbox/");
+  for (const Attachment& attachment : *prepared) {
+    EXPECT_TRUE(fs::exists(attachment.source)) << attachment.source;
+    EXPECT_TRUE(attachment.read_only);
+  }
+  EXPECT_TRUE(result_of(sandbox_->remove(made)));
+  EXPECT_FALSE(fs::exists(link_directory(*prepared)));
+}
+
+TEST_F(LocalPlaceTest, WithoutALinkEveryCallIsRefused) {
+  EXPECT_FALSE(sandbox_->is_connected());
+  EXPECT_FALSE(sandbox_->takes_execs());
+  EXPECT_FALSE(sandbox_->start_exec(
+      {.exec_id = "exec-1", .command = {"true"}, .working_directory = "/", .environment = {}}));
+  EXPECT_FALSE(sandbox_->cancel_exec("exec-1", 1s));
+  EXPECT_FALSE(sandbox_->forget_exec("exec-1"));
+  EXPECT_FALSE(sandbox_->expect(facts()));
+  EXPECT_THAT(sandbox_->go({}).error().message(),
+              HasSubstr("sandbox box-1 has no link to a guest"));
+  sandbox_->doubt();
+}
+
+TEST_F(LocalPlaceTest, ALinkThatRestsKeepsItsDirectoryForTheNextStart) {
+  SandboxFacts made = facts();
+  const fs::path directory = link_directory(result_of(sandbox_->prepare(made)).value());
+  ASSERT_TRUE(sandbox_->expect(made));
+  sandbox_->rest();
+  sandbox_->rest();
+  EXPECT_FALSE(sandbox_->is_connected());
+  EXPECT_FALSE(sandbox_->expect(made));
+  EXPECT_TRUE(fs::exists(directory));
+  ASSERT_TRUE(sandbox_->adopt(made));
+  ASSERT_TRUE(sandbox_->expect(made));
+  run([&]() -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await guest_.arrive(directory));
+    EXPECT_TRUE(co_await sandbox_->hello(std::chrono::steady_clock::now() + 5s));
+  }());
+  EXPECT_EQ(connected_, 1);
+}
+
+TEST_F(LocalPlaceTest, OnlyTheDirectoryThatWasPreparedIsAdopted) {
+  SandboxFacts made = facts();
+  EXPECT_EQ(sandbox_->adopt(made).error().kind(), GuestErrorKind::Unavailable)
+      << "nothing was ever made, not even the root";
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  store::v1::Container& primary = made.containers[""];
+  primary.set_guest_folder_inode(primary.guest_folder_inode() + 1);
+  EXPECT_EQ(sandbox_->adopt(made).error().kind(), GuestErrorKind::Refused);
+}
+
+TEST_F(LocalPlaceTest, WhatIsBeingRemovedIsNotMadeAgainMeanwhile) {
+  asio::io_context blocking;
+  const auto keep_running = asio::make_work_guard(blocking);
+  SandboxFacts gone = facts();
+  const fs::path left_over = link_directory(result_of(sandbox_->prepare(gone)).value());
+  close();
+  open(blocking.get_executor());
+  std::optional<Result<std::vector<std::string>>> removed;
+  asio::co_spawn(io_, place_->remove_unclaimed([] { return std::set<std::string>{}; }),
+                 [&](const std::exception_ptr&, Result<std::vector<std::string>> result) {
+                   removed = std::move(result);
+                 });
+  io_.restart();
+  io_.poll();
+  blocking.poll();  // they are listed
+  io_.poll();       // and none is claimed
+  EXPECT_EQ(result_of(sandbox_->prepare(gone)).error().kind(), GuestErrorKind::Unavailable);
+  blocking.poll();
+  io_.poll();
+  ASSERT_TRUE(removed && removed->has_value());
+  EXPECT_THAT(**removed, ElementsAre(left_over.string()));
+  EXPECT_FALSE(fs::exists(left_over));
+  close();
+  open(io_.get_executor());
+  EXPECT_TRUE(result_of(sandbox_->prepare(gone)));
+  EXPECT_TRUE(fs::exists(left_over));
+}
+
+TEST_F(LocalPlaceTest, WhatIsClaimedStays) {
+  SandboxFacts made = facts();
+  const fs::path directory = link_directory(result_of(sandbox_->prepare(made)).value());
+  const auto removed =
+      result_of(place_->remove_unclaimed([] { return std::set<std::string>{"box-1"}; }));
+  EXPECT_THAT(removed.value(), testing::IsEmpty());
+  EXPECT_TRUE(fs::exists(directory));
+}
+
+TEST_F(LocalPlaceTest, AnExecIsStartedWithTheFilesThatWereCreatedForIt) {
+  SandboxFacts made = facts();
+  settle_in(made);
+  const auto paths = sandbox_->create_output(made, "exec-1");
+  ASSERT_TRUE(paths) << paths.error().message();
+  ASSERT_TRUE(sandbox_->open_output("exec-1", record_of(*paths)));
+  ASSERT_TRUE(sandbox_->start_exec(
+      {.exec_id = "exec-1", .command = {"true"}, .working_directory = "/", .environment = {}}));
+  EXPECT_FALSE(sandbox_->start_exec(
+      {.exec_id = "exec-2", .command = {"true"}, .working_directory = "/", .environment = {}}))
+      << "no output was opened for it";
+  run([&]() -> asio::awaitable<void> {
+    const auto told = co_await guest_.receive();
+    EXPECT_TRUE(told && told->start_exec().exec_id() == "exec-1");
+  }());
+  ASSERT_EQ(guest_.descriptors.size(), 2U);
+  EXPECT_EQ(::write(guest_.descriptors[0].get(), "out", 3), 3);
+  EXPECT_EQ(::write(guest_.descriptors[1].get(), "err", 3), 3);
+  EXPECT_EQ(content_of(paths->stdout_path), "out");
+  EXPECT_EQ(content_of(paths->stderr_path), "err");
+  guest_.descriptors.clear();
+  EXPECT_FALSE(is_open(paths->stdout_path));
+}
+
+TEST_F(LocalPlaceTest, OutputOfAnExecThatWasRefusedIsRemoved) {
+  SandboxFacts made = facts();
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  const auto paths = sandbox_->create_output(made, "exec-1").value();
+  EXPECT_TRUE(fs::exists(paths.stdout_path));
+  sandbox_->discard_output("exec-1");
+  EXPECT_FALSE(fs::exists(paths.stdout_path));
+  EXPECT_FALSE(fs::exists(paths.stderr_path));
+}
+
+// Its ID is refused by the store, because another exec had it.
+TEST_F(LocalPlaceTest, OutputOfAnEarlierExecSurvivesOneThatWasRefused) {
+  SandboxFacts made = facts();
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  const auto paths = sandbox_->create_output(made, "exec-1").value();
+  sandbox_->close_output("exec-1");
+  std::ofstream(paths.stdout_path) << "earlier";
+  ASSERT_TRUE(sandbox_->create_output(made, "exec-1"));
+  EXPECT_EQ(content_of(paths.stdout_path), "earlier");
+  sandbox_->discard_output("exec-1");
+  EXPECT_EQ(content_of(paths.stdout_path), "earlier");
+}
+
+TEST_F(LocalPlaceTest, AnAcceptedExecReplacesWhatACreateLeftAndKeepsItsOwn) {
+  SandboxFacts made = facts();
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  const auto paths = sandbox_->create_output(made, "exec-1").value();
+  sandbox_->close_output("exec-1");
+  std::ofstream(paths.stdout_path) << "left by a create that came to nothing";
+  ASSERT_TRUE(sandbox_->create_output(made, "exec-1"));
+  ASSERT_TRUE(sandbox_->open_output("exec-1", record_of(paths)));
+  EXPECT_EQ(content_of(paths.stdout_path), "");
+  sandbox_->close_output("exec-1");
+  std::ofstream(paths.stdout_path) << "its own";
+  ASSERT_TRUE(sandbox_->open_output("exec-1", record_of(paths)));
+  EXPECT_EQ(content_of(paths.stdout_path), "its own");
+}
+
+TEST_F(LocalPlaceTest, OutputIsListedAndRemovedBySandbox) {
+  SandboxFacts made = facts();
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  ASSERT_TRUE(sandbox_->create_output(made, "exec-1"));
+  EXPECT_THAT(result_of(place_->list_outputs()).value(), ElementsAre("box-1"));
+  EXPECT_TRUE(result_of(place_->remove_output("box-1", made.created_with)));
+  EXPECT_TRUE(result_of(place_->remove_output("box-1", made.created_with)));
+  EXPECT_THAT(result_of(place_->list_outputs()).value(), testing::IsEmpty());
+  EXPECT_TRUE(result_of(place_->remove_output("box-1", {}))) << "where it is, is unknown";
+}
+
+TEST_F(LocalPlaceTest, AVerificationWithoutTheGuestsReportIsUnknown) {
+  SandboxFacts made = facts();
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  const Verification silent = result_of(sandbox_->verify());
+  EXPECT_FALSE(silent.outcome);
+  EXPECT_TRUE(silent.is_unknown);
+  isolation_.proof_problem = "the rules are gone";
+  const Verification broken = result_of(sandbox_->verify());
+  EXPECT_EQ(broken.outcome.error().message(), "the rules are gone");
+  EXPECT_FALSE(broken.is_unknown);
+}
+
+}  // namespace
+}  // namespace agbox
