@@ -15,6 +15,7 @@
 #include "control/event_feed.h"
 #include "control/sandbox/sandbox_actor.h"
 #include "control/services.h"
+#include "engine/engine.h"
 #include "execlog/exec_output_source.h"
 #include "model/exec/exec_request.h"
 #include "model/sandbox/orphans.h"
@@ -22,7 +23,7 @@
 
 namespace agbox {
 
-class Directory {
+class Directory final : public SandboxClaims {
  public:
   template <class T>
   using Reply = std::function<void(Result<T>)>;
@@ -81,9 +82,9 @@ class Directory {
   void restart_is_due(const std::string& sandbox_id);
   Deadlines& deadlines() { return services_.deadlines; }
 
-  // What the janitor asks.
-  SandboxClaim claim_of(const std::string& sandbox_id) const;
-  std::vector<std::string> sandbox_ids() const;
+  // --- what sweeps ask ---
+  SandboxClaim claim_of(const std::string& sandbox_id) const override;
+  std::vector<std::string> sandbox_ids() const override;
 
   // Those in which something of a caller may run.
   std::vector<std::string> live_sandboxes() const;

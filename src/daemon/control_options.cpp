@@ -8,10 +8,6 @@
 
 #include "control/upkeep/host_resolvers.h"
 #include "guestlink/guest_program.h"
-#include "isolation/netlink/routing.h"
-#include "model/network/sandbox_subnet.h"
-#include "model/object_names.h"
-#include "paths/engine_endpoint.h"
 
 namespace agbox {
 namespace {
@@ -40,23 +36,16 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
 
 }  // namespace
 
-Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
-                                       const Environment& environment) {
-  // Sandboxes of other daemons may share the pool: each takes free networks.
-  AGBOX_TRY(in_use, read_networks_in_use(kBridgePrefix));
-  AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, in_use));
-  AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
+Result<ControlOptions> control_options(const Configuration& configuration,
+                                       const FixedPaths& paths) {
   AGBOX_TRY_VOID(make_directory(configuration.state_root));
   std::error_code problem;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
   if (problem)
     return fail(reason::kHostNotReady, "locate our own executable: " + problem.message());
   AGBOX_TRY(guest_program, guestlink::find_guest_program(program));
-  return ControlOptions{.environment = environment,
-                        .engine_socket = std::move(engine_socket),
-                        .state_root = configuration.state_root,
+  return ControlOptions{.state_root = configuration.state_root,
                         .guest_program = std::move(guest_program),
-                        .address_pool = configuration.address_pool,
                         .lock_file = paths.lock,
                         .resolver_files = configuration.dns.empty()
                                               ? host_resolver_files()

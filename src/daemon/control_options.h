@@ -12,7 +12,6 @@
 namespace agbox {
 
 // Creates the state directory if missing.
-Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
-                                       const Environment& environment);
+Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths);
 
 }  // namespace agbox

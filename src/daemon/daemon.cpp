@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "daemon/control_options.h"
+#include "daemon/engine_options.h"
 
 namespace agbox {
 namespace {
@@ -85,13 +86,17 @@ Result<> Daemon::open_store() {
 }
 
 Result<> Daemon::start_control() {
-  AGBOX_TRY(options, control_options(configuration_, paths_, environment_));
+  AGBOX_TRY(engine, engine_options(configuration_, environment_, store_->instance_id()));
+  AGBOX_TRY(options, control_options(configuration_, paths_));
+  engine_ = std::make_unique<DockerEngine>(
+      loop_.io().get_executor(), blocking_threads_.get_executor(), std::move(engine), log_);
   isolation_ = std::make_unique<FirewallIsolation>(
       loop_.io().get_executor(), firewall_thread_.executor(),
-      FirewallOptions{.instance_id = store_->instance_id(), .address_pool = options.address_pool},
+      FirewallOptions{.instance_id = store_->instance_id(),
+                      .address_pool = configuration_.address_pool},
       log_);
   AGBOX_TRY(plane, ControlPlane::start(loop_, blocking_threads_.get_executor(), *store_, clock_,
-                                       *isolation_, std::move(options), log_));
+                                       *engine_, *isolation_, std::move(options), log_));
   plane_ = std::move(plane);
   return {};
 }

@@ -20,6 +20,7 @@
 #include "daemon/host_lock.h"
 #include "daemon/runtime_directory.h"
 #include "daemon/service_manager.h"
+#include "engine/docker/docker_engine.h"
 #include "isolation/firewall_isolation.h"
 #include "paths/fixed_paths.h"
 #include "rpc/server.h"
@@ -59,6 +60,7 @@ class Daemon {
   std::unique_ptr<Store> store_;
   WorkerThread firewall_thread_;
   asio::thread_pool blocking_threads_;
+  std::unique_ptr<DockerEngine> engine_;
   std::unique_ptr<FirewallIsolation> isolation_;
   std::unique_ptr<ControlPlane> plane_;
   std::unique_ptr<RpcServer> server_;

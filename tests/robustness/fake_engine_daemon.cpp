@@ -16,6 +16,7 @@
 #include "control/control_plane.h"
 #include "daemon/configuration.h"
 #include "daemon/control_options.h"
+#include "daemon/engine_options.h"
 #include "daemon/host_lock.h"
 #include "daemon/runtime_directory.h"
 #include "paths/fixed_paths.h"
@@ -42,12 +43,14 @@ Result<> serve() {
   auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
-  AGBOX_TRY(options, control_options(configuration, paths, environment));
+  AGBOX_TRY(engine, engine_options(configuration, environment, store->instance_id()));
+  AGBOX_TRY(options, control_options(configuration, paths));
   // Fake guests reconnect often: daemons are killed faster than in practice.
   options.guest_limits.penalty = std::chrono::milliseconds(10);
+  DockerEngine docker(loop.io().get_executor(), blocking.get_executor(), std::move(engine), log);
   FakeIsolation isolation(loop.io());
-  AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, isolation,
-                                       std::move(options), log));
+  AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, docker,
+                                       isolation, std::move(options), log));
   AGBOX_TRY(listener, UnixListener::open(loop, folder.fd(), paths.socket, log));
   AGBOX_TRY(server, RpcServer::start(loop, *plane,
                                      {.version = "0", .instance_id = store->instance_id()}, log));

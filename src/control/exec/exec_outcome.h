@@ -8,8 +8,8 @@
 
 #include "agbox/v1/event.pb.h"
 #include "agbox/v1/exec.pb.h"
-#include "control/sandbox/container_loss.h"
 #include "guestlink/guest_report.h"
+#include "model/sandbox/restart_plan.h"
 
 namespace agbox {
 

@@ -10,6 +10,7 @@
 
 #include "base/failpoint.h"
 #include "model/object_names.h"
+#include "unit/control/docker_engine_options.h"
 #include "unit/model/flipped_tables.h"
 
 namespace agbox {
@@ -66,11 +67,12 @@ void ControlTest::start() {
   store_ = std::move(*store);
   instance_ = store_->instance_id();
   fs::create_directories(folder_.path() / state_root_);
-  ControlOptions options{.environment = {},
-                         .engine_socket = docker_.socket_path(),
-                         .state_root = folder_.path() / state_root_,
+  // On the loop itself: whoever runs that until it is idle knows that nothing is under way.
+  docker_engine_ = std::make_unique<DockerEngine>(
+      loop_.io().get_executor(), loop_.io().get_executor(),
+      docker_engine_options(docker_.socket_path(), instance_, address_pool_), Logger());
+  ControlOptions options{.state_root = folder_.path() / state_root_,
                          .guest_program = folder_.path() / "agbox-guest",
-                         .address_pool = parse_ipv4_network(address_pool_).value(),
                          .lock_file = lock_file_,
                          .resolver_files = resolver_files_,
                          .ttls = ttls_,
@@ -84,9 +86,8 @@ void ControlTest::start() {
   options.created_with.add_dns(resolver_);
   options.created_with.set_host_uid(1234);
   options.created_with.set_host_gid(5678);
-  // On the loop itself: whoever runs that until it is idle knows that nothing is under way.
-  auto plane = ControlPlane::start(loop_, loop_.io().get_executor(), *store_, clock_, isolation_,
-                                   std::move(options), Logger());
+  auto plane = ControlPlane::start(loop_, loop_.io().get_executor(), *store_, clock_,
+                                   *docker_engine_, isolation_, std::move(options), Logger());
   ASSERT_TRUE(plane.has_value()) << plane.error().message();
   plane_ = std::move(*plane);
 }
@@ -97,6 +98,7 @@ void ControlTest::stop() {
   run_until([&] { return has_ended; });
   is_alive_.reset();
   plane_.reset();
+  docker_engine_.reset();
   store_.reset();
 }
 
@@ -266,8 +268,11 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
   const std::regex pattern(R"re(\bstep\(\s*"([a-z_.]+)",)re");
   std::vector<std::string> names;
   for (const char* file :
-       {"materialize.cpp", "start_primary.cpp", "stop.cpp", "resume.cpp", "teardown.cpp"}) {
-    std::ifstream in(fs::path(AGBOX_OPERATIONS) / file);
+       {"control/sandbox/operations/attachments.cpp", "control/sandbox/operations/materialize.cpp",
+        "control/sandbox/operations/resume.cpp", "control/sandbox/operations/start_primary.cpp",
+        "control/sandbox/operations/stop.cpp", "control/sandbox/operations/teardown.cpp",
+        "engine/docker/workload/workloads.cpp"}) {
+    std::ifstream in(fs::path(AGBOX_SOURCES) / file);
     const std::string source{std::istreambuf_iterator<char>(in), {}};
     for (std::sregex_iterator found(source.begin(), source.end(), pattern), end; found != end;
          ++found) {
@@ -277,7 +282,7 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
       names.push_back(step + ".after");
     }
   }
-  EXPECT_FALSE(names.empty()) << "no step is found in " << AGBOX_OPERATIONS;
+  EXPECT_FALSE(names.empty()) << "no step is found in " << AGBOX_SOURCES;
   return names;
 }
 

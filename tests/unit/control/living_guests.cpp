@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/check.h"
-#include "control/sandbox/operations/container_settings.h"
+#include "guestwire/place.h"
 
 namespace agbox {
 
@@ -64,7 +64,7 @@ void LivingGuests::begin(const fake::Container& container) {
   guest->container_name = container.name;
   const auto& host = container.spec.at("HostConfig").as_object();
   for (const auto& mount : host.at("Mounts").as_array()) {
-    if (mount.at("Target").as_string() == kLinkTarget) {
+    if (mount.at("Target").as_string() == guestwire::kLinkDirectoryInside) {
       guest->folder = std::string(mount.at("Source").as_string());
     }
   }

@@ -13,6 +13,7 @@
 #include "agbox/rpc/error_details.pb.h"
 #include "control/control_plane.h"
 #include "rpc/unix_listener.h"
+#include "unit/control/docker_engine_options.h"
 #include "unit/control/fake_isolation.h"
 #include "unit/temp_folder.h"
 
@@ -64,15 +65,15 @@ class ServerTest : public testing::Test {
                      .post = [&loop](std::function<void()> work) { loop.post(std::move(work)); },
                      .clock = clock});
     // No engine listens there, and the guest never runs, so any program will do.
-    ControlOptions options{.environment = {},
-                           .engine_socket = temp_.path() / "no-engine.sock",
-                           .state_root = temp_.path(),
-                           .guest_program = "/bin/true",
-                           .address_pool = parse_ipv4_network("10.201.0.0/16").value(),
-                           .created_with = {}};
+    DockerEngine engine(loop.io().get_executor(), loop.io().get_executor(),
+                        docker_engine_options(temp_.path() / "no-engine.sock",
+                                              (*store)->instance_id(), "10.201.0.0/16"),
+                        Logger());
+    ControlOptions options{
+        .state_root = temp_.path(), .guest_program = "/bin/true", .created_with = {}};
     FakeIsolation isolation(loop.io());
-    auto plane = ControlPlane::start(loop, loop.io().get_executor(), **store, clock, isolation,
-                                     std::move(options), Logger());
+    auto plane = ControlPlane::start(loop, loop.io().get_executor(), **store, clock, engine,
+                                     isolation, std::move(options), Logger());
     plane_ = plane->get();
     auto server =
         RpcServer::start(loop, **plane, {.version = "1.2.3", .instance_id = "the-id"}, Logger());

@@ -38,8 +38,8 @@ struct DiskCheck {
                                 .holds_output = true},
                                {.what = "store", .path = context.services.store.path()},
                                {.what = "state", .path = created_with.state_root()}};
-    if (context.engine && !context.engine->root_directory.empty()) {
-      disks.push_back({.what = "containers and images", .path = context.engine->root_directory});
+    if (!context.engine.root_directory.empty()) {
+      disks.push_back({.what = "containers and images", .path = context.engine.root_directory});
     }
     co_return co_await run_blocking(context.services.blocking,
                                     [&disks] { return inspect(std::move(disks)); });

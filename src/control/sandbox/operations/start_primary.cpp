@@ -4,10 +4,9 @@
 #include <chrono>
 #include <utility>
 
-#include "control/sandbox/container_loss.h"
-#include "control/sandbox/operations/container_settings.h"
 #include "control/sandbox/operations/step.h"
-#include "control/sandbox/operations/unbroken_call.h"
+#include "guestwire/place.h"
+#include "model/object_names.h"
 
 namespace agbox {
 namespace {
@@ -19,7 +18,8 @@ constexpr auto kEntrypointLimit = 60s;
 // The guest ends a slow entrypoint itself and reports it; this is for a guest that does not.
 constexpr auto kEntrypointSlack = 5s;
 
-guestlink::Expectation expectation(const SandboxFacts& facts, const store::v1::Container& primary) {
+guestlink::Expectation expectation(const SandboxFacts& facts) {
+  const store::v1::Container& primary = facts.containers.at("");
   guestlink::Expectation expected;
   expected.uid = facts.created_with.host_uid();
   expected.gid = facts.created_with.host_gid();
@@ -36,14 +36,10 @@ asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFact
                                            OperationFailure silence) {
   const bool is_doubt = silence.end() == OperationEnd::Lost;
   if (!is_doubt && silence.end() != OperationEnd::Refused) co_return std::unexpected(silence);
-  AGBOX_CO_TRY(container,
-               co_await step("silence.look", services.engine.find_container(facts.primary_id(),
-                                                                            on_its_engine(facts))));
-  const auto loss =
-      judge_primary(facts.containers.at(""), container, owner_of(services, facts)).loss;
-  if (loss) {
+  AGBOX_CO_TRY(look, co_await step("silence.look", services.engine.inspect(facts)));
+  if (look.loss) {
     co_return std::unexpected(OperationFailure(
-        OperationEnd::Lost, "the container was lost while it started: " + loss->how));
+        OperationEnd::Lost, "the container was lost while it started: " + look.loss->how));
   }
   if (!is_doubt) co_return std::unexpected(silence);
   co_return OperationResult<>{};
@@ -51,24 +47,9 @@ asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFact
 
 }  // namespace
 
-CallOptions on_its_engine(const SandboxFacts& facts) {
-  return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
-}
-
-ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
-  return {.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
-}
-
 asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxFacts& facts) {
-  store::v1::Container& primary = facts.containers[""];
-  AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts, primary)));
-  auto call = services.engine.start_container(primary.container_id(), on_its_engine(facts));
-  AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(services.calls, std::move(call))));
-  AGBOX_CO_TRY(
-      seen, co_await step("start.look", services.engine.inspect_container(primary.container_id(),
-                                                                          on_its_engine(facts))));
-  primary.set_engine_started_at(start_mark(seen));
-  co_return OperationResult<>{};
+  AGBOX_CO_TRY_VOID(services.guests.expect(facts.sandbox_id, expectation(facts)));
+  co_return co_await services.engine.start(facts);
 }
 
 asio::awaitable<OperationResult<>> await_guest(Services& services, const SandboxFacts& facts) {
@@ -83,9 +64,11 @@ asio::awaitable<OperationResult<>> await_guest(Services& services, const Sandbox
   }
 }
 
-asio::awaitable<OperationResult<>> prove_isolation(Services& services, const SandboxFacts& facts,
-                                                   const std::string& bridge) {
-  auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, bridge));
+asio::awaitable<OperationResult<>> prove_isolation(Services& services, const SandboxFacts& facts) {
+  auto proven = co_await step(
+      "start.proof",
+      services.isolation.prove(facts.sandbox_id,
+                               bridge_name(services.store.instance_id(), facts.sandbox_id)));
   // The guest takes part in it, and may be gone with its container: then that is why.
   if (!proven) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, proven.error()));
   co_return proven;
@@ -99,7 +82,7 @@ asio::awaitable<OperationResult<>> let_go(Services& services, SandboxFacts& fact
   guestlink::GoOrder order{.secret = primary.secret(),
                            .entrypoint = {},
                            .command = {spec.command().begin(), spec.command().end()},
-                           .working_directory = std::string(kWorkspace),
+                           .working_directory = guestwire::kWorkspace,
                            .entrypoint_limit = kEntrypointLimit};
   if (!spec.bypass_entrypoint()) {
     const auto& entrypoint = primary.image().entrypoint();
