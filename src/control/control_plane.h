@@ -3,7 +3,6 @@
 // directory of sandboxes that works with them.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -19,44 +18,37 @@
 #include "control/control_loop.h"
 #include "control/directory.h"
 #include "control/doctor/diagnosis.h"
-#include "control/sandbox/operations/subnet_pool.h"
+#include "control/engine_status.h"
 #include "control/sandbox/sandbox_isolation.h"
 #include "control/services.h"
 #include "control/upkeep/deadlines.h"
 #include "control/upkeep/janitor.h"
-#include "engine/docker/api/engine_client.h"
-#include "engine/docker/images/image_pulls.h"
-#include "engine/docker/images/registry_auth.h"
+#include "engine/engine.h"
 #include "model/network/ipv4.h"
 #include "model/sandbox/time_to_live.h"
-#include "paths/fixed_paths.h"
 #include "place/place.h"
 #include "store/store.h"
 
 namespace agbox {
 
 struct ControlOptions {
-  Environment environment;
-  std::string engine_socket;
-  Ipv4Network address_pool;
   std::filesystem::path lock_file{};  // which the daemon holds
   TimesToLive ttls{};
   store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
 };
 
-class ControlPlane {
+class ControlPlane final : private EngineListener {
  public:
-  // Loads what is stored and goes on with it. The engine need not be there yet. The place outlives
-  // the plane, which starts and stops its isolation. What may hang in a disk or in the kernel is
-  // done on `blocking`.
-  static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop,
-                                                     asio::any_io_executor blocking, Store& store,
-                                                     const Clock& clock, Place& place,
-                                                     ControlOptions options, Logger log);
+  // Loads what is stored and continues with it. The engine need not be reachable yet. Engine and
+  // place, which outlive the plane, are used by it alone, from here to the end of shut_down().
+  static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop, Store& store,
+                                                     const Clock& clock, Engine& engine,
+                                                     Place& place, ControlOptions options,
+                                                     Logger log);
 
   Directory& directory() { return directory_; }
-  // The engine that answers now; nothing while none does.
-  const std::optional<EngineIdentity>& engine() const { return services_.engine_now; }
+  // nullopt while none is reachable.
+  const std::optional<ReachableEngine>& engine() const { return engine_status_.now(); }
   IsolationHealth isolation() const { return isolation_.health(); }
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
@@ -71,34 +63,30 @@ class ControlPlane {
   void shut_down(std::function<void()> done);
 
  private:
-  ControlPlane(ControlLoop& loop, const asio::any_io_executor& blocking, Store& store,
-               const Clock& clock, Place& place, ControlOptions options, Logger log);
-  void engine_seen(const EngineIdentity& engine);
-  void engine_lost(const EngineError& error);
-  void engine_watched();
-  void engine_told(const EngineEvent& event);
-  void network_made(const EngineEvent& event);
+  ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, Engine& engine, Place& place,
+               ControlOptions options, Logger log);
+  void reachable(const ReachableEngine& engine) override;
+  void unreachable(std::string problem) override;
+  void reconcile_due() override;
+  void container_doubted(const std::string& sandbox_id) override;
+  void object_created(const std::string& sandbox_id) override;
+  void sweep_due() override { janitor_.sweep(); }
   void use_resolvers(const std::vector<Ipv4Address>& resolvers);
   boost::asio::awaitable<void> diagnose_and_reply(std::vector<std::string> images,
                                                   Directory::Reply<v1::DiagnoseResponse> reply);
   boost::asio::awaitable<void> end_everything(std::function<void()> done);
 
   Logger log_;
-  EngineClient engine_;
-  RegistryAuth registry_auth_;
-  ImagePulls pulls_;
+  EngineStatus engine_status_;
   SandboxIsolation isolation_;
-  SubnetPool subnets_;
   Semaphore starts_;
   Semaphore looks_;
   RunningExecs execs_;
   TaskGroup operations_;
-  TaskGroup calls_;
   Deadlines deadlines_;
   Deadlines restarts_;
   Services services_;
-  std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
-  bool was_engine_lost_ = false;               // since its events were last watched
+  bool was_engine_lost_ = false;  // since its reports last began
   Directory directory_;
   Janitor janitor_;
   Diagnosis diagnosis_;

@@ -103,7 +103,11 @@ void Directory::add_broken(const BrokenSandbox& broken) {
                       {{"sandbox_id", broken.sandbox_id}, {"error", broken.why}});
   if (!broken.rest) {
     unreadable_.emplace(broken.sandbox_id, broken.why);
-    if (broken.subnet) services_.subnets.take(*broken.subnet);
+    services_.engine.restored({.sandbox_id = broken.sandbox_id,
+                               .spec = {},
+                               .created_with = {},
+                               .subnet = broken.subnet,
+                               .containers = {}});
     return;
   }
   add_restored(*broken.rest, {});
@@ -220,7 +224,7 @@ Result<> Directory::check_waiting_calls() const {
 
 void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
                               Reply<v1::SandboxHandle> reply) {
-  if (!services_.was_engine_asked) {
+  if (!services_.engine_status.was_asked()) {
     if (const auto checked = check_waiting_calls(); !checked) {
       return reply(std::unexpected(checked.error()));
     }
@@ -229,9 +233,8 @@ void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
     });
     return;
   }
-  if (!services_.engine_now) {
-    return reply(fail(reason::kEngineUnavailable, services_.engine_problem));
-  }
+  const auto engine = services_.engine_status.check();
+  if (!engine) return reply(std::unexpected(engine.error()));
   if (const auto isolated = services_.isolation.check(); !isolated) {
     return reply(std::unexpected(isolated.error()));
   }
@@ -240,14 +243,20 @@ void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
     return reply(std::unexpected(checked.error()));
   }
   store::v1::CreatedWith created_with = services_.created_with;
-  created_with.set_engine_id(services_.engine_now->id);
+  created_with.set_engine_id(engine->id);
   // It joins the others once its id is reserved: the store knows every id that was ever used.
-  auto actor = std::make_shared<std::unique_ptr<SandboxActor>>(std::make_unique<SandboxActor>(
-      services_, std::move(sandbox_id), std::move(spec), std::move(created_with)));
-  (*actor)->accept([this, actor, reply = std::move(reply)](const Result<>& accepted) {
-    if (!accepted) return reply(std::unexpected(accepted.error()));
-    SandboxActor& created = **actor;
-    actors_.emplace(created.id(), std::move(*actor));
+  const auto accepting = accepting_.insert(
+      accepting_.end(), std::make_unique<SandboxActor>(services_, std::move(sandbox_id),
+                                                       std::move(spec), std::move(created_with)));
+  (*accepting)->accept([this, accepting, reply = std::move(reply)](const Result<>& accepted) {
+    auto actor = std::move(*accepting);
+    accepting_.erase(accepting);
+    if (!accepted) {
+      refused_ = std::move(actor);  // it is the caller of this function
+      return reply(std::unexpected(accepted.error()));
+    }
+    SandboxActor& created = *actor;
+    actors_.emplace(created.id(), std::move(actor));
     // As it was accepted, though it was told in the same change that it is being prepared: whoever
     // subscribes from here hears all that came after.
     v1::SandboxHandle handle = created.handle();
@@ -315,7 +324,7 @@ void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork 
                                       Reply<void> reply) {
   const auto actor = find(sandbox_id);
   if (!actor) return reply(std::unexpected(actor.error()));
-  if (services_.was_engine_asked) return ((*actor)->*work)(std::move(reply));
+  if (services_.engine_status.was_asked()) return ((*actor)->*work)(std::move(reply));
   if (const auto checked = check_waiting_calls(); !checked) {
     return reply(std::unexpected(checked.error()));
   }
@@ -387,7 +396,7 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
 
 void Directory::engine_was_asked() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  if (std::exchange(services_.was_engine_asked, true)) return;
+  services_.engine_status.set_asked();
   for (const auto& call : std::exchange(early_calls_, {})) call();
 }
 

@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "control/event_feed.h"
 #include "control/sandbox/sandbox_actor.h"
 #include "control/services.h"
+#include "engine/engine.h"
 #include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
 #include "model/sandbox/orphans.h"
@@ -22,7 +24,7 @@
 
 namespace agbox {
 
-class Directory {
+class Directory final : public SandboxClaims {
  public:
   template <class T>
   using Reply = std::function<void(Result<T>)>;
@@ -76,9 +78,9 @@ class Directory {
   void restart_is_due(const std::string& sandbox_id);
   Deadlines& deadlines() { return services_.deadlines; }
 
-  // What the janitor asks.
-  SandboxClaim claim_of(const std::string& sandbox_id) const;
-  std::vector<std::string> sandbox_ids() const;
+  // --- what sweeps ask ---
+  SandboxClaim claim_of(const std::string& sandbox_id) const override;
+  std::vector<std::string> sandbox_ids() const override;
 
   // Those in which something of a caller may run.
   std::vector<std::string> live_sandboxes() const;
@@ -112,6 +114,8 @@ class Directory {
 
   Services& services_;
   std::map<std::string, std::unique_ptr<SandboxActor>, std::less<>> actors_;
+  std::list<std::unique_ptr<SandboxActor>> accepting_;  // until the store has answered
+  std::unique_ptr<SandboxActor> refused_;               // the latest one
   // Why they cannot be read, by id: so little of them can that they can only be named.
   std::map<std::string, std::string, std::less<>> unreadable_;
   // Creates that are on their way to the store, by id, and the deletes that came after them.

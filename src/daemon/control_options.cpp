@@ -7,10 +7,6 @@
 #include <system_error>
 
 #include "guestlink/guest_program.h"
-#include "isolation/netlink/routing.h"
-#include "model/network/sandbox_subnet.h"
-#include "model/object_names.h"
-#include "paths/engine_endpoint.h"
 #include "place/local/host_resolvers.h"
 
 namespace agbox {
@@ -40,20 +36,12 @@ store::v1::CreatedWith created_with(const Configuration& configuration) {
 
 }  // namespace
 
-Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
-                                       const Environment& environment) {
-  // Sandboxes of other daemons may share the pool: each takes free networks.
-  AGBOX_TRY(in_use, read_networks_in_use(kBridgePrefix));
-  AGBOX_TRY_VOID(check_address_pool(configuration.address_pool, in_use));
-  AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
-  return ControlOptions{.environment = environment,
-                        .engine_socket = std::move(engine_socket),
-                        .address_pool = configuration.address_pool,
-                        .lock_file = paths.lock,
-                        .ttls = {.idle = configuration.idle_ttl,
-                                 .cleanup = configuration.cleanup_ttl,
-                                 .history = configuration.event_retention_ttl},
-                        .created_with = created_with(configuration)};
+ControlOptions control_options(const Configuration& configuration, const FixedPaths& paths) {
+  return {.lock_file = paths.lock,
+          .ttls = {.idle = configuration.idle_ttl,
+                   .cleanup = configuration.cleanup_ttl,
+                   .history = configuration.event_retention_ttl},
+          .created_with = created_with(configuration)};
 }
 
 Result<LocalPlaceOptions> place_options(const Configuration& configuration,

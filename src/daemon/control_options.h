@@ -12,8 +12,7 @@
 
 namespace agbox {
 
-Result<ControlOptions> control_options(const Configuration& configuration, const FixedPaths& paths,
-                                       const Environment& environment);
+ControlOptions control_options(const Configuration& configuration, const FixedPaths& paths);
 
 // Creates the state directory if missing.
 Result<LocalPlaceOptions> place_options(const Configuration& configuration,

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "daemon/control_options.h"
+#include "daemon/engine_options.h"
 
 namespace agbox {
 namespace {
@@ -85,17 +86,20 @@ Result<> Daemon::open_store() {
 }
 
 Result<> Daemon::start_control() {
-  AGBOX_TRY(options, control_options(configuration_, paths_, environment_));
+  AGBOX_TRY(its_engine, engine_options(configuration_, environment_, store_->instance_id()));
+  AGBOX_TRY(its_place, place_options(configuration_, store_->instance_id()));
+  engine_ = std::make_unique<DockerEngine>(
+      loop_.io().get_executor(), blocking_threads_.get_executor(), std::move(its_engine), log_);
   isolation_ = std::make_unique<FirewallIsolation>(
       loop_.io().get_executor(), firewall_thread_.executor(),
-      FirewallOptions{.instance_id = store_->instance_id(), .address_pool = options.address_pool},
+      FirewallOptions{.instance_id = store_->instance_id(),
+                      .address_pool = configuration_.address_pool},
       log_);
-  AGBOX_TRY(its_options, place_options(configuration_, store_->instance_id()));
   AGBOX_TRY(place, LocalPlace::create(loop_.io().get_executor(), blocking_threads_.get_executor(),
-                                      *isolation_, std::move(its_options), log_));
+                                      *isolation_, std::move(its_place), log_));
   place_ = std::move(place);
-  AGBOX_TRY(plane, ControlPlane::start(loop_, blocking_threads_.get_executor(), *store_, clock_,
-                                       *place_, std::move(options), log_));
+  AGBOX_TRY(plane, ControlPlane::start(loop_, *store_, clock_, *engine_, *place_,
+                                       control_options(configuration_, paths_), log_));
   plane_ = std::move(plane);
   return {};
 }

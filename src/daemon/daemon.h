@@ -20,6 +20,7 @@
 #include "daemon/host_lock.h"
 #include "daemon/runtime_directory.h"
 #include "daemon/service_manager.h"
+#include "engine/docker/docker_engine.h"
 #include "isolation/firewall_isolation.h"
 #include "paths/fixed_paths.h"
 #include "place/local/local_place.h"
@@ -60,6 +61,7 @@ class Daemon {
   std::unique_ptr<Store> store_;
   WorkerThread firewall_thread_;
   asio::thread_pool blocking_threads_;
+  std::unique_ptr<DockerEngine> engine_;
   std::unique_ptr<FirewallIsolation> isolation_;
   std::unique_ptr<LocalPlace> place_;
   std::unique_ptr<ControlPlane> plane_;

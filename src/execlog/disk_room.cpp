@@ -7,7 +7,6 @@ namespace agbox {
 namespace {
 
 constexpr std::uint64_t kLargestReserve = 256 * kMiB;
-constexpr std::uint64_t kSmallestContainer = 4 * kMiB;
 
 }  // namespace
 
@@ -18,15 +17,6 @@ std::uint64_t free_space_reserve(std::uint64_t filesystem_bytes) {
 DiskRoom disk_room(const struct statvfs& disk) {
   return {.left = std::uint64_t{disk.f_bavail} * disk.f_frsize,
           .reserve = free_space_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize)};
-}
-
-std::string full_disk_remark(const std::filesystem::path& root_folder) {
-  struct statvfs disk{};
-  if (::statvfs(root_folder.c_str(), &disk) != 0) return {};
-  const std::uint64_t left = disk_room(disk).left;
-  if (left >= kSmallestContainer) return {};
-  return "; the engine's disk (" + root_folder.string() + ") has " + std::to_string(left / kMiB) +
-         " MiB left: make room there";
 }
 
 }  // namespace agbox

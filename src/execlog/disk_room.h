@@ -5,8 +5,6 @@
 #include <sys/statvfs.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <string>
 
 namespace agbox {
 
@@ -20,10 +18,5 @@ struct DiskRoom {
   std::uint64_t reserve = 0;
 };
 DiskRoom disk_room(const struct statvfs& disk);
-
-// What to add to an error of the engine that keeps its files in `root_folder`; empty while its disk
-// has room for the smallest of containers, or cannot be seen from here. The engine's own words need
-// not tell of a full disk: overlayfs mounts read-only then, and a file is missing.
-std::string full_disk_remark(const std::filesystem::path& root_folder);
 
 }  // namespace agbox

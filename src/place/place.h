@@ -123,7 +123,8 @@ struct PlaceDiagnosisRequest {
   std::vector<std::string> resolvers;  // of new sandboxes
   std::filesystem::path store;
   std::filesystem::path engine_directory;  // empty if unknown
-  bool engine_uses_iptables = true;
+  // The nftables tables in which the engine accepts packets of containers; "name*" is a prefix.
+  std::vector<std::string> engine_firewall_tables{};
 };
 
 class Place {

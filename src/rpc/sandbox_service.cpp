@@ -42,7 +42,7 @@ SandboxService::Call SandboxService::Ping(Context context, Request<v1::PingReque
   response->set_instance_id(identity_.instance_id);
   auto* call = context->DefaultReactor();
   loop_.post([this, call, response] {
-    if (const auto& engine = plane_.engine()) response->set_engine(title_of(*engine));
+    if (const auto& engine = plane_.engine()) response->set_engine(engine->title);
     const IsolationHealth isolation = plane_.isolation();
     response->set_isolation_shortcoming(isolation.shortcoming);
     response->set_isolation_repairs(isolation.repairs);

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/docker/api/engine_error.h"
 #include "engine/docker/api/engine_identity.h"
 #include "engine/docker/api/line_splitter.h"
 #include "engine/docker/api/observations.h"
-#include "engine/docker/images/image_reference.h"
+#include "engine/docker/api/refusal.h"
 #include "engine/docker/images/pull_progress.h"
 #include "engine/docker/images/registry_auth.h"
+#include "model/spec/image_reference.h"
 
 using namespace agbox;
 

@@ -16,6 +16,7 @@
 #include "control/control_plane.h"
 #include "daemon/configuration.h"
 #include "daemon/control_options.h"
+#include "daemon/engine_options.h"
 #include "daemon/host_lock.h"
 #include "daemon/runtime_directory.h"
 #include "paths/fixed_paths.h"
@@ -43,15 +44,16 @@ Result<> serve() {
   auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
-  AGBOX_TRY(options, control_options(configuration, paths, environment));
-  AGBOX_TRY(its_options, place_options(configuration, store->instance_id()));
+  AGBOX_TRY(its_engine, engine_options(configuration, environment, store->instance_id()));
+  AGBOX_TRY(its_place, place_options(configuration, store->instance_id()));
   // Fake guests reconnect often: daemons are killed faster than in practice.
-  its_options.guest_limits.penalty = std::chrono::milliseconds(10);
+  its_place.guest_limits.penalty = std::chrono::milliseconds(10);
+  DockerEngine engine(loop.io().get_executor(), blocking.get_executor(), std::move(its_engine), log);
   FakeIsolation isolation(loop.io());
   AGBOX_TRY(place, LocalPlace::create(loop.io().get_executor(), blocking.get_executor(), isolation,
-                                      std::move(its_options), log));
-  AGBOX_TRY(plane, ControlPlane::start(loop, blocking.get_executor(), *store, clock, *place,
-                                       std::move(options), log));
+                                      std::move(its_place), log));
+  AGBOX_TRY(plane, ControlPlane::start(loop, *store, clock, engine, *place,
+                                       control_options(configuration, paths), log));
   AGBOX_TRY(listener, UnixListener::open(loop, folder.fd(), paths.socket, log));
   AGBOX_TRY(server, RpcServer::start(loop, *plane,
                                      {.version = "0", .instance_id = store->instance_id()}, log));

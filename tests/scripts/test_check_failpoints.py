@@ -35,6 +35,11 @@ asio::awaitable<Result<>> teardown_within(Services& services, int limit) {
 """
 
 
+WORKLOADS = """
+EngineAwaitable<> Workloads::ensure_workload(SandboxFacts& facts) {
+  co_return co_await step("workload.thing", client_.create());
+}
+"""
 OTHERS = """
 asio::awaitable<Result<>> {name}(Services& services) {{
   co_return co_await step("{name}.thing", services.engine.work());
@@ -52,6 +57,11 @@ def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) 
     folder.mkdir(parents=True)
     upkeep = root / "src/control/upkeep"
     upkeep.mkdir()
+    adapter = root / "src/engine/docker"
+    (adapter / "workload").mkdir(parents=True)
+    (adapter / "objects").mkdir()
+    (adapter / "workload/workloads.cpp").write_text(WORKLOADS)
+    (adapter / "objects/orphan_sweep.cpp").write_text(OTHERS.format(name="sweep"))
     (folder / "materialize.cpp").write_text(materialize)
     (folder / "teardown.cpp").write_text(teardown)
     for name in ("start_primary", "stop", "resume", "look"):
@@ -65,8 +75,14 @@ def test_a_step_has_a_failpoint_on_both_sides(tmp_path):
     assert listed.returncode == 0
     assert listed.stdout.split() == [
         f"{name}.thing.{side}"
-        for name in ("create", "start_primary", "stop", "resume", "delete", "look", "janitor")
+        for name in ("create", "start_primary", "stop", "resume", "delete", "look", "janitor",
+                     "workload", "sweep")
         for side in ("before", "after")]
+
+
+def test_a_call_through_the_port_is_held_to_the_same_rule_in_the_adapter(tmp_path):
+    through = MATERIALIZE.replace("co_await ensure(services)", "co_await services.engine.ensure_workload(facts)")
+    assert check(plant(tmp_path, through)).returncode == 0
 
 
 def test_a_function_of_another_file_is_held_to_the_same_rule_there(tmp_path):

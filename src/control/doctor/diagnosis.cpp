@@ -11,12 +11,8 @@
 
 #include "async/cancellation.h"
 #include "control/doctor/checks/daemon_files.h"
-#include "control/doctor/checks/engine.h"
-#include "control/doctor/checks/images.h"
 #include "control/doctor/checks/isolation.h"
-#include "control/doctor/checks/network.h"
-#include "control/doctor/checks/unknown_primaries.h"
-#include "engine/docker/images/image_reference.h"
+#include "model/spec/image_reference.h"
 #include "model/spec/maxima.h"
 
 namespace agbox {
@@ -37,52 +33,39 @@ asio::awaitable<void> run_check(const CheckContext& context, v1::DiagnoseRespons
 }
 
 constexpr auto kChecks = {
-    &run_check<EngineCheck>,           &run_check<LiveRestoreCheck>, &run_check<LayerQuotaCheck>,
-    &run_check<IsolationCheck>,        &run_check<AddressPoolCheck>, &run_check<StoreCheck>,
-    &run_check<StoredSandboxesCheck>,  &run_check<LockCheck>,        &run_check<ImagesCheck>,
-    &run_check<UnknownPrimariesCheck>,
+    &run_check<IsolationCheck>,
+    &run_check<StoreCheck>,
+    &run_check<StoredSandboxesCheck>,
+    &run_check<LockCheck>,
 };
 
-// The order of findings in a response, whoever checked.
-constexpr std::array<std::string_view, 18> kOrder = {
-    "engine",           "live-restore",
-    "layer-quota",      "capability",
-    "firewall",         "firewall-repairs",
-    "isolation",        "other-firewalls",
-    "ip-forward",       "address-pool",
-    "resolvers",        "store",
-    "stored-sandboxes", "lock",
-    "guest-program",    "disk",
-    "images",           "unknown-primaries",
-};
+// The order of findings in a response, regardless of who checked.
+constexpr auto kOrder = std::to_array<std::string_view>(
+    {"engine", "live-restore", "layer-quota", "capability", "firewall", "firewall-repairs",
+     "isolation", "other-firewalls", "ip-forward", "address-pool", "resolvers", "store",
+     "stored-sandboxes", "lock", "guest-program", "disk", "images", "unknown-primaries"});
 
 v1::DiagnoseResponse in_order(v1::DiagnoseResponse found) {
-  std::map<std::ptrdiff_t, std::vector<v1::Finding>> by_check;
+  std::multimap<std::ptrdiff_t, v1::Finding> by_check;
   for (v1::Finding& finding : *found.mutable_findings()) {
-    by_check[std::ranges::find(kOrder, finding.check()) - kOrder.begin()].push_back(
-        std::move(finding));
+    const auto position = std::ranges::find(kOrder, finding.check()) - kOrder.begin();
+    by_check.emplace(position, std::move(finding));
   }
   v1::DiagnoseResponse response;
-  for (auto& [check, findings] : by_check) {
-    for (v1::Finding& finding : findings) *response.add_findings() = std::move(finding);
-  }
+  for (auto& [position, finding] : by_check) *response.add_findings() = std::move(finding);
   return response;
 }
 
-asio::awaitable<v1::DiagnoseResponse> diagnose_place(const CheckContext& context) {
-  const auto& dns = context.services.created_with.dns();
+asio::awaitable<v1::DiagnoseResponse> diagnose_place(Services& services, EngineDiagnosis& engine) {
+  const auto& dns = services.created_with.dns();
   PlaceDiagnosisRequest request{.isolation = {},
                                 .resolvers = {dns.begin(), dns.end()},
-                                .store = context.services.store.path(),
-                                .engine_directory = {}};
-  if (context.engine) {
-    const std::string& backend = context.engine->firewall_backend;
-    request.engine_directory = context.engine->root_directory;
-    request.engine_uses_iptables = backend.empty() || backend.starts_with("iptables");
-  }
+                                .store = services.store.path(),
+                                .engine_directory = std::move(engine.root_directory),
+                                .engine_firewall_tables = std::move(engine.firewall_tables)};
   // Waits for the rules of a daemon that has just started: nothing can be verified before.
-  request.isolation = co_await context.services.isolation.in_place();
-  co_return co_await context.services.place.diagnose(std::move(request));
+  request.isolation = co_await services.isolation.in_place();
+  co_return co_await services.place.diagnose(std::move(request));
 }
 
 }  // namespace
@@ -109,11 +92,11 @@ Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseReques
 asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::string> images) {
   AGBOX_CO_TRY(turn, co_await turn_.acquire());
   Services& services = context_.services;
-  const ObjectOwner ours{.instance = services.store.instance_id()};
-  context_.images = ImagesCheck::names(std::move(images), context_.directory);
-  context_.engine = co_await ask_engine_report(services.engine, context_.options.engine_socket,
-                                               ours.labels(), context_.images);
-  v1::DiagnoseResponse response = co_await diagnose_place(context_);
+  EngineDiagnosis engine = co_await services.engine.diagnose({.requested_images = std::move(images),
+                                                              .sandbox_images = context_.directory.images(),
+                                                              .claims = context_.directory});
+  v1::DiagnoseResponse response = co_await diagnose_place(services, engine);
+  response.MergeFrom(engine.findings);
   for (const auto check : kChecks) co_await check(context_, response);
   if (co_await is_cancelled()) co_return fail(reason::kCancelled, "the diagnosis was cancelled");
   co_return in_order(std::move(response));

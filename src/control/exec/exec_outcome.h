@@ -8,8 +8,8 @@
 
 #include "agbox/v1/event.pb.h"
 #include "agbox/v1/exec.pb.h"
-#include "control/sandbox/container_loss.h"
 #include "model/guest/exec_end.h"
+#include "model/sandbox/restart_plan.h"
 
 namespace agbox {
 

@@ -8,12 +8,13 @@
 
 #include "base/failpoint.h"
 #include "control/exec/sandbox_execs.h"
-#include "control/sandbox/operations/container_settings.h"
+#include "guestwire/place.h"
 
 namespace agbox {
 namespace {
 
 using namespace std::chrono_literals;
+using guestwire::kWorkspace;
 
 constexpr auto kCancelGrace = 2s;
 

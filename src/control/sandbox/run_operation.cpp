@@ -5,14 +5,12 @@
 #include <utility>
 
 #include "async/cancellation.h"
-#include "async/run_blocking.h"
 #include "control/commit.h"
 #include "control/sandbox/operations/look.h"
 #include "control/sandbox/operations/materialize.h"
 #include "control/sandbox/operations/resume.h"
 #include "control/sandbox/operations/stop.h"
 #include "control/sandbox/operations/teardown.h"
-#include "execlog/disk_room.h"
 
 namespace agbox {
 namespace {
@@ -31,10 +29,8 @@ class Run {
 
   asio::awaitable<OperationReport> to_its_end() {
     report_.result = co_await operation();
-    if (!report_.result && is_definite(report_.result.error()) && services_.engine_now) {
-      report_.disk_remark = co_await run_blocking(
-          services_.blocking,
-          [root = services_.engine_now->root_folder] { return full_disk_remark(root); });
+    if (!report_.result && is_definite(report_.result.error())) {
+      report_.engine_remark = co_await services_.engine.remark_on_refusal();
     }
     co_return std::move(report_);
   }

@@ -36,7 +36,7 @@ struct OperationReport {
   SandboxFacts facts;
   GuestDirectory guest_directory = GuestDirectory::Usable;
   bool is_outdated = false;           // see input::Ended
-  std::string disk_remark{};          // of one that was refused: whether the engine's disk is full
+  std::string engine_remark{};        // on a refusal; see Engine::remark_on_refusal()
   std::optional<SandboxLook> look{};  // see input::Ended
 };
 

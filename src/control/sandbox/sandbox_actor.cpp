@@ -97,7 +97,7 @@ void SandboxActor::begin() {
 }
 
 void SandboxActor::claim_shared() {
-  if (facts_.subnet) services_.subnets.take(*facts_.subnet);
+  services_.engine.restored(facts_);
   if (!is_deleted()) services_.isolation.keep_resolvers(id(), facts_.created_with);
 }
 
@@ -138,22 +138,18 @@ SandboxClaim SandboxActor::claim() const {
   if (is_running || is_unreadable_ || stored(state_).operation != Operation::None) {
     return {.kind = SandboxClaim::Kind::Everything};
   }
-  SandboxClaim claim{.kind = SandboxClaim::Kind::Listed, .has_network = facts_.subnet.has_value()};
-  for (const auto& [name, container] : facts_.containers) {
-    if (!container.container_id().empty()) claim.container_ids.insert(container.container_id());
-  }
-  return claim;
+  return listed_claim(facts_);
 }
 
 // --- commands ---
 
 // Work that only the engine can do is not begun while it is unreachable.
 Result<> SandboxActor::check_engine() const {
-  if (!services_.engine_now) return fail(reason::kEngineUnavailable, services_.engine_problem);
+  AGBOX_TRY(engine, services_.engine_status.check());
   const std::string& its_engine = facts_.created_with.engine_id();
-  if (services_.engine_now->id == its_engine) return {};
+  if (engine.id == its_engine) return {};
   return fail(reason::kEngineUnavailable, "sandbox " + id() + " is on the engine " + its_engine +
-                                              ", and another one (" + services_.engine_now->id +
+                                              ", and another one (" + engine.id +
                                               ") answers now; bring its engine back");
 }
 
@@ -440,7 +436,7 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
   input::Ended end{.end = end_of(report.result),
                    .is_outdated = report.is_outdated,
                    .look = std::move(report.look)};
-  if (!report.result) end.message = report.result.error().message() + report.disk_remark;
+  if (!report.result) end.message = report.result.error().message() + report.engine_remark;
   const WorkStep step = take(end);
   log_end(kind, end, step);
 }

@@ -16,25 +16,11 @@ constexpr auto kLongestRest = std::chrono::milliseconds(1min);
 
 }  // namespace
 
-Janitor::Janitor(Services& services, Claims claims)
+Janitor::Janitor(Services& services, const SandboxClaims& claims)
     : services_(services),
-      claims_(std::move(claims)),
+      claims_(claims),
       log_(services.log),
       rest_(services.loop.io().get_executor(), kFirstRest, kLongestRest) {}
-
-void Janitor::container_made(const std::string& container_id, const EngineLabels& labels) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  const auto judged = judge(container_id, labels);
-  if (judged && judged->judgement.fate != Fate::Keep) sweep();
-}
-
-// One of a sandbox that nobody knows is another instance's: they share the names.
-void Janitor::network_made(const std::string& sandbox_id) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  const SandboxClaim claim = claims_.of(sandbox_id);
-  if (claim.kind == SandboxClaim::Kind::Unknown) return;
-  if (judge_network(claim, is_unknown_primarys(sandbox_id)).fate == Fate::Remove) sweep();
-}
 
 void Janitor::sweep() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
@@ -52,7 +38,7 @@ asio::awaitable<void> Janitor::run() {
   do {
     sweeps_again_ = false;
     // An engine that went away comes back with an event stream, and with that comes the next sweep.
-    if (!services_.engine_now) break;
+    if (!services_.engine_status.now()) break;
     const auto swept = co_await sweep_once();
     ++sweeps_;
     if (swept) {

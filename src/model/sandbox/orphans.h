@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "model/sandbox/sandbox_facts.h"
+
 namespace agbox {
 
 // What a sandbox says is its own.
@@ -20,6 +22,15 @@ struct SandboxClaim {
   std::set<std::string> container_ids{};
   bool has_network = false;
 };
+
+// The objects that the facts list, and no others.
+inline SandboxClaim listed_claim(const SandboxFacts& facts) {
+  SandboxClaim claim{.kind = SandboxClaim::Kind::Listed, .has_network = facts.subnet.has_value()};
+  for (const auto& [name, container] : facts.containers) {
+    if (!container.container_id().empty()) claim.container_ids.insert(container.container_id());
+  }
+  return claim;
+}
 
 enum class Fate { Keep, Remove, Report };
 

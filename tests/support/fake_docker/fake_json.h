@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/docker/images/image_reference.h"
+#include "model/spec/image_reference.h"
 #include "support/fake_docker/fake_engine.h"
 
 namespace agbox::fake {

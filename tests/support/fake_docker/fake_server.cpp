@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "engine/docker/api/engine_identity.h"
-#include "engine/docker/images/image_reference.h"
+#include "model/spec/image_reference.h"
 
 namespace agbox::fake {
 namespace {

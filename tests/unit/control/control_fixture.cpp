@@ -10,6 +10,7 @@
 
 #include "base/failpoint.h"
 #include "model/object_names.h"
+#include "unit/control/docker_engine_options.h"
 #include "unit/model/flipped_tables.h"
 
 namespace agbox {
@@ -66,10 +67,11 @@ void ControlTest::start() {
   store_ = std::move(*store);
   instance_ = store_->instance_id();
   fs::create_directories(folder_.path() / state_root_);
-  ControlOptions options{.environment = {},
-                         .engine_socket = docker_.socket_path(),
-                         .address_pool = parse_ipv4_network(address_pool_).value(),
-                         .lock_file = lock_file_,
+  // On the loop itself: once it is idle, nothing is in progress.
+  docker_engine_ = std::make_unique<DockerEngine>(
+      loop_.io().get_executor(), loop_.io().get_executor(),
+      docker_engine_options(docker_.socket_path(), instance_, address_pool_), Logger());
+  ControlOptions options{                         .lock_file = lock_file_,
                          .ttls = ttls_,
                          .created_with = {}};
   LocalPlaceOptions its_place{.instance_id = instance_,
@@ -87,12 +89,11 @@ void ControlTest::start() {
   options.created_with.add_dns(resolver_);
   options.created_with.set_host_uid(1234);
   options.created_with.set_host_gid(5678);
-  // On the loop itself: whoever runs that until it is idle knows that nothing is under way.
   auto place = LocalPlace::create(loop_.io().get_executor(), loop_.io().get_executor(), isolation_,
                                   std::move(its_place), Logger());
   ASSERT_TRUE(place.has_value()) << place.error().message();
   place_ = std::move(*place);
-  auto plane = ControlPlane::start(loop_, loop_.io().get_executor(), *store_, clock_, *place_,
+  auto plane = ControlPlane::start(loop_, *store_, clock_, *docker_engine_, *place_,
                                    std::move(options), Logger());
   ASSERT_TRUE(plane.has_value()) << plane.error().message();
   plane_ = std::move(*plane);
@@ -105,6 +106,7 @@ void ControlTest::stop() {
   is_alive_.reset();
   plane_.reset();
   place_.reset();
+  docker_engine_.reset();
   store_.reset();
 }
 
@@ -274,8 +276,11 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
   const std::regex pattern(R"re(\bstep\(\s*"([a-z_.]+)",)re");
   std::vector<std::string> names;
   for (const char* file :
-       {"materialize.cpp", "start_primary.cpp", "stop.cpp", "resume.cpp", "teardown.cpp"}) {
-    std::ifstream in(fs::path(AGBOX_OPERATIONS) / file);
+       {"control/sandbox/operations/materialize.cpp",
+        "control/sandbox/operations/resume.cpp", "control/sandbox/operations/start_primary.cpp",
+        "control/sandbox/operations/stop.cpp", "control/sandbox/operations/teardown.cpp",
+        "engine/docker/workload/workloads.cpp"}) {
+    std::ifstream in(fs::path(AGBOX_SOURCES) / file);
     const std::string source{std::istreambuf_iterator<char>(in), {}};
     for (std::sregex_iterator found(source.begin(), source.end(), pattern), end; found != end;
          ++found) {
@@ -285,7 +290,7 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
       names.push_back(step + ".after");
     }
   }
-  EXPECT_FALSE(names.empty()) << "no step is found in " << AGBOX_OPERATIONS;
+  EXPECT_FALSE(names.empty()) << "no step is found in " << AGBOX_SOURCES;
   return names;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "control/control_plane.h"
+#include "engine/docker/docker_engine.h"
 #include "place/local/local_place.h"
 #include "store/store.h"
 #include "support/fake_docker/fake_docker.h"
@@ -53,6 +54,9 @@ class ControlTest : public testing::Test {
   Store& store() { return *store_; }
   Deadlines& restarts() { return plane_->restarts(); }
   Janitor& janitor() { return plane_->janitor(); }
+  const std::vector<UnknownPrimary>& unknown_primaries() const {
+    return docker_engine_->unknown_primaries();
+  }
   IsolationHealth isolation_health() { return plane_->isolation(); }
   ControlPlane& plane() { return *plane_; }
   Result<v1::DiagnoseResponse> diagnose(const std::vector<std::string>& images = {});
@@ -150,6 +154,7 @@ class ControlTest : public testing::Test {
  private:
   std::shared_ptr<bool> is_alive_;  // callbacks of a daemon that has ended run nowhere
   std::unique_ptr<Store> store_;
+  std::unique_ptr<DockerEngine> docker_engine_;
   std::unique_ptr<LocalPlace> place_;
   std::unique_ptr<ControlPlane> plane_;
 };

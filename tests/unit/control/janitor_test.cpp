@@ -175,7 +175,7 @@ TEST_F(JanitorTest, AnUnknownPrimaryIsReportedAndKeepsWhatItNeeds) {
   EXPECT_THAT(docker().container_names(), ElementsAre(name));
   EXPECT_THAT(docker().network_names(), ElementsAre(network_name("backup-1")));
   EXPECT_TRUE(fs::exists(folder));
-  EXPECT_THAT(janitor().unknown_primaries(),
+  EXPECT_THAT(unknown_primaries(),
               ElementsAre(UnknownPrimary{
                   .sandbox_id = "backup-1", .container_id = id, .container_name = name}));
   engine().answer({.method = "DELETE",
@@ -184,7 +184,7 @@ TEST_F(JanitorTest, AnUnknownPrimaryIsReportedAndKeepsWhatItNeeds) {
                    .body = {},
                    .registry_auth = {}});
   sweep();
-  EXPECT_THAT(janitor().unknown_primaries(), IsEmpty());
+  EXPECT_THAT(unknown_primaries(), IsEmpty());
   EXPECT_THAT(docker().network_names(), IsEmpty());
   EXPECT_FALSE(fs::exists(folder));
 }
@@ -215,7 +215,7 @@ TEST_F(JanitorTest, LookAlikesAndOtherInstancesAreNotTouched) {
   EXPECT_EQ(docker().network_names(), networks);
   EXPECT_EQ(link_folders().size(), 3U);
   EXPECT_TRUE(fs::exists(execs() / "my-own-notes"));
-  EXPECT_THAT(janitor().unknown_primaries(), IsEmpty());
+  EXPECT_THAT(unknown_primaries(), IsEmpty());
 }
 
 // A second daemon of the same user, a store that was moved away for a while, and older daemons.

@@ -3,7 +3,6 @@
 #include <boost/json.hpp>
 #include <fstream>
 
-#include "control/sandbox/operations/container_settings.h"
 #include "model/object_names.h"
 #include "unit/control/control_fixture.h"
 

@@ -54,9 +54,11 @@ TEST(FirewallRepairsCheck, IsShownAfterTheFirstRepair) {
 }
 
 std::string judged_chain(const DroppingChain& chain, bool engine_uses_iptables = true) {
+  std::vector<std::string> engine_tables = {"ip docker-*"};
+  if (engine_uses_iptables) engine_tables.emplace_back("ip filter");
   return judged(
       OtherFirewallsCheck{.firewall = FirewallFacts{.tables = {}, .dropping_chains = {chain}},
-                          .engine_uses_iptables = engine_uses_iptables});
+                          .engine_tables = std::move(engine_tables)});
 }
 
 TEST(OtherFirewallsCheck, IsBrokenIfNothingIsAccepted) {

@@ -14,6 +14,7 @@
 #include "control/control_plane.h"
 #include "place/local/local_place.h"
 #include "rpc/unix_listener.h"
+#include "unit/control/docker_engine_options.h"
 #include "unit/place/fake_isolation.h"
 #include "unit/temp_folder.h"
 
@@ -65,10 +66,10 @@ class ServerTest : public testing::Test {
                      .post = [&loop](std::function<void()> work) { loop.post(std::move(work)); },
                      .clock = clock});
     // No engine listens there, and the guest never runs, so any program will do.
-    ControlOptions options{.environment = {},
-                           .engine_socket = temp_.path() / "no-engine.sock",
-                           .address_pool = parse_ipv4_network("10.201.0.0/16").value(),
-                           .created_with = {}};
+    DockerEngine engine(loop.io().get_executor(), loop.io().get_executor(),
+                        docker_engine_options(temp_.path() / "no-engine.sock",
+                                              (*store)->instance_id(), "10.201.0.0/16"),
+                        Logger());
     FakeIsolation isolation(loop.io());
     auto place = LocalPlace::create(loop.io().get_executor(), loop.io().get_executor(), isolation,
                                     {.instance_id = (*store)->instance_id(),
@@ -76,8 +77,7 @@ class ServerTest : public testing::Test {
                                      .guest_program = "/bin/true",
                                      .output_root = temp_.path() / "execs"},
                                     Logger());
-    auto plane = ControlPlane::start(loop, loop.io().get_executor(), **store, clock, **place,
-                                     std::move(options), Logger());
+    auto plane = ControlPlane::start(loop, **store, clock, engine, **place, {}, Logger());
     plane_ = plane->get();
     auto server =
         RpcServer::start(loop, **plane, {.version = "1.2.3", .instance_id = "the-id"}, Logger());

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <optional>
 
-#include "control/sandbox/container_loss.h"
 #include "control/sandbox/operations/operation.h"
 #include "control/services.h"
 #include "model/sandbox/restart_plan.h"

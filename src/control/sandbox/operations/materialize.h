@@ -4,18 +4,15 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <functional>
-#include <string>
 
 #include "control/sandbox/operations/operation.h"
 #include "control/services.h"
+#include "engine/engine.h"
 
 namespace agbox {
 
-// Told of phases that take a while, such as a pull.
-using Progress = std::function<void(std::string phase)>;
-
 boost::asio::awaitable<OperationResult<>> materialize(Services& services, SandboxPlace& place,
-                                                      SandboxFacts& facts, Progress progress);
+                                                      SandboxFacts& facts,
+                                                      Engine::Progress progress);
 
 }  // namespace agbox

@@ -4,10 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "control/sandbox/container_loss.h"
-#include "control/sandbox/operations/container_settings.h"
 #include "control/sandbox/operations/step.h"
-#include "control/sandbox/operations/unbroken_call.h"
+#include "guestwire/place.h"
 
 namespace agbox {
 namespace {
@@ -25,14 +23,10 @@ asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFact
                                            OperationFailure silence) {
   const bool is_doubt = silence.end() == OperationEnd::Lost;
   if (!is_doubt && silence.end() != OperationEnd::Refused) co_return std::unexpected(silence);
-  AGBOX_CO_TRY(container,
-               co_await step("silence.look", services.engine.find_container(facts.primary_id(),
-                                                                            on_its_engine(facts))));
-  const auto loss =
-      judge_primary(facts.containers.at(""), container, owner_of(services, facts)).loss;
-  if (loss) {
+  AGBOX_CO_TRY(look, co_await step("silence.look", services.engine.inspect(facts)));
+  if (look.loss) {
     co_return std::unexpected(OperationFailure(
-        OperationEnd::Lost, "the container was lost while it started: " + loss->how));
+        OperationEnd::Lost, "the container was lost while it started: " + look.loss->how));
   }
   if (!is_doubt) co_return std::unexpected(silence);
   co_return OperationResult<>{};
@@ -40,25 +34,10 @@ asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFact
 
 }  // namespace
 
-CallOptions on_its_engine(const SandboxFacts& facts) {
-  return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
-}
-
-ObjectOwner owner_of(const Services& services, const SandboxFacts& facts) {
-  return {.instance = services.store.instance_id(), .sandbox_id = facts.sandbox_id};
-}
-
 asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxPlace& place,
                                                  SandboxFacts& facts) {
-  store::v1::Container& primary = facts.containers[""];
   AGBOX_CO_TRY_VOID(place.expect(facts));
-  auto call = services.engine.start_container(primary.container_id(), on_its_engine(facts));
-  AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(services.calls, std::move(call))));
-  AGBOX_CO_TRY(
-      seen, co_await step("start.look", services.engine.inspect_container(primary.container_id(),
-                                                                          on_its_engine(facts))));
-  primary.set_engine_started_at(start_mark(seen));
-  co_return OperationResult<>{};
+  co_return co_await services.engine.start(facts);
 }
 
 asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace& place,
@@ -91,7 +70,7 @@ asio::awaitable<OperationResult<>> let_go(Services& services, SandboxPlace& plac
   GoOrder order{.secret = primary.secret(),
                 .entrypoint = {},
                 .command = {spec.command().begin(), spec.command().end()},
-                .working_directory = std::string(kWorkspace),
+                .working_directory = guestwire::kWorkspace,
                 .entrypoint_limit = kEntrypointLimit};
   if (!spec.bypass_entrypoint()) {
     const auto& entrypoint = primary.image().entrypoint();

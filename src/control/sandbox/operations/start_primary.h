@@ -6,15 +6,11 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <chrono>
 
 #include "control/sandbox/operations/operation.h"
 #include "control/services.h"
 
 namespace agbox {
-
-// How long a container has to end by itself before the engine kills it.
-inline constexpr std::chrono::seconds kContainerStopGrace{5};
 
 // Starts the container. The link to its guest is there, and nobody of an earlier start is.
 boost::asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxPlace& place,
@@ -32,9 +28,5 @@ boost::asio::awaitable<OperationResult<>> prove_isolation(Services& services, Sa
 // Lets the entrypoint and the command run, and waits until the entrypoint was passed.
 boost::asio::awaitable<OperationResult<>> let_go(Services& services, SandboxPlace& place,
                                                  SandboxFacts& facts);
-
-// On the engine that the sandbox was made on, and on no other.
-CallOptions on_its_engine(const SandboxFacts& facts);
-ObjectOwner owner_of(const Services& services, const SandboxFacts& facts);
 
 }  // namespace agbox

@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "control/sandbox/operations/start_primary.h"
 #include "control/sandbox/operations/step.h"
 
 namespace agbox {
@@ -21,25 +20,14 @@ asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace
                                                 const SandboxFacts& facts, SandboxExecs& execs) {
   const auto limit = std::chrono::steady_clock::now() + kExecLimit;
   AGBOX_CO_TRY_VOID(co_await step("stop.execs", execs.wait_for_ends(limit)));
-  AGBOX_CO_TRY_VOID(co_await step(
-      "stop.container", services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace,
-                                                      on_its_engine(facts))));
+  AGBOX_CO_TRY_VOID(co_await step("stop.container", services.engine.stop(facts)));
   // Nobody is in there any more who could have anything to say.
   place.rest();
   co_return OperationResult<>{};
 }
 
 asio::awaitable<OperationResult<>> halt_sandbox(Services& services, const SandboxFacts& facts) {
-  const ObjectOwner owner = owner_of(services, facts);
-  AGBOX_CO_TRY(listed, co_await step("halt.list", services.engine.list_containers(
-                                                      owner.labels(), on_its_engine(facts))));
-  for (const ContainerListed& container : listed) {
-    if (!owner.owns(container.labels)) continue;
-    AGBOX_CO_TRY_VOID(co_await step(
-        "halt.stop",
-        services.engine.stop_if_there(container.id, kContainerStopGrace, on_its_engine(facts))));
-  }
-  co_return OperationResult<>{};
+  co_return co_await services.engine.stop_all(facts);
 }
 
 }  // namespace agbox

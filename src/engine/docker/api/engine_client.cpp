@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 
 #include "engine/docker/api/line_splitter.h"
+#include "engine/docker/api/refusal.h"
 #include "engine/docker/api/url_query.h"
 
 namespace agbox {

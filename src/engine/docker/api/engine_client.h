@@ -16,14 +16,12 @@
 #include "engine/docker/api/container_spec.h"
 #include "engine/docker/api/engine_transport.h"
 #include "engine/docker/api/observations.h"
-#include "engine/docker/images/image_reference.h"
 #include "engine/docker/images/pull_progress.h"
 #include "engine/docker/objects/object_owner.h"
+#include "engine/engine_error.h"
+#include "model/spec/image_reference.h"
 
 namespace agbox {
-
-template <class T = void>
-using EngineAwaitable = boost::asio::awaitable<EngineResult<T>>;
 
 enum class WaitFor { NotRunning, NextExit, Removed };
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/docker/api/engine_error.h"
+#include "engine/engine_error.h"
 
 namespace agbox {
 

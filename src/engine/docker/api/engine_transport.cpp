@@ -5,6 +5,7 @@
 
 #include "async/await.h"
 #include "async/cancellation.h"
+#include "engine/docker/api/refusal.h"
 #include "engine/docker/api/url_query.h"
 
 namespace agbox {

@@ -20,9 +20,9 @@
 
 #include "async/condition.h"
 #include "engine/docker/api/engine_call.h"
-#include "engine/docker/api/engine_error.h"
 #include "engine/docker/api/engine_identity.h"
 #include "engine/docker/api/http_connection.h"
+#include "engine/engine_error.h"
 
 namespace agbox {
 

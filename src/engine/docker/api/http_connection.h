@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/docker/api/engine_error.h"
+#include "engine/engine_error.h"
 
 namespace agbox {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/docker/api/engine_error.h"
+#include "engine/engine_error.h"
 
 namespace agbox {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/docker/api/engine_error.h"
+#include "engine/engine_error.h"
 
 namespace agbox {
 

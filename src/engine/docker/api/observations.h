@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/docker/api/engine_error.h"
 #include "engine/docker/objects/object_owner.h"
+#include "engine/engine_error.h"
 
 namespace agbox {
 

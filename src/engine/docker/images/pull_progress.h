@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/docker/api/engine_error.h"
+#include "engine/engine_error.h"
 
 namespace agbox {
 

@@ -2,7 +2,11 @@
 // The firewall of the sandboxes, and other firewalls in their way.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/capability.h"
 #include "place/local/doctor/local_diagnosis.h"
@@ -77,11 +81,11 @@ struct FirewallRepairsCheck {
 struct OtherFirewallsCheck {
   static constexpr std::string_view kName = "other-firewalls";
   Result<FirewallFacts> firewall;
-  bool engine_uses_iptables = true;
+  // In these the engine itself accepts the packets of its containers; "name*" is a prefix.
+  std::vector<std::string> engine_tables{};
 
   static OtherFirewallsCheck gather(const LocalCheckContext& context) {
-    return {.firewall = context.firewall,
-            .engine_uses_iptables = context.request.engine_uses_iptables};
+    return {.firewall = context.firewall, .engine_tables = context.request.engine_firewall_tables};
   }
 
   void judge(Findings& findings) const {
@@ -100,14 +104,18 @@ struct OtherFirewallsCheck {
               name + " has the policy drop and accepts nothing",
           accept_command(chain));
     }
-    // In these the engine itself accepts the packets of its containers.
-    const bool is_engines = (engine_uses_iptables && chain.table == "ip filter") ||
-                            chain.table.starts_with("ip docker-");
-    if (is_engines || chain.accepts_sandboxes) return;
+    if (is_engines(chain.table) || chain.accepts_sandboxes) return;
     findings.warn(
         "another firewall drops what it does not accept, and no rule of it is for sandboxes: " +
             name + " has the policy drop; sandboxes may not reach the internet",
         accept_command(chain));
+  }
+
+  bool is_engines(std::string_view table) const {
+    return std::ranges::any_of(engine_tables, [table](std::string_view name) {
+      return name.ends_with('*') ? table.starts_with(name.substr(0, name.size() - 1))
+                                 : table == name;
+    });
   }
 
   // Our own rules are evaluated as well: this opens nothing that they reject.

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which engine is reachable now.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "model/reasons.h"
+
+namespace agbox {
+
+class EngineStatus {
+ public:
+  // `problem`, a sentence for people, is reported until the engine was asked.
+  explicit EngineStatus(std::string problem) : problem_(std::move(problem)) {}
+
+  const std::optional<ReachableEngine>& now() const { return now_; }
+  // ENGINE_UNAVAILABLE with the problem if none is reachable.
+  Result<ReachableEngine> check() const {
+    if (now_) return *now_;
+    return fail(reason::kEngineUnavailable, problem_);
+  }
+  // Whether the first attempt to reach it has ended.
+  bool was_asked() const { return was_asked_; }
+
+  void set_reachable(const ReachableEngine& engine) { now_ = engine; }
+  void set_unreachable(std::string problem) {
+    now_.reset();
+    problem_ = std::move(problem);
+  }
+  void set_asked() { was_asked_ = true; }
+
+ private:
+  std::optional<ReachableEngine> now_;
+  std::string problem_;
+  bool was_asked_ = false;
+};
+
+}  // namespace agbox

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/docker_engine.h"
+
+#include "async/run_blocking.h"
+#include "engine/docker/api/event_watch.h"
+#include "engine/docker/api/refusal.h"
+#include "engine/docker/doctor/checks/images.h"
+#include "engine/docker/doctor/engine_checks.h"
+#include "engine/docker/doctor/full_disk.h"
+#include "model/object_names.h"
+
+namespace agbox {
+
+namespace asio = boost::asio;
+
+DockerEngine::DockerEngine(const asio::any_io_executor& executor, asio::any_io_executor blocking,
+                           DockerEngineOptions options, Logger log)
+    : log_(std::move(log)),
+      blocking_(std::move(blocking)),
+      socket_path_(std::move(options.socket_path)),
+      ours_{.instance = std::move(options.instance_id)},
+      host_(std::move(options.host)),
+      client_(executor,
+              {.socket_path = socket_path_,
+               .on_engine_seen = [this](const EngineIdentity& engine) { engine_seen(engine); }}),
+      registry_auth_(std::move(options.environment)),
+      pulls_(client_, registry_auth_, log_),
+      subnets_(options.address_pool, bridge_prefix(ours_.instance), host_),
+      network_removal_(client_, host_, blocking_, log_),
+      calls_(executor),
+      workloads_({.client = client_,
+                  .pulls = pulls_,
+                  .subnets = subnets_,
+                  .network_removal = network_removal_,
+                  .calls = calls_},
+                 ours_.instance, std::move(options.seccomp_profile)),
+      orphans_(client_, network_removal_, ours_.instance, log_) {}
+
+// --- events ---
+
+void DockerEngine::engine_seen(const EngineIdentity& engine) {
+  log_.info("engine answers", {{"engine_id", engine.id},
+                               {"engine_version", engine.version},
+                               {"api_version", engine.api.text()}});
+  seen_ = engine;
+  if (listener_ != nullptr) listener_->reachable({.id = engine.id, .title = title_of(engine)});
+}
+
+asio::awaitable<void> DockerEngine::watch(EngineListener& listener, const SandboxClaims& claims) {
+  EventConsumer consumer{
+      .reconcile_due =
+          [this, &listener] {
+            // The stream may use a connection of an existing session, which is not announced again.
+            listener.reachable({.id = seen_->id, .title = title_of(*seen_)});
+            listener.reconcile_due();
+          },
+      .event = [this, &listener,
+                &claims](const EngineEvent& event) { report(event, listener, claims); },
+      .lost = [&listener](
+                  const EngineError& error) { listener.unreachable(describe_unreachable(error)); }};
+  // Not filtered by label: events of networks carry none.
+  EventWatchOptions options{
+      .filter = {.types = {"container", "network"}, .actions = {"create", "die", "oom"}}};
+  listener_ = &listener;
+  co_await watch_events(client_, std::move(consumer), log_, std::move(options));
+  listener_ = nullptr;
+}
+
+void DockerEngine::report(const EngineEvent& event, EngineListener& listener,
+                          const SandboxClaims& claims) {
+  if (event.type == "network") return report_network(event, listener, claims);
+  const auto sandbox = event.attributes.find(sandbox_label());
+  if (!ours_.owns(event.attributes) || sandbox == event.attributes.end()) return;
+  if (event.action != "create") return listener.container_doubted(sandbox->second);
+  listener.object_created(sandbox->second);
+  if (orphans_.is_orphan_container(claims, event.object_id, event.attributes)) {
+    listener.sweep_due();
+  }
+}
+
+// Network events carry no labels; identify the sandbox by name.
+void DockerEngine::report_network(const EngineEvent& event, EngineListener& listener,
+                                  const SandboxClaims& claims) {
+  const auto name = event.attributes.find("name");
+  if (event.action != "create" || name == event.attributes.end()) return;
+  const auto sandbox_id = sandbox_of_network(name->second);
+  if (!sandbox_id) return;
+  listener.object_created(*sandbox_id);
+  if (orphans_.is_orphan_network(claims, *sandbox_id)) listener.sweep_due();
+}
+
+// --- for people ---
+
+asio::awaitable<std::string> DockerEngine::remark_on_refusal() {
+  if (!seen_) co_return std::string();
+  co_return co_await run_blocking(blocking_,
+                                  [root = seen_->root_folder] { return full_disk_remark(root); });
+}
+
+asio::awaitable<EngineDiagnosis> DockerEngine::diagnose(EngineDiagnosisRequest request) {
+  std::vector<std::string> images = ImagesCheck::names(request);
+  auto engine = co_await ask_engine_report(client_, socket_path_, ours_.labels(), images);
+  co_return run_engine_checks({.request = request,
+                               .images = std::move(images),
+                               .engine = std::move(engine),
+                               .subnets = subnets_,
+                               .orphans = orphans_,
+                               .host = host_});
+}
+
+// --- its end ---
+
+asio::awaitable<void> DockerEngine::shut_down() {
+  calls_.cancel();
+  co_await pulls_.stop();
+  co_await calls_.join();
+}
+
+}  // namespace agbox

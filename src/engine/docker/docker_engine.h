@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine behind a Docker socket: composes the parts that know Docker, and reports its events.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "async/task_group.h"
+#include "base/log.h"
+#include "engine/docker/api/engine_client.h"
+#include "engine/docker/images/image_pulls.h"
+#include "engine/docker/images/registry_auth.h"
+#include "engine/docker/network/host_network_access.h"
+#include "engine/docker/network/network_removal.h"
+#include "engine/docker/network/subnet_pool.h"
+#include "engine/docker/objects/orphan_sweep.h"
+#include "engine/docker/workload/workloads.h"
+#include "engine/engine.h"
+#include "model/network/ipv4.h"
+#include "paths/fixed_paths.h"
+
+namespace agbox {
+
+struct DockerEngineOptions {
+  std::string socket_path;
+  Environment environment;  // where registry credentials are found
+  std::string instance_id;
+  Ipv4Network address_pool;
+  HostNetworkAccess host;
+  std::string seccomp_profile;  // of every container, the JSON text
+};
+
+class DockerEngine final : public Engine {
+ public:
+  // Runs on `executor`; what may hang in the kernel or in a disk runs on `blocking`.
+  DockerEngine(const boost::asio::any_io_executor& executor, boost::asio::any_io_executor blocking,
+               DockerEngineOptions options, Logger log);
+  DockerEngine(const DockerEngine&) = delete;
+
+  std::string name() const override { return "the Docker Engine"; }
+  boost::asio::awaitable<void> watch(EngineListener& listener,
+                                     const SandboxClaims& claims) override;
+
+  EngineAwaitable<> ensure_image(SandboxFacts& facts, Progress progress) override {
+    return workloads_.ensure_image(facts, std::move(progress));
+  }
+  EngineAwaitable<> ensure_workload(SandboxFacts& facts, Attachments attachments) override {
+    return workloads_.ensure_workload(facts, std::move(attachments));
+  }
+  EngineAwaitable<> require_workload(const SandboxFacts& facts) override {
+    return workloads_.require_workload(facts);
+  }
+  EngineAwaitable<> start(SandboxFacts& facts) override { return workloads_.start(facts); }
+  EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) override {
+    return workloads_.inspect(facts);
+  }
+  EngineAwaitable<> stop(const SandboxFacts& facts) override { return workloads_.stop(facts); }
+  EngineAwaitable<> stop_all(const SandboxFacts& facts) override {
+    return workloads_.stop_all(facts);
+  }
+  EngineAwaitable<> remove(SandboxFacts& facts) override { return workloads_.remove(facts); }
+  void restored(const SandboxFacts& facts) override {
+    if (facts.subnet) subnets_.take(*facts.subnet);
+  }
+  boost::asio::awaitable<std::string> remark_on_refusal() override;
+
+  EngineAwaitable<> sweep(const SandboxClaims& claims) override {
+    return orphans_.sweep(claims, seen_ ? seen_->id : std::string());
+  }
+  const std::vector<UnknownPrimary>& unknown_primaries() const override {
+    return orphans_.unknown_primaries();
+  }
+
+  boost::asio::awaitable<EngineDiagnosis> diagnose(EngineDiagnosisRequest request) override;
+
+  boost::asio::awaitable<void> shut_down() override;
+
+ private:
+  void engine_seen(const EngineIdentity& engine);
+  void report(const EngineEvent& event, EngineListener& listener, const SandboxClaims& claims);
+  void report_network(const EngineEvent& event, EngineListener& listener,
+                      const SandboxClaims& claims);
+
+  Logger log_;
+  boost::asio::any_io_executor blocking_;
+  std::string socket_path_;
+  ObjectOwner ours_;
+  HostNetworkAccess host_;
+  std::optional<EngineIdentity> seen_;  // the latest, reachable or not
+  EngineListener* listener_ = nullptr;  // while watch() runs
+  EngineClient client_;
+  RegistryAuth registry_auth_;
+  ImagePulls pulls_;
+  SubnetPool subnets_;
+  NetworkRemoval network_removal_;
+  TaskGroup calls_;
+  Workloads workloads_;
+  OrphanSweep orphans_;
+};
+
+}  // namespace agbox

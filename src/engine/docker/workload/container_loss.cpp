@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/workload/container_loss.h"
+
+#include <utility>
+
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+SandboxLook lost(PrimarySeen primary, std::string how, bool is_out_of_memory = false) {
+  return {.seen = {.primary = primary},
+          .loss = ContainerLoss{.is_out_of_memory = is_out_of_memory, .how = std::move(how)}};
+}
+
+// An engine that crashed while it started a container takes the end of that attempt for the end of
+// the next one: it reports that the container ended and runs again, and has removed its network in
+// between (seen with Docker 28).
+bool is_cut_off(const ContainerSeen& container, const ObjectOwner& owner) {
+  const auto attachment = container.networks.find(network_name(owner.sandbox_id));
+  return attachment != container.networks.end() && attachment->second.ipv4_address.empty();
+}
+
+}  // namespace
+
+std::string start_mark(const ContainerSeen& seen) {
+  if (!seen.started_at) return {};
+  return std::to_string(seen.started_at->time_since_epoch().count());
+}
+
+SandboxLook judge_primary(const store::v1::Container& kept,
+                          const std::optional<ContainerSeen>& container, const ObjectOwner& owner) {
+  if (!container) return lost(PrimarySeen::Missing, "it was removed");
+  if (!owner.owns(container->labels)) {
+    return lost(PrimarySeen::Foreign, "what has its id is not ours");
+  }
+  if (!container->is_up()) {
+    if (container->status == "created") return lost(PrimarySeen::Created, "it was not started");
+    const std::string code = std::to_string(container->exit_code);
+    if (container->was_oom_killed) {
+      return lost(PrimarySeen::Exited, "it ran out of memory and ended with code " + code, true);
+    }
+    return lost(PrimarySeen::Exited, "it exited with code " + code);
+  }
+  // The guest of another start knows nothing of what this one accepted.
+  if (!kept.engine_started_at().empty() && kept.engine_started_at() != start_mark(*container)) {
+    return lost(PrimarySeen::OtherStart, "it ended and was started again by somebody else");
+  }
+  if (is_cut_off(*container, owner)) {
+    return lost(PrimarySeen::OtherStart, "the engine took its network away");
+  }
+  const auto primary = container->is_paused ? PrimarySeen::Paused : PrimarySeen::Running;
+  return {.seen = {.primary = primary}, .loss = std::nullopt};
+}
+
+}  // namespace agbox

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/workload/container_settings.h"
+
+#include "guestwire/place.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+constexpr std::int64_t kPidsLimit = 4096;
+
+Labels user_labels(const SandboxFacts& facts) {
+  const auto& labels = facts.spec.create_spec.labels();
+  return {labels.begin(), labels.end()};
+}
+
+std::vector<std::string> environment(const SandboxFacts& facts) {
+  std::map<std::string, std::string> variables(facts.spec.create_spec.envs().begin(),
+                                               facts.spec.create_spec.envs().end());
+  // A caller cannot set these two: the spec refuses their names.
+  variables["HOST_UID"] = std::to_string(facts.created_with.host_uid());
+  variables["HOST_GID"] = std::to_string(facts.created_with.host_gid());
+  std::vector<std::string> lines;
+  lines.reserve(variables.size());
+  for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
+  return lines;
+}
+
+}  // namespace
+
+NetworkSpec network_settings(std::string_view instance_id, const SandboxFacts& facts) {
+  return {.name = network_name(facts.sandbox_id),
+          .labels = network_labels(instance_id, facts.sandbox_id, user_labels(facts)),
+          .bridge_name = bridge_name(instance_id, facts.sandbox_id),
+          .subnet = facts.subnet.value()};
+}
+
+ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts& facts,
+                               const Attachments& attachments, std::string_view seccomp_profile) {
+  const SandboxSpec& spec = facts.spec;
+  ContainerSpec primary{.name = primary_container_name(facts.sandbox_id),
+                        .image = spec.create_spec.image()};
+  primary.labels = primary_labels(instance_id, facts.sandbox_id, user_labels(facts));
+
+  // The guest is the container's first program; it starts the image's ENTRYPOINT and the caller's
+  // command itself, as the image's USER, once the isolation is verified.
+  primary.entrypoint = {guestwire::kProgramInside};
+  primary.command = std::vector<std::string>{};
+  primary.user = "0:0";
+  primary.working_dir = guestwire::kWorkspace;
+  primary.env = environment(facts);
+  // An image's own check would run as root before the guest lets anything run.
+  primary.health = HealthProbe{.test = {"NONE"}};
+  primary.stop_signal = "SIGTERM";
+  for (const auto& [source, target, read_only] : attachments) {
+    primary.mounts.push_back({.source = source, .target = target, .is_writable = !read_only});
+  }
+
+  primary.network = network_name(facts.sandbox_id);
+  primary.dns = {facts.created_with.dns().begin(), facts.created_with.dns().end()};
+  primary.extra_hosts = {"host.docker.internal:0.0.0.0", "gateway.docker.internal:0.0.0.0"};
+  primary.sysctls = {{"net.ipv6.conf.all.disable_ipv6", "1"}};
+  primary.ipc_mode = "private";
+
+  // Enough for sudo, apt, dpkg and useradd, and no more.
+  primary.capabilities_dropped = {"ALL"};
+  primary.capabilities_added = {"CHOWN",  "DAC_OVERRIDE", "FOWNER", "FSETID",
+                                "SETUID", "SETGID",       "KILL",   "SYS_CHROOT"};
+  primary.seccomp_profile = seccomp_profile;
+  primary.pids_limit = kPidsLimit;
+  primary.ulimits = {{.name = "core", .soft = 0, .hard = 0}};
+  primary.log_driver = "local";
+  primary.log_options = {{"max-size", "10m"}, {"max-file", "3"}};
+  if (spec.cpu_limit) primary.nano_cpus = spec.cpu_limit->millicores() * 1'000'000;
+  if (spec.memory_limit) primary.memory_bytes = spec.memory_limit->bytes();
+  return primary;
+}
+
+}  // namespace agbox

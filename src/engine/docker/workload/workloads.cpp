@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/workload/workloads.h"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "engine/docker/step.h"
+#include "engine/docker/workload/container_loss.h"
+#include "engine/docker/workload/container_settings.h"
+#include "engine/docker/workload/unbroken_call.h"
+#include "model/network/sandbox_subnet.h"
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+// How long a container has to end by itself before the engine kills it.
+constexpr std::chrono::seconds kStopGrace{5};
+
+// The engine that the sandbox was created on, and no other.
+CallOptions on_its_engine(const SandboxFacts& facts) {
+  return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
+}
+
+std::string phase_of(const std::string& image, const PullProgress& pull) {
+  std::string text = "pulling " + image + ": " + std::to_string(pull.layers_done) + " of " +
+                     std::to_string(pull.layers) + " layers";
+  if (pull.bytes_total > 0) {
+    constexpr std::int64_t mib = 1 << 20;
+    text += ", " + std::to_string(pull.bytes_done / mib) + " of " +
+            std::to_string(pull.bytes_total / mib) + " MiB";
+  }
+  return text;
+}
+
+store::v1::Container::Image kept_of(const ImageSeen& image) {
+  store::v1::Container::Image kept;
+  kept.mutable_entrypoint()->Assign(image.entrypoint.begin(), image.entrypoint.end());
+  kept.set_user(image.user);
+  kept.mutable_volumes()->Assign(image.volumes.begin(), image.volumes.end());
+  return kept;
+}
+
+// The subnets of all networks except the owner's.
+std::vector<std::string> subnets_of_others(const std::vector<NetworkSeen>& networks,
+                                           const ObjectOwner& owner) {
+  std::vector<std::string> subnets;
+  for (const NetworkSeen& network : networks) {
+    if (owner.owns(network.labels)) continue;
+    subnets.insert(subnets.end(), network.subnets.begin(), network.subnets.end());
+  }
+  return subnets;
+}
+
+std::unexpected<EngineError> gone(const std::string& what, const SandboxFacts& facts) {
+  return engine_fail(EngineErrorKind::Refused,
+                     what + " is gone, and a resume makes nothing anew; delete sandbox " +
+                         facts.sandbox_id + " and create another");
+}
+
+}  // namespace
+
+// --- creation ---
+
+// What the image says is kept: by the next start its name may refer to another image.
+EngineAwaitable<> Workloads::ensure_image(SandboxFacts& facts, Engine::Progress progress) {
+  const std::string image = facts.spec.create_spec.image();
+  auto report = [&progress, &image](const PullProgress& pull) { progress(phase_of(image, pull)); };
+  AGBOX_CO_TRY(seen, co_await step("create.image",
+                                   pulls_.ensure_image(image, report, on_its_engine(facts))));
+  *facts.containers[""].mutable_image() = kept_of(seen);
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<> Workloads::ensure_workload(SandboxFacts& facts, Attachments attachments) {
+  // The engine needs a container's network when it starts it, not when it creates it.
+  using boost::asio::experimental::awaitable_operators::operator&&;
+  auto [network, primary] = co_await (ensure_network(facts) && ensure_primary(facts, attachments));
+  co_return network ? primary : network;
+}
+
+// A repeated create keeps its subnet. Which subnets the engine has given to others, without a route
+// on this host, is asked only when it refuses ours.
+EngineAwaitable<> Workloads::ensure_network(SandboxFacts& facts) {
+  const ObjectOwner owner = owner_of(facts);
+  std::vector<std::string> occupied;
+  while (true) {
+    if (!facts.subnet) {
+      AGBOX_CO_TRY(subnet, subnets_.choose(occupied));
+      facts.subnet = subnet.text();
+    }
+    auto call =
+        client_.ensure_network(owner, network_settings(instance_id_, facts), on_its_engine(facts));
+    const auto made = co_await step("create.network", unbroken(calls_, std::move(call)));
+    if (made) co_return EngineResult<>{};
+    if (!made.error().is_definite()) co_return std::unexpected(made.error());
+
+    AGBOX_CO_TRY(networks,
+                 co_await step("create.subnet", client_.list_networks({}, on_its_engine(facts))));
+    occupied = subnets_of_others(networks, owner);
+    // Otherwise it was refused for another reason.
+    if (!overlaps_any(*facts.subnet, occupied)) co_return std::unexpected(made.error());
+    subnets_.give_back(*facts.subnet);
+    facts.subnet.reset();
+  }
+}
+
+EngineAwaitable<> Workloads::ensure_primary(SandboxFacts& facts, const Attachments& attachments) {
+  auto call = client_.ensure_container(
+      owner_of(facts), primary_settings(instance_id_, facts, attachments, seccomp_profile_),
+      on_its_engine(facts));
+  AGBOX_CO_TRY(id, co_await step("create.container", unbroken(calls_, std::move(call))));
+  facts.containers[""].set_container_id(id);
+  co_return EngineResult<>{};
+}
+
+// --- start and stop ---
+
+EngineAwaitable<> Workloads::require_workload(const SandboxFacts& facts) {
+  const std::string name = network_name(facts.sandbox_id);
+  AGBOX_CO_TRY(network,
+               co_await step("resume.network",
+                             client_.find_network_of(owner_of(facts), name, on_its_engine(facts))));
+  if (!network) co_return gone("network " + name, facts);
+  const std::string id = facts.primary_id();
+  AGBOX_CO_TRY(container,
+               co_await step("resume.container",
+                             client_.find_container_of(owner_of(facts), id, on_its_engine(facts))));
+  if (!container) {
+    co_return gone(
+        "container " + primary_container_name(facts.sandbox_id) + " (id " + id.substr(0, 12) + ")",
+        facts);
+  }
+  // Started by an interrupted attempt, or by another process: its guest may have a secret that we
+  // do not know.
+  if (!container->is_up()) co_return EngineResult<>{};
+  co_return co_await step("resume.stop",
+                          client_.stop_if_there(container->id, kStopGrace, on_its_engine(facts)));
+}
+
+EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
+  const std::string id = facts.primary_id();
+  auto call = client_.start_container(id, on_its_engine(facts));
+  AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(calls_, std::move(call))));
+  AGBOX_CO_TRY(seen,
+               co_await step("start.look", client_.inspect_container(id, on_its_engine(facts))));
+  facts.containers[""].set_engine_started_at(start_mark(seen));
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<SandboxLook> Workloads::inspect(const SandboxFacts& facts) {
+  AGBOX_CO_TRY(container,
+               co_await step("look.inspect",
+                             client_.find_container(facts.primary_id(), on_its_engine(facts))));
+  const auto kept = facts.containers.find("");
+  const store::v1::Container none;
+  SandboxLook look = judge_primary(kept == facts.containers.end() ? none : kept->second, container,
+                                   owner_of(facts));
+  const std::string name = network_name(facts.sandbox_id);
+  if (container && container->is_up()) {
+    look.seen.has_network = container->networks.contains(name);
+  } else if (container) {
+    AGBOX_CO_TRY(network,
+                 co_await step("look.network", client_.find_network_of(owner_of(facts), name,
+                                                                       on_its_engine(facts))));
+    look.seen.has_network = network.has_value();
+  }
+  co_return look;
+}
+
+EngineAwaitable<> Workloads::stop(const SandboxFacts& facts) {
+  return client_.stop_if_there(facts.primary_id(), kStopGrace, on_its_engine(facts));
+}
+
+EngineAwaitable<> Workloads::stop_all(const SandboxFacts& facts) {
+  const ObjectOwner owner = owner_of(facts);
+  AGBOX_CO_TRY(listed, co_await step("halt.list", client_.list_containers(owner.labels(),
+                                                                          on_its_engine(facts))));
+  for (const ContainerListed& container : listed) {
+    if (!owner.owns(container.labels)) continue;
+    AGBOX_CO_TRY_VOID(co_await step(
+        "halt.stop", client_.stop_if_there(container.id, kStopGrace, on_its_engine(facts))));
+  }
+  co_return EngineResult<>{};
+}
+
+// --- removal ---
+
+EngineAwaitable<> Workloads::remove(SandboxFacts& facts) {
+  // A network is removed while its former members end; that saves a third of the time.
+  AGBOX_CO_TRY_VOID(co_await step(
+      "delete.detach", client_.detach_containers_of(owner_of(facts), network_name(facts.sandbox_id),
+                                                    on_its_engine(facts))));
+  using boost::asio::experimental::awaitable_operators::operator&&;
+  const auto [removed, early] =
+      co_await (remove_containers(facts) && remove_detached_networks(facts));
+  if (!removed) co_return removed;
+  // A network that was refused before, because a member could not be detached, has none now.
+  AGBOX_CO_TRY_VOID(co_await step(
+      "delete.networks", network_removal_.remove_networks(owner_of(facts), on_its_engine(facts))));
+  facts.containers.clear();
+  if (facts.subnet) subnets_.give_back(*facts.subnet);
+  facts.subnet.reset();
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<> Workloads::remove_containers(const SandboxFacts& facts) {
+  co_return co_await step("delete.containers",
+                          client_.remove_containers_of(owner_of(facts), on_its_engine(facts)));
+}
+
+EngineAwaitable<> Workloads::remove_detached_networks(const SandboxFacts& facts) {
+  co_return co_await step("delete.detached_networks",
+                          client_.remove_networks_of(owner_of(facts), on_its_engine(facts)));
+}
+
+}  // namespace agbox

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port to what makes sandboxes exist. A workload is all that the engine has of one sandbox: its
+// network and its containers. Which objects these are is known to the adapter alone; what it has to
+// remember of them is part of SandboxFacts, which the caller stores.
+//
+// Every call has a deadline, may be repeated, and touches nothing but what carries the labels of
+// this daemon's instance. Calls about a sandbox go to the engine that it was created on; any other
+// counts as unreachable. Facts are kept true however a call ends. Single-threaded.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agbox/v1/service.pb.h"
+#include "engine/engine_error.h"
+#include "model/sandbox/attachments.h"
+#include "model/sandbox/orphans.h"
+#include "model/sandbox/restart_plan.h"
+#include "model/sandbox/sandbox_facts.h"
+
+namespace agbox {
+
+struct ReachableEngine {
+  std::string id;     // stable across restarts of the engine
+  std::string title;  // for people, with the version
+
+  bool operator==(const ReachableEngine&) const = default;
+};
+
+// Reports of Engine::watch(). All but the first two are hints: inspect before deciding.
+class EngineListener {
+ public:
+  virtual void reachable(const ReachableEngine& engine) = 0;
+  // `problem` is a sentence for people.
+  virtual void unreachable(std::string problem) = 0;
+  // Reports begin, initially or after a gap: anything may have changed.
+  virtual void reconcile_due() = 0;
+  // A container of the sandbox may have ended.
+  virtual void container_doubted(const std::string& sandbox_id) = 0;
+  // Something was created in the name of the sandbox, perhaps for an earlier daemon, or for that of
+  // another instance.
+  virtual void object_created(const std::string& sandbox_id) = 0;
+  // Something was created that no sandbox claims.
+  virtual void sweep_due() = 0;
+
+ protected:
+  ~EngineListener() = default;
+};
+
+// Which sandboxes claim what, as of the moment of each call.
+class SandboxClaims {
+ public:
+  virtual SandboxClaim claim_of(const std::string& sandbox_id) const = 0;
+  // Every sandbox that the store has, including deleted and unreadable ones.
+  virtual std::vector<std::string> sandbox_ids() const = 0;
+
+ protected:
+  ~SandboxClaims() = default;
+};
+
+// A primary container of our instance that the store does not know, for people to decide about.
+struct UnknownPrimary {
+  std::string sandbox_id;
+  std::string container_id;
+  std::string container_name;
+
+  bool operator==(const UnknownPrimary&) const = default;
+};
+
+struct EngineDiagnosisRequest {
+  std::vector<std::string> requested_images;
+  std::vector<std::string> sandbox_images;
+  const SandboxClaims& claims;
+};
+
+struct EngineDiagnosis {
+  v1::DiagnoseResponse findings{};
+  // For checks of the host.
+  std::string root_directory{};  // of the engine's files; empty if unknown
+  // The nftables tables in which the engine accepts packets of containers; "name*" is a prefix.
+  std::vector<std::string> firewall_tables{};
+};
+
+class Engine {
+ public:
+  // Reports phases that take a while, such as a pull, as sentences for people.
+  using Progress = std::function<void(std::string phase)>;
+
+  virtual ~Engine() = default;
+
+  // For messages: "the Docker Engine".
+  virtual std::string name() const = 0;
+  // Reports until cancelled. Connects, and reconnects after every loss.
+  virtual boost::asio::awaitable<void> watch(EngineListener& listener,
+                                             const SandboxClaims& claims) = 0;
+
+  // Pulls the sandbox's image if necessary, and records in the facts what it says.
+  virtual EngineAwaitable<> ensure_image(SandboxFacts& facts, Progress progress) = 0;
+  // The existing workload or a new one. What is being created is not interrupted by cancellation.
+  virtual EngineAwaitable<> ensure_workload(SandboxFacts& facts, Attachments attachments) = 0;
+  // Refused if the workload is incomplete. Stops it if it runs.
+  virtual EngineAwaitable<> require_workload(const SandboxFacts& facts) = 0;
+  // Records in the facts what distinguishes this start from the next.
+  virtual EngineAwaitable<> start(SandboxFacts& facts) = 0;
+  virtual EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) = 0;
+  // Succeeds if it does not run, or is gone.
+  virtual EngineAwaitable<> stop(const SandboxFacts& facts) = 0;
+  // Stops whatever carries the sandbox's labels, if that is all that is known of it.
+  virtual EngineAwaitable<> stop_all(const SandboxFacts& facts) = 0;
+  // Removes whatever carries the sandbox's labels, and forgets it in the facts.
+  virtual EngineAwaitable<> remove(SandboxFacts& facts) = 0;
+  // Reserves what a sandbox of an earlier daemon holds.
+  virtual void restored(const SandboxFacts& facts) = 0;
+  // What to add to the message of a refusal, such as that the engine's disk is full; may be empty.
+  virtual boost::asio::awaitable<std::string> remark_on_refusal() = 0;
+
+  // Removes what no sandbox claims. A removal that is refused is logged, and the rest continues.
+  virtual EngineAwaitable<> sweep(const SandboxClaims& claims) = 0;
+  // As of the latest sweep.
+  virtual const std::vector<UnknownPrimary>& unknown_primaries() const = 0;
+
+  // The engine's checks of `agbox doctor`.
+  virtual boost::asio::awaitable<EngineDiagnosis> diagnose(EngineDiagnosisRequest request) = 0;
+
+  // Cancels and joins what would outlive its cancelled caller. The last call, after all callers
+  // were cancelled.
+  virtual boost::asio::awaitable<void> shut_down() = 0;
+};
+
+}  // namespace agbox

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/workload/container_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "model/object_names.h"
+
+namespace agbox {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+
+constexpr const char* kInstance = "0a1b2c3d-0000-4000-8000-000000000000";
+
+SandboxFacts facts(v1::CreateSpec spec) {
+  spec.set_image("busybox");
+  SandboxFacts made{.sandbox_id = "s-01",
+                    .spec = parse_create_spec(std::move(spec)).value(),
+                    .created_with = {},
+                    .subnet = "10.99.0.16/28",
+                    .containers = {}};
+  made.created_with.set_host_uid(1000);
+  made.created_with.set_host_gid(100);
+  return made;
+}
+
+ContainerSpec settings(v1::CreateSpec spec) {
+  const Attachments attachments{{.source = "/g", .target = "/guest"}};
+  return primary_settings(kInstance, facts(std::move(spec)), attachments, "{}");
+}
+
+TEST(ContainerSettings, LimitsAreTheCallersInTheEnginesUnits) {
+  v1::CreateSpec spec;
+  spec.set_cpu_limit("1.5");
+  spec.set_memory_limit("512m");
+  const ContainerSpec made = settings(spec);
+  EXPECT_EQ(made.nano_cpus, 1'500'000'000);
+  EXPECT_EQ(made.memory_bytes, 512 << 20);
+  EXPECT_FALSE(settings({}).nano_cpus.has_value());
+  EXPECT_FALSE(settings({}).memory_bytes.has_value());
+}
+
+TEST(ContainerSettings, TheCallersEnvironmentComesWithTheHostsUser) {
+  v1::CreateSpec spec;
+  (*spec.mutable_envs())["A"] = "1=2";
+  (*spec.mutable_envs())["Z"] = "";
+  EXPECT_THAT(settings(spec).env, ElementsAre("A=1=2", "HOST_GID=100", "HOST_UID=1000", "Z="));
+}
+
+TEST(ContainerSettings, ACallersLabelsNeverReplaceOurs) {
+  v1::CreateSpec spec;
+  (*spec.mutable_labels())["team"] = "a";
+  const ContainerSpec made = settings(spec);
+  for (const auto& [key, value] : primary_labels(kInstance, "s-01", {{"team", "a"}})) {
+    EXPECT_THAT(made.labels, Contains(std::pair(key, value)));
+  }
+}
+
+TEST(ContainerSettings, TheNetworkIsTheSandboxsOwn) {
+  const NetworkSpec network = network_settings(kInstance, facts({}));
+  EXPECT_EQ(network.subnet, "10.99.0.16/28");
+  EXPECT_EQ(network.bridge_name, bridge_name(kInstance, "s-01"));
+  EXPECT_EQ(settings({}).network, network.name);
+  EXPECT_EQ(network.bridge_name.size(), 15U);
+}
+
+}  // namespace
+}  // namespace agbox
