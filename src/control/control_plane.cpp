@@ -124,6 +124,7 @@ void ControlPlane::object_created(const std::string& sandbox_id) {
 
 void ControlPlane::diagnose(std::vector<std::string> images,
                             Directory::Reply<v1::DiagnoseResponse> reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (!takes_diagnoses_) return reply(ending());
   diagnoses_.spawn("diagnosis", diagnose_and_reply(std::move(images), std::move(reply)));
 }
@@ -136,6 +137,7 @@ boost::asio::awaitable<void> ControlPlane::diagnose_and_reply(
 }
 
 void ControlPlane::answer_who_waits() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.store.stop_waiting();
   directory_.engine_was_asked();
   // An engine that hangs would keep them longer than the shutdown may take.
@@ -144,6 +146,7 @@ void ControlPlane::answer_who_waits() {
 }
 
 void ControlPlane::shut_down(std::function<void()> done) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.is_shutting_down = true;
   ending_.spawn("shutdown", end_everything(std::move(done)));
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/thread_checker.h"
 #include "engine/engine.h"
 #include "model/reasons.h"
 
@@ -26,14 +27,19 @@ class EngineStatus {
   // Whether the first attempt to reach it has ended.
   bool was_asked() const { return was_asked_; }
 
-  void set_reachable(const ReachableEngine& engine) { now_ = engine; }
+  void set_reachable(const ReachableEngine& engine) {
+    AGBOX_ON_ITS_THREAD(thread_);
+    now_ = engine;
+  }
   void set_unreachable(std::string problem) {
+    AGBOX_ON_ITS_THREAD(thread_);
     now_.reset();
     problem_ = std::move(problem);
   }
   void set_asked() { was_asked_ = true; }
 
  private:
+  ThreadChecker thread_;
   std::optional<ReachableEngine> now_;
   std::string problem_;
   bool was_asked_ = false;

@@ -90,7 +90,7 @@ class Engine {
 
   virtual ~Engine() = default;
 
-  // For messages: "the Docker Engine".
+  // For messages, with its article.
   virtual std::string name() const = 0;
   // Reports until cancelled. Connects, and reconnects after every loss.
   virtual boost::asio::awaitable<void> watch(EngineListener& listener,

@@ -122,6 +122,7 @@ struct PlaceDiagnosisRequest {
   Result<> isolation;                  // whether it is in place
   std::vector<std::string> resolvers;  // of new sandboxes
   std::filesystem::path store;
+  std::filesystem::path lock_file;         // which the daemon holds
   std::filesystem::path engine_directory;  // empty if unknown
   // The nftables tables in which the engine accepts packets of containers; "name*" is a prefix.
   std::vector<std::string> engine_firewall_tables{};

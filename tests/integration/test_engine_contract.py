@@ -29,6 +29,7 @@ def test_the_engine_behaves_as_the_client_relies_on(strict_engine, bin_dir, make
         "AGBOX_ENGINE_IMAGE": image,
         "AGBOX_ENGINE_PULL_IMAGE": wanted,
         "AGBOX_ENGINE_SUBNET": "10.221.99",
+        "AGBOX_GUEST_PROGRAM": str(bin_dir / "agbox-guest"),
     }
     done = run(program, "--gtest_filter=*Real*", env=environment, check=False, timeout=240)
     strict_engine.api.call("DELETE", f"/images/{wanted}", query={"force": "true"})

@@ -48,7 +48,8 @@ Result<> serve() {
   AGBOX_TRY(its_place, place_options(configuration, store->instance_id()));
   // Fake guests reconnect often: daemons are killed faster than in practice.
   its_place.guest_limits.penalty = std::chrono::milliseconds(10);
-  DockerEngine engine(loop.io().get_executor(), blocking.get_executor(), std::move(its_engine), log);
+  DockerEngine engine(loop.io().get_executor(), blocking.get_executor(), std::move(its_engine),
+                      log);
   FakeIsolation isolation(loop.io());
   AGBOX_TRY(place, LocalPlace::create(loop.io().get_executor(), blocking.get_executor(), isolation,
                                       std::move(its_place), log));

@@ -36,7 +36,6 @@ constexpr auto kChecks = {
     &run_check<IsolationCheck>,
     &run_check<StoreCheck>,
     &run_check<StoredSandboxesCheck>,
-    &run_check<LockCheck>,
 };
 
 // The order of findings in a response, regardless of who checked.
@@ -56,11 +55,14 @@ v1::DiagnoseResponse in_order(v1::DiagnoseResponse found) {
   return response;
 }
 
-asio::awaitable<v1::DiagnoseResponse> diagnose_place(Services& services, EngineDiagnosis& engine) {
+asio::awaitable<v1::DiagnoseResponse> diagnose_place(const CheckContext& context,
+                                                     EngineDiagnosis& engine) {
+  Services& services = context.services;
   const auto& dns = services.created_with.dns();
   PlaceDiagnosisRequest request{.isolation = {},
                                 .resolvers = {dns.begin(), dns.end()},
                                 .store = services.store.path(),
+                                .lock_file = context.options.lock_file,
                                 .engine_directory = std::move(engine.root_directory),
                                 .engine_firewall_tables = std::move(engine.firewall_tables)};
   // Waits for the rules of a daemon that has just started: nothing can be verified before.
@@ -90,12 +92,14 @@ Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseReques
 }
 
 asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::string> images) {
-  AGBOX_CO_TRY(turn, co_await turn_.acquire());
   Services& services = context_.services;
-  EngineDiagnosis engine = co_await services.engine.diagnose({.requested_images = std::move(images),
-                                                              .sandbox_images = context_.directory.images(),
-                                                              .claims = context_.directory});
-  v1::DiagnoseResponse response = co_await diagnose_place(services, engine);
+  AGBOX_ON_CONTROL_THREAD(services.loop);
+  AGBOX_CO_TRY(turn, co_await turn_.acquire());
+  EngineDiagnosis engine =
+      co_await services.engine.diagnose({.requested_images = std::move(images),
+                                         .sandbox_images = context_.directory.images(),
+                                         .claims = context_.directory});
+  v1::DiagnoseResponse response = co_await diagnose_place(context_, engine);
   response.MergeFrom(engine.findings);
   for (const auto check : kChecks) co_await check(context_, response);
   if (co_await is_cancelled()) co_return fail(reason::kCancelled, "the diagnosis was cancelled");

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/thread_checker.h"
+
 namespace agbox {
 
 class SandboxExecs;
@@ -23,10 +25,12 @@ class RunningExecs {
   std::size_t bytes() const { return bytes_; }
 
   void enter(const std::string& exec_id, SandboxExecs* owner, std::size_t bytes) {
+    AGBOX_ON_ITS_THREAD(thread_);
     owners_.emplace(exec_id, Entry{.owner = owner, .bytes = bytes});
     bytes_ += bytes;
   }
   void leave(std::string_view exec_id) {
+    AGBOX_ON_ITS_THREAD(thread_);
     const auto found = owners_.find(exec_id);
     if (found == owners_.end()) return;
     bytes_ -= found->second.bytes;
@@ -38,6 +42,7 @@ class RunningExecs {
     SandboxExecs* owner;
     std::size_t bytes;  // of its request
   };
+  ThreadChecker thread_;
   std::map<std::string, Entry, std::less<>> owners_;
   std::size_t bytes_ = 0;
 };

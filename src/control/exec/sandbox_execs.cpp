@@ -145,6 +145,7 @@ Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
 }
 
 void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   const std::string exec_id = spec.request.exec_id();
   for (const std::string& variable : environment({})) spec.bytes += variable.size();
   if (spec.bytes > maxima::kExecBytes) {
@@ -207,6 +208,7 @@ void SandboxExecs::accepted(const std::string& exec_id) {
 // --- cancel ---
 
 void SandboxExecs::cancel(const std::string& exec_id, Reply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   RunningExec* exec = find(exec_id);
   AGBOX_CHECK(exec != nullptr && exec->shown, "only an exec that is shown can be cancelled");
   if (exec->is_ending || exec->record.cancel_requested()) {

@@ -121,6 +121,7 @@ void SandboxExecs::guest_connected(const GuestHello& hello) {
 }
 
 void SandboxExecs::guest_ended(const ExecEnd& ended) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   RunningExec* exec = find(ended.exec_id);
   if (exec == nullptr || !exec->shown) return forget(ended.exec_id);
   if (exec->is_ending) return;

@@ -38,6 +38,7 @@ SandboxIsolation::SandboxIsolation(asio::io_context& io, Place& place, Options o
 // --- its life ---
 
 void SandboxIsolation::start() {
+  AGBOX_ON_ITS_THREAD(thread_);
   tasks_.spawn("isolation", put_in_place());
 }
 
@@ -188,6 +189,7 @@ asio::awaitable<Verification> SandboxIsolation::try_to_prove(std::string sandbox
 }
 
 void SandboxIsolation::prove_live_sandboxes() {
+  AGBOX_ON_ITS_THREAD(thread_);
   for (std::string& sandbox_id : options_.live_sandboxes()) due_.insert(std::move(sandbox_id));
   for (auto& [sandbox_id, has_changed] : starting_) has_changed = true;
   prove_those_due();

@@ -19,6 +19,7 @@
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "base/thread_checker.h"
 #include "model/network/ipv4.h"
 #include "model/network/isolation_health.h"
 #include "place/place.h"
@@ -107,6 +108,7 @@ class SandboxIsolation {
   std::string being_proven_;
   bool is_proving_ = false;
   std::map<std::string, std::string> unproven_;  // why, by sandbox
+  ThreadChecker thread_;
   TaskGroup tasks_;
 };
 

@@ -87,6 +87,7 @@ Mutation SandboxJournal::entry(v1::SandboxEvent event) {
 
 void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Show show,
                             Reply reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (!std::exchange(is_quiet_since_stored_, true)) {
     mutations.emplace_back(change::SetQuietSince{sandbox_id(), quiet_since_});
   }

@@ -5,12 +5,13 @@ namespace agbox {
 
 Deadlines::Deadlines(ControlLoop& loop, const Clock& clock,
                      std::function<void(const std::string& sandbox_id)> due)
-    : clock_(clock), due_(std::move(due)), timer_(loop.io().get_executor(), [this] {
+    : loop_(loop), clock_(clock), due_(std::move(due)), timer_(loop.io().get_executor(), [this] {
         armed_for_.reset();
         call_due();
       }) {}
 
 void Deadlines::set(const std::string& sandbox_id, BootTime when) {
+  AGBOX_ON_CONTROL_THREAD(loop_);
   const auto [known, is_new] = by_sandbox_.try_emplace(sandbox_id, when);
   if (!is_new) {
     by_time_.erase({known->second, sandbox_id});
@@ -21,6 +22,7 @@ void Deadlines::set(const std::string& sandbox_id, BootTime when) {
 }
 
 void Deadlines::clear(const std::string& sandbox_id) {
+  AGBOX_ON_CONTROL_THREAD(loop_);
   const auto known = by_sandbox_.find(sandbox_id);
   if (known == by_sandbox_.end()) return;
   by_time_.erase({known->second, sandbox_id});

@@ -35,6 +35,7 @@ class Deadlines {
  private:
   void arm_timer();
 
+  ControlLoop& loop_;
   const Clock& clock_;
   std::function<void(const std::string& sandbox_id)> due_;
   std::map<std::string, BootTime, std::less<>> by_sandbox_;

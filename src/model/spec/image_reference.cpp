@@ -66,7 +66,7 @@ bool is_registry(std::string_view text) {
   }
 }
 
-// Whether the first component is a registry rather than a Docker Hub namespace.
+// Whether the first component is a registry rather than a namespace of docker.io.
 bool looks_like_registry(std::string_view first) {
   return first == "localhost" || first.find_first_of(".:[") != std::string_view::npos ||
          std::ranges::any_of(first, [](char c) { return c >= 'A' && c <= 'Z'; });

@@ -71,9 +71,7 @@ void ControlTest::start() {
   docker_engine_ = std::make_unique<DockerEngine>(
       loop_.io().get_executor(), loop_.io().get_executor(),
       docker_engine_options(docker_.socket_path(), instance_, address_pool_), Logger());
-  ControlOptions options{                         .lock_file = lock_file_,
-                         .ttls = ttls_,
-                         .created_with = {}};
+  ControlOptions options{.lock_file = lock_file_, .ttls = ttls_, .created_with = {}};
   LocalPlaceOptions its_place{.instance_id = instance_,
                               .state_root = folder_.path() / state_root_,
                               .guest_program = folder_.path() / "agbox-guest",
@@ -276,10 +274,9 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
   const std::regex pattern(R"re(\bstep\(\s*"([a-z_.]+)",)re");
   std::vector<std::string> names;
   for (const char* file :
-       {"control/sandbox/operations/materialize.cpp",
-        "control/sandbox/operations/resume.cpp", "control/sandbox/operations/start_primary.cpp",
-        "control/sandbox/operations/stop.cpp", "control/sandbox/operations/teardown.cpp",
-        "engine/docker/workload/workloads.cpp"}) {
+       {"control/sandbox/operations/materialize.cpp", "control/sandbox/operations/resume.cpp",
+        "control/sandbox/operations/start_primary.cpp", "control/sandbox/operations/stop.cpp",
+        "control/sandbox/operations/teardown.cpp", "engine/docker/workload/workloads.cpp"}) {
     std::ifstream in(fs::path(AGBOX_SOURCES) / file);
     const std::string source{std::istreambuf_iterator<char>(in), {}};
     for (std::sregex_iterator found(source.begin(), source.end(), pattern), end; found != end;

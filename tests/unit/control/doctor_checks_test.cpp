@@ -49,14 +49,5 @@ TEST(StoredSandboxesCheck, IsShownIfOneIsUnreadable) {
             "says why and what to do\n");
 }
 
-TEST(LockCheck, IsBrokenIfTheFileIsAnother) {
-  EXPECT_EQ(judged(LockCheck{.path = "/lock", .is_held = true}), "OK agboxd holds /lock\n");
-  EXPECT_THAT(judged(LockCheck{.path = "/lock", .is_held = false}),
-              AllOf(StartsWith("BROKEN the lock file /lock is not the one"),
-                    HasSubstr("a second daemon could start | systemctl --user restart agboxd\n")));
-  EXPECT_EQ(judged(LockCheck{.path = "/lock", .is_held = {}}),
-            "UNKNOWN whether agboxd holds /lock cannot be seen\n");
-}
-
 }  // namespace
 }  // namespace agbox

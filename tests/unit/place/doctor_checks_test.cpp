@@ -7,6 +7,7 @@
 #include "place/local/doctor/checks/disk.h"
 #include "place/local/doctor/checks/firewall.h"
 #include "place/local/doctor/checks/guest_program.h"
+#include "place/local/doctor/checks/lock.h"
 #include "place/local/doctor/checks/network.h"
 #include "unit/model/judged_check.h"
 
@@ -114,6 +115,15 @@ TEST(ResolversCheck, FollowTheHostUnlessConfigured) {
 }
 
 // --- files ---
+
+TEST(LockCheck, IsBrokenIfTheFileIsAnother) {
+  EXPECT_EQ(judged(LockCheck{.path = "/lock", .is_held = true}), "OK agboxd holds /lock\n");
+  EXPECT_THAT(judged(LockCheck{.path = "/lock", .is_held = false}),
+              AllOf(StartsWith("BROKEN the lock file /lock is not the one"),
+                    HasSubstr("a second daemon could start | systemctl --user restart agboxd\n")));
+  EXPECT_EQ(judged(LockCheck{.path = "/lock", .is_held = {}}),
+            "UNKNOWN whether agboxd holds /lock cannot be seen\n");
+}
 
 TEST(GuestProgramCheck, IsBrokenIfItIsGone) {
   EXPECT_EQ(judged(GuestProgramCheck{.path = "/guest", .exists = true}), "OK /guest exists\n");

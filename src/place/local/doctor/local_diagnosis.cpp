@@ -4,6 +4,7 @@
 #include "place/local/doctor/checks/disk.h"
 #include "place/local/doctor/checks/firewall.h"
 #include "place/local/doctor/checks/guest_program.h"
+#include "place/local/doctor/checks/lock.h"
 #include "place/local/doctor/checks/network.h"
 
 namespace agbox {
@@ -25,6 +26,7 @@ asio::awaitable<v1::DiagnoseResponse> run_local_checks(LocalCheckContext context
   judge(OtherFirewallsCheck::gather(context), response);
   judge(IpForwardCheck::gather(), response);
   judge(ResolversCheck::gather(context), response);
+  judge(LockCheck::gather(context), response);
   judge(GuestProgramCheck::gather(context), response);
   judge(co_await DiskCheck::gather(context), response);
   co_return response;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The smallest engine: workloads are entries of a map, without networks, containers or images. It
+// shows that control needs nothing of Docker; the contract test holds it to the same rules.
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "support/memory/memory_machine.h"
+
+namespace agbox {
+
+class MemoryEngine final : public Engine {
+ public:
+  explicit MemoryEngine(MemoryMachine& machine) : machine_(machine) {}
+
+  std::string name() const override { return "the memory engine"; }
+
+  boost::asio::awaitable<void> watch(EngineListener& listener, const SandboxClaims&) override {
+    listener.reachable({.id = "memory", .title = "Memory 1"});
+    listener.reconcile_due();
+    boost::asio::steady_timer forever(co_await boost::asio::this_coro::executor,
+                                      boost::asio::steady_timer::time_point::max());
+    co_await forever.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  }
+
+  EngineAwaitable<> ensure_image(SandboxFacts& facts, Progress progress) override {
+    progress("pulling " + facts.spec.create_spec.image() + " into memory");
+    facts.containers[""].mutable_image()->set_user("root");
+    co_return EngineResult<>{};
+  }
+
+  EngineAwaitable<> ensure_workload(SandboxFacts& facts, Attachments) override {
+    machine_.workloads.try_emplace(facts.sandbox_id);
+    facts.containers[""].set_container_id(facts.sandbox_id);
+    co_return EngineResult<>{};
+  }
+
+  EngineAwaitable<> require_workload(const SandboxFacts& facts) override {
+    if (machine_.find(facts.sandbox_id) == nullptr) {
+      co_return engine_fail(EngineErrorKind::Refused, "workload is gone");
+    }
+    machine_.end(facts.sandbox_id);
+    co_return EngineResult<>{};
+  }
+
+  EngineAwaitable<> start(SandboxFacts& facts) override {
+    if (machine_.find(facts.sandbox_id) == nullptr) {
+      co_return engine_fail(EngineErrorKind::NotFound, "no workload " + facts.sandbox_id);
+    }
+    machine_.start(facts.sandbox_id);
+    facts.containers[""].set_engine_started_at(mark(facts.sandbox_id));
+    co_return EngineResult<>{};
+  }
+
+  EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) override {
+    const MemoryWorkload* workload = machine_.find(facts.sandbox_id);
+    if (workload == nullptr) co_return lost(PrimarySeen::Missing, "it was removed");
+    if (!workload->is_running) {
+      co_return workload->starts == 0 ? lost(PrimarySeen::Created, "it was not started")
+                                      : lost(PrimarySeen::Exited, "it exited with code 0");
+    }
+    if (facts.containers.at("").engine_started_at() != mark(facts.sandbox_id)) {
+      co_return lost(PrimarySeen::OtherStart, "it was started by another process");
+    }
+    co_return SandboxLook{.seen = {.primary = PrimarySeen::Running}, .loss = std::nullopt};
+  }
+
+  EngineAwaitable<> stop(const SandboxFacts& facts) override {
+    machine_.end(facts.sandbox_id);
+    co_return EngineResult<>{};
+  }
+  EngineAwaitable<> stop_all(const SandboxFacts& facts) override { return stop(facts); }
+
+  EngineAwaitable<> remove(SandboxFacts& facts) override {
+    machine_.end(facts.sandbox_id);
+    machine_.workloads.erase(facts.sandbox_id);
+    facts.containers.clear();
+    co_return EngineResult<>{};
+  }
+
+  void restored(const SandboxFacts&) override {}
+  boost::asio::awaitable<std::string> remark_on_refusal() override { co_return std::string(); }
+
+  EngineAwaitable<> sweep(const SandboxClaims& claims) override {
+    unknown_.clear();
+    for (auto next = machine_.workloads.begin(); next != machine_.workloads.end();) {
+      const std::string id = next++->first;
+      const Judgement judged = judge_container(claims.claim_of(id), id, true);
+      if (judged.fate == Fate::Report) unknown_.push_back({id, id, id});
+      if (judged.fate == Fate::Remove) machine_.workloads.erase(id);
+    }
+    co_return EngineResult<>{};
+  }
+  const std::vector<UnknownPrimary>& unknown_primaries() const override { return unknown_; }
+
+  boost::asio::awaitable<EngineDiagnosis> diagnose(EngineDiagnosisRequest) override {
+    co_return EngineDiagnosis{};
+  }
+  boost::asio::awaitable<void> shut_down() override { co_return; }
+
+ private:
+  static SandboxLook lost(PrimarySeen seen, std::string how) {
+    return {.seen = {.primary = seen}, .loss = ContainerLoss{.how = std::move(how)}};
+  }
+  std::string mark(const std::string& id) {
+    return std::to_string(machine_.workloads.at(id).starts);
+  }
+
+  MemoryMachine& machine_;
+  std::vector<UnknownPrimary> unknown_;
+};
+
+}  // namespace agbox

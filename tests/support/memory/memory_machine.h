@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine that exists only in this process: the workloads of MemoryEngine, and the guests that
+// MemoryPlace finds in them. It outlives both, as a machine outlives a daemon.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+namespace agbox {
+
+struct MemoryWorkload {
+  bool is_running = false;
+  bool has_passed = false;  // its guest was told to go in this start
+  unsigned starts = 0;
+  std::set<std::string> execs;  // that its guest has and was not told to forget
+};
+
+struct MemoryMachine {
+  std::map<std::string, MemoryWorkload> workloads;        // by sandbox ID
+  std::map<std::string, std::function<void()>> on_start;  // of those that a place is open for
+  std::map<std::string, std::function<void()>> on_end;
+
+  MemoryWorkload* find(const std::string& sandbox_id) {
+    const auto found = workloads.find(sandbox_id);
+    return found == workloads.end() ? nullptr : &found->second;
+  }
+  void start(const std::string& sandbox_id) {
+    MemoryWorkload& workload = workloads.at(sandbox_id);
+    if (workload.is_running) return;
+    workload.is_running = true;
+    ++workload.starts;
+    if (const auto told = on_start.find(sandbox_id); told != on_start.end()) told->second();
+  }
+  void end(const std::string& sandbox_id) {
+    MemoryWorkload* workload = find(sandbox_id);
+    if (workload == nullptr || !workload->is_running) return;
+    workload->is_running = workload->has_passed = false;
+    workload->execs.clear();
+    if (const auto told = on_end.find(sandbox_id); told != on_end.end()) told->second();
+  }
+};
+
+}  // namespace agbox

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The smallest place: guests are entries of a map, without sockets, directories or descriptors, and
+// isolation is always in place. An exec runs until the test ends it, or a cancel.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/post.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "place/place.h"
+#include "support/memory/memory_machine.h"
+
+namespace agbox {
+
+class MemorySandboxPlace final : public SandboxPlace {
+ public:
+  MemorySandboxPlace(asio::any_io_executor executor, MemoryMachine& machine, std::string sandbox_id,
+                     GuestListener& listener)
+      : executor_(std::move(executor)),
+        machine_(machine),
+        id_(std::move(sandbox_id)),
+        listener_(listener) {
+    machine_.on_start[id_] = [this] { connect(); };
+    machine_.on_end[id_] = [this] {
+      is_connected_ = false;
+      report([](GuestListener& listener) { listener.guest_lost("its container ended"); });
+    };
+  }
+  ~MemorySandboxPlace() override {
+    machine_.on_start.erase(id_);
+    machine_.on_end.erase(id_);
+  }
+
+  asio::awaitable<GuestResult<Attachments>> prepare(SandboxFacts&) override {
+    co_return Attachments{};
+  }
+  GuestResult<> adopt(const SandboxFacts&) override { return {}; }
+  GuestResult<> reconnect(const SandboxFacts&) override {
+    if (const MemoryWorkload* workload = machine_.find(id_); workload && workload->is_running) {
+      connect();
+    }
+    return {};
+  }
+  void rest() override { is_connected_ = false; }
+  asio::awaitable<Result<>> remove(const SandboxFacts&) override { co_return Result<>{}; }
+
+  GuestResult<> expect(const SandboxFacts&) override { return {}; }
+  void doubt() override {}
+  asio::awaitable<GuestResult<GuestHello>> hello(Deadline) override {
+    if (!is_connected_) co_return guest_fail(GuestErrorKind::Silent, "no guest");
+    co_return hello_now();
+  }
+  asio::awaitable<Verification> verify() override { co_return Verification{}; }
+  std::string new_secret() const override { return "secret"; }
+  GuestResult<> go(const GoOrder&) override {
+    machine_.workloads.at(id_).has_passed = true;
+    return {};
+  }
+  asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline) override {
+    co_return EntrypointOutcome{};
+  }
+
+  bool is_connected() const override { return is_connected_; }
+  Result<> takes_execs() const override { return {}; }
+  Result<OutputPaths> create_output(const SandboxFacts&, const std::string& exec_id) override {
+    return OutputPaths{
+        .root = "memory", .stdout_path = exec_id + ".out", .stderr_path = exec_id + ".err"};
+  }
+  void discard_output(const std::string&) override {}
+  Result<> open_output(const std::string&, const store::v1::Exec&) override { return {}; }
+  void close_output(const std::string&) override {}
+  Result<> start_exec(const ExecOrder& order) override {
+    machine_.workloads.at(id_).execs.insert(order.exec_id);
+    return {};
+  }
+  Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds) override {
+    end_exec({.exec_id = exec_id, .how = ExecEnd::How::Cancelled, .detail = {}});
+    return {};
+  }
+  Result<> forget_exec(const std::string& exec_id) override {
+    if (MemoryWorkload* workload = machine_.find(id_)) workload->execs.erase(exec_id);
+    return {};
+  }
+
+  // As its guest would report it.
+  void end_exec(ExecEnd end) {
+    report([end = std::move(end)](GuestListener& listener) { listener.exec_ended(end); });
+  }
+
+ private:
+  GuestHello hello_now() const {
+    const MemoryWorkload& workload = machine_.workloads.at(id_);
+    GuestHello hello;
+    hello.phase = workload.has_passed ? GuestPhase::Passed : GuestPhase::Prepared;
+    hello.execs = {workload.execs.begin(), workload.execs.end()};
+    return hello;
+  }
+  void connect() {
+    is_connected_ = true;
+    report([hello = hello_now()](GuestListener& listener) { listener.guest_connected(hello); });
+  }
+  // Later, as everything that comes over a connection.
+  void report(std::function<void(GuestListener&)> what) {
+    asio::post(executor_, [this, alive = std::weak_ptr(alive_), what = std::move(what)] {
+      if (!alive.expired()) what(listener_);
+    });
+  }
+
+  asio::any_io_executor executor_;
+  MemoryMachine& machine_;
+  std::string id_;
+  GuestListener& listener_;
+  bool is_connected_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class MemoryPlace final : public Place {
+ public:
+  MemoryPlace(asio::any_io_executor executor, MemoryMachine& machine)
+      : executor_(std::move(executor)), machine_(machine) {}
+
+  void describe(store::v1::CreatedWith&) const override {}
+  std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
+                                     GuestListener& listener) override {
+    auto place = std::make_unique<MemorySandboxPlace>(executor_, machine_, sandbox_id, listener);
+    opened_[sandbox_id] = place.get();
+    return place;
+  }
+  asio::awaitable<void> disconnect() override { co_return; }
+
+  asio::awaitable<Result<>> start_isolation(std::vector<Ipv4Address>,
+                                            std::function<void()>) override {
+    co_return Result<>{};
+  }
+  asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address>) override {
+    co_return Result<>{};
+  }
+  asio::awaitable<Result<>> stop_isolation(bool) override { co_return Result<>{}; }
+  IsolationHealth isolation_health() const override { return {}; }
+  asio::awaitable<void> follow_resolvers(
+      std::function<void(const std::vector<Ipv4Address>&)>) override {
+    co_return;
+  }
+
+  asio::awaitable<Result<std::vector<std::string>>> remove_unclaimed(
+      std::function<std::set<std::string>()>) override {
+    co_return std::vector<std::string>{};
+  }
+  asio::awaitable<Result<std::vector<std::string>>> list_outputs() override {
+    co_return std::vector<std::string>{};
+  }
+  asio::awaitable<Result<>> remove_output(std::string, store::v1::CreatedWith) override {
+    co_return Result<>{};
+  }
+  asio::awaitable<v1::DiagnoseResponse> diagnose(PlaceDiagnosisRequest) override {
+    co_return v1::DiagnoseResponse{};
+  }
+
+  MemorySandboxPlace& of(const std::string& sandbox_id) { return *opened_.at(sandbox_id); }
+
+ private:
+  asio::any_io_executor executor_;
+  MemoryMachine& machine_;
+  std::map<std::string, MemorySandboxPlace*> opened_;
+};
+
+}  // namespace agbox
