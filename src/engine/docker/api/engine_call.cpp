@@ -32,6 +32,8 @@ constexpr std::array kRoutes = {
     EngineRoute{ContainerStart, "ContainerStart", "POST", "/containers/{}/start", "start container", 60s, kMiss},
     EngineRoute{ContainerStop, "ContainerStop", "POST", "/containers/{}/stop", "stop container", 60s, kMiss},
     EngineRoute{ContainerKill, "ContainerKill", "POST", "/containers/{}/kill", "kill container", 30s, kMiss, kClash},
+    EngineRoute{ContainerPause, "ContainerPause", "POST", "/containers/{}/pause", "pause container", 30s, kMiss, kClash},
+    EngineRoute{ContainerUnpause, "ContainerUnpause", "POST", "/containers/{}/unpause", "unpause container", 30s, kMiss},
     EngineRoute{ContainerWait, "ContainerWait", "POST", "/containers/{}/wait", "wait for container", std::nullopt, kMiss},
     EngineRoute{ContainerRemove, "ContainerRemove", "DELETE", "/containers/{}", "remove container", 60s, kMiss, kClash},
     EngineRoute{ContainerLogs, "ContainerLogs", "GET", "/containers/{}/logs", "read the log of container", 30s, kMiss},

@@ -26,6 +26,8 @@ enum class EngineCall {
   ContainerStart,
   ContainerStop,
   ContainerKill,
+  ContainerPause,
+  ContainerUnpause,
   ContainerWait,
   ContainerRemove,
   ContainerLogs,
