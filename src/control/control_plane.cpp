@@ -59,18 +59,22 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
       pulls_(engine_, registry_auth_, log_),
       guests_(loop.io().get_executor(), blocking, options.created_with.link_root(), guest_events(),
               log_, options.guest_limits),
-      isolation_(loop.io(), isolation,
-                 {.instance_id = store.instance_id(),
-                  .created_with = options.created_with,
-                  .live_sandboxes = [this] { return directory_.live_sandboxes(); },
-                  .is_live = [this](const std::string& id) { return directory_.is_live(id); },
-                  .has_guest = [this](const std::string& id) { return guests_.is_connected(id); },
-                  .probe = [this](std::string id,
-                                  ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
-                    co_return co_await guests_.probe(std::move(id), target);
-                  },
-                  .on_unproven = [this](const std::string& id) { directory_.doubt_container(id); }},
-                 log_),
+      isolation_(
+          loop.io(), isolation,
+          {.instance_id = store.instance_id(),
+           .created_with = options.created_with,
+           .live_sandboxes = [this] { return directory_.live_sandboxes(); },
+           .is_live = [this](const std::string& id) { return directory_.is_live(id); },
+           .has_guest = [this](const std::string& id) { return guests_.is_connected(id); },
+           .probe = [this](std::string id,
+                           ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
+             co_return co_await guests_.probe(std::move(id), target);
+           },
+           .on_failure = [this](const std::string& id,
+                                const std::string& why) { directory_.isolation_failed(id, why); },
+           .on_success = [this](const std::string& id,
+                                bool from_inside) { directory_.isolation_holds(id, from_inside); }},
+          log_),
       subnets_(options.address_pool, bridge_prefix(store.instance_id())),
       starts_(loop.io().get_executor(), kStartsAtOnce),
       looks_(loop.io().get_executor(), kLooksAtOnce),
@@ -81,6 +85,10 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
                  [this](const std::string& sandbox_id) { directory_.time_is_up(sandbox_id); }),
       restarts_(loop, clock,
                 [this](const std::string& sandbox_id) { directory_.restart_is_due(sandbox_id); }),
+      verifications_(loop, clock,
+                     [this](const std::string& sandbox_id) {
+                       if (!services_.is_shutting_down) isolation_.verify(sandbox_id);
+                     }),
       services_{.loop = loop,
                 .blocking = blocking,
                 .clock = clock,
@@ -99,6 +107,8 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
                 .calls = calls_,
                 .deadlines = deadlines_,
                 .restarts = restarts_,
+                .verifications = verifications_,
+                .pauses_unisolated = options.pauses_unisolated,
                 .ttls = options.ttls,
                 .created_with = std::move(options.created_with)},
       directory_(services_),
@@ -115,8 +125,8 @@ ControlPlane::ControlPlane(ControlLoop& loop, const asio::any_io_executor& block
                          .event = [this](const EngineEvent& event) { engine_told(event); },
                          .lost = [this](const EngineError& error) { engine_lost(error); }};
   // Of everybody: what it tells of a network has no labels to ask for.
-  EventWatchOptions watch{
-      .filter = {.types = {"container", "network"}, .actions = {"create", "die", "oom"}}};
+  EventWatchOptions watch{.filter = {.types = {"container", "network"},
+                                     .actions = {"create", "die", "oom", "unpause"}}};
   watches_.spawn("engine events",
                  watch_events(engine_, std::move(consumer), log_, std::move(watch)));
   if (!options.resolver_files.empty()) {

@@ -46,6 +46,7 @@ struct ControlOptions {
   // That name the resolvers of sandboxes to come; none where the configuration says them.
   std::vector<std::filesystem::path> resolver_files{};
   TimesToLive ttls{};
+  bool pauses_unisolated = true;        // isolation.on_failure
   store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
   guestlink::LinkLimits guest_limits{};
 };
@@ -66,6 +67,7 @@ class ControlPlane {
   IsolationHealth isolation() const { return isolation_.health(); }
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
+  Deadlines& verifications() { return verifications_; }
 
   // Runs the checks of `agbox doctor`.
   void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
@@ -106,6 +108,7 @@ class ControlPlane {
   TaskGroup calls_;
   Deadlines deadlines_;
   Deadlines restarts_;
+  Deadlines verifications_;
   Services services_;
   std::optional<EngineIdentity> engine_seen_;  // the latest, whether or not it answers now
   bool was_engine_lost_ = false;               // since its events were last watched

@@ -45,7 +45,9 @@ struct Services {
   TaskGroup& tasks;
   TaskGroup& calls;  // what unbroken() carries on with
   Deadlines& deadlines;
-  Deadlines& restarts;  // of containers that should run and do not
+  Deadlines& restarts;       // of containers that should run and do not
+  Deadlines& verifications;  // of isolations that do not hold
+  bool pauses_unisolated;    // isolation.on_failure
   TimesToLive ttls;
   // What new sandboxes keep of today's configuration.
   store::v1::CreatedWith created_with;

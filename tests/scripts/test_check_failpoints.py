@@ -54,7 +54,7 @@ def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) 
     upkeep.mkdir()
     (folder / "materialize.cpp").write_text(materialize)
     (folder / "teardown.cpp").write_text(teardown)
-    for name in ("start_primary", "stop", "resume", "look"):
+    for name in ("start_primary", "stop", "resume", "look", "pause"):
         (folder / f"{name}.cpp").write_text(OTHERS.format(name=name))
     (upkeep / "janitor.cpp").write_text(OTHERS.format(name="janitor"))
     return root
@@ -65,7 +65,7 @@ def test_a_step_has_a_failpoint_on_both_sides(tmp_path):
     assert listed.returncode == 0
     assert listed.stdout.split() == [
         f"{name}.thing.{side}"
-        for name in ("create", "start_primary", "stop", "resume", "delete", "look", "janitor")
+        for name in ("create", "start_primary", "stop", "resume", "delete", "look", "pause", "janitor")
         for side in ("before", "after")]
 
 

@@ -7,6 +7,7 @@
 
 #include "async/cancellation.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -19,6 +20,8 @@ constexpr auto kLongestLoadPause = 5000ms;
 
 constexpr const char* kCannotIsolate =
     "sandboxes cannot be isolated, so none is created or started";
+
+constexpr const char* kPaused = "it is paused";
 
 std::unexpected<Error> gave_up() {
   return fail(reason::kCancelled, "gave up waiting for the isolation");
@@ -93,9 +96,10 @@ Result<> SandboxIsolation::check() const {
 IsolationHealth SandboxIsolation::health() const {
   IsolationHealth health = host_.health();
   if (const auto failed = check(); !failed) health.shortcoming = failed.error().message();
-  for (const auto& [bridge, unproven] : unproven_) {
-    if (health.shortcoming.empty() && options_.is_live(unproven.sandbox_id)) {
-      health.shortcoming = "sandbox " + unproven.sandbox_id + ": " + unproven.why;
+  for (const auto& [sandbox_id, problem] : problems_) {
+    if (health.shortcoming.empty() && options_.is_live(sandbox_id)) {
+      health.shortcoming =
+          "sandbox " + sandbox_id + (problem.is_paused ? " is paused: " : ": ") + problem.why;
     }
   }
   return health;
@@ -137,7 +141,7 @@ std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
 }
 
 void SandboxIsolation::forget(const std::string& sandbox_id) {
-  unproven_.erase(bridge_name(options_.instance_id, sandbox_id));
+  problems_.erase(sandbox_id);
   guest_awaited_.erase(sandbox_id);
   starting_.erase(sandbox_id);
   release_resolvers(sandbox_id);
@@ -181,23 +185,71 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
 // --- proofs ---
 
 asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, std::string bridge_name) {
-  auto attempt = co_await try_to_prove(sandbox_id, std::move(bridge_name));
+  auto attempt = co_await attempt_proof(sandbox_id, std::move(bridge_name));
   if (attempt.outcome) starting_[sandbox_id] = false;
   co_return std::move(attempt.outcome);
 }
 
-asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::string sandbox_id,
-                                                                          std::string bridge_name) {
+asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::attempt_proof(
+    const std::string& sandbox_id, std::string bridge_name) {
   std::optional<Error> silence;
   const auto probe = [&](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {
-    auto report = co_await options_.probe(sandbox_id, target);
+    // Paused, it would not answer.
+    Result<ProbeReport> report = fail(reason::kIsolationUnavailable, kPaused);
+    if (!is_paused(sandbox_id)) report = co_await options_.probe(sandbox_id, target);
     silence = report ? std::nullopt : std::optional(report.error());
     co_return report;
   };
   Attempt attempt{.outcome = co_await host_.verify(bridge_name, probe)};
   attempt.is_unknown = !attempt.outcome && silence == attempt.outcome.error();
-  if (attempt.outcome) unproven_.erase(bridge_name);
   co_return attempt;
+}
+
+asio::awaitable<SandboxIsolation::Attempt> SandboxIsolation::try_to_prove(std::string sandbox_id,
+                                                                          std::string bridge_name) {
+  Attempt attempt = co_await attempt_proof(sandbox_id, std::move(bridge_name));
+  if (options_.is_live(sandbox_id)) report(sandbox_id, attempt);
+  co_return attempt;
+}
+
+void SandboxIsolation::report(const std::string& sandbox_id, const Attempt& attempt) {
+  if (attempt.outcome || attempt.is_unknown) {
+    return options_.on_success(sandbox_id, attempt.outcome.has_value());
+  }
+  const std::string why = attempt.outcome.error().message();
+  const Problem* known = problem_of(sandbox_id);
+  if (known == nullptr || known->why != why) {
+    log_.error("the isolation of a sandbox does not hold any more",
+               {{"sandbox_id", sandbox_id}, {"error", why}});
+  }
+  options_.on_failure(sandbox_id, why);
+}
+
+void SandboxIsolation::set_problem(const std::string& sandbox_id, Problem problem) {
+  if (problem.why.empty()) {
+    problems_.erase(sandbox_id);
+  } else {
+    problems_.insert_or_assign(sandbox_id, std::move(problem));
+  }
+}
+
+const SandboxIsolation::Problem* SandboxIsolation::problem_of(const std::string& sandbox_id) const {
+  const auto known = problems_.find(sandbox_id);
+  return known == problems_.end() ? nullptr : &known->second;
+}
+
+bool SandboxIsolation::is_paused(const std::string& sandbox_id) const {
+  const Problem* problem = problem_of(sandbox_id);
+  return problem != nullptr && problem->is_paused;
+}
+
+bool SandboxIsolation::can_be_proven(const std::string& sandbox_id) const {
+  return options_.has_guest(sandbox_id) || is_paused(sandbox_id);
+}
+
+void SandboxIsolation::verify(const std::string& sandbox_id) {
+  due_.insert(sandbox_id);
+  prove_those_due();
 }
 
 void SandboxIsolation::prove_live_sandboxes() {
@@ -238,7 +290,8 @@ asio::awaitable<void> SandboxIsolation::prove_one_by_one() {
 
 std::optional<std::string> SandboxIsolation::next_due() {
   std::erase_if(due_, std::not_fn(options_.is_live));
-  const auto next = std::ranges::find_if(due_, options_.has_guest);
+  const auto next =
+      std::ranges::find_if(due_, [this](const std::string& id) { return can_be_proven(id); });
   if (next == due_.end()) return std::nullopt;
   return std::move(due_.extract(next).value());
 }
@@ -246,18 +299,10 @@ std::optional<std::string> SandboxIsolation::next_due() {
 asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
   const std::string bridge = bridge_name(options_.instance_id, sandbox_id);
   const auto attempt = co_await try_to_prove(sandbox_id, bridge);
-  if (attempt.outcome || !options_.is_live(sandbox_id)) co_return;
-  const std::string why = attempt.outcome.error().message();
-  if (attempt.is_unknown) {
-    log_.debug("the isolation of a sandbox is proven again when its guest is back",
-               {{"sandbox_id", sandbox_id}, {"error", why}});
-    guest_awaited_.insert(sandbox_id);
-    co_return;
-  }
-  log_.error("the isolation of a sandbox does not hold any more",
-             {{"sandbox_id", sandbox_id}, {"error", why}});
-  unproven_[bridge] = {.sandbox_id = sandbox_id, .why = why};
-  options_.on_unproven(sandbox_id);
+  if (!attempt.is_unknown || !options_.is_live(sandbox_id)) co_return;
+  log_.debug("the isolation of a sandbox is proven again when its guest is back",
+             {{"sandbox_id", sandbox_id}, {"error", attempt.outcome.error().message()}});
+  guest_awaited_.insert(sandbox_id);
 }
 
 }  // namespace agbox

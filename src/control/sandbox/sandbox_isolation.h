@@ -36,8 +36,9 @@ class SandboxIsolation {
     // Whether the sandbox's guest can be asked, and a connection that it is to try.
     std::function<bool(const std::string& sandbox_id)> has_guest;
     std::function<asio::awaitable<Result<ProbeReport>>(std::string sandbox_id, ProbeTarget)> probe;
-    // A live sandbox that could not prove it: perhaps its container is not what it was.
-    std::function<void(const std::string& sandbox_id)> on_unproven;
+    // What the verification of a live sandbox showed; `from_inside`: its guest took part.
+    std::function<void(const std::string& sandbox_id, const std::string& why)> on_failure;
+    std::function<void(const std::string& sandbox_id, bool from_inside)> on_success;
   };
 
   SandboxIsolation(asio::io_context& io, HostIsolation& host, Options options, Logger log);
@@ -62,12 +63,24 @@ class SandboxIsolation {
     // The guest did not tell what came of its try; all holds that can be seen without it.
     bool is_unknown = false;
   };
-  // The same, for those that run already.
+  // The same, for those that run already. The outcome is reported to the sandbox too.
   asio::awaitable<Attempt> try_to_prove(std::string sandbox_id, std::string bridge_name);
   // After a change that may concern all of them, each as soon as its guest is there. One that
   // cannot is told by health().
   void prove_live_sandboxes();
+  // One live sandbox, as soon as its guest is there or if it is paused.
+  void verify(const std::string& sandbox_id);
   void guest_connected(const std::string& sandbox_id);
+
+  // What the sandbox's latest verification showed. A paused one is verified without its guest.
+  struct Problem {
+    std::string why;  // empty: none
+    bool is_paused = false;
+  };
+  void set_problem(const std::string& sandbox_id, Problem problem);
+  // nullptr: none.
+  const Problem* problem_of(const std::string& sandbox_id) const;
+
   // One that was started: what changed since its proof is proven now.
   void sandbox_is_live(const std::string& sandbox_id);
 
@@ -93,6 +106,10 @@ class SandboxIsolation {
   void prove_those_due();
   asio::awaitable<void> prove_one_by_one();
   std::optional<std::string> next_due();
+  asio::awaitable<Attempt> attempt_proof(const std::string& sandbox_id, std::string bridge_name);
+  void report(const std::string& sandbox_id, const Attempt& attempt);
+  bool is_paused(const std::string& sandbox_id) const;
+  bool can_be_proven(const std::string& sandbox_id) const;
   asio::awaitable<void> prove_again(const std::string& sandbox_id);
 
   HostIsolation& host_;
@@ -113,11 +130,7 @@ class SandboxIsolation {
   std::map<std::string, bool> starting_;
   std::string being_proven_;
   bool is_proving_ = false;
-  struct Unproven {
-    std::string sandbox_id;
-    std::string why;
-  };
-  std::map<std::string, Unproven> unproven_;  // by bridge
+  std::map<std::string, Problem> problems_;  // by sandbox
   TaskGroup tasks_;
 };
 

@@ -74,6 +74,7 @@ void ControlTest::start() {
                          .lock_file = lock_file_,
                          .resolver_files = resolver_files_,
                          .ttls = ttls_,
+                         .pauses_unisolated = pauses_unisolated_,
                          .created_with = {}};
   options.guest_limits.guest_uid = ::geteuid();
   options.guest_limits.penalty = std::chrono::milliseconds(10);  // guests of tests come back often

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "control/sandbox/operations/pause.h"
 #include "control/sandbox/operations/start_primary.h"
 #include "control/sandbox/operations/step.h"
 
@@ -19,11 +20,14 @@ constexpr auto kExecLimit = 3s;
 
 asio::awaitable<OperationResult<>> stop_sandbox(Services& services, const SandboxFacts& facts,
                                                 SandboxExecs& execs) {
-  const auto limit = std::chrono::steady_clock::now() + kExecLimit;
+  // The engine unpauses what it stops, and what ends gracefully would run without its isolation.
+  const bool at_once = is_paused(facts);
+  const auto limit = std::chrono::steady_clock::now() + (at_once ? 0s : kExecLimit);
+  const auto grace = at_once ? 0s : kContainerStopGrace;
   AGBOX_CO_TRY_VOID(co_await step("stop.execs", execs.wait_for_ends(limit)));
   AGBOX_CO_TRY_VOID(co_await step(
-      "stop.container", services.engine.stop_if_there(facts.primary_id(), kContainerStopGrace,
-                                                      on_its_engine(facts))));
+      "stop.container",
+      services.engine.stop_if_there(facts.primary_id(), grace, on_its_engine(facts))));
   // Nobody is in there any more who could have anything to say.
   services.guests.rest(facts.sandbox_id);
   co_return OperationResult<>{};
