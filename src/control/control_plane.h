@@ -34,6 +34,7 @@ namespace agbox {
 struct ControlOptions {
   std::filesystem::path lock_file{};  // which the daemon holds
   TimesToLive ttls{};
+  bool pauses_unisolated = true;        // isolation.on_failure
   store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
 };
 
@@ -52,6 +53,7 @@ class ControlPlane final : private EngineListener {
   IsolationHealth isolation() const { return isolation_.health(); }
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
+  Deadlines& verifications() { return verifications_; }
 
   // Runs the checks of `agbox doctor`.
   void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
@@ -85,6 +87,7 @@ class ControlPlane final : private EngineListener {
   TaskGroup operations_;
   Deadlines deadlines_;
   Deadlines restarts_;
+  Deadlines verifications_;
   Services services_;
   bool was_engine_lost_ = false;  // since its reports last began
   Directory directory_;

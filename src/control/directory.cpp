@@ -404,6 +404,14 @@ void Directory::restart_is_due(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->restart_is_due();
 }
 
+void Directory::isolation_failed(const std::string& sandbox_id, const std::string& why) {
+  if (const auto actor = find(sandbox_id)) (*actor)->isolation_failed(why);
+}
+
+void Directory::isolation_holds(const std::string& sandbox_id, bool from_inside) {
+  if (const auto actor = find(sandbox_id)) (*actor)->isolation_holds(from_inside);
+}
+
 void Directory::engine_is_back() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   for (const auto& [id, actor] : actors_) actor->engine_is_back();

@@ -68,6 +68,9 @@ class Directory final : public SandboxClaims {
   // --- the engine ---
   // Its container may have ended, or be without what it was started with.
   void doubt_container(const std::string& sandbox_id);
+  // See input::IsolationFailed and input::IsolationHolds.
+  void isolation_failed(const std::string& sandbox_id, const std::string& why);
+  void isolation_holds(const std::string& sandbox_id, bool from_inside);
   void engine_made_something(const std::string& sandbox_id);
   void engine_is_back();
   // The first try to reach the engine has ended, well or not: calls that came before go on.

@@ -34,7 +34,9 @@ struct Services {
   RunningExecs& execs;
   TaskGroup& tasks;
   Deadlines& deadlines;
-  Deadlines& restarts;  // of containers that should run and do not
+  Deadlines& restarts;       // of containers that should run and do not
+  Deadlines& verifications;  // of isolations that do not hold
+  bool pauses_unisolated;    // isolation.on_failure
   TimesToLive ttls;
   // What new sandboxes keep of today's configuration.
   store::v1::CreatedWith created_with;

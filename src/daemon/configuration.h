@@ -29,6 +29,7 @@ struct Configuration {
   std::uint64_t exec_output_max = 0;  // bytes; 0: no limit
   Ipv4Network address_pool;
   std::vector<Ipv4Address> dns;  // empty: the host's resolvers
+  bool pauses_unisolated = true;
 };
 
 // One key of config.toml. The parser, its errors and docs/configuration_reference.md are all

@@ -161,7 +161,15 @@ Result<> assign_dns(Values values, Configuration& into) {
   return {};
 }
 
-constexpr std::array<ConfigurationKey, 10> kKeys = {{
+Result<> assign_on_failure(Values values, Configuration& into) {
+  if (values[0] != "pause" && values[0] != "report") {
+    return invalid("value " + json_quote(values[0]) + " is neither pause nor report");
+  }
+  into.pauses_unisolated = values[0] == "pause";
+  return {};
+}
+
+constexpr std::array<ConfigurationKey, 11> kKeys = {{
     {.table = "runtime",
      .name = "idle_ttl",
      .written_as = "duration",
@@ -242,6 +250,14 @@ constexpr std::array<ConfigurationKey, 10> kKeys = {{
          "DNS resolvers of all containers; the only private addresses that a sandbox can reach, on "
          "port 53.",
      .assign = assign_dns},
+    {.table = "isolation",
+     .name = "on_failure",
+     .written_as = "`pause` or `report`",
+     .example = R"("report")",
+     .default_value = "pause",
+     .meaning = "What happens to a running sandbox whose isolation fails a later verification: "
+                "`pause` its containers until it holds again, or only `report` it.",
+     .assign = assign_on_failure},
 }};
 
 }  // namespace

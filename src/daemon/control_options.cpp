@@ -41,6 +41,7 @@ ControlOptions control_options(const Configuration& configuration, const FixedPa
           .ttls = {.idle = configuration.idle_ttl,
                    .cleanup = configuration.cleanup_ttl,
                    .history = configuration.event_retention_ttl},
+          .pauses_unisolated = configuration.pauses_unisolated,
           .created_with = created_with(configuration)};
 }
 

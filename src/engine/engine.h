@@ -37,7 +37,7 @@ class EngineListener {
   virtual void unreachable(std::string problem) = 0;
   // Reports begin, initially or after a gap: anything may have changed.
   virtual void reconcile_due() = 0;
-  // A container of the sandbox may have ended.
+  // A container of the sandbox may have ended, or runs on after a pause.
   virtual void container_doubted(const std::string& sandbox_id) = 0;
   // Something was created in the name of the sandbox, perhaps for an earlier daemon, or for that of
   // another instance.
@@ -105,8 +105,13 @@ class Engine {
   // Records in the facts what distinguishes this start from the next.
   virtual EngineAwaitable<> start(SandboxFacts& facts) = 0;
   virtual EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) = 0;
-  // Succeeds if it does not run, or is gone.
+  // Its processes have a few seconds to end, unless it is paused: it would run in them. Succeeds if
+  // it does not run, or is gone.
   virtual EngineAwaitable<> stop(const SandboxFacts& facts) = 0;
+  // Freezes every process of it. Both may be repeated, and are not interrupted by cancellation, so
+  // that neither is overtaken by the other. Unpausing succeeds if it does not run, or is gone.
+  virtual EngineAwaitable<> pause(const SandboxFacts& facts) = 0;
+  virtual EngineAwaitable<> unpause(const SandboxFacts& facts) = 0;
   // Stops whatever carries the sandbox's labels, if that is all that is known of it.
   virtual EngineAwaitable<> stop_all(const SandboxFacts& facts) = 0;
   // Removes whatever carries the sandbox's labels, and forgets it in the facts.

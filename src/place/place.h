@@ -42,6 +42,11 @@ struct OutputPaths {
   std::string stderr_path;
 };
 
+enum class VerifyFrom {
+  Inside,   // the guest takes part
+  Outside,  // without the guest, which does not respond while its sandbox is paused
+};
+
 // Whether a sandbox is isolated now.
 struct Verification {
   Result<> outcome;
@@ -87,7 +92,8 @@ class SandboxPlace {
   // Returns once the guest is connected and has prepared its container.
   virtual asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) = 0;
   // Whether the sandbox is isolated now. While a start is in progress nothing but the guest runs.
-  virtual asio::awaitable<Verification> verify() = 0;
+  // From outside the outcome is unknown at best.
+  virtual asio::awaitable<Verification> verify(VerifyFrom from) = 0;
   // Random; proves to us that a guest is the one of this start.
   virtual std::string new_secret() const = 0;
   virtual GuestResult<> go(const GoOrder& order) = 0;

@@ -408,6 +408,54 @@ TEST_P(EngineContract, ContainerStop_NotFound) {
               "No such container: agbox-none");
 }
 
+TEST_P(EngineContract, ContainerPause_Succeeds) {
+  const std::string id = running("one");
+  must(client_->pause_container(id));
+  ContainerSeen seen = must(client_->inspect_container(id));
+  EXPECT_EQ(seen.status, "paused");
+  EXPECT_TRUE(seen.is_paused);
+  EXPECT_TRUE(seen.is_up());
+  EXPECT_EQ(must(client_->list_containers(owner_.labels()))[0].status, "paused");
+  EXPECT_TRUE(run(client_->pause_container(id))) << "a second time is no error";
+  must(client_->stop_container(id, 0s));
+  seen = must(client_->inspect_container(id));
+  EXPECT_EQ(seen.status, "exited");
+  EXPECT_FALSE(seen.is_paused);
+  must(client_->start_container(id));
+  EXPECT_EQ(must(client_->inspect_container(id)).status, "running");
+  must(client_->pause_container(id));
+  must(client_->remove_container(id, {.force = true, .with_volumes = true}));
+  EXPECT_EQ(run(client_->inspect_container(id)).error().kind(), EngineErrorKind::NotFound);
+}
+
+TEST_P(EngineContract, ContainerPause_NotFound) {
+  expect_kind(run(client_->pause_container("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerPause_Conflict) {
+  const std::string id = must(client_->create_container(spec("one")));
+  expect_kind(run(client_->pause_container(id)), EngineErrorKind::Conflict, "is not running");
+}
+
+TEST_P(EngineContract, ContainerUnpause_Succeeds) {
+  const std::string id = running("one");
+  const auto started_at = must(client_->inspect_container(id)).started_at;
+  must(client_->pause_container(id));
+  must(client_->unpause_container(id));
+  const ContainerSeen seen = must(client_->inspect_container(id));
+  EXPECT_EQ(seen.status, "running");
+  EXPECT_EQ(seen.started_at, started_at);
+  EXPECT_TRUE(run(client_->unpause_container(id))) << "a second time is no error";
+  must(client_->stop_container(id, 0s));
+  EXPECT_TRUE(run(client_->unpause_container(id))) << "what does not run is not paused";
+}
+
+TEST_P(EngineContract, ContainerUnpause_NotFound) {
+  expect_kind(run(client_->unpause_container("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
 TEST_P(EngineContract, ContainerWait_Succeeds) {
   const std::string id = running("one");
   auto exit = loop_.spawn(client_->wait_container(id, WaitFor::NextExit));

@@ -216,6 +216,24 @@ TEST_P(EnginePort, AStopMayBeRepeatedAndIsSeen) {
   EXPECT_THAT(seen.loss->how, HasSubstr("exited with code"));
 }
 
+TEST_P(EnginePort, APauseMayBeRepeatedAndIsTheSameStart) {
+  SandboxFacts& facts = started("box");
+  must(engine_->pause(facts));
+  must(engine_->pause(facts));
+  EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Paused);
+  EXPECT_FALSE(look(facts).loss);
+  must(engine_->unpause(facts));
+  must(engine_->unpause(facts));
+  EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Running);
+  must(engine_->pause(facts));
+  must(engine_->stop(facts));
+  EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Exited);
+  must(engine_->unpause(facts));
+  const auto refused = run(engine_->pause(facts));
+  ASSERT_FALSE(refused.has_value()) << "what does not run cannot be paused";
+  EXPECT_EQ(refused.error().kind(), EngineErrorKind::Conflict);
+}
+
 TEST_P(EnginePort, StopsByLabelsAloneIfNothingElseIsKnown) {
   SandboxFacts& facts = started("box");
   SandboxFacts unknown = facts;

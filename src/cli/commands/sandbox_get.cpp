@@ -32,6 +32,10 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
     add("error_code", sandbox.error_code());
     add("error_message", sandbox.error_message());
   }
+  if (!sandbox.isolation_problem().empty()) {
+    add("paused", sandbox.paused() ? "true" : "false");
+    add("isolation_problem", sandbox.isolation_problem());
+  }
   return out;
 }
 

@@ -66,6 +66,10 @@ class Run {
         co_return co_await restart();
       case OperationKind::Halt:
         co_return co_await halt_sandbox(services_, facts());
+      case OperationKind::Pause:
+        co_return co_await pause();
+      case OperationKind::Unpause:
+        co_return co_await services_.engine.unpause(facts());
     }
   }
 
@@ -121,6 +125,15 @@ class Run {
     const auto undone = co_await undo_resume(services_, run_.place, facts());
     if (!undone) log_.warn("a failed start is not undone", {{"error", undone.error().message()}});
     co_return started;
+  }
+
+  asio::awaitable<OperationResult<>> pause() {
+    AGBOX_CO_TRY(seen, co_await look());
+    if (seen.step != RestartStep::Adopt) co_return co_await leave_to_sandbox(std::move(seen));
+    const bool is_paused = seen.look.seen.primary == PrimarySeen::Paused;
+    report_.is_paused_by_others = is_paused && !run_.may_be_paused;
+    if (is_paused && !run_.may_be_paused) co_return OperationResult<>{};
+    co_return co_await services_.engine.pause(facts());
   }
 
   // Neither what cannot be used nor what another process started keeps running.

@@ -23,6 +23,7 @@ struct OperationRun {
   Lifecycle state;  // of the sandbox
   SandboxFacts facts;
   GuestDirectory guest_directory;
+  bool may_be_paused = false;  // by an earlier attempt of a Pause
   // The sandbox's, as they are at each moment.
   SandboxPlace& place;
   SandboxExecs& execs;
@@ -38,6 +39,7 @@ struct OperationReport {
   bool is_outdated = false;           // see input::Ended
   std::string engine_remark{};        // on a refusal; see Engine::remark_on_refusal()
   std::optional<SandboxLook> look{};  // see input::Ended
+  bool is_paused_by_others = false;   // see input::Ended
 };
 
 asio::awaitable<OperationReport> run_operation(Services& services, OperationRun run, Logger log);

@@ -45,6 +45,10 @@ const char* name_of(OperationKind kind) {
       return "inspect";
     case OperationKind::Restart:
       return "restart";
+    case OperationKind::Pause:
+      return "pause";
+    case OperationKind::Unpause:
+      return "unpause";
     case OperationKind::Halt:
       break;
   }
@@ -75,13 +79,14 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
              .spec = std::move(spec),
              .created_with = std::move(record.created_with),
              .subnet = std::move(record.subnet),
-             .containers = std::move(record.containers)},
+             .containers = record.containers},
       state_(work_of(record)),
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, record),
       execs_(services, journal_, facts_, *place_, log_, [this] { set_deadline(); }),
       retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {
   execs_.restore(std::move(record.running_execs));
+  showing_isolation({})();
   if (is_deleted()) forget_spec();
 }
 
@@ -103,6 +108,7 @@ void SandboxActor::claim_shared() {
 
 void SandboxActor::recover() {
   claim_shared();
+  report_isolation();
   if (may_have_guest()) {
     const auto adopted = place_->reconnect(facts_);
     guest_directory_ = directory_after(adopted);
@@ -180,7 +186,11 @@ void SandboxActor::remove(const std::string& reason, Reply reply) {
 Result<> SandboxActor::check_takes_execs() const {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   AGBOX_TRY(nothing, decide(id(), life(), command::StartExec{}));
-  return {};
+  const std::string& problem = state_.isolation.problem;
+  if (problem.empty() || !services_.pauses_unisolated) return {};
+  return fail(reason::kSandboxNotReady,
+              "sandbox " + id() + " is not ready until its isolation holds again: " + problem,
+              {{"sandbox_id", id()}});
 }
 
 void SandboxActor::time_is_up() {
@@ -218,6 +228,14 @@ void SandboxActor::doubt_container() {
   take(input::ContainerDoubted{});
 }
 
+void SandboxActor::isolation_failed(const std::string& why) {
+  take(input::IsolationFailed{why});
+}
+
+void SandboxActor::isolation_holds(bool from_inside) {
+  take(input::IsolationHolds{from_inside});
+}
+
 void SandboxActor::guest_lost(const std::string&) {
   place_->doubt();
   take(input::GuestLost{});
@@ -235,14 +253,18 @@ Surroundings SandboxActor::surroundings() const {
           .has_engine = check_engine().has_value(),
           .is_guest_connected = place_->is_connected(),
           .has_execs = execs_.has_any(),
-          .is_shutting_down = services_.is_shutting_down};
+          .is_shutting_down = services_.is_shutting_down,
+          .pauses_unisolated = services_.pauses_unisolated};
 }
 
 WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   SandboxLife before = state_.life;
+  const IsolationState isolation = state_.isolation;
   auto [state, step] = advance(std::move(state_), input, surroundings());
   state_ = std::move(state);
+  keep_isolation();
+  log_isolation(isolation);
   if (step.record || reply) {
     record(step.record.value_or(Record{}), std::move(before), std::move(reply));
   }
@@ -255,6 +277,7 @@ WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
   if (step.restart_in) {
     services_.restarts.set(id(), services_.clock.boot_now() + *step.restart_in);
   }
+  follow_isolation(step);
   if (step.resets_pause) retry_pause_.reset();
   if (step.pause == WorkStep::Pause::Begin) {
     services_.tasks.spawn("sandbox " + id() + " retry", pause_over(retry_pause_.wait()));
@@ -263,6 +286,47 @@ WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
   if (step.cancels) cancel_->emit(asio::cancellation_type::terminal);
   if (step.start) start(*step.start);
   return step;
+}
+
+void SandboxActor::keep_isolation() {
+  const auto primary = facts_.containers.find("");
+  if (primary != facts_.containers.end()) put_isolation(state_.isolation, primary->second);
+}
+
+void SandboxActor::report_isolation() {
+  services_.isolation.set_problem(
+      id(), {.why = state_.isolation.problem,
+             .is_paused = state_.isolation.paused != IsolationState::Paused::No});
+}
+
+void SandboxActor::follow_isolation(const WorkStep& step) {
+  if (step.record && step.record->has_isolation) report_isolation();
+  if (step.clears_verification) services_.verifications.clear(id());
+  if (!step.verify_in || services_.is_shutting_down) return;
+  if (*step.verify_in == 0ms) return services_.isolation.verify(id());
+  services_.verifications.set(id(), services_.clock.boot_now() + *step.verify_in);
+}
+
+// Together with `show`, what is known now.
+SandboxJournal::Show SandboxActor::showing_isolation(SandboxJournal::Show show) {
+  return [this, show = std::move(show), problem = state_.isolation.problem,
+          is_paused = state_.isolation.paused == IsolationState::Paused::Yes] {
+    if (show) show();
+    journal_.show_isolation(problem, is_paused && !problem.empty());
+  };
+}
+
+void SandboxActor::log_isolation(const IsolationState& before) const {
+  using Paused = IsolationState::Paused;
+  const IsolationState& now = state_.isolation;
+  if (before.paused == Paused::Begun && now.paused == Paused::Yes) {
+    log_.warn("sandbox paused until its isolation holds again", {{"error", now.problem}});
+  }
+  if (now.problem.empty()) {
+    if (!before.problem.empty() && is_up(state_)) log_.info("sandbox isolation holds again");
+  } else if (before.paused != Paused::No && now.is_released) {
+    log_.info("sandbox unpaused to verify its isolation from inside");
+  }
 }
 
 void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
@@ -274,8 +338,10 @@ void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
   std::vector<Mutation> mutations = std::move(execs.mutations);
   std::ranges::move(mutations_of(change, std::move(life)), std::back_inserter(mutations));
   // Actors are erased only after their last commit, so `this` lives.
+  auto show =
+      change.has_isolation ? showing_isolation(std::move(execs.show)) : std::move(execs.show);
   journal_.append(std::move(mutations), is_new ? Urgency::NewWork : Urgency::GoesOn,
-                  std::move(execs.show), after(change.then, std::move(reply)));
+                  std::move(show), after(change.then, std::move(reply)));
   if (!change.events.empty()) set_deadline();
 }
 
@@ -302,7 +368,11 @@ std::vector<Mutation> SandboxActor::mutations_of(const Record& change, SandboxLi
     mutations.emplace_back(change::SetOperation{id(), stored(state_)});
   }
   if (change.has_new_secret) mutations.push_back(new_start());
-  if (change.has_objects) std::ranges::move(stored(facts_), std::back_inserter(mutations));
+  if (change.has_objects) {
+    std::ranges::move(stored(facts_), std::back_inserter(mutations));
+  } else if (change.has_isolation && facts_.containers.contains("")) {
+    mutations.emplace_back(change::PutContainer{id(), "", facts_.containers.at("")});
+  }
   if (change.then == Record::Then::IsDeleted) {
     mutations.emplace_back(change::MarkDeleted{id(), journal_.now()});
   }
@@ -386,9 +456,7 @@ void SandboxActor::became_live() {
 void SandboxActor::restarted() {
   AGBOX_FAILPOINT("restart.commit.after");
   became_live();
-  const bool is_up = std::holds_alternative<work::Idle>(state_.work) ||
-                     std::holds_alternative<work::Inspect>(state_.work);
-  if (life().state != Lifecycle::Ready || !is_up) return;
+  if (!is_up(state_)) return;
   execs_.take_again();
   execs_.guest_connected({});  // of this start it has none
 }
@@ -417,10 +485,12 @@ void SandboxActor::start(OperationKind kind) {
 
 asio::awaitable<void> SandboxActor::run(OperationKind kind) {
   auto progress = [this](std::string phase) { take(input::Progress{std::move(phase)}); };
+  const auto* pause = std::get_if<work::Pause>(&state_.work);
   OperationRun run{.kind = kind,
                    .state = life().state,
                    .facts = facts_,
                    .guest_directory = guest_directory_,
+                   .may_be_paused = pause != nullptr && pause->may_be_done,
                    .place = *place_,
                    .execs = execs_,
                    .objects_made = objects_made_,
@@ -435,7 +505,8 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
   guest_directory_ = report.guest_directory;
   input::Ended end{.end = end_of(report.result),
                    .is_outdated = report.is_outdated,
-                   .look = std::move(report.look)};
+                   .look = std::move(report.look),
+                   .is_paused_by_others = report.is_paused_by_others};
   if (!report.result) end.message = report.result.error().message() + report.engine_remark;
   const WorkStep step = take(end);
   log_end(kind, end, step);
@@ -445,6 +516,13 @@ void SandboxActor::log_end(OperationKind kind, const input::Ended& end,
                            const WorkStep& step) const {
   if (step.pause == WorkStep::Pause::Begin) {
     log_.warn("operation is tried again", {{"operation", name_of(kind)}, {"error", end.message}});
+  }
+  const bool is_refused = end.end == OperationEnd::Refused || end.end == OperationEnd::Lost;
+  if (kind == OperationKind::Pause && is_refused && is_up(state_)) {
+    log_.error("sandbox cannot be paused and runs without isolation", {{"error", end.message}});
+  }
+  if (kind == OperationKind::Pause && end.is_paused_by_others) {
+    log_.warn("sandbox without isolation is paused by another process, which may unpause it");
   }
   if (step.restart_in) {
     const bool has_ended = end.look && end.look->loss;

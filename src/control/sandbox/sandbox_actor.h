@@ -87,8 +87,11 @@ class SandboxActor final : private GuestListener {
   void engine_is_back();
   // In its name, and perhaps for an earlier run of the daemon.
   void engine_made_something() { ++objects_made_; }
-  // The engine reports that the container ended, or its isolation cannot be verified any more.
+  // The engine reports that the container ended.
   void doubt_container();
+  // See input::IsolationFailed and input::IsolationHolds.
+  void isolation_failed(const std::string& why);
+  void isolation_holds(bool from_inside);
 
  private:
   void guest_connected(const GuestHello& hello) override;
@@ -100,10 +103,16 @@ class SandboxActor final : private GuestListener {
   Surroundings surroundings() const;
   // Asks the table and does what it answers. `reply` comes once that is on disk.
   WorkStep take(const WorkInput& input, Reply reply = {});
+  // Passes what is known of its isolation to the facts, and on to whoever verifies it.
+  void keep_isolation();
+  void report_isolation();
+  void follow_isolation(const WorkStep& step);
   void record(const Record& change, SandboxLife life, Reply reply);
   std::vector<Mutation> mutations_of(const Record& change, SandboxLife life);
   SandboxExecs::Part change_execs(const Record& change);
   Reply after(Record::Then then, Reply reply);
+  SandboxJournal::Show showing_isolation(SandboxJournal::Show show);
+  void log_isolation(const IsolationState& before) const;
   void log_event(const LifecycleEvent& event, Lifecycle before) const;
   Mutation new_start();  // with a secret of its own
 

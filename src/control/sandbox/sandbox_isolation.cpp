@@ -20,6 +20,8 @@ constexpr auto kLongestLoadPause = 5000ms;
 constexpr const char* kCannotIsolate =
     "sandboxes cannot be isolated, so none is created or started";
 
+constexpr const char* kPaused = "it is paused";
+
 std::unexpected<Error> gave_up() {
   return fail(reason::kCancelled, "gave up waiting for the isolation");
 }
@@ -93,9 +95,10 @@ Result<> SandboxIsolation::check() const {
 IsolationHealth SandboxIsolation::health() const {
   IsolationHealth health = place_.isolation_health();
   if (const auto failed = check(); !failed) health.shortcoming = failed.error().message();
-  for (const auto& [sandbox_id, why] : unproven_) {
+  for (const auto& [sandbox_id, problem] : problems_) {
     if (health.shortcoming.empty() && options_.is_live(sandbox_id)) {
-      health.shortcoming = "sandbox " + sandbox_id + ": " + why;
+      health.shortcoming =
+          "sandbox " + sandbox_id + (problem.is_paused ? " is paused: " : ": ") + problem.why;
     }
   }
   return health;
@@ -132,7 +135,7 @@ std::vector<Ipv4Address> SandboxIsolation::resolvers_of(
 }
 
 void SandboxIsolation::forget(const std::string& sandbox_id) {
-  unproven_.erase(sandbox_id);
+  problems_.erase(sandbox_id);
   guest_awaited_.erase(sandbox_id);
   starting_.erase(sandbox_id);
   release_resolvers(sandbox_id);
@@ -176,16 +179,63 @@ asio::awaitable<void> SandboxIsolation::tell_resolvers() {
 // --- proofs ---
 
 asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, SandboxPlace& place) {
-  auto verification = co_await try_to_prove(sandbox_id, place);
+  auto verification = co_await verification_of(sandbox_id, place);
   if (verification.outcome) starting_[sandbox_id] = false;
   co_return std::move(verification.outcome);
 }
 
+// Paused, its guest would not respond.
+asio::awaitable<Verification> SandboxIsolation::verification_of(const std::string& sandbox_id,
+                                                                SandboxPlace& place) {
+  return place.verify(is_paused(sandbox_id) ? VerifyFrom::Outside : VerifyFrom::Inside);
+}
+
 asio::awaitable<Verification> SandboxIsolation::try_to_prove(std::string sandbox_id,
                                                              SandboxPlace& place) {
-  auto verification = co_await place.verify();
-  if (verification.outcome) unproven_.erase(sandbox_id);
-  co_return verification;
+  Verification attempt = co_await verification_of(sandbox_id, place);
+  if (options_.is_live(sandbox_id)) report(sandbox_id, attempt);
+  co_return attempt;
+}
+
+void SandboxIsolation::report(const std::string& sandbox_id, const Verification& attempt) {
+  if (attempt.outcome || attempt.is_unknown) {
+    return options_.on_success(sandbox_id, attempt.outcome.has_value());
+  }
+  const std::string why = attempt.outcome.error().message();
+  const Problem* known = problem_of(sandbox_id);
+  if (known == nullptr || known->why != why) {
+    log_.error("the isolation of a sandbox does not hold any more",
+               {{"sandbox_id", sandbox_id}, {"error", why}});
+  }
+  options_.on_failure(sandbox_id, why);
+}
+
+void SandboxIsolation::set_problem(const std::string& sandbox_id, Problem problem) {
+  if (problem.why.empty()) {
+    problems_.erase(sandbox_id);
+  } else {
+    problems_.insert_or_assign(sandbox_id, std::move(problem));
+  }
+}
+
+const SandboxIsolation::Problem* SandboxIsolation::problem_of(const std::string& sandbox_id) const {
+  const auto known = problems_.find(sandbox_id);
+  return known == problems_.end() ? nullptr : &known->second;
+}
+
+bool SandboxIsolation::is_paused(const std::string& sandbox_id) const {
+  const Problem* problem = problem_of(sandbox_id);
+  return problem != nullptr && problem->is_paused;
+}
+
+bool SandboxIsolation::can_be_proven(const std::string& sandbox_id) const {
+  const SandboxPlace* place = options_.place_of(sandbox_id);
+  return place != nullptr && (place->is_connected() || is_paused(sandbox_id));
+}
+
+void SandboxIsolation::verify(const std::string& sandbox_id) {
+  due_.insert(sandbox_id);
+  prove_those_due();
 }
 
 void SandboxIsolation::prove_live_sandboxes() {
@@ -227,30 +277,18 @@ asio::awaitable<void> SandboxIsolation::prove_one_by_one() {
 
 std::optional<std::string> SandboxIsolation::next_due() {
   std::erase_if(due_, std::not_fn(options_.is_live));
-  const auto next = std::ranges::find_if(due_, [this](const auto& id) { return has_guest(id); });
+  const auto next =
+      std::ranges::find_if(due_, [this](const std::string& id) { return can_be_proven(id); });
   if (next == due_.end()) return std::nullopt;
   return std::move(due_.extract(next).value());
 }
 
-bool SandboxIsolation::has_guest(const std::string& sandbox_id) const {
-  const SandboxPlace* place = options_.place_of(sandbox_id);
-  return place != nullptr && place->is_connected();
-}
-
 asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
   const auto attempt = co_await try_to_prove(sandbox_id, *options_.place_of(sandbox_id));
-  if (attempt.outcome || !options_.is_live(sandbox_id)) co_return;
-  const std::string why = attempt.outcome.error().message();
-  if (attempt.is_unknown) {
-    log_.debug("the isolation of a sandbox is proven again when its guest is back",
-               {{"sandbox_id", sandbox_id}, {"error", why}});
-    guest_awaited_.insert(sandbox_id);
-    co_return;
-  }
-  log_.error("the isolation of a sandbox does not hold any more",
-             {{"sandbox_id", sandbox_id}, {"error", why}});
-  unproven_[sandbox_id] = why;
-  options_.on_unproven(sandbox_id);
+  if (!attempt.is_unknown || !options_.is_live(sandbox_id)) co_return;
+  log_.debug("the isolation of a sandbox is proven again when its guest is back",
+             {{"sandbox_id", sandbox_id}, {"error", attempt.outcome.error().message()}});
+  guest_awaited_.insert(sandbox_id);
 }
 
 }  // namespace agbox

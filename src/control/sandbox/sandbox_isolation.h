@@ -36,8 +36,9 @@ class SandboxIsolation {
     std::function<bool(const std::string& sandbox_id)> is_live;
     // Of a live sandbox; nullptr if it is gone.
     std::function<SandboxPlace*(const std::string& sandbox_id)> place_of;
-    // A live sandbox that could not prove it: perhaps its container is not what it was.
-    std::function<void(const std::string& sandbox_id)> on_unproven;
+    // What the verification of a live sandbox showed; `from_inside`: its guest took part.
+    std::function<void(const std::string& sandbox_id, const std::string& why)> on_failure;
+    std::function<void(const std::string& sandbox_id, bool from_inside)> on_success;
   };
 
   SandboxIsolation(asio::io_context& io, Place& place, Options options, Logger log);
@@ -57,12 +58,24 @@ class SandboxIsolation {
   // For the door: refused while it is known that it could not be put in place.
   Result<> check() const;
   asio::awaitable<Result<>> prove(std::string sandbox_id, SandboxPlace& place);
-  // The same, for those that run already.
+  // The same, for those that run already. The outcome is reported to the sandbox too.
   asio::awaitable<Verification> try_to_prove(std::string sandbox_id, SandboxPlace& place);
   // After a change that may concern all of them, each as soon as its guest is there. One that
   // cannot is told by health().
   void prove_live_sandboxes();
+  // One live sandbox, as soon as its guest is there or if it is paused.
+  void verify(const std::string& sandbox_id);
   void guest_connected(const std::string& sandbox_id);
+
+  // What the sandbox's latest verification showed. A paused one is verified without its guest.
+  struct Problem {
+    std::string why;  // empty: none
+    bool is_paused = false;
+  };
+  void set_problem(const std::string& sandbox_id, Problem problem);
+  // nullptr: none.
+  const Problem* problem_of(const std::string& sandbox_id) const;
+
   // One that was started: what changed since its proof is proven now.
   void sandbox_is_live(const std::string& sandbox_id);
 
@@ -86,7 +99,10 @@ class SandboxIsolation {
   void prove_those_due();
   asio::awaitable<void> prove_one_by_one();
   std::optional<std::string> next_due();
-  bool has_guest(const std::string& sandbox_id) const;
+  asio::awaitable<Verification> verification_of(const std::string& sandbox_id, SandboxPlace& place);
+  void report(const std::string& sandbox_id, const Verification& attempt);
+  bool is_paused(const std::string& sandbox_id) const;
+  bool can_be_proven(const std::string& sandbox_id) const;
   asio::awaitable<void> prove_again(const std::string& sandbox_id);
 
   Place& place_;
@@ -107,7 +123,7 @@ class SandboxIsolation {
   std::map<std::string, bool> starting_;
   std::string being_proven_;
   bool is_proving_ = false;
-  std::map<std::string, std::string> unproven_;  // why, by sandbox
+  std::map<std::string, Problem> problems_;  // by sandbox
   ThreadChecker thread_;
   TaskGroup tasks_;
 };

@@ -110,6 +110,11 @@ void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Sh
                          std::move(committed));
 }
 
+void SandboxJournal::show_isolation(const std::string& problem, bool is_paused) {
+  handle_.set_isolation_problem(problem);
+  handle_.set_paused(is_paused);
+}
+
 void SandboxJournal::show(const SandboxStatus& status, std::uint64_t newest_sequence) {
   handle_.set_state(status.state);
   handle_.set_error_code(status.error_code);

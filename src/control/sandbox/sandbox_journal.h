@@ -54,6 +54,9 @@ class SandboxJournal {
   // only a place in the queue. The journal lives until its last append has been answered.
   void append(std::vector<Mutation> mutations, Urgency urgency, Show show, Reply reply);
 
+  // In the handle; once it is on disk.
+  void show_isolation(const std::string& problem, bool is_paused);
+
  private:
   void show(const SandboxStatus& status, std::uint64_t newest_sequence);
 

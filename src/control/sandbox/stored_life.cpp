@@ -59,9 +59,34 @@ OperationUnderWay stored(const WorkState& state) {
 }
 
 WorkState work_of(const SandboxRecord& record) {
-  return restored_work({.state = life_of(record), .reason = record.operation.reason},
-                       record.operation.operation == Operation::CleaningUp,
-                       record.operation.attempts);
+  const auto primary = record.containers.find("");
+  return restored_work(
+      {.state = life_of(record), .reason = record.operation.reason},
+      record.operation.operation == Operation::CleaningUp, record.operation.attempts,
+      primary == record.containers.end() ? IsolationState() : isolation_of(primary->second));
+}
+
+IsolationState isolation_of(const store::v1::Container& primary) {
+  IsolationState isolation{.problem = primary.isolation_problem()};
+  // A number that this version does not know is of a later one.
+  if (primary.paused() != store::v1::Container::PAUSED_NO) {
+    isolation.paused = primary.paused() == store::v1::Container::PAUSED_YES
+                           ? IsolationState::Paused::Yes
+                           : IsolationState::Paused::Begun;
+  }
+  return isolation;
+}
+
+void put_isolation(const IsolationState& isolation, store::v1::Container& primary) {
+  primary.set_isolation_problem(isolation.problem);
+  switch (isolation.paused) {
+    case IsolationState::Paused::No:
+      return primary.set_paused(store::v1::Container::PAUSED_NO);
+    case IsolationState::Paused::Begun:
+      return primary.set_paused(store::v1::Container::PAUSED_BEGUN);
+    case IsolationState::Paused::Yes:
+      return primary.set_paused(store::v1::Container::PAUSED_YES);
+  }
 }
 
 std::vector<Mutation> stored(const SandboxFacts& facts) {

@@ -14,6 +14,10 @@ namespace agbox {
 OperationUnderWay stored(const WorkState& state);
 WorkState work_of(const SandboxRecord& record);
 
+// What its primary container's record has of it.
+IsolationState isolation_of(const store::v1::Container& primary);
+void put_isolation(const IsolationState& isolation, store::v1::Container& primary);
+
 // What a later daemon needs to know of the sandbox's objects.
 std::vector<Mutation> stored(const SandboxFacts& facts);
 

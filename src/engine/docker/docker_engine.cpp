@@ -59,8 +59,8 @@ asio::awaitable<void> DockerEngine::watch(EngineListener& listener, const Sandbo
       .lost = [&listener](
                   const EngineError& error) { listener.unreachable(describe_unreachable(error)); }};
   // Not filtered by label: events of networks carry none.
-  EventWatchOptions options{
-      .filter = {.types = {"container", "network"}, .actions = {"create", "die", "oom"}}};
+  EventWatchOptions options{.filter = {.types = {"container", "network"},
+                                       .actions = {"create", "die", "oom", "unpause"}}};
   listener_ = &listener;
   co_await watch_events(client_, std::move(consumer), log_, std::move(options));
   listener_ = nullptr;

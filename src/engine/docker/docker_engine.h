@@ -59,6 +59,10 @@ class DockerEngine final : public Engine {
     return workloads_.inspect(facts);
   }
   EngineAwaitable<> stop(const SandboxFacts& facts) override { return workloads_.stop(facts); }
+  EngineAwaitable<> pause(const SandboxFacts& facts) override { return workloads_.pause(facts); }
+  EngineAwaitable<> unpause(const SandboxFacts& facts) override {
+    return workloads_.unpause(facts);
+  }
   EngineAwaitable<> stop_all(const SandboxFacts& facts) override {
     return workloads_.stop_all(facts);
   }

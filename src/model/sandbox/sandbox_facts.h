@@ -29,6 +29,12 @@ struct SandboxFacts {
     const auto primary = containers.find("");
     return primary == containers.end() ? std::string() : primary->second.container_id();
   }
+  // Whether the daemon paused it, or has begun to.
+  bool is_paused() const {
+    const auto primary = containers.find("");
+    return primary != containers.end() &&
+           primary->second.paused() != store::v1::Container::PAUSED_NO;
+  }
   // The parent of its guest's directory; empty if nothing is known of how it was created.
   std::filesystem::path link_root() const {
     if (!created_with.link_root().empty()) return created_with.link_root();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/sandbox/work.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -159,7 +160,7 @@ class Table {
       step_.takes_guest = true;
     } else if (may_have_guest()) {
       step_.takes_guest = true;
-      if (is_idle_or_inspects()) state_.work = work::Idle{};
+      if (is<work::Inspect>()) state_.work = work::Idle{};
       settle();
     }
   }
@@ -173,6 +174,42 @@ class Table {
   // A guest that is connected does not vouch for its container: the engine may have taken the
   // network from it.
   void operator()(const input::ContainerDoubted&) { doubt(); }
+
+  // --- its isolation ---
+
+  void operator()(const input::IsolationFailed& failed) {
+    // One that is being started verifies it before anything runs.
+    if (!is_up(state_)) return;
+    IsolationState& isolation = state_.isolation;
+    isolation.problem = failed.why;
+    const auto wait = verify_later();
+    if (std::exchange(isolation.is_released, false)) isolation.earliest_unpause = now_.now + wait;
+    const bool is_paused = isolation.paused != Paused::No;
+    if (now_.pauses_unisolated) {
+      if (!is_paused) isolation.paused = Paused::Begun;
+      if (!is<work::Pause>()) state_.work = work::Pause{.may_be_done = is_paused};
+    } else if (is_paused) {  // by an earlier run of the daemon, with another configuration
+      unpause();
+    } else if (is_idle_or_inspects()) {
+      return inspect();  // perhaps its container is not what it was
+    }
+    settle();
+  }
+
+  void operator()(const input::IsolationHolds& holds) {
+    IsolationState& isolation = state_.isolation;
+    if (!is_up(state_) || isolation.problem.empty()) return;
+    if (isolation.paused != Paused::No) {
+      if (now_.now < isolation.earliest_unpause) return;  // the timer brings it here again
+      unpause();
+      return settle();
+    }
+    if (holds.from_inside) {
+      isolation = {};
+    } else {
+      verify_later();
+    }
+  }
 
   void operator()(const input::EngineBack&) {
     step_.resets_pause = true;
@@ -193,12 +230,12 @@ class Table {
   bool is() const {
     return std::holds_alternative<T>(state_.work);
   }
+  using Paused = IsolationState::Paused;
   bool is_idle_or_inspects() const { return is<work::Idle>() || is<work::Inspect>(); }
   // While it is down, what connects is the guest of a start in progress, which handles it. After a
   // stop or a delete that the engine refused, the container may run on with its execs.
   bool may_have_guest() const {
-    if (state() == Lifecycle::Ready) return is_idle_or_inspects();
-    return state() == Lifecycle::Failed && now_.has_execs;
+    return is_up(state_) || (state() == Lifecycle::Failed && now_.has_execs);
   }
 
   Record& record() {
@@ -264,6 +301,7 @@ class Table {
       case OperationKind::StartOver:
       case OperationKind::Resume:
         happen(command::Succeed{});
+        state_.isolation = {};
         if (now_.has_execs) record().execs = ExecsChange::End;  // of the start before
         record().has_objects = true;
         record().then = Record::Then::IsLive;
@@ -274,11 +312,13 @@ class Table {
         return resume_failed();
       case OperationKind::Stop:
         happen(command::Succeed{});
+        state_.isolation = {};
         record().execs = ExecsChange::End;
         state_.work = work::Idle{};
         return;
       case OperationKind::Delete:
         happen(command::Succeed{});
+        state_.isolation = {};
         record().execs = ExecsChange::End;
         record().has_objects = true;
         record().then = Record::Then::IsDeleted;
@@ -296,6 +336,11 @@ class Table {
         return looked(*ended.look);
       case OperationKind::Restart:
         return ended.look ? looked(*ended.look) : restarted();
+      case OperationKind::Pause:
+        if (ended.look) return looked(*ended.look);
+        return paused(ended.is_paused_by_others ? Paused::No : Paused::Yes);
+      case OperationKind::Unpause:
+        return unpaused();
     }
   }
 
@@ -332,9 +377,12 @@ class Table {
       case OperationKind::Restart:  // a start that fails counts like an end
         wait_for_restart({.how = "it could not be started again: " + ended.message});
         return;
+      case OperationKind::Pause:  // it runs on; the next verification that fails tries again
+        return paused(Paused::No);
       case OperationKind::CleanUp:
       case OperationKind::Halt:
       case OperationKind::Inspect:
+      case OperationKind::Unpause:
         return pause();
     }
   }
@@ -345,6 +393,7 @@ class Table {
       // Perhaps it was not the resume that failed.
       state_.work = work::Resume{std::get<work::UndoResume>(state_.work).lost_starts};
     }
+    if (kind == OperationKind::Pause) std::get<work::Pause>(state_.work).may_be_done = true;
     pause();
   }
 
@@ -375,6 +424,7 @@ class Table {
     if (const auto& failure = std::get<work::Halt>(state_.work).unreported) {
       happened(event::Failed{*failure});
     }
+    state_.isolation = {};
     record().execs = ExecsChange::End;
     record().loss =
         ContainerLoss{.how = "it was stopped, because the sandbox's record cannot be read"};
@@ -394,6 +444,8 @@ class Table {
   // --- the container that should run ---
 
   void doubt() {
+    if (auto* pause = std::get_if<work::Pause>(&state_.work)) pause->inspects = true;
+    if (auto* unpause = std::get_if<work::Unpause>(&state_.work)) unpause->inspects = true;
     if (may_have_guest() && is_idle_or_inspects()) inspect();
   }
 
@@ -429,11 +481,16 @@ class Table {
     }
     state_.work = work::Idle{};
     if (again) state_.work = work::Inspect{};
+    const bool is_unpaused = !state_.isolation.problem.empty() &&
+                             state_.isolation.paused != Paused::No &&
+                             look.seen.primary == PrimarySeen::Running;
+    if (is_unpaused && now_.pauses_unisolated) state_.work = work::Pause{.may_be_done = true};
     settle();
   }
 
   // False if it has ended too often to be started again.
   bool wait_for_restart(const ContainerLoss& loss) {
+    state_.isolation = {};  // nothing runs, and a restart verifies it
     const auto wait = state_.crashes.ended(now_.now);
     if (!wait) {
       lose(crash_failure(loss), loss);
@@ -446,6 +503,7 @@ class Table {
 
   void lose(const Failure& failure, const ContainerLoss& loss) {
     happen(command::LosePrimary{failure});
+    state_.isolation = {};
     record().execs = ExecsChange::End;
     record().loss = loss;
     state_.work = work::Idle{};
@@ -460,10 +518,38 @@ class Table {
   }
 
   // A guest that is connected reports its end by its loss; without one only the engine knows.
-  void keep_running() {
+  void keep_running(bool inspects = false) {
     state_.work = work::Idle{};
-    if (!now_.is_guest_connected) state_.work = work::Inspect{};
+    if (inspects || !now_.is_guest_connected) state_.work = work::Inspect{};
     settle();
+  }
+
+  // --- the isolation that does not hold ---
+
+  std::chrono::milliseconds verify_later() {
+    const unsigned doublings = std::min(state_.isolation.failures++, 16U);
+    step_.verify_in =
+        std::min(kFirstVerificationWait * (1U << doublings), kLongestVerificationWait);
+    return *step_.verify_in;
+  }
+
+  void unpause() {
+    if (is<work::Unpause>()) return;
+    const auto* pause = std::get_if<work::Pause>(&state_.work);
+    const bool inspects = is<work::Inspect>() || (pause != nullptr && pause->inspects);
+    state_.work = work::Unpause{.inspects = inspects};
+  }
+
+  void paused(Paused paused) {
+    state_.isolation.paused = paused;
+    keep_running(std::get<work::Pause>(state_.work).inspects);
+  }
+
+  void unpaused() {
+    state_.isolation.paused = Paused::No;
+    state_.isolation.is_released = true;
+    step_.verify_in = std::chrono::milliseconds(0);
+    keep_running(std::get<work::Unpause>(state_.work).inspects);
   }
 
   // --- which operation runs ---
@@ -518,8 +604,13 @@ WorkState new_work() {
   return {.life = {}, .work = work::Create{}};
 }
 
-WorkState restored_work(SandboxLife life, bool cleans_up, std::uint32_t attempts) {
-  WorkState state{.life = std::move(life), .work = work::Idle{}, .attempts = attempts};
+WorkState restored_work(SandboxLife life, bool cleans_up, std::uint32_t attempts,
+                        IsolationState isolation) {
+  if (life.state != Lifecycle::Ready) isolation.problem.clear();
+  WorkState state{.life = std::move(life),
+                  .work = work::Idle{},
+                  .attempts = attempts,
+                  .isolation = std::move(isolation)};
   switch (state.life.state) {
     case Lifecycle::Creating:
       state.work = work::Create{.attempt = Attempt::Recovered};
@@ -548,6 +639,12 @@ bool cleans_up(const WorkState& state) {
   return std::holds_alternative<work::CleanUp>(state.work);
 }
 
+bool is_up(const WorkState& state) {
+  return state.life.state == Lifecycle::Ready &&
+         !std::holds_alternative<work::AwaitRestart>(state.work) &&
+         !std::holds_alternative<work::Restart>(state.work);
+}
+
 std::optional<OperationKind> wanted_operation(const Work& work) {
   using Wanted = std::optional<OperationKind>;
   return std::visit(Overloaded{
@@ -568,17 +665,28 @@ std::optional<OperationKind> wanted_operation(const Work& work) {
                         [](const work::Inspect&) { return Wanted(OperationKind::Inspect); },
                         [](const work::AwaitRestart&) { return Wanted(); },
                         [](const work::Restart&) { return Wanted(OperationKind::Restart); },
+                        [](const work::Pause&) { return Wanted(OperationKind::Pause); },
+                        [](const work::Unpause&) { return Wanted(OperationKind::Unpause); },
                     },
                     work);
 }
 
 WorkTransition advance(WorkState state, const WorkInput& input, const Surroundings& now) {
   const bool awaited_restart = std::holds_alternative<work::AwaitRestart>(state.work);
+  const IsolationState before = state.isolation;
   Table table(std::move(state), now);
   std::visit(table, input);
   WorkTransition transition = std::move(table).result();
   const bool awaits_restart = std::holds_alternative<work::AwaitRestart>(transition.state.work);
   transition.step.clears_restart = awaited_restart && !awaits_restart;
+  IsolationState& after = transition.state.isolation;
+  // What does not run any more has no problem, but may still be paused.
+  if (transition.state.life.state != Lifecycle::Ready) after = {.paused = after.paused};
+  transition.step.clears_verification = after.problem.empty() && !before.problem.empty();
+  if (after.problem != before.problem || after.paused != before.paused) {
+    if (!transition.step.record) transition.step.record.emplace();
+    transition.step.record->has_isolation = true;
+  }
   return transition;
 }
 

@@ -8,7 +8,8 @@
 //   Creating   Create, UndoCreate           Stopped    Idle, Inspect
 //   Resuming   Resume, UndoResume           Failed     Idle, Inspect, CleanUp, Halt
 //   Ready      Idle, Inspect,               Deleting   Delete
-//              AwaitRestart, Restart        Deleted    Idle
+//              AwaitRestart, Restart,       Deleted    Idle
+//              Pause, Unpause
 //   Stopping   Stop
 //
 // A container that should run:
@@ -16,6 +17,12 @@
 //   guest lost, engine event, gap in events -> Inspect -> it runs: Idle, the guest reconnects
 //                                                      -> it cannot be used: Failed
 //                                                      -> it ended: AwaitRestart -> Restart -> Idle
+//
+// One whose isolation fails a verification while it runs:
+//
+//   failed -> Pause -> Idle, verified again from outside at growing intervals
+//             -> it holds: Unpause -> verified again, now also from inside -> it holds: no problem
+//                                                                          -> failed: Pause
 //
 // One operation runs at a time. If it is no longer the one that the work asks for, it is cancelled,
 // and its result changes nothing.
@@ -47,6 +54,8 @@ enum class OperationKind {
   Inspect,  // find out whether its container still runs as it was started
   Restart,  // start a container that should run
   Halt,     // stop what runs of one whose record cannot be read
+  Pause,    // freeze its containers, because its isolation does not hold
+  Unpause,
 };
 
 // How an attempt at an operation ended.
@@ -110,12 +119,23 @@ struct AwaitRestart {  // the restart timer
 struct Restart {
   bool operator==(const Restart&) const = default;
 };
+struct Pause {
+  // An earlier attempt may have done it: then a paused container is paused by us.
+  bool may_be_done = false;
+  bool inspects = false;  // afterwards, because the container was doubted
+  bool operator==(const Pause&) const = default;
+};
+struct Unpause {
+  bool inspects = false;
+  bool operator==(const Unpause&) const = default;
+};
 
 }  // namespace work
 
-using Work = std::variant<work::Idle, work::Create, work::UndoCreate, work::Resume,
-                          work::UndoResume, work::Stop, work::Delete, work::CleanUp, work::Halt,
-                          work::Inspect, work::AwaitRestart, work::Restart>;
+using Work =
+    std::variant<work::Idle, work::Create, work::UndoCreate, work::Resume, work::UndoResume,
+                 work::Stop, work::Delete, work::CleanUp, work::Halt, work::Inspect,
+                 work::AwaitRestart, work::Restart, work::Pause, work::Unpause>;
 
 namespace activity {
 
@@ -134,6 +154,25 @@ struct Pausing {  // before the next attempt at an operation
 
 using Activity = std::variant<activity::None, activity::Running, activity::Pausing>;
 
+// What is known of the isolation of a sandbox that should run.
+struct IsolationState {
+  // Why its latest verification failed. Empty: none has, or it holds again.
+  std::string problem{};
+  enum class Paused {
+    No,     // or by others
+    Begun,  // decided, and perhaps done
+    Yes,
+  };
+  Paused paused = Paused::No;  // by us; kept until its containers are known to run or to be gone
+  // Unpaused because everything holds that can be verified from outside. If the verification from
+  // inside fails after that, the next unpause is not before `earliest_unpause`.
+  bool is_released = false;
+  BootTime earliest_unpause{0};
+  unsigned failures = 0;  // in a row; of this run of the daemon
+
+  bool operator==(const IsolationState&) const = default;
+};
+
 struct WorkState {
   SandboxLife life;
   Work work;
@@ -141,6 +180,7 @@ struct WorkState {
   std::uint32_t attempts = 1;
   CrashWindow crashes{};  // of the container, while Ready
   Activity activity{};
+  IsolationState isolation{};
 
   bool operator==(const WorkState&) const = default;
 };
@@ -148,9 +188,12 @@ struct WorkState {
 // Of a sandbox that a client asks for.
 WorkState new_work();
 // What an earlier run of the daemon stored. `cleans_up`: a failed create may have left something.
-WorkState restored_work(SandboxLife life, bool cleans_up, std::uint32_t attempts);
+WorkState restored_work(SandboxLife life, bool cleans_up, std::uint32_t attempts,
+                        IsolationState isolation = {});
 
 bool cleans_up(const WorkState& state);
+// Whether its container should run now, and is not about to be started.
+bool is_up(const WorkState& state);
 // The operation that the work asks for.
 std::optional<OperationKind> wanted_operation(const Work& work);
 
@@ -186,13 +229,22 @@ struct Ended {
   OperationEnd end = OperationEnd::Done;
   std::string message{};     // why it is not done
   bool is_outdated = false;  // something of the sandbox was made in the engine while it was removed
-  std::optional<SandboxLook> look{};  // what an Inspect or a Restart saw and did not act on
+  // What an Inspect, a Restart or a Pause saw and did not act on.
+  std::optional<SandboxLook> look{};
+  bool is_paused_by_others = false;  // a Pause found it paused already
 };
 
 struct GuestConnected {};
 struct GuestLost {};
-// The engine reports that the container ended, or its isolation cannot be verified any more.
+// The engine reports that the container ended.
 struct ContainerDoubted {};
+// The isolation was verified while the sandbox should run.
+struct IsolationFailed {
+  std::string why;
+};
+struct IsolationHolds {
+  bool from_inside = false;  // too; not if it is paused or its guest did not answer
+};
 // The engine is reachable again, and its events of the time between are lost.
 struct EngineBack {};
 
@@ -205,7 +257,7 @@ using WorkInput =
     std::variant<input::Accept, input::Begin, input::Recover, input::RecoverUnreadable, input::Stop,
                  input::Resume, input::Delete, input::Progress, input::Ended, input::GuestConnected,
                  input::GuestLost, input::ContainerDoubted, input::EngineBack, input::PauseOver,
-                 input::RestartDue>;
+                 input::RestartDue, input::IsolationFailed, input::IsolationHolds>;
 
 // What is true at the moment of an input.
 struct Surroundings {
@@ -214,6 +266,7 @@ struct Surroundings {
   bool is_guest_connected = false;
   bool has_execs = false;
   bool is_shutting_down = false;
+  bool pauses_unisolated = false;  // isolation.on_failure
 };
 
 // What becomes of the sandbox's execs, in the same change.
@@ -233,6 +286,7 @@ struct Record {
   bool has_new_secret = false;          // for the next start of its container
   bool has_objects = false;             // what is known of its containers and its network
   bool has_operation = false;           // events imply it
+  bool has_isolation = false;           // its problem, and whether it is paused
   enum class Then { Nothing, IsLive, IsRestarted, IsDeleted };
   Then then = Then::Nothing;  // once it is on disk
 
@@ -248,6 +302,9 @@ struct WorkStep {
   bool resets_pause = false;  // the next pause is as short as the first
   std::optional<std::chrono::milliseconds> restart_in{};
   bool clears_restart = false;
+  // The isolation is verified again after this long; 0: now.
+  std::optional<std::chrono::milliseconds> verify_in{};
+  bool clears_verification = false;
   // A shutdown is not the create's doing: its attempt is not counted.
   bool uncounts_attempt = false;
   bool takes_guest = false;  // the guest that connected, with its execs
@@ -269,5 +326,8 @@ inline constexpr std::uint32_t kMostAttempts = 3;
 inline constexpr unsigned kLostStartsForgiven = 2;
 // An engine may refuse a stop for a moment. FAILED is for one that keeps refusing.
 inline constexpr unsigned kStopRefusalsForgiven = 3;
+// Between verifications of an isolation that does not hold. A repair does not wait for them.
+inline constexpr std::chrono::milliseconds kFirstVerificationWait{500};
+inline constexpr std::chrono::milliseconds kLongestVerificationWait{30'000};
 
 }  // namespace agbox

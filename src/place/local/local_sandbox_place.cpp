@@ -15,6 +15,7 @@ namespace {
 using guestlink::GuestLink;
 using guestlink::LinkFolder;
 
+constexpr const char* kPaused = "the sandbox is paused";
 constexpr const char* kOutputInside = "/var/log/agents-sandbox/";
 
 // What is stored of the primary container; nothing of a sandbox that has none.
@@ -144,8 +145,9 @@ asio::awaitable<GuestResult<GuestHello>> LocalSandboxPlace::hello(Deadline deadl
 
 // Uses nothing of this object after its first wait: the sandbox may be purged while the kernel is
 // asked.
-asio::awaitable<Verification> LocalSandboxPlace::verify() {
-  const GuestResult<Link> guest = link();
+asio::awaitable<Verification> LocalSandboxPlace::verify(VerifyFrom from) {
+  const GuestResult<Link> guest =
+      from == VerifyFrom::Inside ? link() : guest_fail(GuestErrorKind::Silent, kPaused);
   std::optional<Error> silence;
   const auto probe = [&guest,
                       &silence](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {

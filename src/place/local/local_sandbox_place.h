@@ -55,7 +55,7 @@ class LocalSandboxPlace final : public SandboxPlace {
   GuestResult<> expect(const SandboxFacts& facts) override;
   void doubt() override;
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
-  asio::awaitable<Verification> verify() override;
+  asio::awaitable<Verification> verify(VerifyFrom from) override;
   std::string new_secret() const override;
   GuestResult<> go(const GoOrder& order) override;
   asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline) override;

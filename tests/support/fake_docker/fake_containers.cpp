@@ -33,6 +33,8 @@ Reply Engine::answer_container(const Request& request, const std::string& object
     emit("stop", *container);
     return {.status = 204};
   }
+  if (call == "POST /pause") return pause(*container, true);
+  if (call == "POST /unpause") return pause(*container, false);
   return refuse(404, "page not found");
 }
 
@@ -95,9 +97,25 @@ Reply Engine::start(Container& container) {
   return {.status = 204};
 }
 
+Reply Engine::pause(Container& container, bool is_paused) {
+  if (is_paused && !container.is_running()) {
+    return refuse(409, "Container " + container.id + " is not running");
+  }
+  if (is_paused && container.is_paused) {
+    return refuse(409, "Container " + container.id + " is already paused");
+  }
+  if (!is_paused && !container.is_paused) {
+    return refuse(500, "Container " + container.id + " is not paused");
+  }
+  container.is_paused = is_paused;
+  emit(is_paused ? "pause" : "unpause", container);
+  return {.status = 204};
+}
+
 void Engine::end_container(Container& container, int exit_code, bool oom_killed) {
   if (!container.is_running()) return;
   container.status = "exited";
+  container.is_paused = false;
   container.exit_code = exit_code;
   container.was_oom_killed = oom_killed;
   container.pid = 0;
@@ -135,7 +153,7 @@ Reply Engine::remove(Container& container, const Request& request) {
 }
 
 Reply Engine::inspect(const Container& container) const {
-  json::object state{{"Status", container.status},
+  json::object state{{"Status", container.is_paused ? "paused" : container.status},
                      {"Running", container.is_running()},
                      {"Paused", container.is_paused},
                      {"Restarting", container.status == "restarting"},
@@ -201,7 +219,7 @@ Reply Engine::list_containers(const Request& request) const {
                     {"Names", json::array{"/" + container.name}},
                     {"Image", text_at(container.spec, "Image")},
                     {"ImageID", container.image_id},
-                    {"State", container.status},
+                    {"State", container.is_paused ? "paused" : container.status},
                     {"Labels", fake::show(container.labels)}});
   }
   return ok(rows);

@@ -116,6 +116,7 @@ class Engine {
   Reply answer_container(const Request& request, const std::string& id, std::string_view action);
   Reply create_container(const Request& request);
   Reply start(Container& container);
+  Reply pause(Container& container, bool is_paused);
   Reply remove(Container& container, const Request& request);
   Reply inspect(const Container& container) const;
   Reply list_containers(const Request& request) const;

@@ -69,13 +69,16 @@ class MemoryEngine final : public Engine {
     if (facts.containers.at("").engine_started_at() != mark(facts.sandbox_id)) {
       co_return lost(PrimarySeen::OtherStart, "it was started by another process");
     }
-    co_return SandboxLook{.seen = {.primary = PrimarySeen::Running}, .loss = std::nullopt};
+    const auto seen = workload->is_paused ? PrimarySeen::Paused : PrimarySeen::Running;
+    co_return SandboxLook{.seen = {.primary = seen}, .loss = std::nullopt};
   }
 
   EngineAwaitable<> stop(const SandboxFacts& facts) override {
     machine_.end(facts.sandbox_id);
     co_return EngineResult<>{};
   }
+  EngineAwaitable<> pause(const SandboxFacts& facts) override { return set_paused(facts, true); }
+  EngineAwaitable<> unpause(const SandboxFacts& facts) override { return set_paused(facts, false); }
   EngineAwaitable<> stop_all(const SandboxFacts& facts) override { return stop(facts); }
 
   EngineAwaitable<> remove(SandboxFacts& facts) override {
@@ -106,6 +109,15 @@ class MemoryEngine final : public Engine {
   boost::asio::awaitable<void> shut_down() override { co_return; }
 
  private:
+  EngineAwaitable<> set_paused(const SandboxFacts& facts, bool is_paused) {
+    MemoryWorkload* workload = machine_.find(facts.sandbox_id);
+    const bool is_running = workload != nullptr && workload->is_running;
+    if (is_running) workload->is_paused = is_paused;
+    if (is_paused && !is_running) {
+      co_return engine_fail(EngineErrorKind::Conflict, "workload is not running");
+    }
+    co_return EngineResult<>{};
+  }
   static SandboxLook lost(PrimarySeen seen, std::string how) {
     return {.seen = {.primary = seen}, .loss = ContainerLoss{.how = std::move(how)}};
   }

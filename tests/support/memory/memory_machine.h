@@ -13,6 +13,7 @@ namespace agbox {
 
 struct MemoryWorkload {
   bool is_running = false;
+  bool is_paused = false;
   bool has_passed = false;  // its guest was told to go in this start
   unsigned starts = 0;
   std::set<std::string> execs;  // that its guest has and was not told to forget
@@ -37,7 +38,7 @@ struct MemoryMachine {
   void end(const std::string& sandbox_id) {
     MemoryWorkload* workload = find(sandbox_id);
     if (workload == nullptr || !workload->is_running) return;
-    workload->is_running = workload->has_passed = false;
+    workload->is_running = workload->is_paused = workload->has_passed = false;
     workload->execs.clear();
     if (const auto told = on_end.find(sandbox_id); told != on_end.end()) told->second();
   }

@@ -56,7 +56,7 @@ class MemorySandboxPlace final : public SandboxPlace {
     if (!is_connected_) co_return guest_fail(GuestErrorKind::Silent, "no guest");
     co_return hello_now();
   }
-  asio::awaitable<Verification> verify() override { co_return Verification{}; }
+  asio::awaitable<Verification> verify(VerifyFrom) override { co_return Verification{}; }
   std::string new_secret() const override { return "secret"; }
   GuestResult<> go(const GoOrder&) override {
     machine_.workloads.at(id_).has_passed = true;

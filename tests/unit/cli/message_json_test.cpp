@@ -22,7 +22,9 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "image": "",
     "error_code": "",
     "error_message": "",
-    "state_changed_at": null
+    "state_changed_at": null,
+    "isolation_problem": "",
+    "paused": false
   }
 }
 )");

@@ -77,7 +77,9 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "image": "busybox:1",
     "error_code": "",
     "error_message": "",
-    "state_changed_at": null
+    "state_changed_at": null,
+    "isolation_problem": "",
+    "paused": false
   }
 }
 )");
@@ -93,6 +95,19 @@ TEST_F(SandboxShow, GetNeedsOneIdThatTheDaemonKnows) {
   daemon.status = unknown("nope");
   EXPECT_EQ(run({"sandbox", "get", "nope"}), 1);
   EXPECT_EQ(error_, "get sandbox: Sandbox nope not found.\n");
+}
+
+TEST_F(SandboxShow, GetShowsAnIsolationThatDoesNotHold) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  daemon.sandbox.set_isolation_problem("no rule is for it");
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\npaused=false\nisolation_problem=no rule is for it\n"));
+  daemon.sandbox.set_paused(true);
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\npaused=true\n"));
+  EXPECT_EQ(run({"sandbox", "get", "box-1", "--json"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\"isolation_problem\": \"no rule is for it\""));
 }
 
 TEST_F(SandboxShow, ListIsATable) {

@@ -71,7 +71,10 @@ void ControlTest::start() {
   docker_engine_ = std::make_unique<DockerEngine>(
       loop_.io().get_executor(), loop_.io().get_executor(),
       docker_engine_options(docker_.socket_path(), instance_, address_pool_), Logger());
-  ControlOptions options{.lock_file = lock_file_, .ttls = ttls_, .created_with = {}};
+  ControlOptions options{.lock_file = lock_file_,
+                         .ttls = ttls_,
+                         .pauses_unisolated = pauses_unisolated_,
+                         .created_with = {}};
   LocalPlaceOptions its_place{.instance_id = instance_,
                               .state_root = folder_.path() / state_root_,
                               .guest_program = folder_.path() / "agbox-guest",

@@ -53,6 +53,7 @@ class ControlTest : public testing::Test {
   Directory& directory() { return plane_->directory(); }
   Store& store() { return *store_; }
   Deadlines& restarts() { return plane_->restarts(); }
+  Deadlines& verifications() { return plane_->verifications(); }
   Janitor& janitor() { return plane_->janitor(); }
   const std::vector<UnknownPrimary>& unknown_primaries() const {
     return docker_engine_->unknown_primaries();
@@ -148,6 +149,7 @@ class ControlTest : public testing::Test {
   std::vector<std::filesystem::path> resolver_files_;
   std::filesystem::path lock_file_;
   TimesToLive ttls_;
+  bool pauses_unisolated_ = true;
   std::string exec_output_template_ = "{sandbox_id}/{exec_id}";
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;
 

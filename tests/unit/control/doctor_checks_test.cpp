@@ -23,6 +23,9 @@ TEST(IsolationCheck, ReportsEverySandboxThatIsNotVerified) {
   EXPECT_EQ(judged(IsolationCheck{.verified = 1, .failed = box_1}),
             "BROKEN sandbox box-1: no bridge | agbox sandbox stop box-1, and resume it when the "
             "firewall is in place\n");
+  EXPECT_EQ(judged(IsolationCheck{.verified = 1, .paused = box_1}),
+            "BROKEN sandbox box-1 is paused: no bridge | remove what is in the way, and agboxd "
+            "unpauses it; or: agbox sandbox stop box-1\n");
   EXPECT_EQ(judged(IsolationCheck{.verified = 2, .unreachable = box_1}),
             "UNKNOWN sandbox box-1: its rules are in place, but could not be tested from inside: "
             "no bridge\nOK verified now for 2 running sandboxes\n");

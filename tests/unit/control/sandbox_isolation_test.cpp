@@ -242,7 +242,7 @@ TEST_F(SandboxIsolationTest, ALiveSandboxThatCannotProveItIsNamedUntilItCan) {
   isolation_.proof_problem = "no rule is for it";
   isolation_.repair();
   run_until([&] { return !isolation_health().shortcoming.empty(); });
-  EXPECT_EQ(isolation_health().shortcoming, "sandbox box-1: no rule is for it");
+  EXPECT_EQ(isolation_health().shortcoming, "sandbox box-1 is paused: no rule is for it");
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
   isolation_.proof_problem.clear();
   isolation_.repair();

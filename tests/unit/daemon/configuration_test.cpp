@@ -44,6 +44,7 @@ void expect_defaults(const Configuration& configuration) {
   EXPECT_EQ(configuration.exec_output_max, 4ULL << 30);
   EXPECT_EQ(configuration.address_pool.text(), "10.201.0.0/16");
   EXPECT_THAT(configuration.dns, IsEmpty());
+  EXPECT_TRUE(configuration.pauses_unisolated);
 }
 
 TEST(Configuration, HasDefaultsForEverything) {
@@ -78,6 +79,8 @@ TEST(Configuration, EveryKeyIsRead) {
     [network]
     address_pool = "10.77.0.0/16"
     dns = ["192.0.2.53", "1.1.1.1"]
+    [isolation]
+    on_failure = "report"
   )");
   EXPECT_EQ(configuration.idle_ttl, 45min);
   EXPECT_EQ(configuration.cleanup_ttl, 0h);
@@ -91,6 +94,7 @@ TEST(Configuration, EveryKeyIsRead) {
   ASSERT_EQ(configuration.dns.size(), 2U);
   EXPECT_EQ(configuration.dns[0].text(), "192.0.2.53");
   EXPECT_EQ(configuration.dns[1].text(), "1.1.1.1");
+  EXPECT_FALSE(configuration.pauses_unisolated);
 }
 
 TEST(Configuration, DottedKeysAndInlineTablesMeanTheSame) {
@@ -251,7 +255,13 @@ INSTANTIATE_TEST_SUITE_P(
               {"resolver 127.0.0.53 is a loopback address"}},
         Wrong{"UnspecifiedResolver",
               "[network]\ndns = [\"0.0.0.0\"]",
-              {"resolver 0.0.0.0 is the unspecified address"}}),
+              {"resolver 0.0.0.0 is the unspecified address"}},
+        Wrong{"UnknownOnFailure",
+              "[isolation]\non_failure = \"stop\"",
+              {"parse isolation.on_failure from", "\"stop\" is neither pause nor report"}},
+        Wrong{"OnFailureIsNoBoolean",
+              "[isolation]\non_failure = true",
+              {"isolation.on_failure must be a string, but is a boolean", "\"report\""}}),
     [](const auto& row) { return std::string(row.param.name); });
 
 class ConfigurationFile : public testing::Test {

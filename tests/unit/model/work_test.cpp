@@ -28,8 +28,9 @@ const Failure kWhy{.code = "CODE", .message = "why"};
 // --- states and steps as text ---
 
 std::string text(OperationKind kind) {
-  constexpr std::array kNames{"Create", "StartOver", "UndoCreate", "Resume",  "UndoResume", "Stop",
-                              "Delete", "CleanUp",   "Inspect",    "Restart", "Halt"};
+  constexpr std::array kNames{"Create", "StartOver", "UndoCreate", "Resume",  "UndoResume",
+                              "Stop",   "Delete",    "CleanUp",    "Inspect", "Restart",
+                              "Halt",   "Pause",     "Unpause"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
@@ -65,6 +66,13 @@ std::string text(const Work& work) {
           [](const work::Inspect& w) { return std::string(w.again ? "Inspect.again" : "Inspect"); },
           [](const work::AwaitRestart&) { return std::string("AwaitRestart"); },
           [](const work::Restart&) { return std::string("Restart"); },
+          [](const work::Pause& w) {
+            return std::string("Pause") + (w.may_be_done ? ".done?" : "") +
+                   (w.inspects ? ".inspects" : "");
+          },
+          [](const work::Unpause& w) {
+            return std::string(w.inspects ? "Unpause.inspects" : "Unpause");
+          },
       },
       work);
 }
@@ -76,6 +84,10 @@ std::string text(const WorkState& state) {
     line += " running " + text(running->kind);
   }
   if (std::holds_alternative<activity::Pausing>(state.activity)) line += " pausing";
+  constexpr std::array kPaused{"", " begun", " paused"};
+  if (!state.isolation.problem.empty()) line += " unisolated";
+  line += kPaused.at(static_cast<std::size_t>(state.isolation.paused));
+  if (state.isolation.is_released) line += " released";
   return line;
 }
 
@@ -99,12 +111,15 @@ std::string text(const WorkStep& step) {
     if (step.record->has_new_secret) line += " secret";
     if (step.record->has_objects) line += " objects";
     if (step.record->has_operation) line += " operation";
+    if (step.record->has_isolation) line += " isolation";
     line += kThen.at(static_cast<std::size_t>(step.record->then));
     line += ";";
   }
   if (step.uncounts_attempt) line += " uncount;";
   if (step.clears_restart) line += " clear restart;";
   if (step.restart_in) line += " restart in " + std::to_string(step.restart_in->count()) + "ms;";
+  if (step.clears_verification) line += " clear verification;";
+  if (step.verify_in) line += " verify in " + std::to_string(step.verify_in->count()) + "ms;";
   if (step.resets_pause) line += " reset pause;";
   if (step.pause == WorkStep::Pause::Begin) line += " pause;";
   if (step.pause == WorkStep::Pause::End) line += " end pause;";
@@ -133,11 +148,23 @@ input::Ended ended(OperationEnd end) {
 }
 
 input::Ended saw(PrimarySeen primary) {
-  const bool is_lost = primary != PrimarySeen::Running;
+  const bool is_lost = primary != PrimarySeen::Running && primary != PrimarySeen::Paused;
   return {.look = SandboxLook{
               .seen = {.primary = primary},
               .loss = is_lost ? std::optional(ContainerLoss{.how = "it exited"}) : std::nullopt}};
 }
+
+using Paused = IsolationState::Paused;
+
+WorkState with(IsolationState isolation, WorkState state) {
+  state.isolation = std::move(isolation);
+  return state;
+}
+
+const IsolationState kReported{.problem = "open", .failures = 1};
+const IsolationState kPausing{.problem = "open", .paused = Paused::Begun, .failures = 1};
+const IsolationState kPaused{.problem = "open", .paused = Paused::Yes, .failures = 1};
+const IsolationState kReleased{.problem = "open", .is_released = true, .failures = 1};
 
 struct NamedState {
   std::string name;
@@ -160,6 +187,16 @@ const std::vector<NamedState>& states() {
       {"inspect again", running(Ready, work::Inspect{.again = true})},
       {"await restart", state_of(Ready, work::AwaitRestart{})},
       {"restart", running(Ready, work::Restart{})},
+      {"unisolated", with(kReported, state_of(Ready, work::Idle{}))},
+      {"pause", with(kPausing, running(Ready, work::Pause{}))},
+      {"pause again", with(kPaused, running(Ready, work::Pause{.may_be_done = true}))},
+      {"pause doubted", with(kPausing, running(Ready, work::Pause{.inspects = true}))},
+      {"paused", with(kPaused, state_of(Ready, work::Idle{}))},
+      {"inspect paused", with(kPaused, running(Ready, work::Inspect{}))},
+      {"unpause", with(kPaused, running(Ready, work::Unpause{}))},
+      {"unpause doubted", with(kPaused, running(Ready, work::Unpause{.inspects = true}))},
+      {"released", with(kReleased, state_of(Ready, work::Idle{}))},
+      {"stop paused", with({.paused = Paused::Yes}, running(Stopping, work::Stop{}))},
       {"stop", running(Stopping, work::Stop{})},
       {"stop refused thrice", running(Stopping, work::Stop{3})},
       {"stopped", state_of(Stopped, work::Idle{})},
@@ -193,14 +230,19 @@ const std::vector<NamedInput>& inputs() {
       {"Lost", ended(OperationEnd::Lost)},
       {"Cancelled", ended(OperationEnd::Cancelled)},
       {"SawRunning", saw(PrimarySeen::Running)},
+      {"SawPaused", saw(PrimarySeen::Paused)},
       {"SawExited", saw(PrimarySeen::Exited)},
       {"SawMissing", saw(PrimarySeen::Missing)},
+      {"PausedByOthers", input::Ended{.is_paused_by_others = true}},
       {"GuestConnected", input::GuestConnected{}},
       {"GuestLost", input::GuestLost{}},
       {"Doubted", input::ContainerDoubted{}},
       {"EngineBack", input::EngineBack{}},
       {"PauseOver", input::PauseOver{}},
       {"RestartDue", input::RestartDue{}},
+      {"IsolationFailed", input::IsolationFailed{"open"}},
+      {"HoldsOutside", input::IsolationHolds{}},
+      {"Holds", input::IsolationHolds{.from_inside = true}},
   };
   return all;
 }
@@ -226,10 +268,17 @@ bool can_happen(const WorkState& state, const WorkInput& input) {
                           const bool removes = running->kind == OperationKind::UndoCreate ||
                                                running->kind == OperationKind::CleanUp ||
                                                running->kind == OperationKind::Delete;
+                          const bool pauses = running->kind == OperationKind::Pause;
                           if (e.is_outdated) return removes;
+                          if (e.is_paused_by_others) {
+                            const auto* pause = std::get_if<work::Pause>(&state.work);
+                            return pauses && (pause == nullptr || !pause->may_be_done);
+                          }
                           if (e.look) {
                             const bool fails = e.look->seen.primary == PrimarySeen::Missing;
-                            return inspects || (running->kind == OperationKind::Restart && fails);
+                            const bool is_lost = e.look->loss.has_value();
+                            return inspects || (pauses && is_lost) ||
+                                   (running->kind == OperationKind::Restart && fails);
                           }
                           return e.end != OperationEnd::Done || !inspects;
                         },
@@ -324,6 +373,7 @@ const WorkRow kRows[] = {
     {"ready",             "GuestLost",      "Ready Inspect running Inspect | start Inspect;"},
     {"ready",             "Doubted",        "Ready Inspect running Inspect | start Inspect;"},
     {"ready",             "EngineBack",     "Ready Inspect running Inspect | reset pause; start Inspect;"},
+    {"ready",              "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 500ms; start Pause;"},
 
     {"inspect",           "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
     {"inspect",           "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
@@ -338,6 +388,8 @@ const WorkRow kRows[] = {
     {"inspect",           "GuestLost",      "Ready Inspect.again running Inspect |"},
     {"inspect",           "Doubted",        "Ready Inspect.again running Inspect |"},
     {"inspect",           "EngineBack",     "Ready Inspect.again running Inspect | reset pause;"},
+    {"inspect",            "SawPaused",      "Ready Idle | reset pause;"},
+    {"inspect",            "IsolationFailed","Ready Pause running Inspect unisolated begun | record isolation; verify in 500ms; cancel;"},
 
     {"inspect again",     "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
     {"inspect again",     "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
@@ -350,6 +402,8 @@ const WorkRow kRows[] = {
     {"inspect again",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
     {"inspect again",     "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
     {"inspect again",     "EngineBack",     "Ready Inspect.again running Inspect | reset pause;"},
+    {"inspect again",      "SawPaused",      "Ready Inspect running Inspect | reset pause; start Inspect;"},
+    {"inspect again",      "IsolationFailed","Ready Pause running Inspect unisolated begun | record isolation; verify in 500ms; cancel;"},
 
     {"await restart",     "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs; clear restart; start Stop;"},
     {"await restart",     "Delete",         "Deleting Delete running Delete | record DeleteRequested; clear restart; start Delete;"},
@@ -365,6 +419,138 @@ const WorkRow kRows[] = {
     {"restart",           "Cancelled",      "Ready Restart pausing | pause;"},
     {"restart",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
     {"restart",           "EngineBack",     "Ready Restart running Restart | reset pause;"},
+
+    {"unisolated",         "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
+    {"unisolated",         "Delete",         "Deleting Delete running Delete | record DeleteRequested isolation; clear verification; start Delete;"},
+    {"unisolated",         "GuestConnected", "Ready Idle unisolated | take guest;"},
+    {"unisolated",         "GuestLost",      "Ready Inspect running Inspect unisolated | start Inspect;"},
+    {"unisolated",         "Doubted",        "Ready Inspect running Inspect unisolated | start Inspect;"},
+    {"unisolated",         "EngineBack",     "Ready Inspect running Inspect unisolated | reset pause; start Inspect;"},
+    {"unisolated",         "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
+    {"unisolated",         "HoldsOutside",   "Ready Idle unisolated | verify in 1000ms;"},
+    {"unisolated",         "Holds",          "Ready Idle | record isolation; clear verification;"},
+
+    {"pause",              "Stop",           "Stopping Stop running Pause begun | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"pause",              "Delete",         "Deleting Delete running Pause begun | record DeleteRequested isolation; clear verification; cancel;"},
+    {"pause",              "Done",           "Ready Inspect running Inspect unisolated paused | record isolation; reset pause; start Inspect;"},
+    {"pause",              "Refused",        "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause",              "Retry",          "Ready Pause.done? pausing unisolated begun | pause;"},
+    {"pause",              "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause",              "Cancelled",      "Ready Pause.done? pausing unisolated begun | pause;"},
+    {"pause",              "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
+    {"pause",              "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
+    {"pause",              "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset pause; start Inspect;"},
+    {"pause",              "GuestConnected", "Ready Pause running Pause unisolated begun | take guest;"},
+    {"pause",              "GuestLost",      "Ready Pause.inspects running Pause unisolated begun |"},
+    {"pause",              "Doubted",        "Ready Pause.inspects running Pause unisolated begun |"},
+    {"pause",              "EngineBack",     "Ready Pause.inspects running Pause unisolated begun | reset pause;"},
+    {"pause",              "IsolationFailed","Ready Pause running Pause unisolated begun | verify in 1000ms;"},
+    {"pause",              "HoldsOutside",   "Ready Unpause running Pause unisolated begun | cancel;"},
+    {"pause",              "Holds",          "Ready Unpause running Pause unisolated begun | cancel;"},
+
+    {"pause again",        "Stop",           "Stopping Stop running Pause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"pause again",        "Delete",         "Deleting Delete running Pause paused | record DeleteRequested isolation; clear verification; cancel;"},
+    {"pause again",        "Done",           "Ready Inspect running Inspect unisolated paused | reset pause; start Inspect;"},
+    {"pause again",        "Refused",        "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause again",        "Retry",          "Ready Pause.done? pausing unisolated paused | pause;"},
+    {"pause again",        "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause again",        "Cancelled",      "Ready Pause.done? pausing unisolated paused | pause;"},
+    {"pause again",        "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
+    {"pause again",        "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
+    {"pause again",        "GuestConnected", "Ready Pause.done? running Pause unisolated paused | take guest;"},
+    {"pause again",        "GuestLost",      "Ready Pause.done?.inspects running Pause unisolated paused |"},
+    {"pause again",        "Doubted",        "Ready Pause.done?.inspects running Pause unisolated paused |"},
+    {"pause again",        "EngineBack",     "Ready Pause.done?.inspects running Pause unisolated paused | reset pause;"},
+    {"pause again",        "IsolationFailed","Ready Pause.done? running Pause unisolated paused | verify in 1000ms;"},
+    {"pause again",        "HoldsOutside",   "Ready Unpause running Pause unisolated paused | cancel;"},
+    {"pause again",        "Holds",          "Ready Unpause running Pause unisolated paused | cancel;"},
+
+    {"pause doubted",      "Stop",           "Stopping Stop running Pause begun | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"pause doubted",      "Delete",         "Deleting Delete running Pause begun | record DeleteRequested isolation; clear verification; cancel;"},
+    {"pause doubted",      "Done",           "Ready Inspect running Inspect unisolated paused | record isolation; reset pause; start Inspect;"},
+    {"pause doubted",      "Refused",        "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause doubted",      "Retry",          "Ready Pause.done?.inspects pausing unisolated begun | pause;"},
+    {"pause doubted",      "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause doubted",      "Cancelled",      "Ready Pause.done?.inspects pausing unisolated begun | pause;"},
+    {"pause doubted",      "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
+    {"pause doubted",      "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
+    {"pause doubted",      "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset pause; start Inspect;"},
+    {"pause doubted",      "GuestConnected", "Ready Pause.inspects running Pause unisolated begun | take guest;"},
+    {"pause doubted",      "EngineBack",     "Ready Pause.inspects running Pause unisolated begun | reset pause;"},
+    {"pause doubted",      "IsolationFailed","Ready Pause.inspects running Pause unisolated begun | verify in 1000ms;"},
+    {"pause doubted",      "HoldsOutside",   "Ready Unpause.inspects running Pause unisolated begun | cancel;"},
+    {"pause doubted",      "Holds",          "Ready Unpause.inspects running Pause unisolated begun | cancel;"},
+
+    {"paused",             "Stop",           "Stopping Stop running Stop paused | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
+    {"paused",             "Delete",         "Deleting Delete running Delete paused | record DeleteRequested isolation; clear verification; start Delete;"},
+    {"paused",             "GuestConnected", "Ready Idle unisolated paused | take guest;"},
+    {"paused",             "GuestLost",      "Ready Inspect running Inspect unisolated paused | start Inspect;"},
+    {"paused",             "Doubted",        "Ready Inspect running Inspect unisolated paused | start Inspect;"},
+    {"paused",             "EngineBack",     "Ready Inspect running Inspect unisolated paused | reset pause; start Inspect;"},
+    {"paused",             "IsolationFailed","Ready Pause.done? running Pause unisolated paused | verify in 1000ms; start Pause;"},
+    {"paused",             "HoldsOutside",   "Ready Unpause running Unpause unisolated paused | start Unpause;"},
+    {"paused",             "Holds",          "Ready Unpause running Unpause unisolated paused | start Unpause;"},
+
+    {"inspect paused",     "Stop",           "Stopping Stop running Inspect paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"inspect paused",     "Delete",         "Deleting Delete running Inspect paused | record DeleteRequested isolation; clear verification; cancel;"},
+    {"inspect paused",     "Refused",        "Ready Inspect pausing unisolated paused | pause;"},
+    {"inspect paused",     "Retry",          "Ready Inspect pausing unisolated paused | pause;"},
+    {"inspect paused",     "Lost",           "Ready Inspect pausing unisolated paused | pause;"},
+    {"inspect paused",     "Cancelled",      "Ready Inspect pausing unisolated paused | pause;"},
+    {"inspect paused",     "SawRunning",     "Ready Pause.done? running Pause unisolated paused | reset pause; start Pause;"},
+    {"inspect paused",     "SawPaused",      "Ready Idle unisolated paused | reset pause;"},
+    {"inspect paused",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
+    {"inspect paused",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
+    {"inspect paused",     "GuestConnected", "Ready Idle running Inspect unisolated paused | cancel; take guest;"},
+    {"inspect paused",     "GuestLost",      "Ready Inspect.again running Inspect unisolated paused |"},
+    {"inspect paused",     "Doubted",        "Ready Inspect.again running Inspect unisolated paused |"},
+    {"inspect paused",     "EngineBack",     "Ready Inspect.again running Inspect unisolated paused | reset pause;"},
+    {"inspect paused",     "IsolationFailed","Ready Pause.done? running Inspect unisolated paused | verify in 1000ms; cancel;"},
+    {"inspect paused",     "HoldsOutside",   "Ready Unpause.inspects running Inspect unisolated paused | cancel;"},
+    {"inspect paused",     "Holds",          "Ready Unpause.inspects running Inspect unisolated paused | cancel;"},
+
+    {"unpause",            "Stop",           "Stopping Stop running Unpause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"unpause",            "Delete",         "Deleting Delete running Unpause paused | record DeleteRequested isolation; clear verification; cancel;"},
+    {"unpause",            "Done",           "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset pause; start Inspect;"},
+    {"unpause",            "Refused",        "Ready Unpause pausing unisolated paused | pause;"},
+    {"unpause",            "Retry",          "Ready Unpause pausing unisolated paused | pause;"},
+    {"unpause",            "Lost",           "Ready Unpause pausing unisolated paused | pause;"},
+    {"unpause",            "Cancelled",      "Ready Unpause pausing unisolated paused | pause;"},
+    {"unpause",            "GuestConnected", "Ready Unpause running Unpause unisolated paused | take guest;"},
+    {"unpause",            "GuestLost",      "Ready Unpause.inspects running Unpause unisolated paused |"},
+    {"unpause",            "Doubted",        "Ready Unpause.inspects running Unpause unisolated paused |"},
+    {"unpause",            "EngineBack",     "Ready Unpause.inspects running Unpause unisolated paused | reset pause;"},
+    {"unpause",            "IsolationFailed","Ready Pause.done? running Unpause unisolated paused | verify in 1000ms; cancel;"},
+
+    {"unpause doubted",    "Stop",           "Stopping Stop running Unpause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"unpause doubted",    "Delete",         "Deleting Delete running Unpause paused | record DeleteRequested isolation; clear verification; cancel;"},
+    {"unpause doubted",    "Done",           "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset pause; start Inspect;"},
+    {"unpause doubted",    "Refused",        "Ready Unpause.inspects pausing unisolated paused | pause;"},
+    {"unpause doubted",    "Retry",          "Ready Unpause.inspects pausing unisolated paused | pause;"},
+    {"unpause doubted",    "Lost",           "Ready Unpause.inspects pausing unisolated paused | pause;"},
+    {"unpause doubted",    "Cancelled",      "Ready Unpause.inspects pausing unisolated paused | pause;"},
+    {"unpause doubted",    "GuestConnected", "Ready Unpause.inspects running Unpause unisolated paused | take guest;"},
+    {"unpause doubted",    "EngineBack",     "Ready Unpause.inspects running Unpause unisolated paused | reset pause;"},
+    {"unpause doubted",    "IsolationFailed","Ready Pause.done? running Unpause unisolated paused | verify in 1000ms; cancel;"},
+
+    {"released",           "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
+    {"released",           "Delete",         "Deleting Delete running Delete | record DeleteRequested isolation; clear verification; start Delete;"},
+    {"released",           "GuestConnected", "Ready Idle unisolated released | take guest;"},
+    {"released",           "GuestLost",      "Ready Inspect running Inspect unisolated released | start Inspect;"},
+    {"released",           "Doubted",        "Ready Inspect running Inspect unisolated released | start Inspect;"},
+    {"released",           "EngineBack",     "Ready Inspect running Inspect unisolated released | reset pause; start Inspect;"},
+    {"released",           "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
+    {"released",           "HoldsOutside",   "Ready Idle unisolated released | verify in 1000ms;"},
+    {"released",           "Holds",          "Ready Idle | record isolation; clear verification;"},
+
+    {"stop paused",        "Delete",         "Deleting Delete running Stop paused | record DeleteRequested; cancel;"},
+    {"stop paused",        "Done",           "Stopped Idle | record Stopped end-execs isolation; reset pause;"},
+    {"stop paused",        "Refused",        "Stopping Stop-1 pausing paused | pause;"},
+    {"stop paused",        "Retry",          "Stopping Stop pausing paused | pause;"},
+    {"stop paused",        "Lost",           "Stopping Stop-1 pausing paused | pause;"},
+    {"stop paused",        "Cancelled",      "Stopping Stop pausing paused | pause;"},
+    {"stop paused",        "GuestConnected", "Stopping Stop running Stop paused | take guest;"},
+    {"stop paused",        "EngineBack",     "Stopping Stop running Stop paused | reset pause;"},
 
     {"stop",              "Delete",         "Deleting Delete running Stop | record DeleteRequested; cancel;"},
     {"stop",              "Done",           "Stopped Idle | record Stopped end-execs; reset pause;"},
@@ -398,6 +584,7 @@ const WorkRow kRows[] = {
     {"inspect stopped",   "SawExited",      "Stopped Idle | reset pause;"},
     {"inspect stopped",   "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
     {"inspect stopped",   "EngineBack",     "Stopped Inspect.again running Inspect | reset pause;"},
+    {"inspect stopped",    "SawPaused",      "Stopped Idle | reset pause;"},
 
     {"failed",            "Resume",         "Resuming Resume running Resume | record Accepted secret; start Resume;"},
     {"failed",            "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
@@ -413,6 +600,7 @@ const WorkRow kRows[] = {
     {"inspect failed",    "SawExited",      "Failed Idle | record end-execs(it exited); reset pause;"},
     {"inspect failed",    "SawMissing",     "Failed Idle | record end-execs(it exited); reset pause;"},
     {"inspect failed",    "EngineBack",     "Failed Idle running Inspect | reset pause; cancel;"},
+    {"inspect failed",     "SawPaused",      "Failed Idle | reset pause;"},
 
     {"clean up",          "Delete",         "Deleting Delete running CleanUp | record DeleteRequested; cancel;"},
     {"clean up",          "Done",           "Failed Idle | record objects operation; reset pause;"},
@@ -451,7 +639,8 @@ const WorkRow kRows[] = {
 };
 // clang-format on
 
-constexpr Surroundings kUsual{.has_engine = true};
+constexpr Surroundings kUsual{.has_engine = true, .pauses_unisolated = true};
+constexpr Surroundings kReport{.has_engine = true};
 
 std::string outcome(const WorkState& from, const WorkInput& input, const Surroundings& now) {
   const auto [state, step] = advance(from, input, now);
@@ -481,7 +670,8 @@ struct SpecialRow {
   const char* then;
 };
 
-constexpr Surroundings kGuest{.has_engine = true, .is_guest_connected = true};
+constexpr Surroundings kGuest{
+    .has_engine = true, .is_guest_connected = true, .pauses_unisolated = true};
 constexpr Surroundings kExecs{.has_engine = true, .has_execs = true};
 constexpr Surroundings kGuestAndExecs{
     .has_engine = true, .is_guest_connected = true, .has_execs = true};
@@ -524,6 +714,20 @@ const SpecialRow kSpecialRows[] = {
     {"inspect failed",   "GuestConnected", kGuestAndExecs, "Failed Idle running Inspect | cancel; take guest;"},
     {"halt",             "GuestConnected", kGuestAndExecs, "Failed Halt running Halt | take guest;"},
     {"halt",             "Doubted",        kExecs,         "Failed Halt running Halt |"},
+    {"ready",            "IsolationFailed", kReport,       "Ready Inspect running Inspect unisolated | record isolation; verify in 500ms; start Inspect;"},
+    {"unisolated",       "IsolationFailed", kReport,       "Ready Inspect running Inspect unisolated | verify in 1000ms; start Inspect;"},
+    {"paused",           "IsolationFailed", kReport,       "Ready Unpause running Unpause unisolated paused | verify in 1000ms; start Unpause;"},
+    {"pause",            "IsolationFailed", kReport,       "Ready Unpause running Pause unisolated begun | verify in 1000ms; cancel;"},
+    {"unpause",          "IsolationFailed", kReport,       "Ready Unpause running Unpause unisolated paused | verify in 1000ms;"},
+    {"ready",            "IsolationFailed", kShutdown,     "Ready Inspect unisolated | record isolation; verify in 500ms;"},
+    {"pause",            "Done",           kGuest,         "Ready Idle unisolated paused | record isolation; reset pause;"},
+    {"pause",            "Refused",        kGuest,         "Ready Idle unisolated | record isolation;"},
+    {"pause",            "PausedByOthers", kGuest,         "Ready Idle unisolated | record isolation; reset pause;"},
+    {"pause doubted",    "Done",           kGuest,         "Ready Inspect running Inspect unisolated paused | record isolation; reset pause; start Inspect;"},
+    {"pause",            "GuestConnected", kGuest,         "Ready Pause running Pause unisolated begun | take guest;"},
+    {"unpause",          "Done",           kGuest,         "Ready Idle unisolated released | record isolation; verify in 0ms; reset pause;"},
+    {"unpause doubted",  "Done",           kGuest,         "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset pause; start Inspect;"},
+    {"unpause",          "Retry",          kShutdown,      "Ready Unpause unisolated paused |"},
 };
 // clang-format on
 
@@ -698,6 +902,88 @@ TEST(WorkTest, ACrashLoopEndsAsAFailureAndEndsEveryExec) {
   EXPECT_EQ(after.crashes, CrashWindow());
 }
 
+// --- an isolation that does not hold ---
+
+TEST(WorkTest, ASandboxIsPausedUntilItsIsolationHoldsAndVerifiedFromInsideAfterwards) {
+  WorkState state = state_of(Ready, work::Idle{});
+  const auto then = [&](const WorkInput& input) {
+    auto [after, step] = advance(state, input, kGuest);
+    state = std::move(after);
+    return text(state) + " |" + text(step);
+  };
+  EXPECT_EQ(then(input::IsolationFailed{"open"}),
+            "Ready Pause running Pause unisolated begun | record isolation; verify in 500ms; "
+            "start Pause;");
+  EXPECT_EQ(then(ended(OperationEnd::Done)),
+            "Ready Idle unisolated paused | record isolation; reset pause;");
+  EXPECT_EQ(then(input::IsolationHolds{}),
+            "Ready Unpause running Unpause unisolated paused | start Unpause;");
+  EXPECT_EQ(then(ended(OperationEnd::Done)),
+            "Ready Idle unisolated released | record isolation; verify in 0ms; reset pause;");
+  EXPECT_EQ(then(input::IsolationHolds{.from_inside = true}),
+            "Ready Idle | record isolation; clear verification;");
+  EXPECT_EQ(state.isolation, IsolationState());
+}
+
+TEST(WorkTest, OneThatFailsFromInsideAfterEveryUnpauseIsUnpausedMoreAndMoreRarely) {
+  Surroundings now = kGuest;
+  WorkState state = state_of(Ready, work::Idle{});
+  const auto take = [&](const WorkInput& input) {
+    auto [after, step] = advance(state, input, now);
+    state = std::move(after);
+    return step;
+  };
+  auto wait = take(input::IsolationFailed{"open"}).verify_in;
+  EXPECT_EQ(wait, 500ms);
+  take(ended(OperationEnd::Done));
+  for (const auto next : {1000ms, 2000ms, 4000ms, 8000ms, 16000ms, 30000ms, 30000ms}) {
+    now.now += *wait;
+    EXPECT_EQ(take(input::IsolationHolds{}).start, OperationKind::Unpause);
+    take(ended(OperationEnd::Done));
+    wait = take(input::IsolationFailed{"open"}).verify_in;
+    EXPECT_EQ(wait, next);
+    take(ended(OperationEnd::Done));
+    // A repair, for example, has it verified earlier.
+    now.now += *wait - 1ms;
+    EXPECT_EQ(text(take(input::IsolationHolds{})), "");
+    now.now += 1ms - *wait;
+  }
+}
+
+TEST(WorkTest, AnIsolationThatHoldsBeforeThePauseIsDoneUnpauses) {
+  WorkState state = with(kPausing, running(Ready, work::Pause{}));
+  state = advance(state, input::IsolationHolds{}, kGuest).state;
+  EXPECT_EQ(text(state), "Ready Unpause running Pause unisolated begun");
+  for (const OperationEnd end :
+       {OperationEnd::Done, OperationEnd::Retry, OperationEnd::Cancelled}) {
+    EXPECT_EQ(outcome(state, ended(end), kGuest),
+              "Ready Unpause running Unpause unisolated begun | start Unpause;");
+  }
+}
+
+TEST(WorkTest, AnIsolationThatFailsDuringTheUnpausePausesAgain) {
+  WorkState state = with(kPaused, running(Ready, work::Unpause{}));
+  state = advance(state, input::IsolationFailed{"open"}, kGuest).state;
+  EXPECT_EQ(text(state), "Ready Pause.done? running Unpause unisolated paused");
+  EXPECT_EQ(outcome(state, ended(OperationEnd::Done), kGuest),
+            "Ready Pause.done? running Pause unisolated paused | start Pause;");
+}
+
+TEST(WorkTest, APauseWhoseAnswerWasLostMayBeDone) {
+  WorkState state = with(kPausing, running(Ready, work::Pause{}));
+  state = advance(state, ended(OperationEnd::Retry), kGuest).state;
+  EXPECT_EQ(text(state), "Ready Pause.done? pausing unisolated begun");
+}
+
+TEST(WorkTest, APauseIsRestoredWithItsReasonWhileItShouldRun) {
+  for (const Lifecycle life : {Ready, Stopping, Failed, Deleting}) {
+    const WorkState state = restored_work({.state = life, .reason = "r"}, false, 1,
+                                          {.problem = "open", .paused = Paused::Begun});
+    EXPECT_EQ(state.isolation.problem, life == Ready ? "open" : "");
+    EXPECT_EQ(state.isolation.paused, Paused::Begun);
+  }
+}
+
 // --- what holds everywhere ---
 
 struct Edge {
@@ -736,11 +1022,12 @@ class Exploration {
   void visit(const WorkState& state, const std::vector<WorkInput>& inputs) {
     for (const WorkInput& input : inputs) {
       if (!can_happen(state, input)) continue;
-      for (unsigned facts = 0; facts < 16; ++facts) {
+      for (unsigned facts = 0; facts < 32; ++facts) {
         const Surroundings now{.has_engine = (facts & 1U) != 0,
                                .is_guest_connected = (facts & 2U) != 0,
                                .has_execs = (facts & 4U) != 0,
-                               .is_shutting_down = (facts & 8U) != 0};
+                               .is_shutting_down = (facts & 8U) != 0,
+                               .pauses_unisolated = (facts & 16U) != 0};
         edges_.push_back({state, input, now, advance(state, input, now)});
         if (!now.is_shutting_down) add(edges_.back().after.state);
       }
@@ -749,6 +1036,8 @@ class Exploration {
 
   void add(WorkState state) {
     state.crashes = {};  // how often it crashed makes no other state
+    state.isolation.failures = 0;
+    state.isolation.earliest_unpause = {};
     state.attempts = std::min(state.attempts, kMostAttempts);
     if (states_.emplace(text(state), state).second) pending_.push_back(state);
   }
@@ -777,7 +1066,7 @@ TEST(EveryWorkStateTest, WorkFitsItsLifecycleState) {
   const std::map<Lifecycle, std::set<std::string>> allowed{
       {Creating, {"Create", "UndoCreate"}},
       {Resuming, {"Resume", "UndoResume"}},
-      {Ready, {"Idle", "Inspect", "AwaitRestart", "Restart"}},
+      {Ready, {"Idle", "Inspect", "AwaitRestart", "Restart", "Pause", "Unpause"}},
       {Stopping, {"Stop"}},
       {Stopped, {"Idle", "Inspect"}},
       {Failed, {"Idle", "Inspect", "CleanUp", "Halt"}},
@@ -824,7 +1113,7 @@ TEST(EveryWorkStateTest, WhatIsWantedRunsOrWaitsForSomethingThatComes) {
     const auto* running = std::get_if<activity::Running>(&state.activity);
     if (running != nullptr && running->kind != *wanted) {
       // It was cancelled when it ceased to be wanted; its end starts what is.
-      EXPECT_TRUE(edge.after.step.cancels || edge.before.work == state.work);
+      EXPECT_TRUE(edge.after.step.cancels || wanted_operation(edge.before.work) == wanted);
     }
   });
 }
@@ -882,6 +1171,37 @@ TEST(EveryWorkStateTest, TheStateIsWhatTheRecordedEventsLeadTo) {
   });
 }
 
+// What is paused, or was, is verified again: by a timer, at once, or when the operation ends.
+TEST(EveryWorkStateTest, APausedSandboxHasAProblemThatIsVerifiedAgain) {
+  for_each_edge([](const Edge& edge) {
+    const WorkState& state = edge.after.state;
+    const bool is_paused = state.isolation.paused != Paused::No;
+    if (state.life.state == Ready && is_paused) EXPECT_FALSE(state.isolation.problem.empty());
+    if (state.life.state != Ready) EXPECT_TRUE(state.isolation.problem.empty());
+    if (std::holds_alternative<work::Pause>(state.work)) EXPECT_TRUE(is_paused);
+    if (std::holds_alternative<work::Unpause>(state.work)) EXPECT_TRUE(is_paused);
+    const bool is_new = edge.before.isolation.problem.empty() && !state.isolation.problem.empty();
+    if (is_new) EXPECT_TRUE(edge.after.step.verify_in.has_value());
+    const bool is_over = !edge.before.isolation.problem.empty() && state.isolation.problem.empty();
+    EXPECT_EQ(edge.after.step.clears_verification, is_over);
+    const bool has_changed = edge.before.isolation.problem != state.isolation.problem ||
+                             edge.before.isolation.paused != state.isolation.paused;
+    EXPECT_EQ(edge.after.step.record && edge.after.step.record->has_isolation, has_changed);
+  });
+}
+
+// Nothing but a verification or the end of its container unpauses what was paused.
+TEST(EveryWorkStateTest, OnlyAVerificationThatSucceedsUnpauses) {
+  for_each_edge([](const Edge& edge) {
+    const bool unpauses = std::holds_alternative<work::Unpause>(edge.after.state.work) &&
+                          !std::holds_alternative<work::Unpause>(edge.before.work);
+    if (!unpauses) return;
+    const bool is_reported =
+        std::holds_alternative<input::IsolationFailed>(edge.input) && !edge.now.pauses_unisolated;
+    EXPECT_TRUE(std::holds_alternative<input::IsolationHolds>(edge.input) || is_reported);
+  });
+}
+
 // What a daemon that is killed here has stored leads the next one to the same operation.
 TEST(EveryWorkStateTest, AnInterruptedOperationIsContinuedByTheNextRunOfTheDaemon) {
   const std::map<OperationKind, OperationKind> continued{
@@ -894,7 +1214,9 @@ TEST(EveryWorkStateTest, AnInterruptedOperationIsContinuedByTheNextRunOfTheDaemo
       {OperationKind::Delete, OperationKind::Delete},
       {OperationKind::CleanUp, OperationKind::CleanUp},
       {OperationKind::Inspect, OperationKind::Inspect},
-      {OperationKind::Restart, OperationKind::Inspect}};
+      {OperationKind::Restart, OperationKind::Inspect},
+      {OperationKind::Pause, OperationKind::Inspect},
+      {OperationKind::Unpause, OperationKind::Inspect}};
   for (const auto& [name, state] : exploration().states()) {
     SCOPED_TRACE(name);
     const auto wanted = wanted_operation(state.work);
@@ -903,7 +1225,8 @@ TEST(EveryWorkStateTest, AnInterruptedOperationIsContinuedByTheNextRunOfTheDaemo
       if (wanted != OperationKind::CleanUp) continue;
     }
     WorkState next =
-        restored_work(state.life, cleans_up(state), std::min(state.attempts, kMostAttempts - 1));
+        restored_work(state.life, cleans_up(state), std::min(state.attempts, kMostAttempts - 1),
+                      {.problem = state.isolation.problem, .paused = state.isolation.paused});
     next = advance(next, input::Recover{}, kUsual).state;
     if (std::holds_alternative<activity::None>(next.activity)) {
       next = advance(next, input::EngineBack{}, kUsual).state;

@@ -51,6 +51,7 @@ class FakeIsolation final : public HostIsolation {
     if (is_reached)
       co_return fail(reason::kIsolationUnavailable, "it is not isolated: it came through");
     if (!inside) co_return std::unexpected(inside.error());
+    if (!inside_problem.empty()) co_return fail(reason::kIsolationUnavailable, inside_problem);
     if (inside->outcome == ProbeReport::Outcome::Refused) co_return Result<>{};
     co_return fail(reason::kIsolationUnavailable, "it is not isolated: " + inside->detail);
   }
@@ -66,7 +67,8 @@ class FakeIsolation final : public HostIsolation {
   bool holds_start = false;  // until let_go()
   std::string start_problem;
   std::string proof_problem;
-  bool is_reached = false;  // whatever the guest tells
+  std::string inside_problem;  // which only a guest that answers brings to light
+  bool is_reached = false;     // whatever the guest tells
   std::function<void()> on_proof;
   Result<FirewallFacts> facts = FirewallFacts{};
 

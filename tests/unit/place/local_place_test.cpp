@@ -310,11 +310,11 @@ TEST_F(LocalPlaceTest, OutputIsListedAndRemovedBySandbox) {
 TEST_F(LocalPlaceTest, AVerificationWithoutTheGuestsReportIsUnknown) {
   SandboxFacts made = facts();
   ASSERT_TRUE(result_of(sandbox_->prepare(made)));
-  const Verification silent = result_of(sandbox_->verify());
+  const Verification silent = result_of(sandbox_->verify(VerifyFrom::Inside));
   EXPECT_FALSE(silent.outcome);
   EXPECT_TRUE(silent.is_unknown);
   isolation_.proof_problem = "the rules are gone";
-  const Verification broken = result_of(sandbox_->verify());
+  const Verification broken = result_of(sandbox_->verify(VerifyFrom::Inside));
   EXPECT_EQ(broken.outcome.error().message(), "the rules are gone");
   EXPECT_FALSE(broken.is_unknown);
 }

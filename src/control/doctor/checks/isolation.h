@@ -21,6 +21,7 @@ struct IsolationCheck {
   };
   std::size_t verified = 0;
   std::vector<Problem> failed{};
+  std::vector<Problem> paused{};
   std::vector<Problem> unreachable{};  // the guest did not respond; the rest was verified
   std::size_t skipped = 0;             // no time was left
 
@@ -34,10 +35,17 @@ struct IsolationCheck {
       --check.skipped;
       SandboxPlace* const place = context.directory.place_of(id);
       if (place == nullptr) continue;  // purged concurrently
+      // This verification may end the pause.
+      const SandboxIsolation::Problem* known = services.isolation.problem_of(id);
+      const std::string pause = known != nullptr && known->is_paused ? known->why : "";
       const auto attempt = co_await services.isolation.try_to_prove(id, *place);
       if (attempt.outcome) {
         ++check.verified;
       } else if (context.directory.is_live(id)) {  // not stopped concurrently
+        if (!pause.empty()) {
+          check.paused.push_back({.sandbox_id = id, .why = pause});
+          continue;
+        }
         auto& problems = attempt.is_unknown ? check.unreachable : check.failed;
         problems.push_back({.sandbox_id = id, .why = attempt.outcome.error().message()});
       }
@@ -51,6 +59,11 @@ struct IsolationCheck {
                       "agbox sandbox stop " + sandbox.sandbox_id +
                           ", and resume it when the firewall is in place");
     }
+    for (const Problem& sandbox : paused) {
+      findings.broken("sandbox " + sandbox.sandbox_id + " is paused: " + sandbox.why,
+                      "remove what is in the way, and agboxd unpauses it; or: agbox sandbox stop " +
+                          sandbox.sandbox_id);
+    }
     for (const Problem& sandbox : unreachable) {
       findings.unknown(
           "sandbox " + sandbox.sandbox_id +
@@ -60,7 +73,7 @@ struct IsolationCheck {
       findings.unknown(counted(skipped, "running sandbox was", "running sandboxes were") +
                        " not checked, because those before took too long");
     }
-    if (verified > 0 && failed.empty()) {
+    if (verified > 0 && failed.empty() && paused.empty()) {
       findings.ok("verified now for " + counted(verified, "running sandbox", "running sandboxes"));
     }
     if (findings.empty()) findings.ok("no sandbox is running");

@@ -18,7 +18,8 @@ constexpr auto kExecLimit = 3s;
 
 asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace& place,
                                                 const SandboxFacts& facts, SandboxExecs& execs) {
-  const auto limit = std::chrono::steady_clock::now() + kExecLimit;
+  // Paused, they do not end by themselves.
+  const auto limit = std::chrono::steady_clock::now() + (facts.is_paused() ? 0s : kExecLimit);
   AGBOX_CO_TRY_VOID(co_await step("stop.execs", execs.wait_for_ends(limit)));
   AGBOX_CO_TRY_VOID(co_await step("stop.container", services.engine.stop(facts)));
   // Nobody is in there any more who could have anything to say.

@@ -31,6 +31,8 @@ constexpr std::array kRoutes = {
     EngineRoute{ContainerList, "ContainerList", "GET", "/containers/json", "list containers", 30s},
     EngineRoute{ContainerStart, "ContainerStart", "POST", "/containers/{}/start", "start container", 60s, kMiss},
     EngineRoute{ContainerStop, "ContainerStop", "POST", "/containers/{}/stop", "stop container", 60s, kMiss},
+    EngineRoute{ContainerPause, "ContainerPause", "POST", "/containers/{}/pause", "pause container", 30s, kMiss, kClash},
+    EngineRoute{ContainerUnpause, "ContainerUnpause", "POST", "/containers/{}/unpause", "unpause container", 30s, kMiss},
     EngineRoute{ContainerWait, "ContainerWait", "POST", "/containers/{}/wait", "wait for container", std::nullopt, kMiss},
     EngineRoute{ContainerRemove, "ContainerRemove", "DELETE", "/containers/{}", "remove container", 60s, kMiss, kClash},
     EngineRoute{Events, "Events", "GET", "/events", "watch events", std::nullopt},

@@ -25,6 +25,8 @@ enum class EngineCall {
   ContainerList,
   ContainerStart,
   ContainerStop,
+  ContainerPause,
+  ContainerUnpause,
   ContainerWait,
   ContainerRemove,
   Events,

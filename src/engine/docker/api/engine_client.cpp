@@ -192,6 +192,29 @@ EngineAwaitable<> EngineClient::stop_container(std::string id, std::chrono::seco
   co_return EngineResult<>{};
 }
 
+EngineAwaitable<> EngineClient::pause_container(std::string id, CallOptions options) {
+  return set_paused(std::move(id), true, std::move(options));
+}
+
+EngineAwaitable<> EngineClient::unpause_container(std::string id, CallOptions options) {
+  return set_paused(std::move(id), false, std::move(options));
+}
+
+// The engine refuses what is done already, a pause with 409 and an unpause with 500. Only the
+// container's state distinguishes that from a real refusal.
+EngineAwaitable<> EngineClient::set_paused(std::string id, bool is_paused, CallOptions options) {
+  const EngineCall call = is_paused ? EngineCall::ContainerPause : EngineCall::ContainerUnpause;
+  const auto answer = co_await transport_.call({.call = call, .object = id}, options);
+  if (answer) co_return EngineResult<>{};
+  const EngineErrorKind kind = answer.error().kind();
+  if (kind != EngineErrorKind::Conflict && kind != EngineErrorKind::Refused) {
+    co_return std::unexpected(answer.error());
+  }
+  AGBOX_CO_TRY(seen, co_await inspect_container(std::move(id), std::move(options)));
+  if (seen.is_paused == is_paused) co_return EngineResult<>{};
+  co_return std::unexpected(answer.error());
+}
+
 EngineAwaitable<std::int64_t> EngineClient::wait_container(std::string id, WaitFor what,
                                                            CallOptions options) {
   constexpr EngineCall kCall = EngineCall::ContainerWait;

@@ -77,6 +77,10 @@ class EngineClient {
   EngineAwaitable<> start_container(std::string id, CallOptions options = {});
   EngineAwaitable<> stop_container(std::string id, std::chrono::seconds grace,
                                    CallOptions options = {});
+  // Freezes all its processes. Pausing a paused container succeeds, as does unpausing one that is
+  // not paused, also if it does not run. Conflict if one that is to be paused does not run.
+  EngineAwaitable<> pause_container(std::string id, CallOptions options = {});
+  EngineAwaitable<> unpause_container(std::string id, CallOptions options = {});
   // Returns the exit code.
   EngineAwaitable<std::int64_t> wait_container(std::string id, WaitFor what,
                                                CallOptions options = {});
@@ -106,6 +110,8 @@ class EngineClient {
   // By ID; succeeds if it is gone or does not run.
   EngineAwaitable<> stop_if_there(std::string id, std::chrono::seconds grace,
                                   CallOptions options = {});
+  // The same: succeeds if it is gone or not paused.
+  EngineAwaitable<> unpause_if_there(std::string id, CallOptions options = {});
   // With force and volumes; succeeds if it is gone.
   EngineAwaitable<> remove_owned_container(ObjectOwner owner, std::string id,
                                            CallOptions options = {});
@@ -117,6 +123,7 @@ class EngineClient {
   EngineAwaitable<> remove_networks_of(ObjectOwner owner, CallOptions options = {});
 
  private:
+  EngineAwaitable<> set_paused(std::string id, bool is_paused, CallOptions options);
   EngineAwaitable<> detach(std::string container_id, std::string network, CallOptions options);
   EngineAwaitable<> force_remove(std::string id, CallOptions options);
   EngineAwaitable<> force_remove_once(std::string id, CallOptions options);

@@ -163,6 +163,13 @@ EngineAwaitable<> EngineClient::stop_if_there(std::string id, std::chrono::secon
   co_return stopped;
 }
 
+EngineAwaitable<> EngineClient::unpause_if_there(std::string id, CallOptions options) {
+  if (id.empty()) co_return EngineResult<>{};
+  EngineResult<> done = co_await unpause_container(std::move(id), std::move(options));
+  if (!done && done.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  co_return done;
+}
+
 EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
   RetryPause pause(executor(), kFirstBusyWait, kLongestBusyWait);
   for (int attempt = 1;; ++attempt) {

@@ -19,6 +19,11 @@ namespace {
 // How long a container has to end by itself before the engine kills it.
 constexpr std::chrono::seconds kStopGrace{5};
 
+// The engine unpauses what it stops.
+std::chrono::seconds stop_grace(const SandboxFacts& facts) {
+  return facts.is_paused() ? std::chrono::seconds(0) : kStopGrace;
+}
+
 // The engine that the sandbox was created on, and no other.
 CallOptions on_its_engine(const SandboxFacts& facts) {
   return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
@@ -136,8 +141,8 @@ EngineAwaitable<> Workloads::require_workload(const SandboxFacts& facts) {
   // Started by an interrupted attempt, or by another process: its guest may have a secret that we
   // do not know.
   if (!container->is_up()) co_return EngineResult<>{};
-  co_return co_await step("resume.stop",
-                          client_.stop_if_there(container->id, kStopGrace, on_its_engine(facts)));
+  co_return co_await step(
+      "resume.stop", client_.stop_if_there(container->id, stop_grace(facts), on_its_engine(facts)));
 }
 
 EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
@@ -171,7 +176,23 @@ EngineAwaitable<SandboxLook> Workloads::inspect(const SandboxFacts& facts) {
 }
 
 EngineAwaitable<> Workloads::stop(const SandboxFacts& facts) {
-  return client_.stop_if_there(facts.primary_id(), kStopGrace, on_its_engine(facts));
+  return client_.stop_if_there(facts.primary_id(), stop_grace(facts), on_its_engine(facts));
+}
+
+EngineAwaitable<> Workloads::pause(const SandboxFacts& facts) {
+  for (const auto& [name, container] : facts.containers) {
+    auto call = client_.pause_container(container.container_id(), on_its_engine(facts));
+    AGBOX_CO_TRY_VOID(co_await step("pause.container", unbroken(calls_, std::move(call))));
+  }
+  co_return EngineResult<>{};
+}
+
+EngineAwaitable<> Workloads::unpause(const SandboxFacts& facts) {
+  for (const auto& [name, container] : facts.containers) {
+    auto call = client_.unpause_if_there(container.container_id(), on_its_engine(facts));
+    AGBOX_CO_TRY_VOID(co_await step("unpause.container", unbroken(calls_, std::move(call))));
+  }
+  co_return EngineResult<>{};
 }
 
 EngineAwaitable<> Workloads::stop_all(const SandboxFacts& facts) {

@@ -40,6 +40,8 @@ class Workloads {
   EngineAwaitable<> start(SandboxFacts& facts);
   EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts);
   EngineAwaitable<> stop(const SandboxFacts& facts);
+  EngineAwaitable<> pause(const SandboxFacts& facts);
+  EngineAwaitable<> unpause(const SandboxFacts& facts);
   EngineAwaitable<> stop_all(const SandboxFacts& facts);
   EngineAwaitable<> remove(SandboxFacts& facts);
 
