@@ -2,6 +2,9 @@
 """The engine contract test (tests/contract) against every selected real engine, each with the
 oldest API version that it can be limited to."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from support.images import Image, make_image
 from support.process import base_environment, run
@@ -23,13 +26,16 @@ def test_the_engine_behaves_as_the_client_relies_on(strict_engine, bin_dir, make
     image = make_image(strict_engine.api, "agbox-contract:latest", Image(command=["/bin/sleep", "1000"]))
     registry = make_registry(strict_engine)
     wanted = registry.push(strict_engine.api, "pullable:latest", Image(files={"/pull": b"me"}))
+    # The engine sees its own directory of this machine, and no other.
+    guest = Path(shutil.copy(bin_dir / "agbox-guest", strict_engine.folder))
     environment = {
         **base_environment(),
+        "TMPDIR": str(strict_engine.folder),
         "AGBOX_ENGINE_SOCKET": str(strict_engine.socket),
         "AGBOX_ENGINE_IMAGE": image,
         "AGBOX_ENGINE_PULL_IMAGE": wanted,
         "AGBOX_ENGINE_SUBNET": "10.221.99",
-        "AGBOX_GUEST_PROGRAM": str(bin_dir / "agbox-guest"),
+        "AGBOX_GUEST_PROGRAM": str(guest),
     }
     done = run(program, "--gtest_filter=*Real*", env=environment, check=False, timeout=240)
     strict_engine.api.call("DELETE", f"/images/{wanted}", query={"force": "true"})
