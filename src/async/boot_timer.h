@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timer on CLOCK_BOOTTIME, which includes suspend: what became due while the machine slept fires
-// as soon as it wakes up.
+// A timer on CLOCK_BOOTTIME, which includes suspend: what became due while the machine was
+// suspended fires as soon as it resumes.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

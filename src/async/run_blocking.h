@@ -14,7 +14,7 @@
 namespace agbox {
 
 // Resumes on the caller's executor with the result of `work()`. It cannot be cancelled, because a
-// system call cannot be revoked; so `work` owns what it uses, or its resources outlive it.
+// system call cannot be revoked; so `work` must own its resources, or they must outlive it.
 template <class Work>
 boost::asio::awaitable<std::invoke_result_t<Work>> run_blocking(boost::asio::any_io_executor pool,
                                                                 Work work) {

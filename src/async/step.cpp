@@ -22,7 +22,7 @@ constexpr Reason kFailpointReason{ErrorCode::Internal, "FAILPOINT"};
 }  // namespace
 
 asio::awaitable<Result<>> pass_failpoint(std::string_view step, std::string_view side) {
-  // Between two steps a cancellation is only recorded: what has ended is not begun.
+  // Between two steps a cancellation is only recorded: do not start the next step.
   if (co_await is_cancelled()) co_return fail(reason::kCancelled, "cancelled");
   if (!failpoint::active.load(std::memory_order_relaxed)) co_return Result<>{};
   const std::string name = std::string(step).append(side);

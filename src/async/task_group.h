@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 class TaskGroup {
  public:
   explicit TaskGroup(asio::any_io_executor executor);
-  ~TaskGroup();  // join() comes first
+  ~TaskGroup();  // call join() first
   TaskGroup(const TaskGroup&) = delete;
 
   // Runs the task on the executor. An exception that escapes it is a bug and aborts the process.

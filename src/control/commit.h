@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store's append as something to await: it comes back when the change is on disk. It cannot be
-// cancelled, because nobody can take back what may be written already.
+// Awaits an append to the store: returns once the change is on disk. It cannot be cancelled,
+// because the change may already be written.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

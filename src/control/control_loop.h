@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control thread: all decisions of the daemon are made on it, one after another, so nothing
-// that belongs to it needs a lock. Other threads reach it with post() alone.
+// The control thread: makes all decisions of the daemon, one after another, so nothing that belongs
+// to it needs a lock. Other threads reach it only through post().
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -16,7 +16,7 @@ namespace asio = boost::asio;
 
 class ControlLoop {
  public:
-  // The thread that makes the loop is the control thread.
+  // The thread that creates the loop is the control thread.
   ControlLoop() : io_(1), keep_running_(asio::make_work_guard(io_)) {}
 
   asio::io_context& io() { return io_; }
@@ -27,7 +27,7 @@ class ControlLoop {
     asio::post(io_, std::forward<Work>(work));
   }
 
-  // On the control thread: handles what comes until stop().
+  // On the control thread: runs posted work until stop().
   void run();
   void stop() { io_.stop(); }
 

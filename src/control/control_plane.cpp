@@ -9,9 +9,9 @@
 namespace agbox {
 namespace {
 
-// Two cores start three to four containers a second whatever one does. Much of a start is waiting
-// for the kernel's network code, so fewer than these leave the engine idle; more only take longer
-// each.
+// Two cores start three to four containers a second at any limit. Much of a start is waiting for
+// the kernel's network code, so a lower limit leaves the engine idle; a higher one only makes each
+// start slower.
 constexpr int kStartsAtOnce = 6;
 constexpr int kLooksAtOnce = 8;
 
@@ -31,7 +31,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Sto
       new ControlPlane(loop, store, clock, engine, place, std::move(options), std::move(log)));
   plane->directory_.restore(std::move(loaded));
   plane->isolation_.start();
-  plane->isolation_.prove_live_sandboxes();  // of an earlier daemon, also while no engine answers
+  plane->isolation_.prove_live_sandboxes();  // of an earlier daemon; needs no reachable engine
   return plane;
 }
 
@@ -150,7 +150,7 @@ void ControlPlane::answer_who_waits() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.store.stop_waiting();
   directory_.engine_was_asked();
-  // An engine that hangs would keep them longer than the shutdown may take.
+  // A diagnosis of a hanging engine could outlast the shutdown deadline.
   takes_diagnoses_ = false;
   diagnoses_.cancel();
 }
@@ -166,7 +166,8 @@ boost::asio::awaitable<void> ControlPlane::end_everything(std::function<void()> 
   diagnoses_.cancel();
   watches_.cancel();
   operations_.cancel();
-  // Before the operations are joined: one that is cancelled may wait for a call that is not.
+  // Before joining the operations: a cancelled one may wait for an engine call that is not
+  // cancelled.
   co_await services_.engine.shut_down();
   co_await diagnoses_.join();
   co_await watches_.join();

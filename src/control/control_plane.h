@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything of the control thread, put together: the engine, the place of the sandboxes, and the
-// directory of sandboxes that works with them.
+// Composes everything on the control thread: the engine, the place of the sandboxes, and the
+// directory of sandboxes that uses them.
 #pragma once
 
 #include <filesystem>
@@ -32,16 +32,17 @@
 namespace agbox {
 
 struct ControlOptions {
-  std::filesystem::path lock_file{};  // which the daemon holds
+  std::filesystem::path lock_file{};  // held by the daemon
   TimesToLive ttls{};
   bool pauses_unisolated = true;        // isolation.on_failure
-  store::v1::CreatedWith created_with;  // what new sandboxes keep of the configuration
+  store::v1::CreatedWith created_with;  // configuration that new sandboxes keep
 };
 
 class ControlPlane final : private EngineListener {
  public:
-  // Loads what is stored and continues with it. The engine need not be reachable yet. Engine and
-  // place, which outlive the plane, are used by it alone, from here to the end of shut_down().
+  // Loads the stored sandboxes and continues their operations. The engine need not be reachable
+  // yet. Engine and place must outlive the plane, which has exclusive use of them until the end of
+  // shut_down().
   static Result<std::unique_ptr<ControlPlane>> start(ControlLoop& loop, Store& store,
                                                      const Clock& clock, Engine& engine,
                                                      Place& place, ControlOptions options,
@@ -58,10 +59,10 @@ class ControlPlane final : private EngineListener {
   // Runs the checks of `agbox doctor`.
   void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
 
-  // Answers those who wait for others than the store; before the server shuts down.
+  // Completes the calls that wait for anything but the store; call before the server shuts down.
   void answer_who_waits();
-  // Gives up everything that is under way; the next start goes on with it. `done` comes when
-  // nothing runs any more.
+  // Cancels everything in progress; the next start of the daemon continues it. `done` is called
+  // when nothing runs any more.
   void shut_down(std::function<void()> done);
 
  private:
@@ -89,7 +90,7 @@ class ControlPlane final : private EngineListener {
   Deadlines restarts_;
   Deadlines verifications_;
   Services services_;
-  bool was_engine_lost_ = false;  // since its reports last began
+  bool was_engine_lost_ = false;  // since its event stream last began
   Directory directory_;
   Janitor janitor_;
   Diagnosis diagnosis_;

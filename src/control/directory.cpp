@@ -18,7 +18,7 @@ namespace {
 
 using LabelSelector = google::protobuf::Map<std::string, std::string>;
 
-// The pause before the output of a deleted sandbox that cannot be removed is tried again.
+// The delay before retrying to remove the output of a deleted sandbox.
 constexpr auto kNextPurgeAfter = std::chrono::hours(1);
 
 bool matches(const v1::SandboxHandle& handle, const LabelSelector& selector) {
@@ -28,7 +28,7 @@ bool matches(const v1::SandboxHandle& handle, const LabelSelector& selector) {
   });
 }
 
-// Newest first; of the same moment by id.
+// Newest first; by ID if created at the same time.
 bool comes_before(const v1::SandboxHandle* left, const v1::SandboxHandle* right) {
   return PageToken::of(*left) < PageToken::of(*right);
 }
@@ -42,13 +42,13 @@ bool is_ready(const SandboxActor& actor) {
 void Directory::time_is_up(const std::string& sandbox_id) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   const auto actor = find(sandbox_id);
-  if (!actor || services_.is_shutting_down) return;  // the next start sees that it is due
+  if (!actor || services_.is_shutting_down) return;  // the next start of the daemon finds it due
   if (!(*actor)->is_deleted()) return (*actor)->time_is_up();
   services_.tasks.spawn("purge " + sandbox_id, purge_with_logs(sandbox_id));
 }
 
-// The output of its execs goes first: a crash in between leaves a history that is due at the next
-// start, and never files that nobody knows.
+// Removes the output of its execs first: after a crash in between, the history is still due at the
+// next start, and no unknown files are left.
 boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) {
   const auto actor = find(sandbox_id);
   if (!actor) co_return;
@@ -61,7 +61,7 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   services_.deadlines.set(sandbox_id, services_.clock.now().boot + kNextPurgeAfter);
 }
 
-// History, execs and record go together; the id stays taken for ever.
+// Removes history, execs and record together; the ID stays reserved forever.
 void Directory::purge(const std::string& sandbox_id) {
   auto purged = [this, sandbox_id](const Result<Committed>& result) {
     const auto found = actors_.find(sandbox_id);
@@ -96,8 +96,8 @@ void Directory::add_restored(SandboxRecord record, SandboxSpec spec) {
                   std::make_unique<SandboxActor>(services_, std::move(record), std::move(spec)));
 }
 
-// It harms no other. Where its history can be gone on with it says itself what is wrong with it,
-// and can be deleted; else every call that names it does.
+// A broken sandbox affects no other. If its history can be continued, it fails with the reason and
+// can be deleted; otherwise every call that names it returns the reason.
 void Directory::add_broken(const BrokenSandbox& broken) {
   services_.log.error("stored sandbox cannot be read",
                       {{"sandbox_id", broken.sandbox_id}, {"error", broken.why}});
@@ -152,7 +152,7 @@ std::vector<std::string> Directory::images() const {
   for (const auto& [id, actor] : actors_) {
     if (!actor->is_deleted()) images.insert(actor->handle().image());
   }
-  images.erase("");  // of one whose record cannot be read
+  images.erase("");  // of a sandbox whose record cannot be read
   return {images.begin(), images.end()};
 }
 
@@ -244,7 +244,7 @@ void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
   }
   store::v1::CreatedWith created_with = services_.created_with;
   created_with.set_engine_id(engine->id);
-  // It joins the others once its id is reserved: the store knows every id that was ever used.
+  // Added to the others once its ID is reserved: only the store knows every ID that was ever used.
   const auto accepting = accepting_.insert(
       accepting_.end(), std::make_unique<SandboxActor>(services_, std::move(sandbox_id),
                                                        std::move(spec), std::move(created_with)));
@@ -252,13 +252,13 @@ void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
     auto actor = std::move(*accepting);
     accepting_.erase(accepting);
     if (!accepted) {
-      refused_ = std::move(actor);  // it is the caller of this function
+      refused_ = std::move(actor);  // it is executing this callback
       return reply(std::unexpected(accepted.error()));
     }
     SandboxActor& created = *actor;
     actors_.emplace(created.id(), std::move(actor));
-    // As it was accepted, though it was told in the same change that it is being prepared: whoever
-    // subscribes from here hears all that came after.
+    // The handle as accepted, although the same change already recorded that it is being prepared:
+    // a subscription from this sequence receives everything that follows.
     v1::SandboxHandle handle = created.handle();
     handle.set_last_event_sequence(1);
     reply(std::move(handle));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the directory that is about execs. What runs is read from memory, what has ended from
-// the store. Where the store calls an exec running that memory did not have when the question came,
-// the exec began after the question.
+// The part of the directory that handles execs. Running execs are read from memory, ended ones from
+// the store. If the store lists a running exec that memory did not have at the time of the request,
+// the exec started after the request.
 #include <charconv>
 #include <utility>
 
@@ -15,7 +15,7 @@
 namespace agbox {
 namespace {
 
-// Of what is stored. As a status it is a little larger: by a few dozen bytes, of two hundred.
+// Of stored data. As a status an exec is larger by a few dozen bytes, of about two hundred.
 constexpr std::size_t kExecPageBytes = kPageBytes / 3 * 2;
 
 Error already_terminal(const std::string& exec_id) {
@@ -65,7 +65,7 @@ void Directory::create_exec(const std::string& sandbox_id, Result<ExecRequest> s
   SandboxExecs* owner = services_.execs.owner(exec_id);
   if (owner == nullptr) return (*actor)->execs().create(std::move(*spec), std::move(reply));
   if (owner->shown(exec_id)) return reply(std::unexpected(already_exists(exec_id)));
-  // Another one with this id is being accepted: what becomes of it decides.
+  // Another exec with this ID is being accepted: wait for the outcome and try again.
   owner->after_all_so_far(
       [this, sandbox_id, spec = std::move(spec), reply] { create_exec(sandbox_id, spec, reply); });
 }
@@ -134,8 +134,8 @@ void Directory::list_execs(const v1::ListExecsRequest& request,
   if (!actor) return reply(std::unexpected(actor.error()));
   const auto after = parse_place(request.page_token());
   if (!after) return reply(std::unexpected(after.error()));
-  // What runs now is listed as it is now, with the sequence of now: by the time that the store
-  // answers it may have ended, at a later sequence.
+  // Capture running execs with the current sequence: by the time the store replies, they may have
+  // ended at a later sequence.
   std::map<std::string, std::shared_ptr<const ExecRecord>, std::less<>> running;
   for (auto& exec : (*actor)->execs().all_shown()) running[exec->request.exec_id()] = exec;
   const std::uint64_t sequence_now = (*actor)->handle().last_event_sequence();
@@ -154,7 +154,7 @@ void Directory::list_execs(const v1::ListExecsRequest& request,
       } else if (!is_running(exec)) {
         *response.add_execs() = to_exec_status(exec, newest);
       } else {
-        return reply(std::move(response));  // began after the question, like all that follow
+        return reply(std::move(response));  // started after the request, like all that follow
       }
     }
     if (page->has_more) response.set_next_page_token(std::to_string(page->last));

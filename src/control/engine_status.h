@@ -15,7 +15,7 @@ namespace agbox {
 
 class EngineStatus {
  public:
-  // `problem`, a sentence for people, is reported until the engine was asked.
+  // `problem`, a human-readable sentence, is reported until the first attempt to reach the engine.
   explicit EngineStatus(std::string problem) : problem_(std::move(problem)) {}
 
   const std::optional<ReachableEngine>& now() const { return now_; }

@@ -21,7 +21,7 @@ void EventFeed::publish(std::vector<StoredEvent> events) {
   for (StoredEvent& stored : events) {
     AGBOX_CHECK(stored.event.sequence() == newest_ + 1, "events are published in order");
     newest_ = stored.event.sequence();
-    // Kept only for those who listen now: histories live on the disk.
+    // Cached only while there are followers: the store has the history.
     if (followers_.empty()) continue;
     recent_.push_back(std::make_shared<const StoredEvent>(std::move(stored)));
     if (recent_.size() > kRecentEvents) recent_.pop_front();
@@ -49,7 +49,7 @@ void EventFeed::forget_those_who_left() {
 }
 
 void EventFeed::wake_all() {
-  // A follower may go away while another is being woken.
+  // A follower may unsubscribe while another is being notified.
   const auto followers = followers_;
   for (const auto& follower : followers) {
     if (const auto alive = follower.lock()) alive->on_news_();
@@ -129,7 +129,7 @@ void EventSubscription::read_page(std::uint64_t after) {
     if (!self) return;
     self->is_reading_ = false;
     if (page && page->events.empty()) {
-      // Asking again would be asking for ever.
+      // Retrying would loop forever.
       self->outcome_ =
           fail(reason::kStoreFailed, "sandbox " + self->feed_->sandbox_id() +
                                          ": the store has no event after " + std::to_string(after) +
@@ -139,7 +139,7 @@ void EventSubscription::read_page(std::uint64_t after) {
         self->page_.push_back(std::make_shared<const StoredEvent>(std::move(event)));
       }
     } else if (page.error().reason() == reason::kSandboxNotFound) {
-      self->outcome_ = Result<>{};  // purged while we were behind
+      self->outcome_ = Result<>{};  // purged before we had read all of it
     } else {
       self->outcome_ = std::unexpected(page.error());
     }

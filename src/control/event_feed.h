@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The committed events of one sandbox and those who follow them. A follower is a cursor: it takes
-// the next event when it is ready for it, from the few newest that are kept here or, further
-// behind, in pages from the store. A slow one costs a page, never a queue, and slows nobody.
+// The committed events of one sandbox and their followers. A follower is a cursor: it takes the
+// next event when it is ready for it, from the few newest that are cached here or, if it lags
+// further, in pages from the store. A slow follower costs one page, never a queue, and does not
+// delay others.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,12 @@ class EventFeed {
   const std::string& sandbox_id() const { return sandbox_id_; }
   std::uint64_t newest() const { return newest_; }
 
-  // These are on disk now, and the sandbox's published state says so already.
+  // The events are on disk, and the sandbox's published state already reflects them.
   void publish(std::vector<StoredEvent> events);
-  // The history is purged: whoever follows has come to the end.
+  // The history is purged: all subscriptions end.
   void end();
 
-  // The event, where it is among the newest kept here.
+  // The event, if it is among the newest cached here; otherwise nullptr.
   std::shared_ptr<const StoredEvent> recent(std::uint64_t sequence) const;
   bool has_ended() const { return has_ended_; }
   std::size_t followers() const { return followers_.size(); }
@@ -67,12 +68,12 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
   };
   using Next = std::variant<Item, Nothing, End>;
 
-  // What is going on, as events that are stored nowhere.
+  // The current state, as events that are not stored.
   using Snapshot = std::deque<std::shared_ptr<const StoredEvent>>;
 
   // Follows from `after`, which must not be beyond the newest event. With a snapshot the newest
   // stored event comes first, and is not repeated; then the snapshot. `on_news` is called, on the
-  // control thread, whenever next() may have something after it had nothing.
+  // control thread, when next() may have an event again after it returned Nothing.
   static std::shared_ptr<EventSubscription> open(std::shared_ptr<EventFeed> feed, Store& store,
                                                  std::uint64_t after,
                                                  std::optional<Snapshot> snapshot,
@@ -87,7 +88,7 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
   EventSubscription(std::shared_ptr<EventFeed> feed, Store& store, std::uint64_t after,
                     std::optional<Snapshot> snapshot, std::function<void()> on_news);
   friend class EventFeed;
-  // The event after `sequence`; nothing where it has to be read first, which this then begins.
+  // The event after `sequence`; nullptr if it has to be read first, which this call then begins.
   std::shared_ptr<const StoredEvent> event_after(std::uint64_t sequence);
   void read_page(std::uint64_t after);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place in the list of sandboxes: after one that was shown. It names the sandbox by what the list
-// is ordered by, so it holds although sandboxes come and go between two pages.
+// A position in the list of sandboxes: after one that was returned. It consists of the keys that
+// the list is ordered by, so it stays valid while sandboxes are created and removed between two
+// pages.
 #pragma once
 
 #include <compare>
@@ -13,10 +14,10 @@
 
 namespace agbox {
 
-// A page stays below the 4 MiB that clients take by default, with room for the envelope.
+// A page stays below the 4 MiB that clients accept by default, with space for the envelope.
 inline constexpr std::size_t kPageBytes = (std::size_t{4} << 20) - (std::size_t{64} << 10);
 
-// For a text that is no token.
+// For text that is not a token.
 std::unexpected<Error> foreign_page_token();
 
 class PageToken {
@@ -26,13 +27,13 @@ class PageToken {
   static Result<PageToken> parse(std::string_view text);
 
   std::string text() const;
-  // Whether the sandbox comes after this place.
+  // Whether the sandbox comes after this position.
   bool precedes(const v1::SandboxHandle& handle) const { return *this < of(handle); }
 
   auto operator<=>(const PageToken&) const = default;
 
  private:
-  // Newest first: the moment of creation counts downwards.
+  // Newest first: the creation time is negated.
   std::int64_t minus_seconds_ = INT64_MIN;
   std::int32_t minus_nanos_ = INT32_MIN;
   std::string sandbox_id_;

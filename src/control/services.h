@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What actors and operations work with. One per daemon; everything in it is of the control thread.
+// The dependencies of actors and operations. One per daemon; everything in it belongs to the
+// control thread.
 #pragma once
 
 #include "async/semaphore.h"
@@ -27,18 +28,18 @@ struct Services {
   EngineStatus& engine_status;
   Place& place;
   SandboxIsolation& isolation;
-  // A few container starts at a time: the engine does the same work either way, but when fifty
-  // sandboxes are asked for at once, the first ones are ready in a fraction of the time.
+  // Limits concurrent container starts: the engine does the same work either way, but when fifty
+  // sandboxes are requested at once, the first ones are ready in a fraction of the time.
   Semaphore& starts;
-  Semaphore& looks;  // at containers, a few at a time
+  Semaphore& looks;  // inspections of containers, a few at a time
   RunningExecs& execs;
   TaskGroup& tasks;
   Deadlines& deadlines;
-  Deadlines& restarts;       // of containers that should run and do not
-  Deadlines& verifications;  // of isolations that do not hold
+  Deadlines& restarts;       // of containers that should run but do not
+  Deadlines& verifications;  // of sandboxes whose isolation failed
   bool pauses_unisolated;    // isolation.on_failure
   TimesToLive ttls;
-  // What new sandboxes keep of today's configuration.
+  // The configuration that new sandboxes keep.
   store::v1::CreatedWith created_with;
   bool is_shutting_down = false;
 };

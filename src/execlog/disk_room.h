@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much room is left on a disk, and how much should be.
+// Free space of a filesystem, and how much of it is reserved.
 #pragma once
 
 #include <sys/statvfs.h>
@@ -10,7 +10,7 @@ namespace agbox {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// What has to stay free of a filesystem of that size.
+// The free space to keep on a filesystem of that size.
 std::uint64_t free_space_reserve(std::uint64_t filesystem_bytes);
 
 struct DiskRoom {

@@ -28,11 +28,11 @@ constexpr std::string_view kStderrSuffix = ".stderr.log";
 constexpr std::size_t kRemovedAtOnce = 64;
 constexpr mode_t kOnlyUs = 0700;
 constexpr int kAppending = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
-// For what lay there before: neither a FIFO nor a lease, which the sandbox may take on its own
-// logs, holds the control thread.
+// For existing files: neither a FIFO nor a lease, which the sandbox may take on its own logs, may
+// block the control thread.
 constexpr int kReopening = kAppending | O_NONBLOCK;
 
-// Existing clients know the prefix. A disk or a process that is full is not a wrong configuration.
+// Existing clients know the prefix. A full disk or no free descriptor is not a wrong configuration.
 Error problem_with(const std::string& path, int error_number) {
   const bool is_full = error_number == ENOSPC || error_number == EDQUOT || error_number == EMFILE ||
                        error_number == ENFILE;
@@ -41,8 +41,8 @@ Error problem_with(const std::string& path, int error_number) {
               std::generic_category().message(error_number)};
 }
 
-// The folders on the way to the file. Only a template with more of them than the sandbox's own, or
-// a folder that somebody removed, needs it.
+// Creates the parent directories of the file. Needed only for a template with more of them than the
+// sandbox's own, or if another process removed a directory.
 void make_parents(int root, const std::string& relative) {
   UniqueFd folder(::fcntl(root, F_DUPFD_CLOEXEC, 0));
   for (std::size_t begin = 0; folder;) {
@@ -55,7 +55,7 @@ void make_parents(int root, const std::string& relative) {
   }
 }
 
-// The folder of a file, and the file's name in it.
+// The directory of a file, and the file's name in it.
 struct Place {
   UniqueFd folder;
   std::string name;
@@ -88,7 +88,7 @@ UniqueFd make_log(const Place& place, std::string_view suffix, SpareFiles* spare
   return open_log(place, suffix, kAppending | O_EXCL);
 }
 
-// A descriptor of the root, and the path that leads to it without a symbolic link.
+// A descriptor of the root, and its path with all symbolic links resolved.
 struct Root {
   UniqueFd fd;
   std::string path;
@@ -112,7 +112,7 @@ Result<DiskRoom> room_of(const Root& root) {
   return disk_room(disk);
 }
 
-// Nothing else than a log of ours is written to, whatever lies there.
+// Refuses to write to anything but a log of ours.
 Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput earlier) {
   struct stat found{};
   if (!file && errno == EAGAIN) {
@@ -125,7 +125,7 @@ Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput 
     return fail(reason::kExecOutputUnavailable, "prepare exec artifact output: " + path +
                                                     " is not a file of its own; move it away");
   }
-  // Whoever writes to it waits as for any other file.
+  // Writers block as on any other file.
   if (::fcntl(file.get(), F_SETFL, O_APPEND) != 0) {
     return std::unexpected(problem_with(path, errno));
   }
@@ -135,8 +135,8 @@ Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput 
   return {};
 }
 
-// The first few of all that lies in a folder, what is in a folder of its own before that. Nothing
-// lies in a folder that is gone.
+// Collects the first few entries of a directory, contents before their directory. A directory that
+// does not exist has none.
 std::error_code find_few(const std::filesystem::path& folder,
                          std::vector<std::filesystem::path>& few) {
   namespace fs = std::filesystem;
@@ -154,7 +154,7 @@ std::error_code find_few(const std::filesystem::path& folder,
   return problem;
 }
 
-// Whether the folder itself is gone with them.
+// Whether the directory itself was removed as well.
 Result<bool> remove_few(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::vector<fs::path> few;
@@ -189,7 +189,7 @@ Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith&
     return std::unexpected(errno_error("create exec log directory: " + folder.string(), errno));
   };
   if (::mkdir(folder.c_str(), kOnlyUs) != 0 && errno != EEXIST) return cannot();
-  // What lay there before is looked at as what it is, whatever takes its name meanwhile.
+  // Inspect what was opened, even if another file takes its name concurrently.
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
     return fail(reason::kHostNotReady,
@@ -283,7 +283,7 @@ void remove_exec_logs(const ExecLogs& logs) {
 
 Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::path& root) {
   std::vector<std::string> sandbox_ids;
-  std::error_code problem;  // a root that cannot be read has nothing that could be removed
+  std::error_code problem;  // an unreadable root has nothing to remove
   for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
        entry.increment(problem)) {
     std::string name = entry->path().filename();
@@ -296,7 +296,7 @@ Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::pa
 
 boost::asio::awaitable<Result<>> remove_exec_log_folder(boost::asio::any_io_executor blocking,
                                                         std::filesystem::path folder) {
-  // A few at a time: the daemon's own end does not wait for the rest.
+  // A few at a time, so that a shutdown of the daemon does not wait for the rest.
   while (!co_await is_cancelled()) {
     AGBOX_CO_TRY(is_gone,
                  co_await run_blocking(blocking, [&folder] { return remove_few(folder); }));

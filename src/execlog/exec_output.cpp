@@ -9,11 +9,11 @@
 namespace agbox {
 namespace {
 
-// What a reader that stalls costs.
+// The memory that a stalled reader uses.
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
-// A reader that keeps up with a busy writer would be woken by every write, and the two of them
-// would spend their time on that: a gigabyte took ten times as long. What comes so soon after the
-// last bytes goes out together; what comes after silence goes out at once.
+// A reader that keeps up with a busy writer would be woken by every write, and both would spend
+// their time on that: a gigabyte took ten times as long. So bytes that follow soon after the last
+// ones are sent together; bytes after a silence are sent at once.
 constexpr std::chrono::milliseconds kRest{5};
 
 }  // namespace
@@ -34,7 +34,7 @@ ExecOutput::Next ExecOutput::next() {
     if (auto looked = look(); !looked) return End{looked};
     if (offset_ < size_ || is_size_final_) continue;
     if (was_armed) return Nothing{};
-    // Armed first and looked at again then: whatever is written in between is seen.
+    // Arm first, then check again, so that nothing written in between is missed.
     if (auto armed = arm(); !armed) return End{armed};
   }
 }
@@ -44,7 +44,7 @@ void ExecOutput::exec_ended() {
   tell_news();
 }
 
-// A copy: the call may well end this reader.
+// Copied, because the call may destroy this reader.
 void ExecOutput::tell_news() {
   const auto on_news = on_news_;
   on_news();
@@ -74,8 +74,8 @@ Result<> ExecOutput::arm() {
   return {};
 }
 
-// The first look after the end of the exec, or the only one of a reader that does not follow,
-// decides how far it goes: background children may write for ever.
+// The first check after the end of the exec, or the only one of a reader that does not follow,
+// determines where it ends: background children may write forever.
 Result<> ExecOutput::look() {
   if (!file_) {
     auto file = LogFile::open(cut_.root, cut_.path);

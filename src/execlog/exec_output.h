@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reader of what an exec writes: a cursor into one of its two logs. It takes what is there and
-// waits where nothing is; how many others read, and how slowly, is nothing to it and nothing to the
-// exec. Belongs to the output thread.
+// One reader of an exec's output: a cursor into one of its two logs. It returns what the log has
+// and otherwise waits. Other readers, however slow, affect neither it nor the exec. Belongs to the
+// output thread.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -20,13 +20,13 @@
 
 namespace agbox {
 
-// What is to be read.
+// What to read.
 struct ExecOutputCut {
   std::string exec_id;
-  std::string stream;          // for people: "stdout"
+  std::string stream;          // for messages: "stdout"
   std::filesystem::path root;  // of all logs
   std::filesystem::path path;
-  // Bytes behind this limit are none of ours: a runner of ours writes no more. 0: no limit.
+  // Bytes beyond this limit are not ours: our runner writes no more. 0: no limit.
   std::uint64_t limit_bytes = 0;
   std::uint64_t offset = 0;
   bool follow = false;
@@ -46,13 +46,13 @@ class ExecOutput {
   };
   using Next = std::variant<Chunk, Nothing, End>;
 
-  // `on_news` is called whenever next() may have something after it had nothing.
+  // `on_news` is called when next() may have something again after it returned Nothing.
   ExecOutput(LogWatch& watch, ExecOutputCut cut, std::function<void()> on_news);
 
   Next next();
 
-  // The exec has ended: all that it wrote is in its log by now, and next() ends behind that. What
-  // its background children write later is for others to read.
+  // The exec has ended: its log is complete, and next() ends there. Later output of its background
+  // children is not returned.
   void exec_ended();
 
  private:
@@ -68,14 +68,14 @@ class ExecOutput {
   ExecOutputCut cut_;
   std::function<void()> on_news_;
   std::optional<LogFile> file_;
-  std::uint64_t offset_;    // of the next byte to be given
-  std::uint64_t size_ = 0;  // when last looked at
+  std::uint64_t offset_;    // of the next byte to return
+  std::uint64_t size_ = 0;  // when last checked
   bool is_size_final_ = false;
   std::optional<std::chrono::steady_clock::time_point> last_taken_;
   boost::asio::steady_timer rest_;
   bool is_resting_ = false;
   std::optional<LogWatch::Wait> wait_;
-  // A timer that has expired still calls after its object is gone; it looks here first.
+  // An expired timer may call its handler after this object is destroyed; the handler checks this.
   std::shared_ptr<const bool> life_ = std::make_shared<const bool>(true);
 };
 

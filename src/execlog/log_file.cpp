@@ -23,7 +23,7 @@ std::string errno_text() {
   return std::generic_category().message(errno);
 }
 
-// The file may be as it should: it is the process, or the host, that has no descriptor left.
+// The file itself may be fine: the process or the host has no free descriptor.
 std::unexpected<Error> not_opened(const std::filesystem::path& path, const std::string& how) {
   if (errno != EMFILE && errno != ENFILE) return lost(path, how);
   return fail(reason::kResourceExhausted,
@@ -42,12 +42,12 @@ Result<LogFile> LogFile::open(const std::filesystem::path& root,
   }
   const UniqueFd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return not_opened(path, root.string() + ": " + errno_text());
-  // O_NONBLOCK: neither a FIFO in its place nor a lease on it must block us.
+  // O_NONBLOCK: must not block on a FIFO or a lease.
   LogFile file(
       open_beneath(folder.get(), relative.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY),
       path);
-  // Its owner may take a lease on it, and inside the sandbox that is who runs the commands. The
-  // kernel takes it away 45 seconds after somebody wants to open the file.
+  // Its owner may take a lease on it, and commands inside the sandbox run as its owner. The kernel
+  // breaks the lease 45 seconds after another process tries to open the file.
   if (!file.fd_ && errno == EAGAIN) {
     return fail(reason::kExecOutputBusy,
                 "read " + path.string() +

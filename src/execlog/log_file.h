@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One log of an exec, opened for reading as if an enemy had prepared its folder: below a held
+// One log of an exec, opened for reading as if an attacker had prepared its directory: below a held
 // descriptor of the root, through no link of any kind, a regular file with a single name. The
-// descriptor stays on that file whatever is put in its place later.
+// descriptor stays on that file even if another one replaces it later.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ namespace agbox {
 
 class LogFile {
  public:
-  // `path` lies below `root`, which the configuration names and which may be reached through links.
+  // `path` is below `root`, which is configured and may itself be reached through links.
   static Result<LogFile> open(const std::filesystem::path& root, const std::filesystem::path& path);
 
-  // How many bytes it has now. An error where it lost its name, or got a second one.
+  // The current size in bytes. An error if the file was unlinked, or has a second link.
   Result<std::uint64_t> size() const;
 
-  // Fills the buffer from `offset` on; an error where the file does not reach that far any more.
+  // Fills the buffer from `offset`; an error if the file is too short now.
   Result<> read(std::uint64_t offset, std::span<char> buffer) const;
 
   int fd() const { return fd_.get(); }

@@ -42,7 +42,7 @@ Result<LogWatch::Wait> LogWatch::wait(int fd, std::function<void()> on_change) {
   if (!inotify_.is_open()) {
     if (auto opened = open(); !opened) return std::unexpected(opened.error());
   }
-  // The file itself, whatever has its name by now.
+  // The file itself, even if another one has its name now.
   const std::string file = "/proc/self/fd/" + std::to_string(fd);
   const int descriptor = ::inotify_add_watch(inotify_.native_handle(), file.c_str(), kMask);
   if (descriptor < 0) {
@@ -53,7 +53,7 @@ Result<LogWatch::Wait> LogWatch::wait(int fd, std::function<void()> on_change) {
   return Wait(self_, key);
 }
 
-// Not before somebody waits: a daemon that may have no instance still does everything else.
+// Opened on the first wait: without an inotify instance the daemon can still do everything else.
 Result<> LogWatch::open() {
   const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd < 0) return no_watch(errno, "raise the sysctl fs.inotify.max_user_instances");
@@ -70,18 +70,18 @@ void LogWatch::listen() {
   inotify_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                       [weak = self_](const boost::system::error_code& error) {
                         const auto watch = weak.lock();
-                        if (error || !watch) return;  // it is going away
+                        if (error || !watch) return;  // it is being destroyed
                         watch->take_events();
                         watch->listen();
                       });
 }
 
 void LogWatch::take_events() {
-  std::array<char, 16384> buffer;  // more than one at a time; the kernel never splits an event
+  std::array<char, 16384> buffer;  // several events at a time; the kernel never splits one
   while (true) {
     const ssize_t got = ::read(inotify_.native_handle(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;  // EAGAIN: that was all
+    if (got <= 0) return;  // EAGAIN: no more events
     for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
       inotify_event event{};
       std::memcpy(&event, buffer.data() + at, sizeof event);
@@ -95,14 +95,14 @@ void LogWatch::take_events() {
   }
 }
 
-// What is called may begin new waits and end others. The IN_IGNORED behind a fired watch counts
-// too: a wait that began while the kernel was taking that watch away joined a watch that is dead.
+// The callbacks may begin new waits and end others. The IN_IGNORED after a fired watch counts too:
+// a wait that began while the kernel was removing that watch joined a dead watch.
 void LogWatch::fire(int descriptor) {
   const std::uint64_t last = last_number_;
   while (const auto on_change = take_waiter(descriptor, last)) on_change();
 }
 
-// The first of those up to number `last`; nothing where none is left.
+// The first of those up to number `last`; nullptr if none is left.
 std::function<void()> LogWatch::take_waiter(int descriptor, std::uint64_t last) {
   const auto found = waiters_.find(descriptor);
   if (found == waiters_.end() || found->second.begin()->first > last) return nullptr;
@@ -124,7 +124,7 @@ void LogWatch::forget(const Wait::Key& key) {
   if (found == waiters_.end() || found->second.erase(key.number) == 0) return;  // it has fired
   if (!found->second.empty()) return;
   waiters_.erase(found);
-  // An error says that it fires at this moment: its event then finds nobody.
+  // An error means that it is firing now: its event then finds no waiter.
   ::inotify_rm_watch(inotify_.native_handle(), key.descriptor);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells readers that stand at the end of a log when there is more: one inotify instance for all of
-// them. A watch is armed by a waiting reader alone, is shared by all readers of one file, and fires
-// once; a log that nobody waits for costs its writer nothing.
+// Notifies readers at the end of a log when it grows, with one inotify instance for all of them. A
+// watch exists only while a reader waits, is shared by all readers of one file, and fires once; a
+// log without waiting readers costs its writer nothing.
 //
 // Belongs to the thread that runs its executor.
 #pragma once
@@ -20,7 +20,7 @@ namespace agbox {
 
 class LogWatch {
  public:
-  // One wait for the next change of one file. Leaving it ends the wait.
+  // One wait for the next change of one file. Destroying it ends the wait.
   class Wait {
    public:
     Wait(Wait&& other) noexcept : watch_(std::move(other.watch_)), key_(other.key_) {}
@@ -41,8 +41,8 @@ class LogWatch {
   // Shared with the waits, which may outlive it.
   static std::shared_ptr<LogWatch> make(const boost::asio::any_io_executor& executor);
 
-  // Calls `on_change` once, after the file behind `fd` was written to, truncated, linked or
-  // removed. What happened before this call is the caller's to look at, after it.
+  // Calls `on_change` once, after the file of `fd` was written to, truncated, linked or removed.
+  // Does not report changes before this call: the caller checks for them afterwards.
   Result<Wait> wait(int fd, std::function<void()> on_change);
 
   boost::asio::any_io_executor executor() { return inotify_.get_executor(); }
@@ -61,8 +61,8 @@ class LogWatch {
   std::weak_ptr<LogWatch> self_;
   boost::asio::posix::stream_descriptor inotify_;
   std::uint64_t last_number_ = 0;
-  // By watch descriptor, which the kernel gives one after another and takes for a file anew each
-  // time that its watch has fired.
+  // By watch descriptor, which the kernel numbers consecutively; a file gets a new one each time
+  // that its watch has fired.
   std::map<int, std::map<std::uint64_t, std::function<void()>>> waiters_;
 };
 

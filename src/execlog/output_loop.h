@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output thread: everything that touches the logs of execs for readers happens on it, so that
-// neither a slow disk nor a busy log delays a decision or another call. Other threads reach it with
-// post() alone.
+// The output thread: all reads of exec logs happen on it, so that neither a slow disk nor a busy
+// log delays a decision or another call. Other threads reach it only through post().
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -21,7 +20,7 @@ namespace agbox {
 class OutputLoop {
  public:
   explicit OutputLoop(std::size_t most_readers = maxima::kOutputReaders);
-  // What was posted and has not begun is dropped: whoever waits for it ends first.
+  // Drops posted work that has not begun: its waiters must have ended before.
   ~OutputLoop();
   OutputLoop(const OutputLoop&) = delete;
   OutputLoop& operator=(const OutputLoop&) = delete;
@@ -32,23 +31,23 @@ class OutputLoop {
     boost::asio::post(io_, std::forward<Work>(work));
   }
 
-  // Of the output thread, like what follows.
+  // On the output thread, like what follows.
   LogWatch& watch() { return *watch_; }
 
-  // One reader's place among all; it is free again when this goes.
+  // A slot for one reader, freed on destruction.
   struct GiveBack {
     void operator()(std::size_t* readers) const { --*readers; }
   };
   using Place = std::unique_ptr<std::size_t, GiveBack>;
-  // RESOURCE_EXHAUSTED where none is free: each reader costs a chunk of memory and a descriptor.
+  // RESOURCE_EXHAUSTED if none is free: each reader costs a chunk of memory and a descriptor.
   Result<Place> take_place();
 
  private:
   const std::size_t most_readers_;
-  std::size_t readers_ = 0;  // before io_: what is dropped with that still gives places back
+  std::size_t readers_ = 0;  // before io_: work dropped with io_ still frees its slots
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_running_;
-  std::shared_ptr<LogWatch> watch_;  // its waits know it weakly, and may be left behind by a reader
+  std::shared_ptr<LogWatch> watch_;  // its waits hold it weakly and may outlive their reader
   std::thread thread_;               // reads block; the control thread must not
 };
 

@@ -14,10 +14,10 @@
 namespace agbox {
 namespace {
 
-// Two for each exec: enough for a burst, while the thread makes the next ones.
+// Two per exec: enough for a burst, while the thread creates more.
 constexpr std::size_t kMostSpares = 128;
 constexpr std::size_t kFewSpares = 96;
-// No sandbox has an id that begins so.
+// No sandbox ID begins with this.
 constexpr const char* kFolderPrefix = ".spare-";
 
 }  // namespace
@@ -58,9 +58,9 @@ UniqueFd SpareFiles::take(int folder, const std::string& name) {
   return taken;
 }
 
-// What a daemon that was killed left in the folder goes first.
+// First removes what a killed daemon left in the directory.
 UniqueFd SpareFiles::open_folder() const {
-  std::error_code ignored;  // whatever is wrong here is wrong at the next step too
+  std::error_code ignored;  // any problem here shows up at the next step too
   std::filesystem::remove_all(folder_, ignored);
   ::mkdir(folder_.c_str(), 0700);
   return UniqueFd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

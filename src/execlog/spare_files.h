@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Empty files for the output of execs, made ahead on a thread of their own. To make a file can cost
-// ext4 most of a millisecond, to rename one hardly anything: with spare files the control thread
-// only renames. They are in a directory of this daemon alone, next to those of the sandboxes, which
-// no sandbox sees. If it disappears it is made again.
+// Empty files for the output of execs, created in advance on a separate thread. Creating a file can
+// cost ext4 most of a millisecond, renaming one hardly anything: with spare files the control
+// thread only renames. They are in a directory of this daemon that no sandbox sees, next to those
+// of the sandboxes. If it disappears it is created again.
 #pragma once
 
 #include <condition_variable>
@@ -19,17 +19,17 @@ namespace agbox {
 
 class SpareFiles {
  public:
-  // Below this root, which several daemons may share. Nothing is made before the first take().
+  // Below this root, which several daemons may share. Nothing is created before the first take().
   SpareFiles(const std::filesystem::path& root, const std::string& instance_id);
   SpareFiles(const SpareFiles&) = delete;
-  // Removes those that nobody took.
+  // Removes the unused ones.
   ~SpareFiles();
 
   const std::filesystem::path& root() const { return root_; }
 
-  // Moves a spare file to `name` in `folder`, a descriptor; it is open for appending. None where
-  // there is no spare, or where something has that name: the caller tries to make the file itself,
-  // and learns why.
+  // Moves a spare file to `name` in `folder`, a descriptor; it is open for appending. None if there
+  // is no spare, or if that name exists: the caller then tries to create the file itself, and gets
+  // the reason.
   UniqueFd take(int folder, const std::string& name);
 
  private:
@@ -40,7 +40,7 @@ class SpareFiles {
 
   void run();
   UniqueFd open_folder() const;
-  // None if it cannot be made: then nothing is tried before the next take().
+  // None if it cannot be created: the next attempt is at the next take().
   UniqueFd make(const std::string& name) const;
 
   const std::filesystem::path root_;
@@ -49,12 +49,12 @@ class SpareFiles {
   std::mutex mutex_;  // guards the five below
   std::condition_variable something_to_do_;
   UniqueFd folder_fd_;   // changed by the thread alone, which reads it without the mutex
-  bool is_gone_ = true;  // the directory is to be made
+  bool is_gone_ = true;  // the directory has to be created
   std::vector<Spare> spares_;
   bool wants_more_ = false;
   bool is_ending_ = false;
 
-  std::thread thread_;  // begun by the first take(), joined by the destructor
+  std::thread thread_;  // started by the first take(), joined by the destructor
 };
 
 }  // namespace agbox

@@ -19,16 +19,16 @@ namespace agbox::guestlink {
 namespace {
 
 namespace asio = boost::asio;
-// A guest reads at once: this much waiting means that it does not read at all, or that it is given
+// A guest reads immediately: this many unsent bytes mean that it does not read at all, or gets
 // orders faster than a stopped or starved container can take them.
 constexpr std::size_t kMaxUnsentForOrders = std::size_t{16} << 20;
-constexpr std::size_t kMaxUnsentFrames = 1024;  // each order holds two descriptors of the daemon's
-// Behind them there is always room for the small words about execs and for a last order.
+constexpr std::size_t kMaxUnsentFrames = 1024;  // each order holds two of the daemon's descriptors
+// The rest is reserved for small messages about execs and for a last order.
 constexpr std::size_t kMaxUnsent = 2 * kMaxUnsentForOrders;
 
-// Gives the kernel the bytes with the descriptors on the first of them; how many it took, or -1.
+// Sends the bytes, with the descriptors on the first of them; returns how many were sent, or -1.
 ssize_t send_some(int socket, std::string_view bytes, const std::vector<UniqueFd>& descriptors) {
-  // sendmsg() takes what it only reads as if it could write there.
+  // sendmsg() only reads the data, but takes a non-const pointer.
   iovec data{const_cast<char*>(bytes.data()), bytes.size()};
   msghdr message{};
   message.msg_iov = &data;
@@ -82,7 +82,7 @@ asio::awaitable<std::optional<guest::v1::ToDaemon>> Connection::read() {
   co_return std::nullopt;
 }
 
-// Not in read(), which would keep the room for it while it waits: most guests are silent.
+// Not in read(), which would keep the buffer while it waits: most guests are silent.
 boost::system::error_code Connection::take_what_came() {
   std::array<char, 16384> chunk;
   boost::system::error_code problem;
@@ -119,7 +119,7 @@ Connection::Flush Connection::flush() {
     const ssize_t sent = send_some(socket_.native_handle(), rest, first.descriptors);
     if (sent < 0) {
       if (errno == EAGAIN) return Flush::GuestMustRead;
-      // Too many descriptors of this user are on their way to all guests together, or no memory.
+      // Too many descriptors of this user are in flight to all guests together, or no memory.
       if (errno == ETOOMANYREFS || errno == ENOBUFS || errno == ENOMEM) return Flush::KernelIsFull;
       close(std::generic_category().message(errno));
       return Flush::Done;
@@ -136,7 +136,7 @@ asio::awaitable<void> Connection::write(std::shared_ptr<Connection> self) {
   while (!closed_) {
     const Flush outcome = flush();
     if (outcome == Flush::Done) break;
-    if (outcome == Flush::KernelIsFull) {  // nothing tells when it is not any more
+    if (outcome == Flush::KernelIsFull) {  // no notification when this changes
       asio::steady_timer pause(socket_.get_executor(), std::chrono::milliseconds(100));
       co_await pause.async_wait(kAwait);
     } else {
@@ -171,7 +171,7 @@ void Connection::close(std::string why) {
   limit_.cancel();
   unsent_.clear();
   unsent_bytes_ = 0;
-  boost::system::error_code ignored;  // there is nothing to do about a close that fails
+  boost::system::error_code ignored;  // a failed close cannot be handled
   socket_.close(ignored);
 }
 

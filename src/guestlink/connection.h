@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection of a guest: frames in, frames out, everything bounded. What a frame means in which
-// moment is the link's business.
+// One connection of a guest: frames in, frames out, everything bounded. GuestLink interprets the
+// messages.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -31,16 +31,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   const Peer& peer() const { return peer_; }
 
-  // The next message; nothing where the connection is over, `problem()` then says why.
+  // The next message; nullopt if the connection has ended, see `problem()`.
   boost::asio::awaitable<std::optional<guest::v1::ToDaemon>> read();
   const std::string& problem() const { return problem_; }
-  // The guest said what no guest of ours says.
+  // The guest violated the protocol.
   bool misbehaved() const { return misbehaved_; }
 
-  // What was sent before goes first; the descriptors arrive with the first byte of the message.
-  // They are closed once they are sent, and when the connection ends. False where it is over.
+  // Messages are sent in order; the descriptors arrive with the first byte of the message. They are
+  // closed once they are sent, and when the connection ends. False if it has ended.
   bool send(const guest::v1::ToGuest& message, std::vector<UniqueFd> descriptors = {});
-  // Not true for a guest that does not read: an order would only make the heap larger.
+  // False for a guest that does not read: further orders would only use memory.
   bool has_room_for_orders() const;
 
   // Closes the connection unless it is lifted in time.

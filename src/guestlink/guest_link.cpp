@@ -15,7 +15,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace v1 = guest::v1;
-// The kernel itself bounds a command line at 2 MiB with the environment.
+// The kernel limits a command line, including the environment, to 2 MiB.
 constexpr std::size_t kMaxGo = std::size_t{1} << 20;
 
 }  // namespace
@@ -68,7 +68,7 @@ GuestResult<> GuestLink::listen() {
 
 void GuestLink::stop_listening() {
   if (listening()) {
-    boost::system::error_code ignored;  // the descriptor is gone either way
+    boost::system::error_code ignored;  // the descriptor is closed either way
     acceptor_.close(ignored);
     folder_.stop_listening();
   }
@@ -84,7 +84,7 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
     Connection::Socket socket(executor_);
     const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
     if (is_over()) co_return;
-    if (problem) {  // out of descriptors, most likely: somebody will close one
+    if (problem) {  // out of descriptors, most likely: wait until one is closed
       log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
       at_once = 0;
     } else {
@@ -99,7 +99,7 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
   }
 }
 
-// What can be said about a connection before it has said anything.
+// Checks a connection before its first message.
 void GuestLink::admit(Connection::Socket socket) {
   const auto peer = peer_of(socket.native_handle());
   if (!peer) return;
@@ -183,7 +183,7 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
     co_return std::nullopt;
   }
   if (!answer->proof().mac().empty()) unconfirmed_go_.reset();
-  // Only what a proven guest says counts.
+  // Only the report of an authenticated guest counts.
   if (gone_ && !outcome_ && *phase == GuestPhase::Passed) entrypoint_ended({});
   if (gone_ && !outcome_ && *phase == GuestPhase::Failed) {
     entrypoint_ended({to_failure(said.failure()).value_or(EntrypointFailure{})});
@@ -194,16 +194,16 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
 bool GuestLink::is_proven(const PeerProcess& process, const v1::Hello& said, const v1::Proof& proof,
                           const std::string& nonce) const {
   if (secret_ && !proof.mac().empty()) return guestwire::proves(proof.mac(), *secret_, nonce);
-  // A guest with a secret that we do not know is of another start.
+  // A guest with a secret that we do not know belongs to another start.
   if (said.has_secret() || !proof.mac().empty()) return false;
   if (!secret_) return said.phase() == v1::PHASE_FRESH || said.phase() == v1::PHASE_PREPARED;
-  // It may have lost its Go. If it has not, code of the image runs: then only the kernel's word
-  // that this is the process that the Go was sent to keeps others out.
+  // The guest may have lost its Go. If not, code of the image is running: then only the kernel's
+  // report that this is the process that the Go was sent to excludes other processes.
   const bool is_same_process = process.pid != 0 && process.start_time != 0 && process == process_;
   return unconfirmed_go_ && is_same_process && said.phase() == v1::PHASE_PREPARED;
 }
 
-// The slot is taken; now both learn what they need of each other.
+// The guest has the slot; now both sides exchange what they need to know.
 asio::awaitable<bool> GuestLink::greet(std::shared_ptr<Connection> connection, GuestHello hello) {
   connection->lift_limits();
   connection->limit_time(limits_.preparation);

@@ -5,9 +5,9 @@
 //                            ^                    |                                 |
 //                            +------ lost --------+---------------------------------+
 //
-// Anyone in the sandbox may connect: a connection takes the single slot only after it has proven
-// the secret of this container start, or is the first of a start that nobody has seen. While the
-// slot is taken nobody listens. Everything runs on the executor's one thread.
+// Any process in the sandbox may connect: a connection takes the single slot only after it has
+// proven the secret of this container start, or is the first of a start that was not seen before.
+// While the slot is taken the link does not listen. Everything runs on the executor's one thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -40,14 +40,14 @@
 namespace agbox::guestlink {
 
 struct LinkLimits {
-  uid_t guest_uid = 0;  // who may speak at all: the guest is its container's root
+  uid_t guest_uid = 0;  // the only user that may connect: the guest is its container's root
   std::chrono::milliseconds handshake{5000};
   std::chrono::milliseconds preparation{30000};
   std::size_t unproven_connections = 8;
-  // A guest is taken in once in this time, and not before it has passed after one that broke the
-  // protocol: it may come back, but not in a tight loop.
+  // The minimum time between two accepted guests; after a protocol violation it must pass in full.
+  // A guest may reconnect, but not in a tight loop.
   std::chrono::milliseconds penalty{1000};
-  // While nobody is taken in anyone inside may connect: the first few at once, the others one by
+  // While the slot is free any process inside may connect: the first few at once, the others one by
   // one.
   unsigned connections_at_once = 16;
   std::chrono::milliseconds between_connections{100};
@@ -63,19 +63,19 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
 
   const LinkFolder& folder() const { return folder_; }
 
-  // Forgets what was and listens for the guest of a container start.
+  // Discards the previous state and listens for the guest of a container start.
   GuestResult<> expect(Expectation expectation);
-  // Its container may have ended: whoever waits for the guest's words, now or next, is told
-  // Doubted once, so that they can look.
+  // The container may have ended: callers that wait for the guest, now or next, get Doubted once,
+  // so that they can inspect it.
   void doubt();
-  // The guest's words once it is here and has prepared its container.
+  // The guest's hello, once it is connected and has prepared its container.
   boost::asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline);
   // Sent again on the next connection if the guest loses this one before it has read the order.
   GuestResult<> go(const GoOrder& order);
-  // How the entrypoint went. A lost connection is waited out: the guest tells it again.
+  // The outcome of the entrypoint. Waits out a lost connection: the guest reports it again.
   boost::asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline);
   boost::asio::awaitable<GuestResult<>> ping(std::chrono::milliseconds limit);
-  // Has the guest try a connection from inside. An error: the guest told nothing of it.
+  // Has the guest try a connection from inside. An error: the guest did not report the result.
   boost::asio::awaitable<GuestResult<ProbeReport>> probe(ProbeTarget target);
   GuestResult<> stop();
 
@@ -84,18 +84,18 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace);
   Result<> forget_exec(const std::string& exec_id);
   bool is_connected() const { return hello_ && hello_->failure.empty(); }
-  // Why start_exec() would be refused now, or that it would not.
+  // Fails with the reason if start_exec() would be refused now.
   Result<> takes_execs() const;
 
-  // For good; everyone who waits gets an error. The listener hears nothing more.
+  // Final; all waiters get an error. The listener is not called any more.
   void close();
 
  private:
   bool listening() const { return acceptor_.is_open(); }
   GuestResult<> listen();
   void stop_listening();
-  // A coroutine that is spawned holds the link from its first moment: it may begin only after the
-  // link was forgotten.
+  // A spawned coroutine holds the link from the beginning: it may start only after the link's owner
+  // has released it.
   using Self = std::shared_ptr<GuestLink>;
   boost::asio::awaitable<void> accept(Self self, unsigned round);
   void admit(Connection::Socket socket);
@@ -119,7 +119,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::chrono::milliseconds pause_after(const Connection& connection) const;
   boost::asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause,
                                             unsigned epoch);
-  // What the guest tells by and by: a member of ours.
+  // Waits for a report of the guest, which is stored in a member.
   template <class T>
   boost::asio::awaitable<GuestResult<T>> wait_for(const std::optional<T>& told, Deadline deadline);
   static std::unexpected<GuestError> given_up();
@@ -135,25 +135,25 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   Condition changed_;
 
   bool closed_ = false;
-  unsigned epoch_ = 0;  // raised by expect() and close(): what began before it has no say any more
+  unsigned epoch_ = 0;  // raised by expect() and close(): invalidates what began before
   Expectation expectation_;
-  std::optional<std::string> secret_;  // once handed out or expected
-  PeerProcess process_;                // that the next connection must be
+  std::optional<std::string> secret_;  // once sent or expected
+  PeerProcess process_;                // which the next connection must be
 
   boost::asio::local::stream_protocol::acceptor acceptor_;
-  unsigned round_ = 0;  // of listening: an acceptor is opened again and again
+  unsigned round_ = 0;  // of listening: the acceptor is reopened many times
   std::set<std::shared_ptr<Connection>> unproven_;
   std::shared_ptr<Connection> guest_;  // has the slot
   std::chrono::steady_clock::time_point taken_in_;
   std::optional<GuestHello> hello_;  // while it is connected and has prepared its container
-  bool gone_ = false;                // go() was said in this container start
+  bool gone_ = false;                // go() was called in this container start
   std::optional<guest::v1::ToGuest> unconfirmed_go_;  // until the guest shows that it has it
-  bool is_doubted_ = false;                           // and nobody was told so yet
+  bool is_doubted_ = false;                           // and not reported yet
   std::optional<EntrypointOutcome> outcome_;
   std::uint64_t next_ping_ = 1;
   std::set<std::uint64_t> pings_;  // sent and not answered
   std::uint64_t next_probe_ = 1;
-  // Sent and not answered; whoever waits for one holds the place for its report.
+  // Sent and not answered; the waiter holds the storage for the report.
   std::map<std::uint64_t, std::weak_ptr<std::optional<ProbeReport>>> probes_;
   KnownExecs execs_;  // of this connection
   std::string last_problem_ = "it has not connected yet";

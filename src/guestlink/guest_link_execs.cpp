@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a guest's link that is about execs: what the guest came with, what it is told, and
-// what it tells.
+// The part of a guest's link that handles execs: those that the guest has on connect, orders to the
+// guest, and its reports.
 #include "guestlink/guest_link.h"
 #include "guestlink/orders.h"
 #include "guestwire/frame.h"
@@ -13,7 +13,7 @@ namespace {
 namespace asio = boost::asio;
 namespace v1 = guest::v1;
 
-// Of the execs that a guest comes with; many more than one sandbox may run.
+// Of the execs that a guest has on connect; many more than one sandbox may run.
 constexpr int kMaxKnownMessages = 64;
 constexpr std::size_t kMaxKnownExecs = 16384;
 
@@ -34,7 +34,7 @@ asio::awaitable<bool> GuestLink::read_known_execs(std::shared_ptr<Connection> co
       co_return false;
     }
     for (const std::string& exec_id : message->execs_known().exec_ids()) {
-      // Before go() a guest is given nothing that it could know.
+      // Before go() a guest gets no execs, so it cannot have any.
       if (!gone_ || execs_.size() == kMaxKnownExecs || !check_id("exec_id", exec_id) ||
           !execs_.add(exec_id)) {
         connection->violation("a list of execs that cannot be");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest is asked and answers once: whether it is there, and what it reaches.
+// Requests that a guest answers once: pings and connection probes.
 #include <chrono>
 
 #include "async/cancellation.h"
@@ -11,10 +11,10 @@ namespace {
 
 namespace asio = boost::asio;
 namespace v1 = guest::v1;
-// Nobody waits for more pings at once; a guest that answers none must not make the list grow.
+// More concurrent pings are not needed; a guest that answers none must not make the list grow.
 constexpr std::size_t kMaxPings = 64;
 constexpr std::size_t kMaxProbes = 16;
-// The guest ends a try in its time and tells it; this is for a guest that does not.
+// The guest itself ends an attempt in time and reports it; this is for a guest that does not.
 constexpr std::chrono::milliseconds kProbeSlack{2000};
 
 }  // namespace

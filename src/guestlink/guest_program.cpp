@@ -18,7 +18,7 @@ namespace agbox::guestlink {
 namespace {
 
 constexpr char kName[] = "agbox-guest";
-// A guest has about 2 MB; anything of this size is something else.
+// A guest has about 2 MB; a file of this size is something else.
 constexpr std::size_t kMaxProgram = std::size_t{64} << 20;
 
 Result<std::string> read_program(const std::filesystem::path& path) {
@@ -43,7 +43,7 @@ Result<> sync_folder(const std::filesystem::path& path) {
   return {};
 }
 
-// Everybody inside a container may run it, nobody may change it.
+// All users inside a container may execute it, none may change it.
 Result<> write_program(const std::filesystem::path& path, std::string_view bytes) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
   const int problem = fd ? write_all(fd.get(), bytes) : errno;
@@ -52,7 +52,7 @@ Result<> write_program(const std::filesystem::path& path, std::string_view bytes
       errno_error("writing the guest program " + path.string(), problem == 0 ? errno : problem));
 }
 
-// A copy that is there, byte for byte. Comparing is as good as two hashes and takes a tenth of the
+// An existing identical copy. Comparing the bytes is as good as two hashes and takes a tenth of the
 // time, at every start.
 std::optional<GuestProgram> find_copy(const std::filesystem::path& guests, std::string_view bytes) {
   std::error_code problem;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest program that goes into containers. Each version is copied once into a folder of its
-// own and mounted from there: an upgrade or a removed build folder never breaks a container that
-// exists.
+// The guest program that goes into containers. Each version is copied once into its own directory
+// and mounted from there: neither an upgrade nor a removed build directory breaks an existing
+// container.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +16,10 @@ struct GuestProgram {
   std::string sha256;          // in hex
 };
 
-// ../libexec/agents-sandbox/agbox-guest beside the daemon's program, or agbox-guest next to it.
+// ../libexec/agents-sandbox/agbox-guest relative to the daemon's directory, or agbox-guest in it.
 Result<std::filesystem::path> find_guest_program(const std::filesystem::path& daemon_program);
 
-// The copy, made in one step where it is not there whole.
+// The copy; created atomically unless a complete one exists.
 Result<GuestProgram> install_guest_program(const std::filesystem::path& source,
                                            const std::filesystem::path& state_root);
 

@@ -11,11 +11,11 @@ constexpr std::size_t kMaxTail = 4096;
 constexpr std::size_t kMaxPath = 4096;  // PATH_MAX
 constexpr int kMaxNotes = 32;
 constexpr int kMaxMounts = 1024;
-// A century: no honest guest says more, and sums and durations of it stay in every type's range.
+// A century: no honest guest reports more, and sums and durations fit into every type.
 constexpr std::uint64_t kMaxCpuMicroseconds = 100ULL * 366 * 24 * 3600 * 1'000'000;
 constexpr int kMaxSignal = 64;
 
-// Bytes of the UTF-8 sequence in front; 0 where there is none.
+// Length of the UTF-8 sequence at the beginning; 0 if there is none.
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts what guests report: every text bounded and readable, because whatever runs in a sandbox
-// may have written it.
+// Converts the reports of guests: every text is bounded and made readable, because untrusted code
+// in the sandbox may have written it.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,16 @@
 
 namespace agbox::guestlink {
 
-// The bytes as valid UTF-8 without control characters other than newline and tab, cut in front to
-// the last `limit` bytes.
+// The last `limit` bytes as valid UTF-8 without control characters other than newline and tab.
 std::string readable(std::string_view bytes, std::size_t limit);
 
 std::optional<GuestPhase> to_phase(guest::v1::Phase phase);
-// Nothing where the guest names no cause that we know.
+// nullopt if the guest reports no cause that we know.
 std::optional<EntrypointFailure> to_failure(const guest::v1::EntrypointFailed& failed);
 void fill(GuestHello& hello, const guest::v1::Prepared& prepared);
-// Nothing where the guest does not say how.
+// nullopt if the guest does not report how it ended.
 std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended);
-// Nothing where the guest names no outcome that we know.
+// nullopt if the guest reports no outcome that we know.
 std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried);
 
 }  // namespace agbox::guestlink

@@ -11,7 +11,7 @@ KnownExecs::Word KnownExecs::ended(std::string_view exec_id) {
   const auto exec = execs_.find(exec_id);
   if (exec == execs_.end() || exec->second.ended) return Word::Lie;
   if (exec->second.forgotten) {
-    execs_.erase(exec);  // it was the last word that could come
+    execs_.erase(exec);  // no further report is possible
     return Word::TooLate;
   }
   exec->second.ended = true;
@@ -25,7 +25,7 @@ KnownExecs::Word KnownExecs::truncated(std::string_view exec_id) {
   return exec->second.forgotten ? Word::TooLate : Word::Heard;
 }
 
-// A guest tells every end again when it comes, without being asked: it may be on its way.
+// A guest reports every end again after a reconnect, without being asked: it may be in flight.
 bool KnownExecs::forget(std::string_view exec_id) {
   const auto exec = execs_.find(exec_id);
   if (exec == execs_.end()) return false;

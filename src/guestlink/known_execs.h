@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which execs a guest can have on one connection: those that it said it knows when it came, and
-// those that it was given since. Each may be reported as truncated and as ended once, truncated not
-// after ended: whatever else a guest says about execs is a lie, and what it can say is bounded.
+// Which execs a guest can have on one connection: those that it reported on connect, and those that
+// it was sent since. Each may be reported as truncated and as ended once, truncated not after
+// ended. Any other report is a protocol violation, so what a guest can report is bounded.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ class KnownExecs {
  public:
   enum class Word {
     Heard,
-    TooLate,  // about an exec that was forgotten while the word was on its way: no offence
+    TooLate,  // about an exec that was forgotten while the report was in flight: no violation
     Lie,
   };
 
-  // False where it is here already.
+  // False if it exists already.
   bool add(std::string_view exec_id);
   bool contains(std::string_view exec_id) const { return execs_.contains(exec_id); }
   std::size_t size() const { return execs_.size(); }
@@ -27,7 +27,7 @@ class KnownExecs {
   Word ended(std::string_view exec_id);
   Word truncated(std::string_view exec_id);
 
-  // Nobody wants to hear of it any more. False where it is not here.
+  // Further reports are ignored. False if it does not exist.
   bool forget(std::string_view exec_id);
   void clear() { execs_.clear(); }
 

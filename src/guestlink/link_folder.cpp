@@ -33,14 +33,14 @@ Result<> make_private_folder(const std::filesystem::path& path) {
   return {};
 }
 
-// For good, or something else has its name. A root that is not there either may be on a disk that
-// is mounted later.
+// Permanently, or something else has its name. If the root does not exist either, it may be on a
+// disk that is mounted later.
 bool is_gone(const std::filesystem::path& root, const std::filesystem::path& path) {
   using enum std::filesystem::file_type;
   std::error_code problem;
   if (!std::filesystem::is_directory(root, problem)) return false;
   const auto type = std::filesystem::symlink_status(path, problem).type();
-  return type != directory && type != none;  // none: it cannot be told
+  return type != directory && type != none;  // none: unknown
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ Result<LinkFolder> LinkFolder::open(const std::filesystem::path& path) {
 Result<LinkFolder> LinkFolder::make(const std::filesystem::path& root,
                                     std::string_view sandbox_id) {
   const auto path = path_of(root, sandbox_id);
-  AGBOX_TRY_VOID(make_private_folder(root.parent_path()));  // of all instances
+  AGBOX_TRY_VOID(make_private_folder(root.parent_path()));  // shared by all instances
   AGBOX_TRY_VOID(make_private_folder(root));
   AGBOX_TRY_VOID(make_private_folder(path));
   return open(path);
@@ -120,13 +120,13 @@ GuestResult<UniqueFd> LinkFolder::listen() const {
   };
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return problem("making the guest's socket");
-  stop_listening();  // what a daemon left that was killed
+  stop_listening();  // removes the socket of a killed daemon
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // Through the descriptor: the path has the same few bytes wherever root is.
+  // Through the descriptor: this path is short, however long root is.
   const std::string path = "/proc/self/fd/" + std::to_string(fd_.get()) + "/" + kDraftName;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
-  // sockaddr is the C interface's base class.
+  // sockaddr is the generic address type of the C API.
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return problem("binding the guest's socket");
   }

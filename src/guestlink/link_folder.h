@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder that holds one sandbox's socket and is mounted into its container. It lives as long as
-// the container: one that was removed and made again is another folder, and the container would
-// look into the old one for ever.
+// The directory that holds one sandbox's socket and is mounted into its container. It lives as long
+// as the container: one that is removed and created again is a different directory, and the
+// container would keep the old one forever.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace agbox::guestlink {
 
-// What a folder is, whatever it is called; to be stored with the sandbox.
+// Identifies a directory regardless of its name; stored with the sandbox.
 struct FolderIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -25,26 +25,26 @@ struct FolderIdentity {
 
 class LinkFolder {
  public:
-  // <root>/<16 hex digits of a hash of the sandbox's id>: an id may have 200 bytes.
+  // <root>/<16 hex digits of a hash of the sandbox ID>: an ID may have 200 bytes.
   static std::filesystem::path path_of(const std::filesystem::path& root,
                                        std::string_view sandbox_id);
 
-  // Makes it where it is not there yet, and the root too; 0700.
+  // Creates it if missing, and the root too; 0700.
   static Result<LinkFolder> make(const std::filesystem::path& root, std::string_view sandbox_id);
-  // The one that a running container has mounted; an error that says what to do where it is gone or
-  // is another one. Unavailable where that cannot be told now, or no more is known.
+  // The one that a running container has mounted; an error that says what to do if it is gone or is
+  // another one. Unavailable if that cannot be determined now, or no more is known.
   static GuestResult<LinkFolder> adopt(const std::filesystem::path& root,
                                        std::string_view sandbox_id, FolderIdentity expected);
-  // Those below the root, by name. What is not named like one is left out.
+  // The directories below the root, by name. Other names are ignored.
   static Result<std::vector<std::filesystem::path>> list(const std::filesystem::path& root);
-  // Nothing to do where it is not there.
+  // Succeeds if it does not exist.
   static Result<> remove(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   FolderIdentity identity() const { return identity_; }
 
-  // A listening socket under its final name. It appears there already listening, so that a guest
-  // that sees it can connect. Unavailable where the host cannot make one now.
+  // A listening socket under its final name. It appears there only once it listens, so that a guest
+  // that sees it can connect. Unavailable if the host cannot create one now.
   GuestResult<UniqueFd> listen() const;
   void stop_listening() const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest is told, and the messages that say it.
+// Orders to a guest, and their messages.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct MountExpected {
 };
 
 struct Expectation {
-  // Of a container start that was seen before; none for a new one, whose first connection is the
-  // guest's because nothing else runs in it before go().
+  // Of a container start that was seen before; none for a new one: its first connection is the
+  // guest's, because nothing else runs in it before go().
   std::optional<std::string> secret;
-  PeerProcess process;  // what is known of it: the engine's State.Pid, or that of an earlier hello
+  PeerProcess process;  // as far as known: the engine's State.Pid, or that of an earlier hello
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> supplemental_gids;

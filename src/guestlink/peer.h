@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is at the other end of a Unix socket, as the kernel says.
+// The process at the other end of a Unix socket, as the kernel reports it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,10 +16,10 @@ struct Peer {
   PeerProcess process;
 };
 
-// Nothing where the socket has no peer any more.
+// nullopt if the socket has no peer any more.
 std::optional<Peer> peer_of(int socket);
 
-// From /proc; 0 where it is gone.
+// From /proc; 0 if it is gone.
 std::uint64_t start_time_of(pid_t pid);
 
 }  // namespace agbox::guestlink

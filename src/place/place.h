@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where sandboxes are: what the kernel binds to their machine. That is the connection to each
-// guest, the files that hold the output of execs, and the isolation from the host and its networks.
-// `place/local` is the machine of this process.
+// Where sandboxes run: everything that the kernel binds to their machine. That is the connection to
+// each guest, the files that hold the output of execs, and the isolation from the host and its
+// networks. `place/local` is the machine of this process.
 //
-// A place has no memory that matters. What has to survive it is in SandboxFacts, which control
-// stores and only the place interprets; what a guest reported is reported again after a reconnect.
-// All calls and all events are on the control thread.
+// A place has no state that must survive it: that is in SandboxFacts, which control stores and only
+// the place interprets; what a guest reported is reported again after a reconnect. All calls and
+// all events are on the control thread.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -80,7 +80,7 @@ class SandboxPlace {
   virtual GuestResult<> reconnect(const SandboxFacts& facts) = 0;
   // While the container does not run: nothing listens for a guest.
   virtual void rest() = 0;
-  // Last of all: it must outlive the container.
+  // Call last: it must outlive the container.
   virtual asio::awaitable<Result<>> remove(const SandboxFacts& facts) = 0;
 
   // --- a start of the container ---
@@ -94,7 +94,7 @@ class SandboxPlace {
   // Whether the sandbox is isolated now. While a start is in progress nothing but the guest runs.
   // From outside the outcome is unknown at best.
   virtual asio::awaitable<Verification> verify(VerifyFrom from) = 0;
-  // Random; proves to us that a guest is the one of this start.
+  // Random; authenticates the guest of this start.
   virtual std::string new_secret() const = 0;
   virtual GuestResult<> go(const GoOrder& order) = 0;
   virtual asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline) = 0;
@@ -113,13 +113,13 @@ class SandboxPlace {
   // The exec is accepted: opens its files for start_exec(). Those of an exec that was accepted
   // earlier keep what they have.
   virtual Result<> open_output(const std::string& exec_id, const store::v1::Exec& record) = 0;
-  // It is not started now.
+  // Closes the files of an exec that is not started now.
   virtual void close_output(const std::string& exec_id) = 0;
-  // With the files that are open for it.
+  // Also sends the files that are open for it.
   virtual Result<> start_exec(const ExecOrder& order) = 0;
   // `grace` is the time between SIGTERM and SIGKILL.
   virtual Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) = 0;
-  // Its end is on disk.
+  // Call once its end is on disk.
   virtual Result<> forget_exec(const std::string& exec_id) = 0;
 };
 
@@ -143,7 +143,7 @@ class Place {
   // The listener outlives the handle.
   virtual std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                              GuestListener& listener) = 0;
-  // Ends the conversation with every guest; they reconnect to the next daemon. Comes before
+  // Closes the connection to every guest; they reconnect to the next daemon. Call before
   // destruction.
   virtual asio::awaitable<void> disconnect() = 0;
 

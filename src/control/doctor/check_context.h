@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks of `agbox doctor` gather from.
+// The inputs of the checks of `agbox doctor`.
 //
 // A check is one struct in checks/: `kName`, its facts as fields, gather() that reads them, and
 // judge(), a pure function from the facts to findings. A gather() that waits is a coroutine and has
-// a deadline. diagnosis.cpp lists all checks. Those of the engine are its own: Engine::diagnose().
+// a deadline. diagnosis.cpp lists all checks. The engine has its own: Engine::diagnose().
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace agbox {
 
-// The configuration that the services do not have.
+// Configuration that the services do not have.
 struct DiagnosisOptions {
   std::filesystem::path lock_file;
 };

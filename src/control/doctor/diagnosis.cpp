@@ -38,7 +38,7 @@ constexpr auto kChecks = {
     &run_check<StoredSandboxesCheck>,
 };
 
-// The order of findings in a response, regardless of who checked.
+// The order of findings in a response, regardless of which layer checked.
 constexpr auto kOrder = std::to_array<std::string_view>(
     {"engine", "live-restore", "layer-quota", "capability", "firewall", "firewall-repairs",
      "isolation", "other-firewalls", "ip-forward", "address-pool", "resolvers", "store",
@@ -65,7 +65,7 @@ asio::awaitable<v1::DiagnoseResponse> diagnose_place(const CheckContext& context
                                 .lock_file = context.options.lock_file,
                                 .engine_directory = std::move(engine.root_directory),
                                 .engine_firewall_tables = std::move(engine.firewall_tables)};
-  // Waits for the rules of a daemon that has just started: nothing can be verified before.
+  // After a start of the daemon, waits for the firewall rules: nothing can be verified before.
   request.isolation = co_await services.isolation.in_place();
   co_return co_await services.place.diagnose(std::move(request));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the checks of `agbox doctor`. They ask the engine, the kernel and the store again instead of
-// using what the daemon remembers.
+// Runs the checks of `agbox doctor`. They query the engine, the kernel and the store again instead
+// of using what the daemon remembers.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -15,7 +15,7 @@
 
 namespace agbox {
 
-// The images that the client names; fails if one is no valid name of an image.
+// The images that the client names; fails if one is not a valid image name.
 Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseRequest& request);
 
 class Diagnosis {

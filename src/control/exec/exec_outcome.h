@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of an exec, in the words that clients know. Pure: from what the guest told, from what
-// became of the container, or from what was asked for.
+// How an exec ended, in the terms of the client API. Pure: derived from the guest's report, from
+// the end of the container, or from the request.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct ExecOutcome {
   bool operator==(const ExecOutcome&) const = default;
 };
 
-// The guest's word counts for its own execs, except that nothing is cancelled that nobody asked to
-// cancel.
+// The guest's report is trusted for its own execs, except that an exec is cancelled only if that
+// was requested.
 ExecOutcome outcome_of(const ExecEnd& end, bool was_cancel_requested);
 ExecOutcome outcome_of(const ContainerLoss& loss);
 ExecOutcome cancelled_outcome();
-// It could not even be given to the guest.
+// It could not be sent to the guest.
 ExecOutcome unstarted_outcome(std::string why);
 
 v1::SandboxEvent started_event(const std::string& exec_id);

@@ -8,7 +8,7 @@
 namespace agbox {
 namespace {
 
-// A duration of protobuf holds ten thousand years; a guest may claim more.
+// A protobuf duration holds ten thousand years; a guest may report more.
 google::protobuf::Duration to_duration(std::uint64_t microseconds) {
   using google::protobuf::util::TimeUtil;
   constexpr auto longest = static_cast<std::uint64_t>(TimeUtil::kDurationMaxSeconds);

@@ -9,7 +9,7 @@
 
 namespace agbox {
 
-// `last_event_sequence` is of the sandbox's history, at a moment when the record was true.
+// `last_event_sequence` is a sequence of the sandbox's history at which the record was valid.
 v1::ExecStatus to_exec_status(const ExecRecord& exec, std::uint64_t last_event_sequence);
 
 }  // namespace agbox

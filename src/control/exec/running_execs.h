@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The execs of all sandboxes that have not ended, those that are being accepted included: whose
-// they are, and how much of what one daemon takes they use.
+// The execs of all sandboxes that have not ended, including those that are being accepted: their
+// owners, and how much of the daemon's limits they use.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class SandboxExecs;
 
 class RunningExecs {
  public:
-  // The execs of the sandbox that it belongs to; none where it does not run.
+  // The execs of the sandbox that it belongs to; nullptr if it is not running.
   SandboxExecs* owner(std::string_view exec_id) const {
     const auto found = owners_.find(exec_id);
     return found == owners_.end() ? nullptr : found->second.owner;

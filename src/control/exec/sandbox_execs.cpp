@@ -139,7 +139,8 @@ Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
     return too_many("bytes of the requests of running execs of all sandboxes",
                     maxima::kAllExecBytes, wait);
   }
-  // A guest that is away, or not told to go yet, gets it later; one that does not read may never.
+  // A guest that is disconnected, or has not started the workload yet, gets it later; one that does
+  // not read may never get it.
   if (is_held_ || !place_.is_connected()) return {};
   return place_.takes_execs();
 }
@@ -188,7 +189,7 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
     response.set_exec_id(exec_id);
     response.set_stdout_log_path(started->record.stdout_log_path());
     response.set_stderr_log_path(started->record.stderr_log_path());
-    // It is on disk, so it may run; while the answer is on its way the command starts already.
+    // It is on disk, so it may run; the command starts while the reply is being sent.
     accepted(exec_id);
     reply(std::move(response));
     AGBOX_FAILPOINT("exec.reply.after");
@@ -198,7 +199,7 @@ void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
                   Urgency::NewWork, std::move(show), std::move(answer));
 }
 
-// It runs as soon as the guest has it; until then a restart of the daemon begins here again.
+// It runs as soon as the guest has it; until then a restarted daemon continues from here.
 void SandboxExecs::accepted(const std::string& exec_id) {
   if (!no_more_) return send(exec_id);
   place_.close_output(exec_id);
@@ -213,7 +214,7 @@ void SandboxExecs::cancel(const std::string& exec_id, Reply reply) {
   AGBOX_CHECK(exec != nullptr && exec->shown, "only an exec that is shown can be cancelled");
   if (exec->is_ending || exec->record.cancel_requested()) {
     return after_all_so_far([this, exec_id, reply = std::move(reply)] {
-      // Nobody can end it twice; whoever asks while it ends is told when that is on disk.
+      // An exec cannot end twice; a cancel during its end gets its reply when the end is on disk.
       if (find(exec_id) != nullptr) return reply(Result<>{});
       reply(fail(reason::kExecAlreadyTerminal, "exec " + exec_id + " is already terminal",
                  {{"exec_id", exec_id}}));
@@ -235,7 +236,7 @@ SandboxExecs::Part SandboxExecs::cancel_all() {
   Part part;
   std::vector<std::pair<std::string, store::v1::Exec>> asked;
   for (auto& [exec_id, exec] : execs_) {
-    // One whose acceptance is under way is ended by accepted(): the store may still refuse it.
+    // accepted() ends one that is still being accepted: the store may refuse it.
     if (!exec.shown || exec.is_ending) continue;
     exec.record.set_cancel_requested(true);
     part.mutations.emplace_back(change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record});
@@ -310,7 +311,7 @@ SandboxExecs::Part SandboxExecs::end_those(
   Part all;
   std::vector<std::string> ended;
   for (auto& [exec_id, exec] : execs_) {
-    // One whose acceptance is under way is ended by accepted(): the store may still refuse it.
+    // accepted() ends one that is still being accepted: the store may refuse it.
     if (!exec.shown || exec.is_ending || !is_meant(exec)) continue;
     add_end(exec_id, exec, outcome, all.mutations);
     ended.push_back(exec_id);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The execs of one sandbox that have not ended: accepts them, gives them to the guest, cancels them
-// and records their ends. Each runs exactly once, whoever dies in between:
+// The execs of one sandbox that have not ended: accepts them, sends them to the guest, cancels them
+// and records their ends. Each runs exactly once, even if daemon or guest crash in between:
 //
-//   files made, then one change: the exec and EXEC_STARTED        accepted; replied
-//     guest is here:  StartExec with the files
-//     guest is not:   when it comes, those that it does not know are given to it, again or first
+//   files created, then one change: the exec and EXEC_STARTED     accepted; replied
+//     guest connected:      StartExec with the files
+//     guest not connected:  on connect, it gets those that it does not know, again or for the first
+//                           time
 //   ExecEnded: one change: how it ended, and its event            published
-//     ForgetExec; until then the guest tells the end again whenever it comes
+//     ForgetExec; until then the guest reports the end again on every connect
 //
-// Ended execs are in the store alone. What readers see of a running one changes when that change is
+// Ended execs are only in the store. What readers see of a running one changes when the change is
 // on disk, together with the sandbox's newest sequence.
 #pragma once
 
@@ -43,56 +44,57 @@ class SandboxExecs {
   using Reply = std::function<void(Result<>)>;
   using CreateReply = std::function<void(Result<v1::CreateExecResponse>)>;
 
-  // The facts are the sandbox's own, as they are at each moment. `on_change` is told when one came
-  // or went.
+  // `facts` are the sandbox's own, always current. `on_change` is called when an exec was added or
+  // removed.
   SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
                SandboxPlace& place, Logger log, std::function<void()> on_change);
   SandboxExecs(const SandboxExecs&) = delete;
   ~SandboxExecs();
 
-  // Those that an earlier run of the daemon left running.
+  // Those that were running in an earlier run of the daemon.
   void restore(std::vector<ExecRecord> running);
 
-  // --- what clients ask for ---
-  // The sandbox takes execs, and no other exec with this id is running or being accepted.
+  // --- requests of clients ---
+  // Requires that the sandbox takes execs, and that no other exec with this ID is running or being
+  // accepted.
   void create(ExecRequest spec, CreateReply reply);
-  // Of one that is shown.
+  // Requires that it is shown.
   void cancel(const std::string& exec_id, Reply reply);
-  // A running exec as readers see it; nothing before it was accepted and after its end.
+  // A running exec as readers see it; nullptr before it was accepted and after its end.
   std::shared_ptr<const ExecRecord> shown(std::string_view exec_id) const;
   std::vector<std::shared_ptr<const ExecRecord>> all_shown() const;
-  // All of them as events for somebody who begins to follow the sandbox.
+  // All of them as events for a new subscription.
   EventSubscription::Snapshot snapshot() const;
   bool has_any() const { return !execs_.empty(); }
   std::uint64_t newest_sequence() const { return journal_.handle().last_event_sequence(); }
-  // Told once when this exec's end is published; kept by the caller for as long as it wants to be
-  // told.
+  // `on_end` is called once, when this exec's end is published, if the caller still holds the
+  // result.
   std::shared_ptr<const OnExecEnd> watch(std::string_view exec_id, OnExecEnd on_end);
-  // Reply when everything told to the store so far is shown.
+  // Calls `then` when everything sent to the store so far is shown.
   void after_all_so_far(std::function<void()> then);
 
-  // --- what the guest tells ---
+  // --- reports of the guest ---
   void guest_connected(const GuestHello& hello);
   void guest_ended(const ExecEnd& end);
   void guest_truncated(const std::string& exec_id);
 
-  // --- what becomes of the sandbox ---
-  // Their part of a larger change: the mutations go before the sandbox's own event, `show` is
-  // called when they are on disk.
+  // --- changes of the sandbox ---
+  // Their part of a larger change: the mutations precede the sandbox's own event, `show` is called
+  // when they are on disk.
   struct Part {
     std::vector<Mutation> mutations;
     SandboxJournal::Show show;
   };
-  // The sandbox stops: the guest is asked to end them. From here on none is taken.
+  // The sandbox stops: asks the guest to end them. No exec is taken from now on.
   Part cancel_all();
-  // Back when none is left, or at the limit. CANCELLED where the caller was.
+  // Returns when none is left, or at the limit. CANCELLED if the caller was cancelled.
   asio::awaitable<Result<>> wait_for_ends(std::chrono::steady_clock::time_point limit);
-  // The container is gone, so all of them are over. From here on none is taken.
+  // The container is gone, so all of them have ended. No exec is taken from now on.
   Part end_all(const ExecOutcome& outcome);
-  // The same where the container is started again: those that no guest was given, and those that
-  // come from here on, wait for it.
+  // The same if the container is restarted: execs that were not sent to a guest yet, and new ones,
+  // wait for it.
   Part end_for_restart(const ExecOutcome& outcome);
-  // A stop or a delete has failed: those that no guest was given are given to none any more.
+  // A stop or a delete has failed: those that were not sent to a guest yet never will be.
   Part end_unsent(const ExecOutcome& outcome);
   // The container runs again.
   void take_again() {
@@ -106,8 +108,7 @@ class SandboxExecs {
     store::v1::Exec record;                   // as decided; may be ahead of the disk
     std::size_t bytes = 0;
     bool is_ending = false;  // its end is decided
-    bool may_run =
-        false;  // the guest was given it, or an earlier run of the daemon may have done so
+    bool may_run = false;    // it was sent to the guest, or may have been by an earlier daemon
     std::vector<std::weak_ptr<const OnExecEnd>> watchers{};
   };
 
@@ -138,9 +139,9 @@ class SandboxExecs {
   std::map<std::string, RunningExec, std::less<>> execs_;
   std::size_t bytes_ = 0;
   std::function<void()> on_change_;
-  // What becomes of an exec whose acceptance was under way when the sandbox ceased to run any.
+  // The outcome of an exec that was still being accepted when the sandbox stopped taking execs.
   std::optional<ExecOutcome> no_more_;
-  // The container is down or being started: a guest that is there already was not told to go yet.
+  // The container is down or starting: a connected guest has not started the workload yet.
   bool is_held_ = false;
   Condition ends_;
 };

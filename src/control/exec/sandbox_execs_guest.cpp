@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a sandbox's execs that is between them and the guest: what it is told, what it tells,
-// and how both come together again after a lost connection.
+// The part of a sandbox's execs that talks to the guest: what is sent, what is received, and how
+// both sides reconcile after a lost connection.
 #include <chrono>
 #include <map>
 #include <set>
@@ -20,10 +20,10 @@ constexpr auto kCancelGrace = 2s;
 
 }  // namespace
 
-// --- towards the guest ---
+// --- to the guest ---
 
-// The container has the sandbox's variables already, but for the guest's own HOME and USER on top
-// of them.
+// The container already has the sandbox's variables, except that the guest's own HOME and USER
+// override them.
 std::vector<std::string> SandboxExecs::environment(const v1::CreateExecRequest& request) const {
   std::vector<std::string> lines;
   const auto& envs = facts_.spec.create_spec.envs();
@@ -43,16 +43,16 @@ void SandboxExecs::send(const std::string& exec_id) {
   const auto opened = place_.open_output(exec_id, find(exec_id)->record);
   if (!opened) return end(exec_id, unstarted_outcome(opened.error().message()));
   give_to_guest(exec_id);
-  place_.close_output(exec_id);  // they are opened again for an exec that waits for the guest
+  place_.close_output(exec_id);  // opened again for an exec that waits for the guest
 }
 
 void SandboxExecs::give_to_guest(const std::string& exec_id) {
   if (journal_.status().state == v1::SANDBOX_STATE_FAILED) {
     return end(exec_id, unstarted_outcome("the sandbox failed before the command could start"));
   }
-  // It is being stopped or deleted, and even a delete that fails gives it to no guest any more.
+  // The sandbox is being stopped or deleted; even if that fails, the exec is never sent to a guest.
   if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
-  if (is_held_ || !place_.is_connected()) return;  // until it comes back
+  if (is_held_ || !place_.is_connected()) return;  // sent when it reconnects
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;
   const ExecOrder order{
@@ -71,7 +71,7 @@ void SandboxExecs::give_to_guest(const std::string& exec_id) {
 }
 
 void SandboxExecs::send_cancel(const std::string& exec_id) {
-  if (is_held_) return end(exec_id, cancelled_outcome());  // nothing of it ever ran, or will
+  if (is_held_) return end(exec_id, cancelled_outcome());  // it never ran, and never will
   if (!place_.is_connected()) return;
   if (AGBOX_FAILPOINT_FAILS("exec.cancel_send.before")) return;
   const auto sent = place_.cancel_exec(exec_id, kCancelGrace);
@@ -82,7 +82,7 @@ void SandboxExecs::send_cancel(const std::string& exec_id) {
   AGBOX_FAILPOINT("exec.cancel_send.after");
 }
 
-// Where it fails the guest tells the end again when it comes, and is told to forget it then.
+// If it fails, the guest reports the end again on its next connect, and gets ForgetExec then.
 void SandboxExecs::forget(const std::string& exec_id) {
   if (AGBOX_FAILPOINT_FAILS("exec.forget.before")) return;
   if (!place_.is_connected()) return;
@@ -96,8 +96,8 @@ void SandboxExecs::forget(const std::string& exec_id) {
 
 // --- from the guest ---
 
-// The two lists are brought together: what only we know is given to the guest, what only it knows
-// has ended and is on disk.
+// Reconciles the two lists: what only we know is sent to the guest; what only the guest knows has
+// ended and is on disk.
 void SandboxExecs::guest_connected(const GuestHello& hello) {
   const std::set<std::string_view> known(hello.execs.begin(), hello.execs.end());
   for (const std::string& exec_id : hello.execs) {
@@ -113,7 +113,7 @@ void SandboxExecs::guest_connected(const GuestHello& hello) {
     if (known.contains(exec_id)) {
       if (is_cancelled) send_cancel(exec_id);
     } else if (is_cancelled) {
-      end(exec_id, cancelled_outcome());  // nothing of it ever ran, or will
+      end(exec_id, cancelled_outcome());  // it never ran, and never will
     } else {
       send(exec_id);
     }

@@ -39,8 +39,8 @@ class Run {
   SandboxFacts& facts() { return report_.facts; }
 
   asio::awaitable<OperationResult<>> operation() {
-    // Nothing is done before the decision to do it is on disk: a crash could neither continue with
-    // it nor count it.
+    // The decision must be on disk before anything is done: otherwise a crash could neither
+    // continue the operation nor count it.
     AGBOX_CO_TRY_VOID(co_await commit(services_.store, {}));
     switch (run_.kind) {
       case OperationKind::Create:
@@ -90,7 +90,7 @@ class Run {
     co_return removed;
   }
 
-  // What the engine shows, and what follows from it.
+  // The result of an inspection, and the conclusion from it.
   struct Seen {
     SandboxLook look;
     RestartStep step;
@@ -116,7 +116,7 @@ class Run {
   }
 
   asio::awaitable<OperationResult<>> restart() {
-    // A host that cannot isolate it for a while is no failure of its own.
+    // A host that cannot isolate it for a while is not a failure of the sandbox.
     AGBOX_CO_TRY_VOID(co_await services_.isolation.at_last_in_place());
     AGBOX_CO_TRY(seen, co_await look());
     if (seen.step == RestartStep::Fail) co_return co_await leave_to_sandbox(std::move(seen));
@@ -136,7 +136,8 @@ class Run {
     co_return co_await services_.engine.pause(facts());
   }
 
-  // Neither what cannot be used nor what another process started keeps running.
+  // Leaves the decision to the sandbox. Stops a container that is unusable or was started by
+  // another process.
   asio::awaitable<OperationResult<>> leave_to_sandbox(Seen seen) {
     const bool is_usable = seen.step == RestartStep::Stay || seen.step == RestartStep::Adopt;
     if (!is_usable && runs(seen.look.seen.primary)) {

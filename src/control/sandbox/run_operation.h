@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one operation of a sandbox, on a copy of its facts. What comes of it is reported; the
-// sandbox decides.
+// Runs one operation of a sandbox, on a copy of its facts, and reports the outcome; the sandbox
+// decides.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -24,7 +24,7 @@ struct OperationRun {
   SandboxFacts facts;
   GuestDirectory guest_directory;
   bool may_be_paused = false;  // by an earlier attempt of a Pause
-  // The sandbox's, as they are at each moment.
+  // The sandbox's own, always current.
   SandboxPlace& place;
   SandboxExecs& execs;
   const std::uint64_t& objects_made;
@@ -33,7 +33,7 @@ struct OperationRun {
 
 struct OperationReport {
   OperationResult<> result{};
-  // As the operation left them, however it ended.
+  // As the operation left them, regardless of how it ended.
   SandboxFacts facts;
   GuestDirectory guest_directory = GuestDirectory::Usable;
   bool is_outdated = false;           // see input::Ended

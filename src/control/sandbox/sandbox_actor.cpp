@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstRetryPause = 100ms;
 constexpr auto kLongestRetryPause = std::chrono::milliseconds(30s);
-// Why it is stopped or deleted.
+// Reasons of a stop or a delete.
 constexpr const char* kStopRequested = "stop_requested";
 constexpr const char* kIdleTtl = "idle_ttl";
 constexpr const char* kCleanupTtl = "cleanup_ttl";
@@ -90,7 +90,7 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
   if (is_deleted()) forget_spec();
 }
 
-// --- its beginning, in this run of the daemon ---
+// --- start and recovery ---
 
 void SandboxActor::accept(Reply reply) {
   take(input::Accept{}, std::move(reply));
@@ -128,7 +128,7 @@ void SandboxActor::recover_unreadable(const std::string& why) {
   set_deadline();
 }
 
-// After a stop or a delete that the engine refused, the container may run on with its execs.
+// After a stop or a delete that the engine refused, the container may continue to run its execs.
 bool SandboxActor::may_have_guest() const {
   return life().state == Lifecycle::Ready || life().state == Lifecycle::Stopping ||
          (life().state == Lifecycle::Failed && execs_.has_any());
@@ -140,7 +140,7 @@ SandboxClaim SandboxActor::claim() const {
   if (life().state == Lifecycle::Deleted && !is_running) {
     return {.kind = SandboxClaim::Kind::Deleted};
   }
-  // An operation finds its objects by their labels, and knows itself what to do with them.
+  // An operation finds its objects by label and handles them itself.
   if (is_running || is_unreadable_ || stored(state_).operation != Operation::None) {
     return {.kind = SandboxClaim::Kind::Everything};
   }
@@ -149,7 +149,7 @@ SandboxClaim SandboxActor::claim() const {
 
 // --- commands ---
 
-// Work that only the engine can do is not begun while it is unreachable.
+// Work that needs the engine is not started while it is unreachable.
 Result<> SandboxActor::check_engine() const {
   AGBOX_TRY(engine, services_.engine_status.check());
   const std::string& its_engine = facts_.created_with.engine_id();
@@ -203,7 +203,7 @@ void SandboxActor::time_is_up() {
 
 void SandboxActor::set_deadline() {
   auto ttl = time_to_live(life().state, execs_.has_any(), facts_.spec.idle_ttl, services_.ttls);
-  // Its history goes only once readers know that it is deleted.
+  // Its history is purged only after readers can see that it is deleted.
   if (life().state == Lifecycle::Deleted && !is_deleted()) ttl.reset();
   if (!ttl) return services_.deadlines.clear(id());
   const Moment now = services_.clock.now();
@@ -246,7 +246,7 @@ void SandboxActor::guest_connected(const GuestHello& hello) {
   services_.isolation.guest_connected(id());
 }
 
-// --- what the table answers ---
+// --- effects of the work table ---
 
 Surroundings SandboxActor::surroundings() const {
   return {.now = services_.clock.boot_now(),
@@ -269,7 +269,7 @@ WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
     record(step.record.value_or(Record{}), std::move(before), std::move(reply));
   }
   if (step.uncounts_attempt) {
-    // This sandbox may be gone when it is stored.
+    // This sandbox may be destroyed before it is stored.
     services_.store.append({.mutations = {change::SetOperation{id(), stored(state_)}}},
                            [](const Result<Committed>&) {});
   }
@@ -307,7 +307,7 @@ void SandboxActor::follow_isolation(const WorkStep& step) {
   services_.verifications.set(id(), services_.clock.boot_now() + *step.verify_in);
 }
 
-// Together with `show`, what is known now.
+// Combines `show` with what is known of the isolation now.
 SandboxJournal::Show SandboxActor::showing_isolation(SandboxJournal::Show show) {
   return [this, show = std::move(show), problem = state_.isolation.problem,
           is_paused = state_.isolation.paused == IsolationState::Paused::Yes] {
@@ -337,7 +337,7 @@ void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
   if (change.then == Record::Then::IsLive) execs_.take_again();
   std::vector<Mutation> mutations = std::move(execs.mutations);
   std::ranges::move(mutations_of(change, std::move(life)), std::back_inserter(mutations));
-  // Actors are erased only after their last commit, so `this` lives.
+  // Actors are destroyed only after their last commit, so `this` is valid.
   auto show =
       change.has_isolation ? showing_isolation(std::move(execs.show)) : std::move(execs.show);
   journal_.append(std::move(mutations), is_new ? Urgency::NewWork : Urgency::GoesOn,
@@ -447,18 +447,18 @@ void SandboxActor::log_event(const LifecycleEvent& event, Lifecycle before) cons
       event);
 }
 
-// Its isolation was verified before its entrypoint ran, perhaps a minute ago.
+// Its isolation was verified before its entrypoint ran, possibly a minute ago.
 void SandboxActor::became_live() {
   if (!services_.is_shutting_down) services_.isolation.sandbox_is_live(id());
 }
 
-// The guest gets the execs that waited for it once a later daemon could adopt this guest.
+// The guest gets the waiting execs only once a later daemon could adopt this guest.
 void SandboxActor::restarted() {
   AGBOX_FAILPOINT("restart.commit.after");
   became_live();
   if (!is_up(state_)) return;
   execs_.take_again();
-  execs_.guest_connected({});  // of this start it has none
+  execs_.guest_connected({});  // a new start has no execs yet
 }
 
 void SandboxActor::deleted() {
@@ -467,7 +467,7 @@ void SandboxActor::deleted() {
   set_deadline();
 }
 
-// A deleted sandbox is kept for its history, for days: what only operations need may be megabytes.
+// A deleted sandbox keeps its history for days: free what only operations need, possibly megabytes.
 void SandboxActor::forget_spec() {
   facts_.spec = {};
   std::string exec_output_root = facts_.created_with.exec_output_root();
@@ -478,7 +478,7 @@ void SandboxActor::forget_spec() {
 // --- operations ---
 
 void SandboxActor::start(OperationKind kind) {
-  // Not stored before: an interrupted restart is repeated with another one.
+  // Not stored before: an interrupted restart is repeated with a new one.
   if (kind == OperationKind::Restart) facts_.next_secret = place_->new_secret();
   cancel_ = services_.tasks.spawn("sandbox " + id(), run(kind));
 }
@@ -499,7 +499,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
 }
 
 void SandboxActor::ended(OperationKind kind, OperationReport report) {
-  // A secret that was decided on since is for the operation to come.
+  // A secret that was chosen in the meantime is for the next operation.
   report.facts.next_secret = std::move(facts_.next_secret);
   facts_ = std::move(report.facts);
   guest_directory_ = report.guest_directory;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sandbox: its history, its execs and the one operation that may run. It passes what happens to
-// the work table (model/sandbox/work.h) and does what the table answers: records, runs, waits.
-// Every method runs on the control thread and never suspends; an operation is a coroutine that owns
-// what it needs and reports its end.
+// One sandbox: its history, its execs and at most one running operation. Passes events to the work
+// table (model/sandbox/work.h) and executes what the table returns: records, runs, waits. Every
+// method runs on the control thread and never suspends; an operation is a coroutine that owns what
+// it needs and reports its end.
 //
 // `state_` is what decisions see and may be ahead of the disk; handle() is what readers see and
 // never is.
@@ -36,7 +36,7 @@ class SandboxActor final : private GuestListener {
  public:
   using Reply = std::function<void(Result<>)>;
 
-  // A sandbox that a client asks for; nothing is stored before accept().
+  // A sandbox that a client requests; nothing is stored before accept().
   SandboxActor(Services& services, std::string sandbox_id, SandboxSpec spec,
                store::v1::CreatedWith created_with);
   // A sandbox of an earlier run of the daemon.
@@ -50,23 +50,23 @@ class SandboxActor final : private GuestListener {
   // Of each of its execs, both streams; 0: no limit.
   std::uint64_t exec_output_limit() const { return facts_.created_with.exec_output_max_bytes(); }
   bool is_deleted() const { return handle().state() == v1::SANDBOX_STATE_DELETED; }
-  // Whether a delete would be the first to ask for it.
+  // Whether a delete would be the first one.
   bool is_deletable() const {
     return life().state != Lifecycle::Deleting && life().state != Lifecycle::Deleted;
   }
-  // In memory: none once it is deleted.
+  // In memory: 0 once it is deleted.
   std::size_t spec_bytes() const { return facts_.spec.bytes; }
-  // Of one that is deleted only where its output is, which is kept with its history.
+  // Of a deleted sandbox, only where its output is, which is kept with its history.
   const store::v1::CreatedWith& created_with() const { return facts_.created_with; }
   SandboxPlace& place() { return *place_; }
-  // What it claims of the objects that carry its labels.
+  // Its claim on the objects that carry its labels.
   SandboxClaim claim() const;
 
   // Reserves the id and stores the sandbox; refused if the id was ever used.
   void accept(Reply reply);
-  // The create begins; called once accept() has succeeded.
+  // Starts the create; call after accept() has succeeded.
   void begin();
-  // Continues with what was in progress when the daemon ended.
+  // Continues what was in progress when the daemon ended.
   void recover();
   // The same for one whose record cannot be read: it fails with the reason, and can be deleted.
   void recover_unreadable(const std::string& why);
@@ -80,12 +80,12 @@ class SandboxActor final : private GuestListener {
   // SANDBOX_NOT_READY if the state forbids an exec.
   Result<> check_takes_execs() const;
 
-  // It was left alone for as long as its state allows.
+  // Its time to live in the current state has passed.
   void time_is_up();
   void restart_is_due();
-  // What waits for the engine continues now.
+  // Operations that wait for the engine continue now.
   void engine_is_back();
-  // In its name, and perhaps for an earlier run of the daemon.
+  // An object of this sandbox, possibly requested by an earlier run of the daemon.
   void engine_made_something() { ++objects_made_; }
   // The engine reports that the container ended.
   void doubt_container();
@@ -101,9 +101,9 @@ class SandboxActor final : private GuestListener {
 
   const SandboxLife& life() const { return state_.life; }
   Surroundings surroundings() const;
-  // Asks the table and does what it answers. `reply` comes once that is on disk.
+  // Passes the input to the table and executes the result. `reply` is called once that is on disk.
   WorkStep take(const WorkInput& input, Reply reply = {});
-  // Passes what is known of its isolation to the facts, and on to whoever verifies it.
+  // Copies what is known of its isolation to the facts and to the verifier.
   void keep_isolation();
   void report_isolation();
   void follow_isolation(const WorkStep& step);
@@ -114,7 +114,7 @@ class SandboxActor final : private GuestListener {
   SandboxJournal::Show showing_isolation(SandboxJournal::Show show);
   void log_isolation(const IsolationState& before) const;
   void log_event(const LifecycleEvent& event, Lifecycle before) const;
-  Mutation new_start();  // with a secret of its own
+  Mutation new_start();  // with its own secret
 
   void start(OperationKind kind);
   asio::awaitable<void> run(OperationKind kind);
@@ -128,7 +128,7 @@ class SandboxActor final : private GuestListener {
   Result<> check_engine() const;
   void claim_shared();
   bool may_have_guest() const;
-  // To what its state and its execs ask for.
+  // As its state and its execs require.
   void set_deadline();
   void forget_spec();
 
@@ -138,7 +138,7 @@ class SandboxActor final : private GuestListener {
   WorkState state_;
   bool is_unreadable_ = false;
   GuestDirectory guest_directory_ = GuestDirectory::Usable;
-  std::uint64_t objects_made_ = 0;  // by the engine, as far as its events were seen
+  std::uint64_t objects_made_ = 0;  // by the engine, according to its events
   std::unique_ptr<SandboxPlace> place_;
   SandboxJournal journal_;
   SandboxExecs execs_;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A try takes milliseconds, and people who have mended what was in the way want to go on.
+// An attempt takes milliseconds, and users who have fixed the cause want to continue.
 constexpr auto kFirstLoadPause = 200ms;
 constexpr auto kLongestLoadPause = 5000ms;
 
@@ -37,7 +37,7 @@ SandboxIsolation::SandboxIsolation(asio::io_context& io, Place& place, Options o
       retry_pause_(io.get_executor(), kFirstLoadPause, kLongestLoadPause),
       tasks_(io.get_executor()) {}
 
-// --- its life ---
+// --- start and stop ---
 
 void SandboxIsolation::start() {
   AGBOX_ON_ITS_THREAD(thread_);
@@ -169,14 +169,14 @@ void SandboxIsolation::resolvers_changed() {
 asio::awaitable<void> SandboxIsolation::tell_resolvers() {
   for (auto wanted = wanted_resolvers(); wanted != told_resolvers_; wanted = wanted_resolvers()) {
     told_resolvers_ = wanted;
-    // Where it fails, the host's isolation says so itself, and tries again.
+    // If it fails, the host's isolation reports that itself and retries.
     static_cast<void>(co_await place_.set_resolvers(std::move(wanted)));
     if (co_await is_cancelled()) break;
   }
   is_telling_ = false;
 }
 
-// --- proofs ---
+// --- verification ---
 
 asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, SandboxPlace& place) {
   auto verification = co_await verification_of(sandbox_id, place);
@@ -184,7 +184,7 @@ asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, Sandbo
   co_return std::move(verification.outcome);
 }
 
-// Paused, its guest would not respond.
+// Without the guest if paused: it would not respond.
 asio::awaitable<Verification> SandboxIsolation::verification_of(const std::string& sandbox_id,
                                                                 SandboxPlace& place) {
   return place.verify(is_paused(sandbox_id) ? VerifyFrom::Outside : VerifyFrom::Inside);
@@ -253,7 +253,7 @@ void SandboxIsolation::sandbox_is_live(const std::string& sandbox_id) {
 }
 
 void SandboxIsolation::guest_connected(const std::string& sandbox_id) {
-  // One that comes while it is being asked was asked in vain.
+  // A guest that connects during its verification could not take part in it: verify again.
   if (guest_awaited_.erase(sandbox_id) > 0 || sandbox_id == being_proven_) due_.insert(sandbox_id);
   if (due_.contains(sandbox_id)) prove_those_due();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sandboxes have to do with the host's isolation: nothing of theirs begins before it is in
-// place, each proves it before anything of its caller runs, all that are live prove it again after
-// a repair and when the engine comes back, and the resolvers of all of them stay within reach.
+// Connects sandboxes with the host's isolation. No sandbox starts before the isolation is in place;
+// each is verified before its workload runs, and all live ones again after a repair and when the
+// engine is reachable again. The resolvers of all sandboxes stay reachable.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -30,13 +30,13 @@ namespace agbox {
 class SandboxIsolation {
  public:
   struct Options {
-    store::v1::CreatedWith created_with;  // of sandboxes to come
-    // The sandboxes in which something may run now.
+    store::v1::CreatedWith created_with;  // of new sandboxes
+    // The sandboxes that may be running a workload now.
     std::function<std::vector<std::string>()> live_sandboxes;
     std::function<bool(const std::string& sandbox_id)> is_live;
     // Of a live sandbox; nullptr if it is gone.
     std::function<SandboxPlace*(const std::string& sandbox_id)> place_of;
-    // What the verification of a live sandbox showed; `from_inside`: its guest took part.
+    // The outcome of verifying a live sandbox; `from_inside`: its guest took part.
     std::function<void(const std::string& sandbox_id, const std::string& why)> on_failure;
     std::function<void(const std::string& sandbox_id, bool from_inside)> on_success;
   };
@@ -44,30 +44,30 @@ class SandboxIsolation {
   SandboxIsolation(asio::io_context& io, Place& place, Options options, Logger log);
   SandboxIsolation(const SandboxIsolation&) = delete;
 
-  // Begins to put it in place, once it is known which resolvers sandboxes have. Where that fails it
-  // is tried again until it is in place.
+  // Begins to put it in place, once the resolvers of sandboxes are known. Retries until it is in
+  // place.
   void start();
-  // `remove_rules`: no sandbox is left that needs it.
+  // `remove_rules`: no remaining sandbox needs it.
   asio::awaitable<void> stop(bool remove_rules);
 
-  // Comes back when it is in place; why not, where it could not be put there yet. CANCELLED where
-  // the caller was cancelled while it waited.
+  // Returns when it is in place, or with the reason if the latest attempt failed. CANCELLED if the
+  // caller was cancelled while waiting.
   asio::awaitable<Result<>> in_place();
-  // The same for what nobody waits for: comes back when it is in place, whenever that may be.
+  // The same for background work: waits until it is in place, however long that takes.
   asio::awaitable<Result<>> at_last_in_place();
-  // For the door: refused while it is known that it could not be put in place.
+  // For admission of new work: refused while the latest attempt to put it in place has failed.
   Result<> check() const;
   asio::awaitable<Result<>> prove(std::string sandbox_id, SandboxPlace& place);
-  // The same, for those that run already. The outcome is reported to the sandbox too.
+  // The same for running sandboxes. The outcome is also reported to the sandbox.
   asio::awaitable<Verification> try_to_prove(std::string sandbox_id, SandboxPlace& place);
-  // After a change that may concern all of them, each as soon as its guest is there. One that
-  // cannot is told by health().
+  // After a change that may affect all of them: verifies each as soon as its guest is connected.
+  // health() reports those that fail.
   void prove_live_sandboxes();
-  // One live sandbox, as soon as its guest is there or if it is paused.
+  // One live sandbox, as soon as its guest is connected, or if it is paused.
   void verify(const std::string& sandbox_id);
   void guest_connected(const std::string& sandbox_id);
 
-  // What the sandbox's latest verification showed. A paused one is verified without its guest.
+  // The outcome of the sandbox's latest verification. A paused one is verified without its guest.
   struct Problem {
     std::string why;  // empty: none
     bool is_paused = false;
@@ -76,16 +76,16 @@ class SandboxIsolation {
   // nullptr: none.
   const Problem* problem_of(const std::string& sandbox_id) const;
 
-  // One that was started: what changed since its proof is proven now.
+  // Its start has completed: verifies it again if something changed since its verification.
   void sandbox_is_live(const std::string& sandbox_id);
 
-  // Sandboxes to come ask others.
+  // New sandboxes use other resolvers.
   void new_resolvers(const store::v1::CreatedWith& created_with);
-  // A sandbox asks these for as long as it exists.
+  // A sandbox uses these resolvers for as long as it exists.
   void keep_resolvers(const std::string& sandbox_id, const store::v1::CreatedWith& created_with);
   void forget(const std::string& sandbox_id);
 
-  // For people.
+  // Human-readable.
   IsolationHealth health() const;
 
  private:
@@ -108,18 +108,18 @@ class SandboxIsolation {
   Place& place_;
   Options options_;
   Logger log_;
-  std::optional<Result<>> outcome_;  // of the latest try to put it in place
+  std::optional<Result<>> outcome_;  // of the latest attempt to put it in place
   Event has_outcome_;
   Event is_in_place_;
   RetryPause retry_pause_;
   std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
-  std::map<Ipv4Address, std::size_t> asked_by_;                // how many sandboxes
+  std::map<Ipv4Address, std::size_t> asked_by_;                // by how many sandboxes
   std::vector<Ipv4Address> told_resolvers_;
   bool is_telling_ = false;
-  // Sandboxes that are to prove it again: as soon as their guest is there, or when another comes.
+  // Sandboxes to verify again: once their guest is connected, or when it connects again.
   std::set<std::string> due_;
   std::set<std::string> guest_awaited_;
-  // Those that have proven it at their start and are not live yet; whether something changed since.
+  // Sandboxes verified during their start that are not live yet; true if something changed since.
   std::map<std::string, bool> starting_;
   std::string being_proven_;
   bool is_proving_ = false;

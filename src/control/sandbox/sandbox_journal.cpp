@@ -20,7 +20,7 @@ v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec
   return handle;
 }
 
-// Of a record that an older daemon wrote the date is all that is known.
+// A record of an older daemon has only the wall-clock time.
 Moment quiet_since(const SandboxRecord& record) {
   if (record.quiet_since) return *record.quiet_since;
   const WallTime changed_at = record.status.changed_at;
@@ -99,7 +99,7 @@ void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Sh
       if (show) show();
       if (has_events) feed_->publish(std::move(result->events));
     } else if (urgency == Urgency::GoesOn) {
-      // What clients see stays behind what was decided, until the next start decides it again.
+      // Clients keep seeing the old state until the next start of the daemon decides again.
       services_.log.error("the store refused a change of a sandbox",
                           {{"sandbox_id", sandbox_id()}, {"error", result.error().message()}});
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of one sandbox and what readers see of the sandbox. Whoever works on it decides; here
-// a decision gets its time and its place in the history, goes to disk, and is shown when it is
-// there. Order is that of append().
+// The history of one sandbox and what readers see of it. Callers decide; the journal gives each
+// decision its time and its sequence, writes it to disk and then shows it, in the order of
+// append().
 //
 // status() is what was decided and may be ahead of the disk; handle() is what readers see and never
 // is.
@@ -29,7 +29,7 @@ class SandboxJournal {
   using Show = std::function<void()>;
   using Reply = std::function<void(Result<>)>;
 
-  // Of a sandbox that nothing is stored of yet.
+  // For a sandbox that is not stored yet.
   SandboxJournal(Services& services, const std::string& sandbox_id, const v1::CreateSpec& spec);
   SandboxJournal(Services& services, const SandboxRecord& record);
   SandboxJournal(const SandboxJournal&) = delete;
@@ -40,21 +40,21 @@ class SandboxJournal {
   const v1::SandboxHandle& handle() const { return handle_; }
   const std::shared_ptr<EventFeed>& feed() const { return feed_; }
 
-  // Its latest change of state or end of an exec: from here its time to live is counted.
+  // The latest change of its state or end of an exec; its time to live counts from here.
   const Moment& quiet_since() const { return quiet_since_; }
 
-  // The time of something that happens now; it never goes back, whoever sets the date.
+  // The time of an event that happens now; monotonic even if the clock is set back.
   WallTime now();
-  // The event with its sandbox and its time. One without a state of its own gets the sandbox's; one
-  // with another state changes that.
+  // The event with its sandbox and its time. Without a state it gets the sandbox's; with another
+  // state it changes the sandbox's.
   Mutation entry(v1::SandboxEvent event);
 
   // Once the mutations are on disk: `show` is called, the events are published, `reply` is called,
-  // all in one turn of the control thread. `reply` alone gets an error. Without a mutation it is
-  // only a place in the queue. The journal lives until its last append has been answered.
+  // all in one turn of the control thread. Only `reply` gets an error. Without mutations it only
+  // waits for its turn in the queue. The journal must live until its last append is complete.
   void append(std::vector<Mutation> mutations, Urgency urgency, Show show, Reply reply);
 
-  // In the handle; once it is on disk.
+  // Shown in the handle; call once it is on disk.
   void show_isolation(const std::string& problem, bool is_paused);
 
  private:

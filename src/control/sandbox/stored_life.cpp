@@ -68,7 +68,7 @@ WorkState work_of(const SandboxRecord& record) {
 
 IsolationState isolation_of(const store::v1::Container& primary) {
   IsolationState isolation{.problem = primary.isolation_problem()};
-  // A number that this version does not know is of a later one.
+  // An unknown number was written by a later version.
   if (primary.paused() != store::v1::Container::PAUSED_NO) {
     isolation.paused = primary.paused() == store::v1::Container::PAUSED_YES
                            ? IsolationState::Paused::Yes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a sandbox's work is written into the store and read back. Pure.
+// How a sandbox's operation and facts are written to the store and read back. Pure.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace agbox {
 OperationUnderWay stored(const WorkState& state);
 WorkState work_of(const SandboxRecord& record);
 
-// What its primary container's record has of it.
+// The isolation state in the primary container's record.
 IsolationState isolation_of(const store::v1::Container& primary);
 void put_isolation(const IsolationState& isolation, store::v1::Container& primary);
 

@@ -39,8 +39,8 @@ void Deadlines::call_due() {
   arm_timer();
 }
 
-// A timer that comes too early, because its sandbox's time was put off, looks and waits on: execs
-// that come and go cost no system call.
+// The timer is not rearmed when a deadline is postponed: it then fires early and waits again. So
+// execs that come and go cost no system call.
 void Deadlines::arm_timer() {
   if (by_time_.empty()) return;
   const BootTime first = by_time_.begin()->first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When something is to be done about a sandbox that is left alone: at most one moment per sandbox,
-// on the boot clock, and one timer for all of them. Nobody looks at a sandbox before its time.
+// Deadlines of idle sandboxes: at most one per sandbox, on the boot clock, with one timer for all
+// of them. No sandbox is polled.
 #pragma once
 
 #include <functional>
@@ -18,18 +18,18 @@ namespace agbox {
 
 class Deadlines {
  public:
-  // `due` is called once for each sandbox whose time has come, and may set another.
+  // `due` is called once for each sandbox whose deadline has passed, and may set another.
   Deadlines(ControlLoop& loop, const Clock& clock,
             std::function<void(const std::string& sandbox_id)> due);
 
-  // Instead of the one that it has.
+  // Replaces the sandbox's current deadline.
   void set(const std::string& sandbox_id, BootTime when);
   void clear(const std::string& sandbox_id);
-  // Of all of them.
+  // The earliest of all sandboxes.
   std::optional<BootTime> next() const {
     return by_time_.empty() ? std::nullopt : std::optional(by_time_.begin()->first);
   }
-  // What is due by now; the timer calls it, and tests that move a clock by hand.
+  // Handles everything that is due now; called by the timer, and by tests with a manual clock.
   void call_due();
 
  private:

@@ -12,7 +12,7 @@
 namespace agbox {
 namespace {
 
-// Those of the ids that were taken once and are purged, as something to await.
+// Awaits which of the IDs were once used and are purged.
 asio::awaitable<Result<std::vector<std::string>>> read_purged(Store& store,
                                                               std::vector<std::string> ids) {
   return await_callback<Result<std::vector<std::string>>>(
@@ -33,7 +33,7 @@ asio::awaitable<OperationResult<>> Janitor::sweep_guest_directories() {
   auto claimed = [this] {
     std::set<std::string> sandbox_ids;
     for (const std::string& sandbox_id : claims_.sandbox_ids()) {
-      // That of one that is deleted went before the end was reported.
+      // A deleted sandbox's directory was removed before its end was reported.
       const bool is_deleted = claims_.claim_of(sandbox_id).kind == SandboxClaim::Kind::Deleted;
       if (!is_deleted) sandbox_ids.insert(sandbox_id);
     }
@@ -51,8 +51,8 @@ asio::awaitable<OperationResult<>> Janitor::sweep_guest_directories() {
   co_return OperationResult<>{};
 }
 
-// The root may be a folder of the user's own, with anything in it. A folder is ours if its name is
-// the id of a sandbox that this store once had; it is left over if that is purged.
+// The root may be a directory of the user's own, with anything in it. A directory is ours if its
+// name is the ID of a sandbox that this store once had; it is an orphan if that sandbox is purged.
 asio::awaitable<OperationResult<>> Janitor::sweep_exec_logs() {
   AGBOX_CO_TRY(unclaimed, co_await step("janitor.outputs", services_.place.list_outputs()));
   for (const std::string& sandbox_id : claims_.sandbox_ids()) std::erase(unclaimed, sandbox_id);

@@ -3,9 +3,9 @@
 // engine created although its answer was lost, what a crash left between two steps, what someone
 // restored. Each removal is logged with its reason.
 //
-// It runs when the engine's reports begin, after the start and after every gap, when the engine
-// creates something that no sandbox claims, and again after a pause if one of its calls failed. A
-// create in progress claims what belongs to it, so the two never meet.
+// It runs when the engine's event stream begins, after the start and after every gap, when the
+// engine creates something that no sandbox claims, and again after a pause if one of its calls
+// failed. A create in progress claims its own objects, so the two never conflict.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -22,10 +22,10 @@ class Janitor {
   Janitor(Services& services, const SandboxClaims& claims);
   Janitor(const Janitor&) = delete;
 
-  // One sweep, or one more after the one in progress, which may have looked already.
+  // Starts a sweep, or another after the one in progress, which may have inspected too early.
   void sweep();
   bool is_sweeping() const { return is_sweeping_; }
-  // That have ended.
+  // Completed sweeps.
   unsigned sweeps() const { return sweeps_; }
 
  private:
@@ -33,7 +33,7 @@ class Janitor {
   boost::asio::awaitable<OperationResult<>> sweep_once();
   boost::asio::awaitable<OperationResult<>> sweep_guest_directories();
   boost::asio::awaitable<OperationResult<>> sweep_exec_logs();
-  // Whether the sweep can go on after this removal: one that was refused harms no other.
+  // Whether the sweep can continue after this removal: a refused one affects no other.
   OperationResult<> allow(const OperationResult<>& removed) const;
 
   Services& services_;

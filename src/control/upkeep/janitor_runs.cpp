@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the janitor looks, and when it looks again.
+// When the janitor runs, and when it retries.
 #include <chrono>
 #include <utility>
 
@@ -37,7 +37,7 @@ asio::awaitable<void> Janitor::run() {
   rest_.reset();
   do {
     sweeps_again_ = false;
-    // An engine that went away comes back with an event stream, and with that comes the next sweep.
+    // When the engine is reachable again, its event stream begins, and that starts the next sweep.
     if (!services_.engine_status.now()) break;
     const auto swept = co_await sweep_once();
     ++sweeps_;
@@ -46,7 +46,7 @@ asio::awaitable<void> Janitor::run() {
     } else if (swept.error().end() != OperationEnd::Cancelled) {
       log_.warn("orphans could not all be looked for; tried again",
                 {{"error", swept.error().message()}});
-      // The engine's events may go on although a call of ours was lost.
+      // The event stream may continue although one of our calls failed.
       const bool is_asked_for_more = std::exchange(sweeps_again_, true);
       if (!is_asked_for_more) co_await rest_.wait();
     }

@@ -89,7 +89,7 @@ void DockerEngine::report_network(const EngineEvent& event, EngineListener& list
   if (orphans_.is_orphan_network(claims, *sandbox_id)) listener.sweep_due();
 }
 
-// --- for people ---
+// --- diagnosis ---
 
 asio::awaitable<std::string> DockerEngine::remark_on_refusal() {
   if (!seen_) co_return std::string();
@@ -108,7 +108,7 @@ asio::awaitable<EngineDiagnosis> DockerEngine::diagnose(EngineDiagnosisRequest r
                                .host = host_});
 }
 
-// --- its end ---
+// --- shutdown ---
 
 asio::awaitable<void> DockerEngine::shut_down() {
   calls_.cancel();

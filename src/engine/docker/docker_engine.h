@@ -36,7 +36,7 @@ struct DockerEngineOptions {
 
 class DockerEngine final : public Engine {
  public:
-  // Runs on `executor`; what may hang in the kernel or in a disk runs on `blocking`.
+  // Runs on `executor`; what may hang in the kernel or block on a disk runs on `blocking`.
   DockerEngine(const boost::asio::any_io_executor& executor, boost::asio::any_io_executor blocking,
                DockerEngineOptions options, Logger log);
   DockerEngine(const DockerEngine&) = delete;

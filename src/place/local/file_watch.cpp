@@ -29,7 +29,7 @@ namespace {
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
 
-// A change takes its author several steps: a new file, its content, a rename, a link.
+// A change may consist of several steps: a new file, its content, a rename, a link.
 constexpr std::chrono::milliseconds kAfterChange{100};
 constexpr int kMostLinks = 40;  // as many as the kernel follows
 
@@ -51,30 +51,30 @@ std::list<fs::path> components(const fs::path& path) {
   return {relative.begin(), relative.end()};
 }
 
-// The names on the way to the files, in the folders that have them.
+// The path components that lead to the files, with the directories that contain them.
 class WatchedNames {
  public:
   explicit WatchedNames(int inotify) : inotify_(inotify) {}
 
-  // Those that lead to the files now, in place of all before.
+  // Watches the components that lead to the files now, instead of all previous ones.
   Result<> follow(const std::vector<fs::path>& files) {
     const auto before = std::exchange(names_, {});
     for (const fs::path& file : files) AGBOX_TRY_VOID(follow(file));
     for (const auto& [folder, names] : before) {
-      // Refused where the folder itself is gone, and its watch with it.
+      // Fails if the directory itself is gone, and its watch with it.
       if (!names_.contains(folder)) ::inotify_rm_watch(inotify_, folder);
     }
     return {};
   }
 
-  // Whether any of the events that have come by now is about one of the names.
+  // Whether any event received so far concerns one of the names.
   bool take_events() {
     std::array<char, 4096> buffer{};  // the kernel never splits an event
     bool concerns_us = false;
     while (true) {
       const ssize_t got = ::read(inotify_, buffer.data(), buffer.size());
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return concerns_us;  // EAGAIN: that was all
+      if (got <= 0) return concerns_us;  // EAGAIN: no more events
       for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
         inotify_event event{};
         std::memcpy(&event, buffer.data() + at, sizeof event);
@@ -86,7 +86,7 @@ class WatchedNames {
   }
 
  private:
-  // A name is looked up once its folder is watched: whatever becomes of it later is told.
+  // A name is resolved only after its directory is watched, so that no later change is missed.
   Result<> follow(const fs::path& file) {
     fs::path at = file.root_path();
     std::list<fs::path> left = components(file);
@@ -96,7 +96,7 @@ class WatchedNames {
       if (name == "..") at = at.parent_path();
       if (name.empty() || name == "." || name == "..") continue;
       AGBOX_TRY(is_watched, watch(at, name));
-      if (!is_watched) return {};  // the one above tells when it comes
+      if (!is_watched) return {};  // the watch on its parent reports when it appears
       std::error_code is_no_link;
       const fs::path target = fs::read_symlink(at / name, is_no_link);
       if (is_no_link) {
@@ -110,7 +110,7 @@ class WatchedNames {
     return {};
   }
 
-  // False where there is no such folder, or none that we could read anything below.
+  // False if the directory does not exist, or cannot be read.
   Result<bool> watch(const fs::path& folder, const fs::path& name) {
     const int descriptor = ::inotify_add_watch(inotify_, folder.c_str(), kWatchedFor);
     if (descriptor >= 0) {

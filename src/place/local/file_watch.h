@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells when a file may have become another, whatever was done to it: written anew, renamed over,
-// reached through another link, removed and made again together with its folders.
+// Notifies when a file may have changed in any way: rewritten, replaced by a rename, reached
+// through another link, or removed and created again together with its directories.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -12,9 +12,9 @@
 
 namespace agbox {
 
-// Calls `on_change` as soon as it watches, so that nothing is missed since the caller's own look,
-// and again a moment after each change. Ends where the kernel refuses to watch, which is told, and
-// where it is cancelled. The files need not be there; their paths are absolute.
+// Calls `on_change` as soon as it watches, so that no change since the caller's own check is
+// missed, and again shortly after each change. Returns an error if the kernel refuses to watch;
+// ends when cancelled. The files need not exist; their paths are absolute.
 boost::asio::awaitable<Result<>> watch_files(std::vector<std::filesystem::path> files,
                                              std::function<void()> on_change);
 

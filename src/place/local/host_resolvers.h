@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resolvers that this host asks, as far as a sandbox could ask them too.
+// The resolvers of this host, as far as a sandbox can use them too.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 
 namespace agbox {
 
-// Those that name them. The first that names one for sandboxes counts: where a stub on loopback is
-// in /etc/resolv.conf, the others say whom the stub asks.
+// The files that list them. The first one with a resolver usable by sandboxes counts: if
+// /etc/resolv.conf has a stub on loopback, the others list the upstreams of the stub.
 std::vector<std::filesystem::path> host_resolver_files();
 
-// As the files have them now.
+// As currently listed in the files.
 std::vector<Ipv4Address> host_resolvers(const std::vector<std::filesystem::path>& files);
 
 }  // namespace agbox

@@ -32,8 +32,8 @@ LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_execu
               .blocking = std::move(blocking),
               .isolation = isolation,
               .instance_id = options_.instance_id,
-              // Of this instance alone: another daemon of the same user, or this one with another
-              // store, may have the same state root.
+              // Per instance: another daemon of the same user, or this one with another store, may
+              // have the same state root.
               .link_root = options_.state_root / "links" / options_.instance_id,
               .guest_limits = options_.guest_limits,
               .log = std::move(log),
@@ -118,7 +118,7 @@ asio::awaitable<Result<std::vector<std::string>>> LocalPlace::list_outputs() {
 asio::awaitable<Result<>> LocalPlace::remove_output(std::string sandbox_id,
                                                     store::v1::CreatedWith created_with) {
   const std::filesystem::path root = created_with.exec_output_root();
-  // Of a sandbox whose record could not be read it is unknown.
+  // Unknown for a sandbox whose record could not be read.
   if (!root.is_absolute()) co_return Result<>{};
   co_return co_await remove_exec_log_folder(shared_.blocking, root / sandbox_id);
 }

@@ -23,7 +23,7 @@ struct LocalPlaceOptions {
   std::filesystem::path state_root;
   std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   std::filesystem::path output_root;    // of execs
-  // That name the resolvers of this host; none if they are configured.
+  // The files that list the resolvers of this host; none if they are configured.
   std::vector<std::filesystem::path> resolver_files{};
   guestlink::LinkLimits guest_limits{};
 };
@@ -31,7 +31,7 @@ struct LocalPlaceOptions {
 class LocalPlace final : public Place {
  public:
   // Copies the guest program. The isolation outlives the place, which starts and stops it; what may
-  // hang in a disk runs on `blocking`.
+  // block on a disk runs on `blocking`.
   static Result<std::unique_ptr<LocalPlace>> create(const asio::any_io_executor& executor,
                                                     asio::any_io_executor blocking,
                                                     HostIsolation& isolation,

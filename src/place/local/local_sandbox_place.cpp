@@ -18,7 +18,7 @@ using guestlink::LinkFolder;
 constexpr const char* kPaused = "the sandbox is paused";
 constexpr const char* kOutputInside = "/var/log/agents-sandbox/";
 
-// What is stored of the primary container; nothing of a sandbox that has none.
+// The stored record of the primary container; empty if the sandbox has none.
 store::v1::Container primary_of(const SandboxFacts& facts) {
   const auto primary = facts.containers.find("");
   return primary == facts.containers.end() ? store::v1::Container() : primary->second;
@@ -143,8 +143,7 @@ asio::awaitable<GuestResult<GuestHello>> LocalSandboxPlace::hello(Deadline deadl
   co_return co_await guest->hello(deadline);
 }
 
-// Uses nothing of this object after its first wait: the sandbox may be purged while the kernel is
-// asked.
+// Uses no member after the first suspension: the sandbox may be purged while the kernel is queried.
 asio::awaitable<Verification> LocalSandboxPlace::verify(VerifyFrom from) {
   const GuestResult<Link> guest =
       from == VerifyFrom::Inside ? link() : guest_fail(GuestErrorKind::Silent, kPaused);
@@ -214,8 +213,8 @@ Result<> LocalSandboxPlace::open_output(const std::string& exec_id, const store:
     outputs_.insert(std::move(created));
     return {};
   }
-  // Files that existed before this exec was accepted are left from a create that came to nothing:
-  // the ID was never used.
+  // Files that existed before this exec was accepted were left by a create that failed: the ID was
+  // never used.
   const auto earlier = created ? EarlierOutput::Discard : EarlierOutput::Keep;
   AGBOX_TRY(reopened, reopen_exec_logs(record, earlier));
   outputs_.emplace(exec_id, std::move(reopened));

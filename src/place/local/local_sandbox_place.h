@@ -27,7 +27,7 @@ class LocalSandboxPlace;
 // What the sandboxes of a LocalPlace share.
 struct LocalResources {
   asio::any_io_executor executor;
-  asio::any_io_executor blocking;  // for what may hang in a disk
+  asio::any_io_executor blocking;  // for what may block on a disk
   HostIsolation& isolation;
   std::string instance_id;
   std::filesystem::path link_root;  // of new sandboxes
@@ -70,7 +70,7 @@ class LocalSandboxPlace final : public SandboxPlace {
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) override;
   Result<> forget_exec(const std::string& exec_id) override;
 
-  // For tests that report what a guest would.
+  // For tests that send reports as a guest.
   GuestListener& listener() { return listener_; }
 
  private:

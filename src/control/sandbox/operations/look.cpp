@@ -7,7 +7,7 @@ namespace agbox {
 
 asio::awaitable<OperationResult<SandboxLook>> look_at_sandbox(Services& services,
                                                               const SandboxFacts& facts) {
-  // After a restart of the daemon or of the engine all sandboxes ask at once.
+  // After a restart of the daemon or of the engine, all sandboxes are inspected at once.
   AGBOX_CO_TRY(turn, co_await step("look.turn", services.looks.acquire()));
   co_return co_await services.engine.inspect(facts);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the engine what became of a sandbox's primary container and of its network.
+// Inspects a sandbox's primary container and network in the engine.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -10,11 +10,11 @@
 
 namespace agbox {
 
-// An error says nothing about the sandbox.
+// On an error nothing is known about the sandbox.
 boost::asio::awaitable<OperationResult<SandboxLook>> look_at_sandbox(Services& services,
                                                                      const SandboxFacts& facts);
 
-// Stops a container that is not what it should be. One that is gone, or not ours, is left alone.
+// Stops a container that is not as expected. One that is gone, or not ours, is left alone.
 boost::asio::awaitable<OperationResult<>> stop_unusable(Services& services,
                                                         const SandboxFacts& facts);
 

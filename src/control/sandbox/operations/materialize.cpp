@@ -10,14 +10,14 @@
 namespace agbox {
 namespace {
 
-// The stored spec may have been accepted by another version, before this daemon was started.
+// The stored spec may have been accepted by another version of the daemon.
 Result<> check_stored(const SandboxFacts& facts) {
   AGBOX_TRY_VOID(check_supported(facts.spec.create_spec));
   const auto& dns = facts.created_with.dns();
   return check_resolvers({dns.begin(), dns.end()});
 }
 
-// What loads the engine, a few sandboxes at a time.
+// Loads the engine, so limited to a few sandboxes at a time.
 asio::awaitable<OperationResult<>> create_and_start(Services& services, SandboxPlace& place,
                                                     SandboxFacts& facts) {
   AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.acquire()));

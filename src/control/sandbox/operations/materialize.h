@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings a sandbox from accepted to ready. Safe to run again from the top: each step finds what an
-// earlier run has made. `facts` is kept true whatever happens.
+// Brings a sandbox from accepted to ready. Safe to repeat from the beginning: each step finds what
+// an earlier run created. `facts` is kept current even on failure.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

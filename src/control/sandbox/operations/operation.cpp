@@ -8,7 +8,7 @@ namespace {
 
 OperationEnd end_after(const Error& error) {
   if (error.reason() == reason::kEngineUnavailable) return OperationEnd::Retry;
-  // The next start of the daemon goes on with what this one could not record any more.
+  // The next start of the daemon continues what this one can no longer record.
   if (error.reason() == reason::kShuttingDown) return OperationEnd::Retry;
   if (error.reason() == reason::kCancelled) return OperationEnd::Cancelled;
   return OperationEnd::Refused;

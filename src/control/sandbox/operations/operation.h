@@ -13,13 +13,12 @@
 
 namespace agbox {
 
-// Why an attempt did not get done. Nobody outside of the daemon sees it: an event reports the
-// sentence, and which operation failed.
+// Why an attempt failed. Internal to the daemon: an event reports the message and the operation.
 class [[nodiscard]] OperationFailure {
  public:
   OperationFailure(OperationEnd end, std::string message)
       : end_(end), message_(std::move(message)) {}
-  // Implicit, because operations are made of what reports these.
+  // Implicit, because operations consist of calls that return these.
   OperationFailure(const Error& error);       // NOLINT(google-explicit-constructor)
   OperationFailure(const GuestError& error);  // NOLINT(google-explicit-constructor)
 
@@ -38,7 +37,7 @@ inline std::unexpected<OperationFailure> refuse(std::string message) {
   return std::unexpected(OperationFailure(OperationEnd::Refused, std::move(message)));
 }
 
-// What is not definite is tried again.
+// Failures that are not definite are retried.
 inline bool is_definite(const OperationFailure& failure) {
   return failure.end() == OperationEnd::Refused || failure.end() == OperationEnd::Lost;
 }

@@ -7,7 +7,7 @@
 namespace agbox {
 namespace {
 
-// What loads the engine, a few sandboxes at a time.
+// Loads the engine, so limited to a few sandboxes at a time.
 asio::awaitable<OperationResult<>> find_and_start(Services& services, SandboxPlace& place,
                                                   SandboxFacts& facts) {
   AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.acquire()));

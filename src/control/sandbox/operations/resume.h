@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings a stopped sandbox back to ready: the same container on the same network. It never makes
-// anything; what is missing fails it. Safe to run again from the top, also after a crash. `facts`
-// is kept true whatever happens.
+// Brings a stopped sandbox back to ready: the same container on the same network. It never creates
+// anything and fails if something is missing. Safe to repeat from the beginning, also after a
+// crash. `facts` is kept current even on failure.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,7 +14,7 @@ namespace agbox {
 boost::asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxPlace& place,
                                                          SandboxFacts& facts);
 
-// After a resume that failed nothing runs on.
+// Stops what a failed resume has started.
 boost::asio::awaitable<OperationResult<>> undo_resume(Services& services, SandboxPlace& place,
                                                       const SandboxFacts& facts);
 

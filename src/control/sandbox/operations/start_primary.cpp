@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 
 constexpr auto kHelloLimit = 30s;
 constexpr auto kEntrypointLimit = 60s;
-// The guest ends a slow entrypoint itself and reports it; this is for a guest that does not.
+// The guest itself stops a slow entrypoint and reports it; this is for a guest that does not.
 constexpr auto kEntrypointSlack = 5s;
 
-// After silence of the guest, or a doubt whether it is still there: its container is looked at.
-// Nothing where it may be waited for on, else why not.
+// Inspects the container when the guest is silent or may be gone. Succeeds if the caller may
+// continue to wait, otherwise returns the reason.
 asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFacts& facts,
                                            OperationFailure silence) {
   const bool is_doubt = silence.end() == OperationEnd::Lost;
@@ -56,7 +56,7 @@ asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace&
 asio::awaitable<OperationResult<>> prove_isolation(Services& services, SandboxPlace& place,
                                                    const SandboxFacts& facts) {
   auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, place));
-  // The guest takes part in it, and may be gone with its container: then that is why.
+  // Verification involves the guest, which may be gone with its container: report that instead.
   if (!proven) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, proven.error()));
   co_return proven;
 }

@@ -10,19 +10,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The guest kills after two seconds what does not end by itself. What is not told by then, because
-// no guest answers or the kernel does not let go of a process, ends with the container.
+// The guest kills after two seconds what has not ended by itself. What is not reported by then,
+// because no guest responds or the kernel does not release a process, ends with the container.
 constexpr auto kExecLimit = 3s;
 
 }  // namespace
 
 asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace& place,
                                                 const SandboxFacts& facts, SandboxExecs& execs) {
-  // Paused, they do not end by themselves.
+  // Paused execs do not end by themselves.
   const auto limit = std::chrono::steady_clock::now() + (facts.is_paused() ? 0s : kExecLimit);
   AGBOX_CO_TRY_VOID(co_await step("stop.execs", execs.wait_for_ends(limit)));
   AGBOX_CO_TRY_VOID(co_await step("stop.container", services.engine.stop(facts)));
-  // Nobody is in there any more who could have anything to say.
+  // Nothing runs in the container any more, so no guest will connect.
   place.rest();
   co_return OperationResult<>{};
 }

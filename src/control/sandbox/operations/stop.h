@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings a ready sandbox to a stop: first its execs, then its container. All of it stays in the
-// engine, for a resume. Safe to run again from the top; what is stopped or gone already is fine.
+// Stops a ready sandbox: first its execs, then its container. Everything stays in the engine, for a
+// resume. Safe to repeat from the beginning; objects that are already stopped or gone are no error.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -11,12 +11,12 @@
 
 namespace agbox {
 
-// Of `execs` the guest was asked for their ends when the stop was decided.
+// The guest was asked to end `execs` when the stop was decided.
 boost::asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace& place,
                                                        const SandboxFacts& facts,
                                                        SandboxExecs& execs);
 
-// Stops whatever carries the sandbox's labels, where that is all that is known of it.
+// Stops everything that carries the sandbox's labels, if nothing else is known of it.
 boost::asio::awaitable<OperationResult<>> halt_sandbox(Services& services,
                                                        const SandboxFacts& facts);
 

@@ -14,7 +14,7 @@ namespace agbox {
 asio::awaitable<OperationResult<>> teardown(Services& services, SandboxPlace& place,
                                             SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await services.engine.remove(facts));
-  // Last of all: the directory must outlive the container that has it mounted.
+  // Last: the directory must outlive the container that has it mounted.
   co_return co_await step("delete.guest_directory", place.remove(facts));
 }
 

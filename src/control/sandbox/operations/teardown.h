@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes whatever carries this sandbox's labels, however far materialize() came. Also used by
-// delete and after a crash; the second time is not an error.
+// Removes everything that carries this sandbox's labels, regardless of how far materialize() got.
+// Also used by delete and after a crash; repeating it is no error.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,7 +14,7 @@ namespace agbox {
 boost::asio::awaitable<OperationResult<>> teardown(Services& services, SandboxPlace& place,
                                                    SandboxFacts& facts);
 
-// The same, given up after `limit`.
+// The same, cancelled after `limit`.
 boost::asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxPlace& place,
                                                           SandboxFacts& facts,
                                                           std::chrono::nanoseconds limit);

@@ -73,7 +73,7 @@ struct EngineIdentity {
 EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
                                                   const EngineVersion& version, ApiVersion api);
 
-// For people: "Docker 28.5.2 (API 1.51)".
+// Human-readable: "Docker 28.5.2 (API 1.51)".
 std::string title_of(const EngineIdentity& engine);
 
 // Refuses an engine that cannot run sandboxes safely; the message names the requirement.

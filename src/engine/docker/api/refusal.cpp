@@ -32,7 +32,7 @@ std::string to_shown_text(std::string_view text) {
   return std::string(utf8_prefix(whole, kLongestEngineText)) + "...";
 }
 
-// {"message": "..."}; Podman says {"cause": ..., "message": ..., "response": 409}.
+// {"message": "..."}; Podman: {"cause": ..., "message": ..., "response": 409}.
 std::string engine_text_of(std::string_view body) {
   const EngineResult<boost::json::value> document = parse_json(body);
   if (document) {

@@ -21,7 +21,7 @@ EngineError refusal(EngineCall call, std::string_view subject, int http_status,
 // negotiated with.
 bool is_version_mismatch(const EngineError& error);
 
-// For people: why no engine can be used now.
+// Human-readable: why no engine can be used now.
 std::string describe_unreachable(const EngineError& error);
 
 }  // namespace agbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine's checks of `agbox doctor` gather from.
+// The inputs of the engine's checks of `agbox doctor`.
 //
 // A check is one struct in checks/: `kName`, its facts as fields, gather() that reads them, and
 // judge(), a pure function from the facts to findings. engine_checks.cpp lists all of them.

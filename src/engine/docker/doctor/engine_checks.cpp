@@ -21,7 +21,7 @@ constexpr auto kEngineChecks = {
     &run_engine_check<ImagesCheck>,     &run_engine_check<UnknownPrimariesCheck>,
 };
 
-// In these the engine itself accepts the packets of its containers.
+// The nftables tables in which the engine accepts packets of containers.
 std::vector<std::string> firewall_tables(const Result<EngineReport>& engine) {
   const std::string backend = engine ? engine->firewall_backend : "";
   if (backend.empty() || backend.starts_with("iptables")) return {"ip filter", "ip docker-*"};

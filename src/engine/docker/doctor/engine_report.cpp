@@ -9,7 +9,7 @@
 namespace agbox {
 namespace {
 
-// Of each call: a person waits.
+// Per call: a user is waiting.
 const CallOptions kCall{.deadline = std::chrono::seconds(5)};
 
 boost::asio::awaitable<std::vector<std::string>> list_subnets(EngineClient& engine) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the engine's disk is full. Its own messages may not say so: overlayfs then mounts
+// Whether the engine's disk is full. Its own messages may hide that: overlayfs then mounts
 // read-only, and a file is missing.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace agbox {
 
-// What to add to an error of an engine that keeps its files in `root_directory`; empty while the
-// disk has room for the smallest container, or cannot be inspected from here.
+// What to add to an error of an engine that stores its files in `root_directory`; empty while the
+// disk has space for the smallest container, or cannot be inspected from here.
 std::string full_disk_remark(const std::filesystem::path& root_directory);
 
 }  // namespace agbox

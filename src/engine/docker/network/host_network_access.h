@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the adapter needs of this host's network: functions, because it does not see the layer that
-// implements them.
+// Access to this host's network, as functions, because the adapter does not depend on the layer
+// that implements them.
 #pragma once
 
 #include <functional>

@@ -22,7 +22,7 @@ class SubnetPool {
   SubnetPool(Ipv4Network pool, std::string our_bridges, const HostNetworkAccess& host)
       : pool_(pool), our_bridges_(std::move(our_bridges)), networks_in_use_(host.networks_in_use) {}
 
-  // Takes it. `engine_subnets` are as the engine lists them, if it was asked; IPv6 is ignored.
+  // Also reserves it. `engine_subnets` are as the engine lists them, if queried; IPv6 is ignored.
   Result<Ipv4Network> choose(const std::vector<std::string>& engine_subnets = {});
   // What a choice would avoid now.
   Result<std::vector<Ipv4Network>> occupied(const std::vector<std::string>& engine_subnets) const;

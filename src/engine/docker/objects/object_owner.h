@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose an object in the engine is. Every object of ours carries the labels of an ObjectOwner, and
-// only what carries them is ever stopped or removed: a name proves nothing.
+// The owner of an object in the engine. Every object of ours carries the labels of an ObjectOwner,
+// and only objects that carry them are ever stopped or removed: a name does not identify an owner.
 #pragma once
 
 #include <string>

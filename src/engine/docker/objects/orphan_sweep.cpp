@@ -65,8 +65,8 @@ EngineAwaitable<> OrphanSweep::sweep_networks(const SandboxClaims& claims, CallO
   co_return EngineResult<>{};
 }
 
-// An engine that died while it created a network may not list it, and yet create its bridge again
-// at each of its starts.
+// An engine that died while creating a network may not list it, and yet create its bridge again on
+// each start.
 EngineAwaitable<> OrphanSweep::sweep_bridges(const SandboxClaims& claims, CallOptions options) {
   AGBOX_CO_TRY(bridges,
                co_await step("janitor.links", network_removal_.find_bridges(ours_.instance)));
@@ -110,7 +110,7 @@ bool OrphanSweep::is_orphan_container(const SandboxClaims& claims, const std::st
 bool OrphanSweep::is_orphan_network(const SandboxClaims& claims,
                                     const std::string& sandbox_id) const {
   const SandboxClaim claim = claims.claim_of(sandbox_id);
-  // Another instance's: they share the names.
+  // Another instance's network: instances share the naming scheme.
   if (claim.kind == SandboxClaim::Kind::Unknown) return false;
   return judge_network(claim, has_unknown_primary(sandbox_id)).fate == Fate::Remove;
 }

@@ -29,7 +29,7 @@ class OrphanSweep {
   EngineAwaitable<> sweep(const SandboxClaims& claims, std::string engine_id);
   const std::vector<UnknownPrimary>& unknown_primaries() const { return unknown_primaries_; }
 
-  // Of what the engine lists now.
+  // Among the containers that the engine lists now.
   std::vector<UnknownPrimary> unknown_primaries_among(
       const SandboxClaims& claims, const std::vector<ContainerListed>& listed) const;
   // Whether a sweep would remove or report what was created just now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making and removing what is ours. Everything here may be done again: after a crash, or when the
-// engine did it and its answer was lost. What does not carry our labels is never touched.
+// Creates and removes our objects. Everything here can be repeated: after a crash, or if the engine
+// did it and its answer was lost. Objects without our labels are never touched.
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
@@ -21,9 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A container's files cannot be removed while somebody has them mounted. That may be a namespace
-// which was made at that moment and is about to let go of them, so that it is worth a second or
-// two.
+// A container's files cannot be removed while they are mounted. The mount may be in a namespace
+// that was created just now and will soon release them, so retry for a second or two.
 constexpr int kBusyAttempts = 6;
 constexpr auto kFirstBusyWait = 50ms;
 constexpr auto kLongestBusyWait = 1000ms;
@@ -33,9 +32,9 @@ bool is_busy(const EngineError& error) {
          error.engine_text().contains("device or resource busy");
 }
 
-// What the engine makes can be seen once it is made. Until then a network only refuses others its
-// subnet and its bridge, and a container its name: a moment, where a daemon that was killed has
-// asked for it.
+// The engine lists an object only after creating it. Until then a network already occupies its
+// subnet and its bridge, and a container its name. This lasts a moment, if a daemon was killed
+// during its request.
 constexpr int kUnseenAttempts = 6;
 constexpr auto kFirstUnseenWait = 100ms;
 constexpr auto kLongestUnseenWait = 1000ms;
@@ -57,7 +56,7 @@ EngineError taken(std::string_view what, const std::string& name, const std::str
                                          ") and is not ours; remove or rename it"};
 }
 
-// Runs all of them side by side and waits for all; gives the first failure.
+// Runs all concurrently and waits for all; returns the first failure.
 EngineAwaitable<> all_of(asio::any_io_executor executor, std::vector<EngineAwaitable<>> tasks) {
   if (tasks.empty()) co_return EngineResult<>{};
   if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
@@ -85,7 +84,7 @@ EngineAwaitable<> all_of(asio::any_io_executor executor, std::vector<EngineAwait
 EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, NetworkSpec spec,
                                                           CallOptions options) {
   add_labels(spec.labels, owner);
-  // An engine that would let two networks have one name still refuses the second one its subnet.
+  // Even an engine that allows two networks of one name refuses the second one its subnet.
   RetryPause pause(executor(), kFirstUnseenWait, kLongestUnseenWait);
   for (int attempt = 1;; ++attempt) {
     EngineResult<std::string> created = co_await create_network(spec, options);
@@ -113,7 +112,7 @@ EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, C
   for (int attempt = 1;; ++attempt) {
     EngineResult<std::string> created = co_await create_container(spec, options);
     if (created || created.error().kind() != EngineErrorKind::Conflict) co_return created;
-    // Container names are unique, so whoever holds it is the one that is in the way.
+    // Container names are unique, so the holder of the name is the conflicting one.
     AGBOX_CO_TRY(holder, co_await find_container(spec.name, options));
     if (!holder && attempt < kUnseenAttempts && co_await pause.wait()) continue;
     if (!holder || holder->name != spec.name) {
@@ -184,7 +183,7 @@ EngineAwaitable<> EngineClient::force_remove_once(std::string id, CallOptions op
       co_await remove_container(id, {.force = true, .with_volumes = true}, options);
   if (removed || removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
   if (removed.error().kind() != EngineErrorKind::Conflict) co_return removed;
-  // Somebody removes it already; it is gone when that has come to its end.
+  // It is being removed already; wait until that is complete.
   if (!options.deadline) options.deadline = route_of(EngineCall::ContainerRemove).deadline;
   EngineResult<std::int64_t> gone = co_await wait_container(id, WaitFor::Removed, options);
   if (gone || gone.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
@@ -206,8 +205,7 @@ EngineAwaitable<> EngineClient::detach(std::string container_id, std::string net
   switch (detached.error().kind()) {
     case EngineErrorKind::NotFound:
     case EngineErrorKind::Conflict:
-    case EngineErrorKind::Refused:  // gone, on its way, or never connected: nothing is left to
-                                    // detach
+    case EngineErrorKind::Refused:  // gone, being removed, or never connected
       co_return EngineResult<>{};
     case EngineErrorKind::Unavailable:
     case EngineErrorKind::Unfit:

@@ -13,7 +13,7 @@ SandboxLook lost(PrimarySeen primary, std::string how, bool is_out_of_memory = f
           .loss = ContainerLoss{.is_out_of_memory = is_out_of_memory, .how = std::move(how)}};
 }
 
-// An engine that crashed while it started a container takes the end of that attempt for the end of
+// An engine that crashed while starting a container mistakes the end of that attempt for the end of
 // the next one: it reports that the container ended and runs again, and has removed its network in
 // between (seen with Docker 28).
 bool is_cut_off(const ContainerSeen& container, const ObjectOwner& owner) {
@@ -42,7 +42,7 @@ SandboxLook judge_primary(const store::v1::Container& kept,
     }
     return lost(PrimarySeen::Exited, "it exited with code " + code);
   }
-  // The guest of another start knows nothing of what this one accepted.
+  // The guest of another start does not know what this one accepted.
   if (!kept.engine_started_at().empty() && kept.engine_started_at() != start_mark(*container)) {
     return lost(PrimarySeen::OtherStart, "it ended and was started again by somebody else");
   }

@@ -69,7 +69,7 @@ std::unexpected<EngineError> gone(const std::string& what, const SandboxFacts& f
 
 // --- creation ---
 
-// What the image says is kept: by the next start its name may refer to another image.
+// Stores the image's settings: by the next start its name may refer to another image.
 EngineAwaitable<> Workloads::ensure_image(SandboxFacts& facts, Engine::Progress progress) {
   const std::string image = facts.spec.create_spec.image();
   auto report = [&progress, &image](const PullProgress& pull) { progress(phase_of(image, pull)); };
@@ -80,14 +80,14 @@ EngineAwaitable<> Workloads::ensure_image(SandboxFacts& facts, Engine::Progress 
 }
 
 EngineAwaitable<> Workloads::ensure_workload(SandboxFacts& facts, Attachments attachments) {
-  // The engine needs a container's network when it starts it, not when it creates it.
+  // A container's network must exist when it is started, not when it is created.
   using boost::asio::experimental::awaitable_operators::operator&&;
   auto [network, primary] = co_await (ensure_network(facts) && ensure_primary(facts, attachments));
   co_return network ? primary : network;
 }
 
-// A repeated create keeps its subnet. Which subnets the engine has given to others, without a route
-// on this host, is asked only when it refuses ours.
+// A repeated create keeps its subnet. Subnets that the engine gave to others, without a route on
+// this host, are queried only if it refuses ours.
 EngineAwaitable<> Workloads::ensure_network(SandboxFacts& facts) {
   const ObjectOwner owner = owner_of(facts);
   std::vector<std::string> occupied;
@@ -218,7 +218,7 @@ EngineAwaitable<> Workloads::remove(SandboxFacts& facts) {
   const auto [removed, early] =
       co_await (remove_containers(facts) && remove_detached_networks(facts));
   if (!removed) co_return removed;
-  // A network that was refused before, because a member could not be detached, has none now.
+  // Retry networks that were refused because a member could not be detached: it is gone now.
   AGBOX_CO_TRY_VOID(co_await step(
       "delete.networks", network_removal_.remove_networks(owner_of(facts), on_its_engine(facts))));
   facts.containers.clear();

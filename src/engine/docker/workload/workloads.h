@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Docker has of each sandbox: a network and its containers. The methods are those of Engine,
-// as steps that can be repeated: each finds by label what an interrupted attempt created.
+// The Docker objects of each sandbox: a network and its containers. The methods are those of
+// Engine, as steps that can be repeated: each finds by label what an interrupted attempt created.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@
 
 namespace agbox {
 
-// What the checks gather from.
+// The inputs of the checks.
 struct LocalCheckContext {
   asio::any_io_executor blocking;
   std::filesystem::path guest_program;

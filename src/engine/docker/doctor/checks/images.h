@@ -11,7 +11,7 @@ namespace agbox {
 
 struct ImagesCheck {
   static constexpr std::string_view kName = "images";
-  static constexpr std::size_t kMost = 64;  // the rest is not looked for
+  static constexpr std::size_t kMost = 64;  // the rest is not checked
 
   struct Missing {
     std::string name;

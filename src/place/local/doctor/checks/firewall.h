@@ -81,7 +81,7 @@ struct FirewallRepairsCheck {
 struct OtherFirewallsCheck {
   static constexpr std::string_view kName = "other-firewalls";
   Result<FirewallFacts> firewall;
-  // In these the engine itself accepts the packets of its containers; "name*" is a prefix.
+  // The tables in which the engine accepts packets of containers; "name*" is a prefix.
   std::vector<std::string> engine_tables{};
 
   static OtherFirewallsCheck gather(const LocalCheckContext& context) {

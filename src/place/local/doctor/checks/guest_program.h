@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that every sandbox begins with.
+// The guest program, the first process of every sandbox.
 #pragma once
 
 #include <filesystem>
