@@ -45,8 +45,9 @@ class Pace:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._has_ended.wait(self._interval):
+        while not self._has_ended.is_set():
             self._seconds.append(self._measure())
+            self._has_ended.wait(self._interval)
 
     @property
     def slowdown(self) -> float:

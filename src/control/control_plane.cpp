@@ -31,7 +31,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Sto
       new ControlPlane(loop, store, clock, engine, place, std::move(options), std::move(log)));
   plane->directory_.restore(std::move(loaded));
   plane->isolation_.start();
-  plane->isolation_.prove_live_sandboxes();  // of an earlier daemon; needs no reachable engine
+  plane->isolation_.verify_live_sandboxes();  // of an earlier daemon; needs no reachable engine
   return plane;
 }
 
@@ -59,7 +59,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
                 [this](const std::string& sandbox_id) { directory_.restart_is_due(sandbox_id); }),
       verifications_(loop, clock,
                      [this](const std::string& sandbox_id) {
-                       if (!services_.is_shutting_down) isolation_.verify(sandbox_id);
+                       if (!services_.is_shutting_down) isolation_.verify_soon(sandbox_id);
                      }),
       services_{.loop = loop,
                 .clock = clock,
@@ -121,7 +121,7 @@ void ControlPlane::reconcile_due() {
   directory_.engine_is_back();
   janitor_.sweep();
   // It may have created their bridges again.
-  if (std::exchange(was_engine_lost_, false)) isolation_.prove_live_sandboxes();
+  if (std::exchange(was_engine_lost_, false)) isolation_.verify_live_sandboxes();
 }
 
 void ControlPlane::container_doubted(const std::string& sandbox_id) {

@@ -303,7 +303,7 @@ void SandboxActor::follow_isolation(const WorkStep& step) {
   if (step.record && step.record->has_isolation) report_isolation();
   if (step.clears_verification) services_.verifications.clear(id());
   if (!step.verify_in || services_.is_shutting_down) return;
-  if (*step.verify_in == 0ms) return services_.isolation.verify(id());
+  if (*step.verify_in == 0ms) return services_.isolation.verify_soon(id());
   services_.verifications.set(id(), services_.clock.boot_now() + *step.verify_in);
 }
 

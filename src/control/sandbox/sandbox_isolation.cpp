@@ -20,8 +20,6 @@ constexpr auto kLongestLoadPause = 5000ms;
 constexpr const char* kCannotIsolate =
     "sandboxes cannot be isolated, so none is created or started";
 
-constexpr const char* kPaused = "it is paused";
-
 std::unexpected<Error> gave_up() {
   return fail(reason::kCancelled, "gave up waiting for the isolation");
 }
@@ -46,13 +44,13 @@ void SandboxIsolation::start() {
 
 asio::awaitable<void> SandboxIsolation::put_in_place() {
   do {
-    told_resolvers_ = wanted_resolvers();
-    tell_whether_in_place(
-        co_await place_.start_isolation(told_resolvers_, [this] { prove_live_sandboxes(); }));
+    applied_resolvers_ = wanted_resolvers();
+    set_outcome(
+        co_await place_.start_isolation(applied_resolvers_, [this] { verify_live_sandboxes(); }));
   } while (!*outcome_ && co_await retry_pause_.wait());
 }
 
-void SandboxIsolation::tell_whether_in_place(Result<> outcome) {
+void SandboxIsolation::set_outcome(Result<> outcome) {
   if (!outcome && outcome != outcome_) {
     log_.error(kCannotIsolate, {{"error", outcome.error().message()}});
   }
@@ -63,7 +61,7 @@ void SandboxIsolation::tell_whether_in_place(Result<> outcome) {
   if (was_refused) log_.info("sandboxes can be isolated now");
   is_in_place_.set();
   resolvers_changed();
-  prove_those_due();
+  verify_those_due();
 }
 
 asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
@@ -161,24 +159,26 @@ std::vector<Ipv4Address> SandboxIsolation::wanted_resolvers() const {
 
 void SandboxIsolation::resolvers_changed() {
   const bool is_in_place = outcome_ && *outcome_;
-  if (!is_in_place || is_telling_ || wanted_resolvers() == told_resolvers_) return;
-  is_telling_ = true;
-  tasks_.spawn("resolvers", tell_resolvers());
+  if (!is_in_place || is_applying_ || wanted_resolvers() == applied_resolvers_) return;
+  is_applying_ = true;
+  tasks_.spawn("resolvers", apply_resolvers());
 }
 
-asio::awaitable<void> SandboxIsolation::tell_resolvers() {
-  for (auto wanted = wanted_resolvers(); wanted != told_resolvers_; wanted = wanted_resolvers()) {
-    told_resolvers_ = wanted;
+asio::awaitable<void> SandboxIsolation::apply_resolvers() {
+  for (auto wanted = wanted_resolvers(); wanted != applied_resolvers_;
+       wanted = wanted_resolvers()) {
+    applied_resolvers_ = wanted;
     // If it fails, the host's isolation reports that itself and retries.
     static_cast<void>(co_await place_.set_resolvers(std::move(wanted)));
     if (co_await is_cancelled()) break;
   }
-  is_telling_ = false;
+  is_applying_ = false;
 }
 
 // --- verification ---
 
-asio::awaitable<Result<>> SandboxIsolation::prove(std::string sandbox_id, SandboxPlace& place) {
+asio::awaitable<Result<>> SandboxIsolation::verify_starting(std::string sandbox_id,
+                                                            SandboxPlace& place) {
   auto verification = co_await verification_of(sandbox_id, place);
   if (verification.outcome) starting_[sandbox_id] = false;
   co_return std::move(verification.outcome);
@@ -190,8 +190,8 @@ asio::awaitable<Verification> SandboxIsolation::verification_of(const std::strin
   return place.verify(is_paused(sandbox_id) ? VerifyFrom::Outside : VerifyFrom::Inside);
 }
 
-asio::awaitable<Verification> SandboxIsolation::try_to_prove(std::string sandbox_id,
-                                                             SandboxPlace& place) {
+asio::awaitable<Verification> SandboxIsolation::verify_live(std::string sandbox_id,
+                                                            SandboxPlace& place) {
   Verification attempt = co_await verification_of(sandbox_id, place);
   if (options_.is_live(sandbox_id)) report(sandbox_id, attempt);
   co_return attempt;
@@ -228,63 +228,64 @@ bool SandboxIsolation::is_paused(const std::string& sandbox_id) const {
   return problem != nullptr && problem->is_paused;
 }
 
-bool SandboxIsolation::can_be_proven(const std::string& sandbox_id) const {
+bool SandboxIsolation::can_be_verified(const std::string& sandbox_id) const {
   const SandboxPlace* place = options_.place_of(sandbox_id);
   return place != nullptr && (place->is_connected() || is_paused(sandbox_id));
 }
 
-void SandboxIsolation::verify(const std::string& sandbox_id) {
+void SandboxIsolation::verify_soon(const std::string& sandbox_id) {
   due_.insert(sandbox_id);
-  prove_those_due();
+  verify_those_due();
 }
 
-void SandboxIsolation::prove_live_sandboxes() {
+void SandboxIsolation::verify_live_sandboxes() {
   AGBOX_ON_ITS_THREAD(thread_);
   for (std::string& sandbox_id : options_.live_sandboxes()) due_.insert(std::move(sandbox_id));
   for (auto& [sandbox_id, has_changed] : starting_) has_changed = true;
-  prove_those_due();
+  verify_those_due();
 }
 
 void SandboxIsolation::sandbox_is_live(const std::string& sandbox_id) {
   const auto started = starting_.extract(sandbox_id);
   if (started.empty() || !started.mapped()) return;
   due_.insert(sandbox_id);
-  prove_those_due();
+  verify_those_due();
 }
 
 void SandboxIsolation::guest_connected(const std::string& sandbox_id) {
   // A guest that connects during its verification could not take part in it: verify again.
-  if (guest_awaited_.erase(sandbox_id) > 0 || sandbox_id == being_proven_) due_.insert(sandbox_id);
-  if (due_.contains(sandbox_id)) prove_those_due();
+  if (guest_awaited_.erase(sandbox_id) > 0 || sandbox_id == being_verified_)
+    due_.insert(sandbox_id);
+  if (due_.contains(sandbox_id)) verify_those_due();
 }
 
-void SandboxIsolation::prove_those_due() {
-  if (std::exchange(is_proving_, true)) return;
-  tasks_.spawn("prove the isolation again", prove_one_by_one());
+void SandboxIsolation::verify_those_due() {
+  if (std::exchange(is_verifying_, true)) return;
+  tasks_.spawn("verify the isolation again", verify_one_by_one());
 }
 
-asio::awaitable<void> SandboxIsolation::prove_one_by_one() {
+asio::awaitable<void> SandboxIsolation::verify_one_by_one() {
   if (co_await in_place()) {
     while (const auto sandbox_id = next_due()) {
       if (co_await is_cancelled()) co_return;
-      being_proven_ = *sandbox_id;
-      co_await prove_again(*sandbox_id);
-      being_proven_.clear();
+      being_verified_ = *sandbox_id;
+      co_await verify_again(*sandbox_id);
+      being_verified_.clear();
     }
   }
-  is_proving_ = false;
+  is_verifying_ = false;
 }
 
 std::optional<std::string> SandboxIsolation::next_due() {
   std::erase_if(due_, std::not_fn(options_.is_live));
   const auto next =
-      std::ranges::find_if(due_, [this](const std::string& id) { return can_be_proven(id); });
+      std::ranges::find_if(due_, [this](const std::string& id) { return can_be_verified(id); });
   if (next == due_.end()) return std::nullopt;
   return std::move(due_.extract(next).value());
 }
 
-asio::awaitable<void> SandboxIsolation::prove_again(const std::string& sandbox_id) {
-  const auto attempt = co_await try_to_prove(sandbox_id, *options_.place_of(sandbox_id));
+asio::awaitable<void> SandboxIsolation::verify_again(const std::string& sandbox_id) {
+  const auto attempt = co_await verify_live(sandbox_id, *options_.place_of(sandbox_id));
   if (!attempt.is_unknown || !options_.is_live(sandbox_id)) co_return;
   log_.debug("the isolation of a sandbox is proven again when its guest is back",
              {{"sandbox_id", sandbox_id}, {"error", attempt.outcome.error().message()}});

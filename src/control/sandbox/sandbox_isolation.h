@@ -57,14 +57,14 @@ class SandboxIsolation {
   asio::awaitable<Result<>> at_last_in_place();
   // For admission of new work: refused while the latest attempt to put it in place has failed.
   Result<> check() const;
-  asio::awaitable<Result<>> prove(std::string sandbox_id, SandboxPlace& place);
+  asio::awaitable<Result<>> verify_starting(std::string sandbox_id, SandboxPlace& place);
   // The same for running sandboxes. The outcome is also reported to the sandbox.
-  asio::awaitable<Verification> try_to_prove(std::string sandbox_id, SandboxPlace& place);
+  asio::awaitable<Verification> verify_live(std::string sandbox_id, SandboxPlace& place);
   // After a change that may affect all of them: verifies each as soon as its guest is connected.
   // health() reports those that fail.
-  void prove_live_sandboxes();
+  void verify_live_sandboxes();
   // One live sandbox, as soon as its guest is connected, or if it is paused.
-  void verify(const std::string& sandbox_id);
+  void verify_soon(const std::string& sandbox_id);
   void guest_connected(const std::string& sandbox_id);
 
   // The outcome of the sandbox's latest verification. A paused one is verified without its guest.
@@ -90,20 +90,20 @@ class SandboxIsolation {
 
  private:
   asio::awaitable<void> put_in_place();
-  void tell_whether_in_place(Result<> outcome);
+  void set_outcome(Result<> outcome);
   std::vector<Ipv4Address> resolvers_of(const store::v1::CreatedWith& created_with) const;
   void release_resolvers(const std::string& sandbox_id);
   std::vector<Ipv4Address> wanted_resolvers() const;
   void resolvers_changed();
-  asio::awaitable<void> tell_resolvers();
-  void prove_those_due();
-  asio::awaitable<void> prove_one_by_one();
+  asio::awaitable<void> apply_resolvers();
+  void verify_those_due();
+  asio::awaitable<void> verify_one_by_one();
   std::optional<std::string> next_due();
   asio::awaitable<Verification> verification_of(const std::string& sandbox_id, SandboxPlace& place);
   void report(const std::string& sandbox_id, const Verification& attempt);
   bool is_paused(const std::string& sandbox_id) const;
-  bool can_be_proven(const std::string& sandbox_id) const;
-  asio::awaitable<void> prove_again(const std::string& sandbox_id);
+  bool can_be_verified(const std::string& sandbox_id) const;
+  asio::awaitable<void> verify_again(const std::string& sandbox_id);
 
   Place& place_;
   Options options_;
@@ -114,15 +114,15 @@ class SandboxIsolation {
   RetryPause retry_pause_;
   std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
   std::map<Ipv4Address, std::size_t> asked_by_;                // by how many sandboxes
-  std::vector<Ipv4Address> told_resolvers_;
-  bool is_telling_ = false;
+  std::vector<Ipv4Address> applied_resolvers_;
+  bool is_applying_ = false;
   // Sandboxes to verify again: once their guest is connected, or when it connects again.
   std::set<std::string> due_;
   std::set<std::string> guest_awaited_;
   // Sandboxes verified during their start that are not live yet; true if something changed since.
   std::map<std::string, bool> starting_;
-  std::string being_proven_;
-  bool is_proving_ = false;
+  std::string being_verified_;
+  bool is_verifying_ = false;
   std::map<std::string, Problem> problems_;  // by sandbox
   ThreadChecker thread_;
   TaskGroup tasks_;

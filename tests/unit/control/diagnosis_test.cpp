@@ -203,7 +203,7 @@ TEST_F(DiagnosisTest, WaitsForTheFirewallOfADaemonThatHasJustStarted) {
   plane().diagnose({}, [&](Result<v1::DiagnoseResponse> told) { answer = std::move(told); });
   run_until_idle();
   EXPECT_FALSE(answer.has_value());
-  isolation_.let_go();
+  isolation_.start_entrypoint();
   run_until([&] { return answer.has_value(); });
   EXPECT_TRUE(answer->has_value());
 }

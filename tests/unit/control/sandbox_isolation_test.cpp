@@ -42,7 +42,7 @@ TEST_F(SandboxIsolationTest, ACreateWaitsForItAndMakesNothingBefore) {
   run_until_idle();
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_PENDING);
   EXPECT_THAT(network_names(), IsEmpty());
-  isolation_.let_go();
+  isolation_.start_entrypoint();
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
   EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
 }
@@ -55,7 +55,7 @@ TEST_F(SandboxIsolationTest, ADeleteEndsACreateThatWaitsForIt) {
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
   expect_nothing_left();
-  isolation_.let_go();
+  isolation_.start_entrypoint();
 }
 
 TEST_F(SandboxIsolationTest, AResumeWaitsForItAndProvesItBeforeAnythingRuns) {
@@ -69,7 +69,7 @@ TEST_F(SandboxIsolationTest, AResumeWaitsForItAndProvesItBeforeAnythingRuns) {
   run_until_passed("resume.isolation.before", [&] { ASSERT_TRUE(ask_resume(kBox).has_value()); });
   run_until_idle();
   EXPECT_FALSE(primary(kBox).is_running());
-  isolation_.let_go();
+  isolation_.start_entrypoint();
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
   EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
 }
@@ -95,7 +95,7 @@ TEST_F(SandboxIsolationTest, ACreateThatWaitedInVainFailsWithTheReason) {
   isolation_.start_problem = kNoRules;
   start();
   run_until_passed("create.isolation.before", [&] { ASSERT_TRUE(create(kBox).has_value()); });
-  isolation_.let_go();
+  isolation_.start_entrypoint();
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
   EXPECT_EQ(handle(kBox).error_message(), kCannotIsolate);
   EXPECT_THAT(network_names(), IsEmpty());

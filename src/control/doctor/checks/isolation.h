@@ -38,7 +38,7 @@ struct IsolationCheck {
       // This verification may end the pause.
       const SandboxIsolation::Problem* known = services.isolation.problem_of(id);
       const std::string pause = known != nullptr && known->is_paused ? known->why : "";
-      const auto attempt = co_await services.isolation.try_to_prove(id, *place);
+      const auto attempt = co_await services.isolation.verify_live(id, *place);
       if (attempt.outcome) {
         ++check.verified;
       } else if (context.directory.is_live(id)) {  // not stopped concurrently

@@ -35,8 +35,8 @@ asio::awaitable<OperationResult<>> materialize(Services& services, SandboxPlace&
   AGBOX_CO_TRY_VOID(co_await step("create.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY_VOID(co_await create_and_start(services, place, facts));
   AGBOX_CO_TRY_VOID(co_await await_guest(services, place, facts));
-  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, place, facts));
-  co_return co_await let_go(services, place, facts);
+  AGBOX_CO_TRY_VOID(co_await verify_isolation(services, place, facts));
+  co_return co_await start_entrypoint(services, place, facts);
 }
 
 }  // namespace agbox

@@ -23,8 +23,8 @@ asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxPla
   AGBOX_CO_TRY_VOID(co_await step("resume.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY_VOID(co_await find_and_start(services, place, facts));
   AGBOX_CO_TRY_VOID(co_await await_guest(services, place, facts));
-  AGBOX_CO_TRY_VOID(co_await prove_isolation(services, place, facts));
-  co_return co_await let_go(services, place, facts);
+  AGBOX_CO_TRY_VOID(co_await verify_isolation(services, place, facts));
+  co_return co_await start_entrypoint(services, place, facts);
 }
 
 asio::awaitable<OperationResult<>> undo_resume(Services& services, SandboxPlace& place,

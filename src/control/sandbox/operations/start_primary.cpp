@@ -53,16 +53,17 @@ asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace&
   }
 }
 
-asio::awaitable<OperationResult<>> prove_isolation(Services& services, SandboxPlace& place,
-                                                   const SandboxFacts& facts) {
-  auto proven = co_await step("start.proof", services.isolation.prove(facts.sandbox_id, place));
+asio::awaitable<OperationResult<>> verify_isolation(Services& services, SandboxPlace& place,
+                                                    const SandboxFacts& facts) {
+  auto verified =
+      co_await step("start.proof", services.isolation.verify_starting(facts.sandbox_id, place));
   // Verification involves the guest, which may be gone with its container: report that instead.
-  if (!proven) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, proven.error()));
-  co_return proven;
+  if (!verified) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, verified.error()));
+  co_return verified;
 }
 
-asio::awaitable<OperationResult<>> let_go(Services& services, SandboxPlace& place,
-                                          SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> start_entrypoint(Services& services, SandboxPlace& place,
+                                                    SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(facts.next_secret);
   primary.set_start_count(primary.start_count() + 1);

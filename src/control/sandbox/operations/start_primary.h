@@ -22,11 +22,11 @@ boost::asio::awaitable<OperationResult<>> await_guest(Services& services, Sandbo
                                                       const SandboxFacts& facts);
 
 // Verifies that this sandbox is isolated, while only the guest runs in it.
-boost::asio::awaitable<OperationResult<>> prove_isolation(Services& services, SandboxPlace& place,
-                                                          const SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> verify_isolation(Services& services, SandboxPlace& place,
+                                                           const SandboxFacts& facts);
 
 // Starts the entrypoint and the command, and waits until the entrypoint has completed.
-boost::asio::awaitable<OperationResult<>> let_go(Services& services, SandboxPlace& place,
-                                                 SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> start_entrypoint(Services& services, SandboxPlace& place,
+                                                           SandboxFacts& facts);
 
 }  // namespace agbox
