@@ -105,7 +105,7 @@ class Engine {
   // Records in the facts what distinguishes this start from the next.
   virtual EngineAwaitable<> start(SandboxFacts& facts) = 0;
   virtual EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) = 0;
-  // Its processes have a few seconds to end, unless it is paused: it would run in them. Succeeds if
+  // Its processes have a few seconds to end, unless it is paused: then they are killed. Succeeds if
   // it does not run, or is gone.
   virtual EngineAwaitable<> stop(const SandboxFacts& facts) = 0;
   // Freezes every process of it. Both may be repeated, and are not interrupted by cancellation, so

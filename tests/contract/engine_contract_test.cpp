@@ -408,6 +408,26 @@ TEST_P(EngineContract, ContainerStop_NotFound) {
               "No such container: agbox-none");
 }
 
+TEST_P(EngineContract, ContainerKill_Succeeds) {
+  const std::string id = running("one");
+  must(client_->pause_container(id));
+  must(client_->kill_container(id));
+  const ContainerSeen seen = must(client_->inspect_container(id));
+  EXPECT_EQ(seen.status, "exited");
+  EXPECT_EQ(seen.exit_code, 137);
+  EXPECT_FALSE(seen.is_paused);
+}
+
+TEST_P(EngineContract, ContainerKill_NotFound) {
+  expect_kind(run(client_->kill_container("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerKill_Conflict) {
+  const std::string id = must(client_->create_container(spec("one")));
+  expect_kind(run(client_->kill_container(id)), EngineErrorKind::Conflict, "is not running");
+}
+
 TEST_P(EngineContract, ContainerPause_Succeeds) {
   const std::string id = running("one");
   must(client_->pause_container(id));

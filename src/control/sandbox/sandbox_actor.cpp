@@ -342,7 +342,8 @@ void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
       change.has_isolation ? showing_isolation(std::move(execs.show)) : std::move(execs.show);
   journal_.append(std::move(mutations), is_new ? Urgency::NewWork : Urgency::GoesOn,
                   std::move(show), after(change.then, std::move(reply)));
-  if (!change.events.empty()) set_deadline();
+  // Before it is accepted another sandbox may have the same ID; a create has no deadline.
+  if (!change.events.empty() && !is_new) set_deadline();
 }
 
 std::vector<Mutation> SandboxActor::mutations_of(const Record& change, SandboxLife life) {

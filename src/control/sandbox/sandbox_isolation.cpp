@@ -192,8 +192,16 @@ asio::awaitable<Verification> SandboxIsolation::verification_of(const std::strin
 
 asio::awaitable<Verification> SandboxIsolation::verify_live(std::string sandbox_id,
                                                             SandboxPlace& place) {
+  const bool was_paused = is_paused(sandbox_id);
   Verification attempt = co_await verification_of(sandbox_id, place);
-  if (options_.is_live(sandbox_id)) report(sandbox_id, attempt);
+  if (!options_.is_live(sandbox_id)) co_return attempt;
+  // What it saw may be older than what another verification paused it for.
+  const bool is_outdated = !was_paused && is_paused(sandbox_id);
+  if (is_outdated && (attempt.outcome || attempt.is_unknown)) {
+    verify_soon(sandbox_id);
+  } else {
+    report(sandbox_id, attempt);
+  }
   co_return attempt;
 }
 
@@ -233,14 +241,18 @@ bool SandboxIsolation::can_be_verified(const std::string& sandbox_id) const {
   return place != nullptr && (place->is_connected() || is_paused(sandbox_id));
 }
 
+void SandboxIsolation::add_due(const std::string& sandbox_id) {
+  if (std::ranges::find(due_, sandbox_id) == due_.end()) due_.push_back(sandbox_id);
+}
+
 void SandboxIsolation::verify_soon(const std::string& sandbox_id) {
-  due_.insert(sandbox_id);
+  add_due(sandbox_id);
   verify_those_due();
 }
 
 void SandboxIsolation::verify_live_sandboxes() {
   AGBOX_ON_ITS_THREAD(thread_);
-  for (std::string& sandbox_id : options_.live_sandboxes()) due_.insert(std::move(sandbox_id));
+  for (const std::string& sandbox_id : options_.live_sandboxes()) add_due(sandbox_id);
   for (auto& [sandbox_id, has_changed] : starting_) has_changed = true;
   verify_those_due();
 }
@@ -248,15 +260,14 @@ void SandboxIsolation::verify_live_sandboxes() {
 void SandboxIsolation::sandbox_is_live(const std::string& sandbox_id) {
   const auto started = starting_.extract(sandbox_id);
   if (started.empty() || !started.mapped()) return;
-  due_.insert(sandbox_id);
+  add_due(sandbox_id);
   verify_those_due();
 }
 
 void SandboxIsolation::guest_connected(const std::string& sandbox_id) {
   // A guest that connects during its verification could not take part in it: verify again.
-  if (guest_awaited_.erase(sandbox_id) > 0 || sandbox_id == being_verified_)
-    due_.insert(sandbox_id);
-  if (due_.contains(sandbox_id)) verify_those_due();
+  if (guest_awaited_.erase(sandbox_id) > 0 || sandbox_id == being_verified_) add_due(sandbox_id);
+  if (std::ranges::find(due_, sandbox_id) != due_.end()) verify_those_due();
 }
 
 void SandboxIsolation::verify_those_due() {
@@ -281,7 +292,9 @@ std::optional<std::string> SandboxIsolation::next_due() {
   const auto next =
       std::ranges::find_if(due_, [this](const std::string& id) { return can_be_verified(id); });
   if (next == due_.end()) return std::nullopt;
-  return std::move(due_.extract(next).value());
+  std::string sandbox_id = std::move(*next);
+  due_.erase(next);
+  return sandbox_id;
 }
 
 asio::awaitable<void> SandboxIsolation::verify_again(const std::string& sandbox_id) {

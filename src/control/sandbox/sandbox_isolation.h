@@ -96,6 +96,7 @@ class SandboxIsolation {
   std::vector<Ipv4Address> wanted_resolvers() const;
   void resolvers_changed();
   asio::awaitable<void> apply_resolvers();
+  void add_due(const std::string& sandbox_id);
   void verify_those_due();
   asio::awaitable<void> verify_one_by_one();
   std::optional<std::string> next_due();
@@ -117,7 +118,7 @@ class SandboxIsolation {
   std::vector<Ipv4Address> applied_resolvers_;
   bool is_applying_ = false;
   // Sandboxes to verify again: once their guest is connected, or when it connects again.
-  std::set<std::string> due_;
+  std::vector<std::string> due_;
   std::set<std::string> guest_awaited_;
   // Sandboxes verified during their start that are not live yet; true if something changed since.
   std::map<std::string, bool> starting_;

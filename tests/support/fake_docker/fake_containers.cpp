@@ -33,6 +33,15 @@ Reply Engine::answer_container(const Request& request, const std::string& object
     emit("stop", *container);
     return {.status = 204};
   }
+  if (call == "POST /kill") {
+    if (!container->is_running()) {
+      return refuse(409, "Cannot kill container: " + object + ": Container " + container->id +
+                             " is not running");
+    }
+    emit("kill", *container, {{"signal", "9"}});
+    end_container(*container, 137);
+    return {.status = 204};
+  }
   if (call == "POST /pause") return pause(*container, true);
   if (call == "POST /unpause") return pause(*container, false);
   return refuse(404, "page not found");

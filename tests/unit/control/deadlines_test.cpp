@@ -118,6 +118,15 @@ TEST_F(LeftAloneTest, AResumeBeginsTheTimeAnew) {
   wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
 }
 
+TEST_F(LeftAloneTest, ARefusedCreateDoesNotTouchTheSandboxThatHasItsId) {
+  const auto due = directory().deadlines().next();
+  ASSERT_TRUE(due);
+  EXPECT_FALSE(create(kBox));
+  EXPECT_EQ(directory().deadlines().next(), due);
+  pass(30min);
+  wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
+}
+
 TEST_F(LeftAloneTest, ATimeOfItsOwnGoesBeforeTheGlobalOne) {
   create_ready("short-1", idle_after(60));
   create_ready("never-1", idle_after(0));

@@ -31,6 +31,7 @@ constexpr std::array kRoutes = {
     EngineRoute{ContainerList, "ContainerList", "GET", "/containers/json", "list containers", 30s},
     EngineRoute{ContainerStart, "ContainerStart", "POST", "/containers/{}/start", "start container", 60s, kMiss},
     EngineRoute{ContainerStop, "ContainerStop", "POST", "/containers/{}/stop", "stop container", 60s, kMiss},
+    EngineRoute{ContainerKill, "ContainerKill", "POST", "/containers/{}/kill", "kill container", 30s, kMiss, kClash},
     EngineRoute{ContainerPause, "ContainerPause", "POST", "/containers/{}/pause", "pause container", 30s, kMiss, kClash},
     EngineRoute{ContainerUnpause, "ContainerUnpause", "POST", "/containers/{}/unpause", "unpause container", 30s, kMiss},
     EngineRoute{ContainerWait, "ContainerWait", "POST", "/containers/{}/wait", "wait for container", std::nullopt, kMiss},

@@ -25,6 +25,7 @@ enum class EngineCall {
   ContainerList,
   ContainerStart,
   ContainerStop,
+  ContainerKill,
   ContainerPause,
   ContainerUnpause,
   ContainerWait,

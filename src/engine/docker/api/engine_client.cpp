@@ -192,6 +192,12 @@ EngineAwaitable<> EngineClient::stop_container(std::string id, std::chrono::seco
   co_return EngineResult<>{};
 }
 
+EngineAwaitable<> EngineClient::kill_container(std::string id, CallOptions options) {
+  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::ContainerKill, .object = id},
+                                              std::move(options)));
+  co_return EngineResult<>{};
+}
+
 EngineAwaitable<> EngineClient::pause_container(std::string id, CallOptions options) {
   return set_paused(std::move(id), true, std::move(options));
 }

@@ -77,6 +77,9 @@ class EngineClient {
   EngineAwaitable<> start_container(std::string id, CallOptions options = {});
   EngineAwaitable<> stop_container(std::string id, std::chrono::seconds grace,
                                    CallOptions options = {});
+  // With SIGKILL, and waits for its end. What is paused does not run before. Conflict if it does
+  // not run.
+  EngineAwaitable<> kill_container(std::string id, CallOptions options = {});
   // Freezes all its processes. Pausing a paused container succeeds, as does unpausing one that is
   // not paused, also if it does not run. Conflict if one that is to be paused does not run.
   EngineAwaitable<> pause_container(std::string id, CallOptions options = {});
@@ -110,6 +113,9 @@ class EngineClient {
   // By ID; succeeds if it is gone or does not run.
   EngineAwaitable<> stop_if_there(std::string id, std::chrono::seconds grace,
                                   CallOptions options = {});
+  // The same without a grace period, even if it is paused: stopping it would let it run for a
+  // moment.
+  EngineAwaitable<> kill_if_there(std::string id, CallOptions options = {});
   // The same: succeeds if it is gone or not paused.
   EngineAwaitable<> unpause_if_there(std::string id, CallOptions options = {});
   // With force and volumes; succeeds if it is gone.

@@ -162,6 +162,15 @@ EngineAwaitable<> EngineClient::stop_if_there(std::string id, std::chrono::secon
   co_return stopped;
 }
 
+EngineAwaitable<> EngineClient::kill_if_there(std::string id, CallOptions options) {
+  if (id.empty()) co_return EngineResult<>{};
+  EngineResult<> killed = co_await kill_container(std::move(id), std::move(options));
+  const bool is_over = !killed && (killed.error().kind() == EngineErrorKind::NotFound ||
+                                   killed.error().kind() == EngineErrorKind::Conflict);
+  if (is_over) co_return EngineResult<>{};
+  co_return killed;
+}
+
 EngineAwaitable<> EngineClient::unpause_if_there(std::string id, CallOptions options) {
   if (id.empty()) co_return EngineResult<>{};
   EngineResult<> done = co_await unpause_container(std::move(id), std::move(options));

@@ -19,11 +19,6 @@ namespace {
 // How long a container has to end by itself before the engine kills it.
 constexpr std::chrono::seconds kStopGrace{5};
 
-// The engine unpauses what it stops.
-std::chrono::seconds stop_grace(const SandboxFacts& facts) {
-  return facts.is_paused() ? std::chrono::seconds(0) : kStopGrace;
-}
-
 // The engine that the sandbox was created on, and no other.
 CallOptions on_its_engine(const SandboxFacts& facts) {
   return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
@@ -141,8 +136,7 @@ EngineAwaitable<> Workloads::require_workload(const SandboxFacts& facts) {
   // Started by an interrupted attempt, or by another process: its guest may have a secret that we
   // do not know.
   if (!container->is_up()) co_return EngineResult<>{};
-  co_return co_await step(
-      "resume.stop", client_.stop_if_there(container->id, stop_grace(facts), on_its_engine(facts)));
+  co_return co_await step("resume.stop", stop_one(facts, container->id));
 }
 
 EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
@@ -176,7 +170,14 @@ EngineAwaitable<SandboxLook> Workloads::inspect(const SandboxFacts& facts) {
 }
 
 EngineAwaitable<> Workloads::stop(const SandboxFacts& facts) {
-  return client_.stop_if_there(facts.primary_id(), stop_grace(facts), on_its_engine(facts));
+  return stop_one(facts, facts.primary_id());
+}
+
+// The engine unpauses what it stops, and then it would run for the grace period.
+EngineAwaitable<> Workloads::stop_one(const SandboxFacts& facts, std::string container_id) {
+  if (facts.is_paused())
+    return client_.kill_if_there(std::move(container_id), on_its_engine(facts));
+  return client_.stop_if_there(std::move(container_id), kStopGrace, on_its_engine(facts));
 }
 
 EngineAwaitable<> Workloads::pause(const SandboxFacts& facts) {
@@ -201,8 +202,7 @@ EngineAwaitable<> Workloads::stop_all(const SandboxFacts& facts) {
                                                                           on_its_engine(facts))));
   for (const ContainerListed& container : listed) {
     if (!owner.owns(container.labels)) continue;
-    AGBOX_CO_TRY_VOID(co_await step(
-        "halt.stop", client_.stop_if_there(container.id, kStopGrace, on_its_engine(facts))));
+    AGBOX_CO_TRY_VOID(co_await step("halt.stop", stop_one(facts, container.id)));
   }
   co_return EngineResult<>{};
 }

@@ -46,6 +46,7 @@ class Workloads {
   EngineAwaitable<> remove(SandboxFacts& facts);
 
  private:
+  EngineAwaitable<> stop_one(const SandboxFacts& facts, std::string container_id);
   EngineAwaitable<> ensure_network(SandboxFacts& facts);
   EngineAwaitable<> ensure_primary(SandboxFacts& facts, const Attachments& attachments);
   EngineAwaitable<> remove_containers(const SandboxFacts& facts);
