@@ -509,8 +509,13 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
                    .look = std::move(report.look),
                    .is_paused_by_others = report.is_paused_by_others};
   if (!report.result) end.message = report.result.error().message() + report.engine_remark;
+  const bool lacks_guest = end.look && !end.look->loss && !place_->is_connected();
   const WorkStep step = take(end);
   log_end(kind, end, step);
+  // A guest that stays away may be hostile.
+  if (lacks_guest && is_up(state_) && !services_.is_shutting_down) {
+    services_.isolation.verify_soon(id());
+  }
 }
 
 void SandboxActor::log_end(OperationKind kind, const input::Ended& end,

@@ -46,7 +46,7 @@ asio::awaitable<void> SandboxIsolation::put_in_place() {
   do {
     applied_resolvers_ = wanted_resolvers();
     set_outcome(
-        co_await place_.start_isolation(applied_resolvers_, [this] { verify_live_sandboxes(); }));
+        co_await place_.start_isolation(applied_resolvers_, [this] { isolation_repaired(); }));
   } while (!*outcome_ && co_await retry_pause_.wait());
 }
 
@@ -179,15 +179,16 @@ asio::awaitable<void> SandboxIsolation::apply_resolvers() {
 
 asio::awaitable<Result<>> SandboxIsolation::verify_starting(std::string sandbox_id,
                                                             SandboxPlace& place) {
-  auto verification = co_await verification_of(sandbox_id, place);
+  auto verification = co_await place.verify(VerifyFrom::Inside);
   if (verification.outcome) starting_[sandbox_id] = false;
   co_return std::move(verification.outcome);
 }
 
-// Without the guest if paused: it would not respond.
+// Without a guest that would not respond.
 asio::awaitable<Verification> SandboxIsolation::verification_of(const std::string& sandbox_id,
                                                                 SandboxPlace& place) {
-  return place.verify(is_paused(sandbox_id) ? VerifyFrom::Outside : VerifyFrom::Inside);
+  const bool has_guest = place.is_connected() && !is_paused(sandbox_id);
+  return place.verify(has_guest ? VerifyFrom::Inside : VerifyFrom::Outside);
 }
 
 asio::awaitable<Verification> SandboxIsolation::verify_live(std::string sandbox_id,
@@ -238,7 +239,8 @@ bool SandboxIsolation::is_paused(const std::string& sandbox_id) const {
 
 bool SandboxIsolation::can_be_verified(const std::string& sandbox_id) const {
   const SandboxPlace* place = options_.place_of(sandbox_id);
-  return place != nullptr && (place->is_connected() || is_paused(sandbox_id));
+  return place != nullptr && (place->is_connected() || is_paused(sandbox_id) ||
+                              not_waiting_for_guest_.contains(sandbox_id));
 }
 
 void SandboxIsolation::add_due(const std::string& sandbox_id) {
@@ -246,8 +248,17 @@ void SandboxIsolation::add_due(const std::string& sandbox_id) {
 }
 
 void SandboxIsolation::verify_soon(const std::string& sandbox_id) {
+  not_waiting_for_guest_.insert(sandbox_id);
   add_due(sandbox_id);
   verify_those_due();
+}
+
+// A sandbox whose guest stays away is verified as well: it may be hostile.
+void SandboxIsolation::isolation_repaired() {
+  for (const std::string& sandbox_id : options_.live_sandboxes()) {
+    not_waiting_for_guest_.insert(sandbox_id);
+  }
+  verify_live_sandboxes();
 }
 
 void SandboxIsolation::verify_live_sandboxes() {
@@ -289,11 +300,13 @@ asio::awaitable<void> SandboxIsolation::verify_one_by_one() {
 
 std::optional<std::string> SandboxIsolation::next_due() {
   std::erase_if(due_, std::not_fn(options_.is_live));
+  std::erase_if(not_waiting_for_guest_, std::not_fn(options_.is_live));
   const auto next =
       std::ranges::find_if(due_, [this](const std::string& id) { return can_be_verified(id); });
   if (next == due_.end()) return std::nullopt;
   std::string sandbox_id = std::move(*next);
   due_.erase(next);
+  not_waiting_for_guest_.erase(sandbox_id);
   return sandbox_id;
 }
 

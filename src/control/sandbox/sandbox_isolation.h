@@ -63,7 +63,7 @@ class SandboxIsolation {
   // After a change that may affect all of them: verifies each as soon as its guest is connected.
   // health() reports those that fail.
   void verify_live_sandboxes();
-  // One live sandbox, as soon as its guest is connected, or if it is paused.
+  // One live sandbox, from outside if its guest is not connected.
   void verify_soon(const std::string& sandbox_id);
   void guest_connected(const std::string& sandbox_id);
 
@@ -96,6 +96,7 @@ class SandboxIsolation {
   std::vector<Ipv4Address> wanted_resolvers() const;
   void resolvers_changed();
   asio::awaitable<void> apply_resolvers();
+  void isolation_repaired();
   void add_due(const std::string& sandbox_id);
   void verify_those_due();
   asio::awaitable<void> verify_one_by_one();
@@ -117,8 +118,9 @@ class SandboxIsolation {
   std::map<Ipv4Address, std::size_t> asked_by_;                // by how many sandboxes
   std::vector<Ipv4Address> applied_resolvers_;
   bool is_applying_ = false;
-  // Sandboxes to verify again: once their guest is connected, or when it connects again.
+  // Sandboxes to verify again: once their guest is connected, or when it connects again. In order.
   std::vector<std::string> due_;
+  std::set<std::string> not_waiting_for_guest_;  // verified from outside if it is not connected
   std::set<std::string> guest_awaited_;
   // Sandboxes verified during their start that are not live yet; true if something changed since.
   std::map<std::string, bool> starting_;

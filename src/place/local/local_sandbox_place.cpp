@@ -145,8 +145,10 @@ asio::awaitable<GuestResult<GuestHello>> LocalSandboxPlace::hello(Deadline deadl
 
 // Uses no member after the first suspension: the sandbox may be purged while the kernel is queried.
 asio::awaitable<Verification> LocalSandboxPlace::verify(VerifyFrom from) {
+  // A paused guest may still be connected, and would not respond.
+  const bool is_mute = from == VerifyFrom::Outside && is_connected();
   const GuestResult<Link> guest =
-      from == VerifyFrom::Inside ? link() : guest_fail(GuestErrorKind::Silent, kPaused);
+      is_mute ? guest_fail(GuestErrorKind::Silent, kPaused) : GuestResult<Link>(link());
   std::optional<Error> silence;
   const auto probe = [&guest,
                       &silence](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {

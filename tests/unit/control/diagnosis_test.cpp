@@ -203,7 +203,7 @@ TEST_F(DiagnosisTest, WaitsForTheFirewallOfADaemonThatHasJustStarted) {
   plane().diagnose({}, [&](Result<v1::DiagnoseResponse> told) { answer = std::move(told); });
   run_until_idle();
   EXPECT_FALSE(answer.has_value());
-  isolation_.start_entrypoint();
+  isolation_.finish_start();
   run_until([&] { return answer.has_value(); });
   EXPECT_TRUE(answer->has_value());
 }

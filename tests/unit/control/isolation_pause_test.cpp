@@ -83,6 +83,20 @@ TEST_F(IsolationPauseTest, ItIsPausedUntilItHoldsAgainAndItsExecsGoOn) {
       << "no event of its own";
 }
 
+TEST_F(IsolationPauseTest, AGuestThatStaysAwayDoesNotAvoidTheVerification) {
+  freeze_guest();
+  run_until([&] { return !guests_.is_connected(container()); });
+  pause();
+  EXPECT_EQ(handle(kBox).isolation_problem(), kProblem);
+}
+
+TEST_F(IsolationPauseTest, AGuestThatLeavesIsVerifiedFromOutside) {
+  isolation_.proof_problem = kProblem;  // without a repair
+  freeze_guest();
+  wait_paused();
+  EXPECT_EQ(handle(kBox).isolation_problem(), kProblem);
+}
+
 TEST_F(IsolationPauseTest, WithoutARepairATimerHasItVerifiedAgain) {
   pause();
   isolation_.proofs.clear();

@@ -42,7 +42,7 @@ TEST_F(SandboxIsolationTest, ACreateWaitsForItAndMakesNothingBefore) {
   run_until_idle();
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_PENDING);
   EXPECT_THAT(network_names(), IsEmpty());
-  isolation_.start_entrypoint();
+  isolation_.finish_start();
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
   EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
 }
@@ -55,7 +55,7 @@ TEST_F(SandboxIsolationTest, ADeleteEndsACreateThatWaitsForIt) {
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
   expect_nothing_left();
-  isolation_.start_entrypoint();
+  isolation_.finish_start();
 }
 
 TEST_F(SandboxIsolationTest, AResumeWaitsForItAndProvesItBeforeAnythingRuns) {
@@ -69,7 +69,7 @@ TEST_F(SandboxIsolationTest, AResumeWaitsForItAndProvesItBeforeAnythingRuns) {
   run_until_passed("resume.isolation.before", [&] { ASSERT_TRUE(ask_resume(kBox).has_value()); });
   run_until_idle();
   EXPECT_FALSE(primary(kBox).is_running());
-  isolation_.start_entrypoint();
+  isolation_.finish_start();
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
   EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
 }
@@ -95,7 +95,7 @@ TEST_F(SandboxIsolationTest, ACreateThatWaitedInVainFailsWithTheReason) {
   isolation_.start_problem = kNoRules;
   start();
   run_until_passed("create.isolation.before", [&] { ASSERT_TRUE(create(kBox).has_value()); });
-  isolation_.start_entrypoint();
+  isolation_.finish_start();
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
   EXPECT_EQ(handle(kBox).error_message(), kCannotIsolate);
   EXPECT_THAT(network_names(), IsEmpty());
@@ -249,7 +249,8 @@ TEST_F(SandboxIsolationTest, ALiveSandboxThatCannotProveItIsNamedUntilItCan) {
   run_until([&] { return isolation_health().shortcoming.empty(); });
 }
 
-TEST_F(SandboxIsolationTest, ALiveSandboxWhoseGuestIsAwayProvesItWhenTheGuestIsBack) {
+TEST_F(SandboxIsolationTest,
+       ALiveSandboxWhoseGuestIsAwayIsVerifiedFromOutsideAndAgainWhenItIsBack) {
   start();
   create_ready("box-1");
   create_ready("box-2");
@@ -259,12 +260,14 @@ TEST_F(SandboxIsolationTest, ALiveSandboxWhoseGuestIsAwayProvesItWhenTheGuestIsB
   run_until_idle();
   isolation_.proofs.clear();
   isolation_.repair();
-  run_until([&] { return !isolation_.proofs.empty(); });
-  run_until_idle();
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-2")));
-  guests_.thaw(first);
   run_until([&] { return isolation_.proofs.size() == 2; });
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-2"), bridge("box-1")));
+  run_until_idle();
+  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1"), bridge("box-2")));
+  const std::size_t tried = guests_.tried().size();
+  guests_.thaw(first);
+  run_until([&] { return isolation_.proofs.size() == 3; });
+  run_until([&] { return guests_.tried().size() == tried + 1; });
+  EXPECT_EQ(isolation_.proofs.back(), bridge("box-1"));
   EXPECT_EQ(isolation_health().shortcoming, "");
 }
 

@@ -58,15 +58,13 @@ class FakeIsolation final : public HostIsolation {
   boost::asio::awaitable<Result<FirewallFacts>> inspect() override { co_return facts; }
   IsolationHealth health() const override { return {.shortcoming = {}, .repairs = repairs}; }
 
-  void start_entrypoint() {
-    until_let_go_.expires_at(boost::asio::steady_timer::time_point::min());
-  }
+  void finish_start() { until_let_go_.expires_at(boost::asio::steady_timer::time_point::min()); }
   void repair() {
     ++repairs;
     on_repair_();
   }
 
-  bool holds_start = false;  // until start_entrypoint()
+  bool holds_start = false;  // until finish_start()
   std::string start_problem;
   std::string proof_problem;
   std::string inside_problem;  // which only a guest that answers brings to light
