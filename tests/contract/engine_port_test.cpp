@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,13 +45,14 @@ class Listener final : public EngineListener {
   void reachable(const ReachableEngine& engine) override { id = engine.id; }
   void unreachable(std::string why) override { problem = std::move(why); }
   void reconcile_due() override { ++reconciliations; }
-  void container_doubted(const std::string&) override {}
+  void container_doubted(const std::string& sandbox_id) override { doubted.insert(sandbox_id); }
   void object_created(const std::string&) override {}
   void sweep_due() override {}
 
   std::string id;
   std::string problem;
   int reconciliations = 0;
+  std::set<std::string> doubted;  // sandbox IDs
 };
 
 class Claims final : public SandboxClaims {
@@ -71,34 +73,34 @@ class Claims final : public SandboxClaims {
 class EnginePort : public testing::TestWithParam<std::string> {
  protected:
   EnginePort() {
-    if (GetParam() == "Memory") {
-      engine_ = std::make_unique<MemoryEngine>(machine_);
-    } else {
-      if (GetParam() == "Fake") {
-        fake_ = std::make_unique<FakeDocker>(loop_.io());
-        fake_->engine().add_image(image());
-      }
-      engine_ = std::make_unique<DockerEngine>(loop_.executor(), loop_.executor(), docker_options(),
-                                               Logger());
+    if (GetParam() == "Fake") {
+      fake_ = std::make_unique<FakeDocker>(loop_.io());
+      fake_->engine().add_image(image());
     }
-    watch_ = loop_.spawn(watch());
-    loop_.run_until([&] { return listener_.reconciliations > 0; });
+    engine_ = make_engine();
+    start_watch();
   }
 
   ~EnginePort() override {
     for (auto& [id, facts] : made_) EXPECT_TRUE(run(engine_->remove(facts)).has_value());
-    watch_.cancel();
-    loop_.run_until([&] { return watch_.is_done(); });
-    loop_.run(shut_down());
+    stop_watch();
+    loop_.run(engine_->shut_down());
   }
 
-  boost::asio::awaitable<int> watch() {
-    co_await engine_->watch(listener_, claims_);
-    co_return 0;
+  // Another adapter of the same engine, which knows nothing of what the first one does.
+  std::unique_ptr<Engine> make_engine() {
+    if (GetParam() == "Memory") return std::make_unique<MemoryEngine>(machine_);
+    return std::make_unique<DockerEngine>(loop_.executor(), loop_.executor(), docker_options(),
+                                          Logger());
   }
-  boost::asio::awaitable<int> shut_down() {
-    co_await engine_->shut_down();
-    co_return 0;
+  void start_watch() {
+    listener_ = {};
+    watch_ = loop_.spawn(engine_->watch(listener_, claims_));
+    loop_.run_until([&] { return listener_.reconciliations > 0; });
+  }
+  void stop_watch() {
+    watch_.cancel();
+    loop_.run_until([&] { return watch_.is_done(); });
   }
 
   template <class T>
@@ -112,7 +114,9 @@ class EnginePort : public testing::TestWithParam<std::string> {
   }
   SandboxLook look(const SandboxFacts& facts) {
     const auto seen = run(engine_->inspect(facts));
-    return seen ? *seen : SandboxLook{};
+    EXPECT_TRUE(seen.has_value()) << seen.error().message();
+    // None of the tests expects this one.
+    return seen ? *seen : SandboxLook{.seen = {.primary = PrimarySeen::Foreign}, .loss = {}};
   }
 
   // Of a sandbox that is removed at the end of the test.
@@ -124,6 +128,14 @@ class EnginePort : public testing::TestWithParam<std::string> {
     facts.created_with.set_engine_id(listener_.id);
     facts.created_with.add_dns("192.0.2.53");
     return facts;
+  }
+  // The guest itself, which waits for its daemon.
+  Attachments attachments() {
+    if (GetParam() != "Real") return {};
+    return {{.source = setting("AGBOX_GUEST_PROGRAM"),
+             .target = std::string(guestwire::kProgramInside)},
+            {.source = folder_.path().string(),
+             .target = std::string(guestwire::kLinkDirectoryInside)}};
   }
   SandboxFacts& created(const std::string& name) {
     SandboxFacts& facts = sandbox(name);
@@ -149,14 +161,6 @@ class EnginePort : public testing::TestWithParam<std::string> {
   std::string image() const {
     return GetParam() == "Real" ? setting("AGBOX_ENGINE_IMAGE") : "busybox";
   }
-  // The guest itself, which waits for its daemon.
-  Attachments attachments() {
-    if (GetParam() != "Real") return {};
-    return {{.source = setting("AGBOX_GUEST_PROGRAM"),
-             .target = std::string(guestwire::kProgramInside)},
-            {.source = folder_.path().string(),
-             .target = std::string(guestwire::kLinkDirectoryInside)}};
-  }
   DockerEngineOptions docker_options() {
     const std::string pool = setting("AGBOX_ENGINE_SUBNET", "10.99.0") + ".0/24";
     return {.socket_path = fake_ ? fake_->socket_path() : setting("AGBOX_ENGINE_SOCKET"),
@@ -172,15 +176,19 @@ class EnginePort : public testing::TestWithParam<std::string> {
 
   std::string instance_ = random_uuid();
   std::map<std::string, SandboxFacts> made_;
-  TestTask<int> watch_;
+  TestTask<bool> watch_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, EnginePort, testing::ValuesIn(adapters()),
                          [](const auto& adapter) { return adapter.param; });
 
 TEST_P(EnginePort, ReportsAnIdentityThatStays) {
-  EXPECT_THAT(listener_.id, Not(IsEmpty()));
   EXPECT_THAT(engine_->name(), Not(IsEmpty()));
+  const std::string id = listener_.id;
+  EXPECT_THAT(id, Not(IsEmpty()));
+  stop_watch();
+  start_watch();
+  EXPECT_EQ(listener_.id, id);
 }
 
 TEST_P(EnginePort, EnsuringAWorkloadTwiceCreatesOne) {
@@ -190,8 +198,26 @@ TEST_P(EnginePort, EnsuringAWorkloadTwiceCreatesOne) {
   EXPECT_TRUE(first.seen.has_network);
   const std::string id = facts.primary_id();
   EXPECT_THAT(id, Not(IsEmpty()));
-  must(engine_->ensure_workload(facts, {}));
+  must(engine_->ensure_workload(facts, attachments()));
   EXPECT_EQ(facts.primary_id(), id);
+  // As after a create whose answer was lost.
+  facts.containers.clear();
+  must(engine_->ensure_image(facts, [](const std::string&) {}));
+  must(engine_->ensure_workload(facts, attachments()));
+  EXPECT_EQ(facts.primary_id(), id);
+}
+
+TEST_P(EnginePort, ReportsAContainerThatAnotherProcessUnpausesOrStops) {
+  SandboxFacts& facts = started("box");
+  must(engine_->pause(facts));
+  EXPECT_THAT(listener_.doubted, IsEmpty());
+  const auto another = make_engine();
+  must(another->unpause(facts));
+  loop_.run_until([&] { return listener_.doubted.contains(facts.sandbox_id); });
+  listener_.doubted.clear();
+  must(another->stop(facts));
+  loop_.run_until([&] { return listener_.doubted.contains(facts.sandbox_id); });
+  loop_.run(another->shut_down());
 }
 
 TEST_P(EnginePort, EachStartHasAMarkOfItsOwn) {

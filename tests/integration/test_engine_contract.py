@@ -2,6 +2,7 @@
 """The engine contract test (tests/contract) against every selected real engine, each with the
 oldest API version that it can be limited to."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -41,3 +42,6 @@ def test_the_engine_behaves_as_the_client_relies_on(strict_engine, bin_dir, make
     strict_engine.api.call("DELETE", f"/images/{wanted}", query={"force": "true"})
     assert done.returncode == 0, done.stdout[-8000:]
     assert "SKIPPED" not in done.stdout
+    for suite in ("EngineContract", "EnginePort"):
+        passed = rf"^\[       OK \] \w+/{suite}\.\w+/Real\b"
+        assert re.search(passed, done.stdout, re.MULTILINE), f"no test of {suite} ran:\n{done.stdout[-8000:]}"

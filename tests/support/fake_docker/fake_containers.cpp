@@ -28,6 +28,7 @@ Reply Engine::answer_container(const Request& request, const std::string& object
   if (call == "POST /start") return start(*container);
   if (call == "DELETE ") return remove(*container, request);
   if (call == "POST /stop") {
+    container->stop_timeout = query(request, "t");
     if (!container->is_running()) return {.status = 304};
     end_container(*container, 137);
     emit("stop", *container);

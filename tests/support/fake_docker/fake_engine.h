@@ -35,6 +35,7 @@ struct Container {
   std::string health;  // empty, starting, healthy, unhealthy
   std::string network;
   std::string ipv4_address;
+  std::string stop_timeout;  // of the latest stop, in seconds, as asked for
 
   bool is_running() const { return status == "running" || status == "restarting"; }
 };

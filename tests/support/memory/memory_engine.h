@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,9 +26,20 @@ class MemoryEngine final : public Engine {
   boost::asio::awaitable<void> watch(EngineListener& listener, const SandboxClaims&) override {
     listener.reachable({.id = "memory", .title = "Memory 1"});
     listener.reconcile_due();
-    boost::asio::steady_timer forever(co_await boost::asio::this_coro::executor,
-                                      boost::asio::steady_timer::time_point::max());
-    co_await forever.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    using Timer = boost::asio::steady_timer;
+    Timer news(co_await boost::asio::this_coro::executor, Timer::time_point::max());
+    std::set<std::string> doubted;
+    machine_.on_doubt = [&](const std::string& sandbox_id) {
+      doubted.insert(sandbox_id);
+      news.expires_at(Timer::time_point::min());
+    };
+    while ((co_await boost::asio::this_coro::cancellation_state).cancelled() ==
+           boost::asio::cancellation_type::none) {
+      co_await news.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+      news.expires_at(Timer::time_point::max());
+      for (const std::string& id : std::exchange(doubted, {})) listener.container_doubted(id);
+    }
+    machine_.on_doubt = {};
   }
 
   EngineAwaitable<> ensure_image(SandboxFacts& facts, Progress progress) override {
@@ -112,6 +124,7 @@ class MemoryEngine final : public Engine {
   EngineAwaitable<> set_paused(const SandboxFacts& facts, bool is_paused) {
     MemoryWorkload* workload = machine_.find(facts.sandbox_id);
     const bool is_running = workload != nullptr && workload->is_running;
+    if (is_running && workload->is_paused && !is_paused) machine_.doubt(facts.sandbox_id);
     if (is_running) workload->is_paused = is_paused;
     if (is_paused && !is_running) {
       co_return engine_fail(EngineErrorKind::Conflict, "workload is not running");

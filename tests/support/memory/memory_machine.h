@@ -23,6 +23,8 @@ struct MemoryMachine {
   std::map<std::string, MemoryWorkload> workloads;        // by sandbox ID
   std::map<std::string, std::function<void()>> on_start;  // of those that a place is open for
   std::map<std::string, std::function<void()>> on_end;
+  // Set while an engine is watched: a workload has ended, or runs on after a pause.
+  std::function<void(const std::string& sandbox_id)> on_doubt;
 
   MemoryWorkload* find(const std::string& sandbox_id) {
     const auto found = workloads.find(sandbox_id);
@@ -41,6 +43,10 @@ struct MemoryMachine {
     workload->is_running = workload->is_paused = workload->has_passed = false;
     workload->execs.clear();
     if (const auto told = on_end.find(sandbox_id); told != on_end.end()) told->second();
+    doubt(sandbox_id);
+  }
+  void doubt(const std::string& sandbox_id) const {
+    if (on_doubt) on_doubt(sandbox_id);
   }
 };
 

@@ -41,6 +41,7 @@ TEST_F(StopTest, AStoppedSandboxKeepsItsContainerAndItsNetwork) {
                                    "SANDBOX_STOPPED SANDBOX_STATE_STOPPED stop_requested"));
   EXPECT_EQ(primary(kBox).id, container_id);
   EXPECT_FALSE(primary(kBox).is_running());
+  EXPECT_EQ(primary(kBox).stop_timeout, "5");
   EXPECT_EQ(network_names().size(), 1U);
   EXPECT_EQ(link_folders().size(), 1U);
 }

@@ -391,7 +391,7 @@ TEST_F(ExecsTest, AnEndThatCrossesTheWordToForgetIsNoOffence) {
 }
 
 TEST_F(ExecsTest, WhateverAHandlerDoesToTheLinkIsSafe) {
-  on_exec_ended_ = [this](const std::string& id) { link(id).close(); };
+  on_exec_ended_ = [this](const std::string& id) { rest(id); };
   run([&]() -> awaitable<void> {
     co_await settle_in({"exec-1", "exec-2"});
     co_await guest_.send_bytes(guestwire::frame(ScriptedGuest::exec_ended("exec-1")) +

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/uuid.h"
@@ -45,7 +46,7 @@ class GuestLinkTest : public testing::Test {
   }
 
   void stop_daemon() {
-    for (const auto& [id, sandbox] : sandboxes_) sandbox.link->close();
+    for (const auto& [id, sandbox] : sandboxes_) rest(id);
     run(tasks_.join());
     sandboxes_.clear();
   }
@@ -86,6 +87,10 @@ class GuestLinkTest : public testing::Test {
   }
 
   GuestLink& link(const std::string& id) { return *sandboxes_.at(id).link; }
+  // Its owner closes and releases it, as LocalSandboxPlace does.
+  void rest(const std::string& id) {
+    if (const auto former = std::exchange(sandboxes_.at(id).link, nullptr)) former->close();
+  }
   // The sandbox's directory; with a link that takes `limits_` as they are now.
   fs::path make(const std::string& id) { return open(id, LinkFolder::make(root(), id).value()); }
   GuestResult<fs::path> adopt(const std::string& id, FolderIdentity identity) {
@@ -149,9 +154,7 @@ class GuestLinkTest : public testing::Test {
   };
 
   fs::path open(const std::string& id, LinkFolder directory) {
-    if (const auto former = sandboxes_.find(id); former != sandboxes_.end()) {
-      former->second.link->close();
-    }
+    if (sandboxes_.contains(id)) rest(id);
     fs::path path = directory.path();
     auto listener = std::make_unique<Listener>(*this, id);
     auto opened = std::make_shared<GuestLink>(io_.get_executor(), std::move(directory), limits_,

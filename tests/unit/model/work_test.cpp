@@ -171,7 +171,8 @@ struct NamedState {
   WorkState state;
 };
 
-// Each work of each lifecycle state, with the operation that it asks for running.
+// Each work of each lifecycle state, with the operation that it asks for running; pauses and
+// unpauses also while they wait for their retry.
 const std::vector<NamedState>& states() {
   static const std::vector<NamedState> all{
       {"create", running(Creating, work::Create{})},
@@ -190,10 +191,13 @@ const std::vector<NamedState>& states() {
       {"unisolated", with(kReported, state_of(Ready, work::Idle{}))},
       {"pause", with(kPausing, running(Ready, work::Pause{}))},
       {"pause again", with(kPaused, running(Ready, work::Pause{.may_be_done = true}))},
+      {"pause waiting",
+       with(kPausing, state_of(Ready, work::Pause{.may_be_done = true}, activity::Pausing{}))},
       {"pause doubted", with(kPausing, running(Ready, work::Pause{.inspects = true}))},
       {"paused", with(kPaused, state_of(Ready, work::Idle{}))},
       {"inspect paused", with(kPaused, running(Ready, work::Inspect{}))},
       {"unpause", with(kPaused, running(Ready, work::Unpause{}))},
+      {"unpause waiting", with(kPaused, state_of(Ready, work::Unpause{}, activity::Pausing{}))},
       {"unpause doubted", with(kPaused, running(Ready, work::Unpause{.inspects = true}))},
       {"released", with(kReleased, state_of(Ready, work::Idle{}))},
       {"stop paused", with({.paused = Paused::Yes}, running(Stopping, work::Stop{}))},
@@ -465,6 +469,17 @@ const WorkRow kRows[] = {
     {"pause again",        "HoldsOutside",   "Ready Unpause running Pause unisolated paused | cancel;"},
     {"pause again",        "Holds",          "Ready Unpause running Pause unisolated paused | cancel;"},
 
+    {"pause waiting",      "Stop",           "Stopping Stop pausing begun | record StopRequested cancel-execs isolation; clear verification; end pause;"},
+    {"pause waiting",      "Delete",         "Deleting Delete pausing begun | record DeleteRequested isolation; clear verification; end pause;"},
+    {"pause waiting",      "GuestConnected", "Ready Pause.done? pausing unisolated begun | end pause; take guest;"},
+    {"pause waiting",      "GuestLost",      "Ready Pause.done?.inspects pausing unisolated begun |"},
+    {"pause waiting",      "Doubted",        "Ready Pause.done?.inspects pausing unisolated begun |"},
+    {"pause waiting",      "EngineBack",     "Ready Pause.done?.inspects pausing unisolated begun | reset pause; end pause;"},
+    {"pause waiting",      "PauseOver",      "Ready Pause.done? running Pause unisolated begun | start Pause;"},
+    {"pause waiting",      "IsolationFailed","Ready Pause.done? pausing unisolated begun | verify in 1000ms; end pause;"},
+    {"pause waiting",      "HoldsOutside",   "Ready Unpause pausing unisolated begun | end pause;"},
+    {"pause waiting",      "Holds",          "Ready Unpause pausing unisolated begun | end pause;"},
+
     {"pause doubted",      "Stop",           "Stopping Stop running Pause begun | record StopRequested cancel-execs isolation; clear verification; cancel;"},
     {"pause doubted",      "Delete",         "Deleting Delete running Pause begun | record DeleteRequested isolation; clear verification; cancel;"},
     {"pause doubted",      "Done",           "Ready Inspect running Inspect unisolated paused | record isolation; reset pause; start Inspect;"},
@@ -521,6 +536,17 @@ const WorkRow kRows[] = {
     {"unpause",            "Doubted",        "Ready Unpause.inspects running Unpause unisolated paused |"},
     {"unpause",            "EngineBack",     "Ready Unpause.inspects running Unpause unisolated paused | reset pause;"},
     {"unpause",            "IsolationFailed","Ready Pause.done? running Unpause unisolated paused | verify in 1000ms; cancel;"},
+
+    {"unpause waiting",    "Stop",           "Stopping Stop pausing paused | record StopRequested cancel-execs isolation; clear verification; end pause;"},
+    {"unpause waiting",    "Delete",         "Deleting Delete pausing paused | record DeleteRequested isolation; clear verification; end pause;"},
+    {"unpause waiting",    "GuestConnected", "Ready Unpause pausing unisolated paused | end pause; take guest;"},
+    {"unpause waiting",    "GuestLost",      "Ready Unpause.inspects pausing unisolated paused |"},
+    {"unpause waiting",    "Doubted",        "Ready Unpause.inspects pausing unisolated paused |"},
+    {"unpause waiting",    "EngineBack",     "Ready Unpause.inspects pausing unisolated paused | reset pause; end pause;"},
+    {"unpause waiting",    "PauseOver",      "Ready Unpause running Unpause unisolated paused | start Unpause;"},
+    {"unpause waiting",    "IsolationFailed","Ready Pause.done? pausing unisolated paused | verify in 1000ms; end pause;"},
+    {"unpause waiting",    "HoldsOutside",   "Ready Unpause pausing unisolated paused | end pause;"},
+    {"unpause waiting",    "Holds",          "Ready Unpause pausing unisolated paused | end pause;"},
 
     {"unpause doubted",    "Stop",           "Stopping Stop running Unpause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
     {"unpause doubted",    "Delete",         "Deleting Delete running Unpause paused | record DeleteRequested isolation; clear verification; cancel;"},
@@ -728,6 +754,8 @@ const SpecialRow kSpecialRows[] = {
     {"unpause",          "Done",           kGuest,         "Ready Idle unisolated released | record isolation; verify in 0ms; reset pause;"},
     {"unpause doubted",  "Done",           kGuest,         "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset pause; start Inspect;"},
     {"unpause",          "Retry",          kShutdown,      "Ready Unpause unisolated paused |"},
+    {"pause waiting",    "PauseOver",      kShutdown,      "Ready Pause.done? unisolated begun |"},
+    {"unpause waiting",  "PauseOver",      kShutdown,      "Ready Unpause unisolated paused |"},
 };
 // clang-format on
 

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <fstream>
 #include <optional>
 
@@ -50,9 +52,13 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
     place_ =
         LocalPlace::create(io_.get_executor(), blocking, isolation_, std::move(options), Logger())
             .value();
-    sandbox_ = place_->open("box-1", *this);
+    sandbox_ = open_sandbox("box-1");
+  }
+  std::unique_ptr<SandboxPlace> open_sandbox(const std::string& sandbox_id) {
+    return place_->open(sandbox_id, *this);
   }
   void close() {
+    if (!place_) return;
     run(place_->disconnect());
     sandbox_.reset();
     place_.reset();
@@ -75,6 +81,20 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
     std::optional<T> result;
     run([&]() -> asio::awaitable<void> { result = co_await std::move(call); }());
     return std::move(*result);
+  }
+
+  // Runs next to the test; the result is set when it ends.
+  template <class T>
+  void spawn(asio::awaitable<T> call, std::optional<T>& result) {
+    asio::co_spawn(io_, std::move(call), [&result](const std::exception_ptr& failure, T value) {
+      if (failure) std::rethrow_exception(failure);
+      result = std::move(value);
+    });
+    poll();
+  }
+  void poll() {
+    io_.restart();
+    io_.poll();
   }
 
   SandboxFacts facts(const std::string& sandbox_id = "box-1") const {
@@ -201,28 +221,63 @@ TEST_F(LocalPlaceTest, WhatIsBeingRemovedIsNotMadeAgainMeanwhile) {
   asio::io_context blocking;
   const auto keep_running = asio::make_work_guard(blocking);
   SandboxFacts gone = facts();
+  SandboxFacts other = facts("other-1");
   const fs::path left_over = link_directory(result_of(sandbox_->prepare(gone)).value());
   close();
   open(blocking.get_executor());
   std::optional<Result<std::vector<std::string>>> removed;
-  asio::co_spawn(io_, place_->remove_unclaimed([] { return std::set<std::string>{}; }),
-                 [&](const std::exception_ptr&, Result<std::vector<std::string>> result) {
-                   removed = std::move(result);
-                 });
-  io_.restart();
-  io_.poll();
+  spawn(place_->remove_unclaimed([] { return std::set<std::string>{}; }), removed);
   blocking.poll();  // they are listed
-  io_.poll();       // and none is claimed
+  poll();           // and none is claimed
   EXPECT_EQ(result_of(sandbox_->prepare(gone)).error().kind(), GuestErrorKind::Unavailable);
+  auto other_sandbox = open_sandbox("other-1");
+  std::optional<GuestResult<Attachments>> unaffected;
+  spawn(other_sandbox->prepare(other), unaffected);
+  EXPECT_FALSE(unaffected) << "it only waits for the directory of its output";
+  EXPECT_FALSE(removed);
   blocking.poll();
-  io_.poll();
+  poll();
   ASSERT_TRUE(removed && removed->has_value());
   EXPECT_THAT(**removed, ElementsAre(left_over.string()));
   EXPECT_FALSE(fs::exists(left_over));
-  close();
-  open(io_.get_executor());
-  EXPECT_TRUE(result_of(sandbox_->prepare(gone)));
+  ASSERT_TRUE(unaffected && unaffected->has_value());
+  EXPECT_TRUE(fs::exists(link_directory(**unaffected)));
+  std::optional<GuestResult<Attachments>> again;
+  spawn(sandbox_->prepare(gone), again);
+  blocking.poll();
+  poll();
+  ASSERT_TRUE(again);
+  ASSERT_TRUE(again->has_value()) << again->error().message();
   EXPECT_TRUE(fs::exists(left_over));
+  other_sandbox.reset();
+  close();
+}
+
+// Two threads block at once, for tsan.
+TEST_F(LocalPlaceTest, CallsThatBlockMayRunSideBySide) {
+  close();
+  asio::thread_pool blocking(2);
+  open(blocking.get_executor());
+  run([&]() -> asio::awaitable<void> {
+    using boost::asio::experimental::awaitable_operators::operator&&;
+    SandboxFacts made = facts();
+    SandboxFacts others = facts("other-1");
+    const auto other = open_sandbox("other-1");
+    for (int round = 0; round < 20; ++round) {
+      const auto [first, second, before] =
+          co_await (sandbox_->prepare(made) && other->prepare(others) && place_->list_outputs());
+      EXPECT_TRUE(first && second && before);
+      const auto [prepared, removed, unclaimed, listed] =
+          co_await (sandbox_->prepare(made) && other->remove(others) &&
+                    place_->remove_unclaimed([] { return std::set<std::string>{"box-1"}; }) &&
+                    place_->list_outputs());
+      EXPECT_TRUE(prepared && removed && unclaimed && listed);
+      if (!prepared) continue;
+      EXPECT_TRUE(fs::exists(link_directory(*prepared)));
+      EXPECT_FALSE(fs::exists(LinkFolder::path_of(made.link_root(), "other-1")));
+    }
+  }());
+  close();
 }
 
 TEST_F(LocalPlaceTest, WhatIsClaimedStays) {
