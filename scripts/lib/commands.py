@@ -15,6 +15,7 @@ PYTHON = "/usr/bin/python3"
 _IDLE = ["sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$@"', "idle"]
 
 _running: set[subprocess.Popen] = set()
+_is_over = threading.Event()
 _lock = threading.Lock()
 
 
@@ -46,7 +47,9 @@ def as_root(command: list[str]) -> list[str]:
 
 
 def end_all() -> None:
+    """And nothing else is started: other threads may be between two commands."""
     with _lock:
+        _is_over.set()
         left = list(_running)
     for process in left:
         _signal(process, signal.SIGINT)  # its runner waits for its end
@@ -54,6 +57,8 @@ def end_all() -> None:
 
 def _run(command: list[str], timeout: float, **options) -> Ended:
     with _lock:
+        if _is_over.is_set():
+            return Ended(130, f"{' '.join(command)}: not started, because the run was interrupted\n")
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, **options)
         _running.add(process)
     try:

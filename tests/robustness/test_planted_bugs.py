@@ -9,7 +9,7 @@ import pytest
 from robustness.clients import Client
 from robustness.engine_gate import EngineGate, ForgetsNetworks
 from robustness.rest import settle
-from support.sandboxes import primary
+from support.sandboxes import CONFIG, primary
 
 
 @pytest.fixture
@@ -106,8 +106,8 @@ def test_a_clean_up_that_takes_what_is_not_ours(run):
 
 @pytest.mark.engines("28")
 def test_a_firewall_that_holds_nobody(make_real_run, engine_name):
-    """Both copies lose every rule at the daemon's second verification, without a repair."""
-    run = make_real_run(engine_name)
+    """Both copies lose every rule at the daemon's second verification, without a repair. Paused, no sandbox would show it."""
+    run = make_real_run(engine_name, config=CONFIG + '[isolation]\non_failure = "report"\n')
     with run.crowd() as crowd, planter(run, crowd):
         run.work(20)
     run.look()  # at rest

@@ -283,7 +283,9 @@ def test_an_idle_command_has_the_lowest_priority_in_a_session_of_its_own() -> No
 
 
 @pytest.mark.parametrize("idle", [False, True])
-def test_what_runs_on_other_threads_is_ended_with_the_run(idle: bool, tmp_path: Path) -> None:
+def test_what_runs_on_other_threads_is_ended_with_the_run(
+        idle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_is_over", threading.Event())
     os.mkfifo(tmp_path / "begun")
     ended = []
     script = f": > {tmp_path}/begun; exec sleep 600"
@@ -294,6 +296,9 @@ def test_what_runs_on_other_threads_is_ended_with_the_run(idle: bool, tmp_path: 
     commands.end_all()
     thread.join(timeout=60)
     assert [end.code for end in ended] == [-signal.SIGINT]
+    late = commands.run_quietly(["touch", str(tmp_path / "late")], idle=idle)
+    assert late.code != 0 and "not started" in late.text
+    assert not (tmp_path / "late").exists()
 
 
 @pytest.mark.parametrize("words, names", [

@@ -101,9 +101,9 @@ void ControlTest::start() {
 }
 
 void ControlTest::stop() {
-  bool has_ended = false;
-  plane_->shut_down([&] { has_ended = true; });
-  run_until([&] { return has_ended; });
+  const auto has_ended = std::make_shared<bool>(false);  // may outlive a wait that fails
+  plane_->shut_down([has_ended] { *has_ended = true; });
+  run_until([&] { return *has_ended; });
   is_alive_.reset();
   plane_.reset();
   place_.reset();

@@ -255,8 +255,10 @@ TEST_F(SandboxIsolationTest,
   create_ready("box-1");
   create_ready("box-2");
   const std::string first = primary_container_name("box-1");
+  isolation_.proofs.clear();
   guests_.freeze(first);
   guests_.cut(first);
+  run_until([&] { return isolation_.proofs.size() == 1; });  // its container runs without a guest
   run_until_idle();
   isolation_.proofs.clear();
   isolation_.repair();

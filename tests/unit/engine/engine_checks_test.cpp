@@ -10,6 +10,7 @@
 #include "engine/docker/doctor/checks/images.h"
 #include "engine/docker/doctor/checks/unknown_primaries.h"
 #include "model/reasons.h"
+#include "unit/model/judged_check.h"
 
 namespace agbox {
 namespace {
@@ -17,21 +18,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// "FINDING_VERDICT_OK sentence | remedy" of each finding, each with a newline.
-template <class Check>
-std::string judged(const Check& check) {
-  v1::DiagnoseResponse response;
-  Findings findings(response, Check::kName);
-  check.judge(findings);
-  std::string text;
-  for (const v1::Finding& finding : response.findings()) {
-    EXPECT_EQ(finding.check(), Check::kName);
-    text += v1::FindingVerdict_Name(finding.verdict()).substr(16) + " " + finding.sentence() +
-            (finding.remedy().empty() ? "" : " | " + finding.remedy()) + "\n";
-  }
-  return text;
-}
 
 std::unexpected<Error> failed(const std::string& message) {
   return fail(reason::kEngineUnavailable, message);
