@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -65,7 +66,9 @@ def pytest_configure(config: pytest.Config) -> None:
     run_report.install(config)
     config.pluginmanager.register(_SharedFixtures())
     # A script that starts us in the background makes us ignore it, and our children inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A worker of xdist may run on another thread, which receives no signal anyway.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _selected_engines(config: pytest.Config) -> list[str]:
