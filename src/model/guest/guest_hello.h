@@ -27,7 +27,7 @@ struct GuestHello {
   std::string failure;  // not empty: the guest cannot prepare its container, and takes no go
   std::vector<std::string> notes;
   std::vector<GuestMount> mounts;
-  std::vector<std::string> execs;  // that it was given and not told to forget, ended ones included
+  std::vector<std::string> execs;  // that it has not forgotten yet, ended ones included
 };
 
 }  // namespace agbox

@@ -14,9 +14,9 @@ namespace agbox {
 struct MemoryWorkload {
   bool is_running = false;
   bool is_paused = false;
-  bool has_passed = false;  // its guest was told to go in this start
+  bool has_passed = false;  // its guest got Go in this start
   unsigned starts = 0;
-  std::set<std::string> execs;  // that its guest has and was not told to forget
+  std::set<std::string> execs;  // that its guest has not forgotten yet
 };
 
 struct MemoryMachine {
@@ -35,14 +35,14 @@ struct MemoryMachine {
     if (workload.is_running) return;
     workload.is_running = true;
     ++workload.starts;
-    if (const auto told = on_start.find(sandbox_id); told != on_start.end()) told->second();
+    if (const auto found = on_start.find(sandbox_id); found != on_start.end()) found->second();
   }
   void end(const std::string& sandbox_id) {
     MemoryWorkload* workload = find(sandbox_id);
     if (workload == nullptr || !workload->is_running) return;
     workload->is_running = workload->is_paused = workload->has_passed = false;
     workload->execs.clear();
-    if (const auto told = on_end.find(sandbox_id); told != on_end.end()) told->second();
+    if (const auto found = on_end.find(sandbox_id); found != on_end.end()) found->second();
     doubt(sandbox_id);
   }
   void doubt(const std::string& sandbox_id) const {

@@ -179,8 +179,7 @@ TYPED_TEST(AnyAdapterTest, ASandboxLivesFromCreateToDelete) {
   const v1::ExecStatus ended = this->ended_exec("exec-1");
   EXPECT_EQ(ended.state(), v1::EXEC_STATE_FAILED);
   EXPECT_EQ(ended.exit_code(), 3);
-  this->run_until(
-      [&] { return !this->has_exec("box-1", "exec-1"); });  // the guest was told to forget it
+  this->run_until([&] { return !this->has_exec("box-1", "exec-1"); });  // the guest forgot it
 
   this->begin_exec("box-1", "exec-2");
   ASSERT_TRUE(this->stop_it("box-1"));
