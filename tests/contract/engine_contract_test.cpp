@@ -111,7 +111,8 @@ class EngineContract : public testing::TestWithParam<std::string> {
     return {.name = name(what),
             .labels = owner_.labels(),
             .bridge_name = "dkc" + owner_.instance.substr(0, 8) + what.substr(0, 3),
-            .subnet = subnet_ + "." + std::to_string(part * 16) + "/28"};
+            .subnet = subnet_ + "." + std::to_string(part * 16) + "/28",
+            .gateway = subnet_ + "." + std::to_string(part * 16 + 1)};
   }
   std::string name(const std::string& what) const {
     return "dkc-" + owner_.instance.substr(0, 8) + "-" + what;
@@ -190,6 +191,7 @@ TEST_P(EngineContract, NetworkCreate_Succeeds) {
   EXPECT_EQ(network.driver, "bridge");
   EXPECT_EQ(network.bridge_name, asked.bridge_name);
   EXPECT_THAT(network.subnets, ElementsAre(asked.subnet));
+  EXPECT_THAT(network.gateways, ElementsAre(asked.gateway));
   EXPECT_EQ(network.labels, asked.labels);
   EXPECT_FALSE(network.has_ipv6);
 }
