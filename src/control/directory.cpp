@@ -235,6 +235,9 @@ void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
   }
   const auto engine = services_.engine_status.check();
   if (!engine) return reply(std::unexpected(engine.error()));
+  if (const auto checked = check_cpus(spec, engine->cpus); !checked) {
+    return reply(std::unexpected(checked.error()));
+  }
   if (const auto isolated = services_.isolation.check(); !isolated) {
     return reply(std::unexpected(isolated.error()));
   }
