@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/sandbox_service.h"
 
-#include <string_view>
+#include <google/protobuf/descriptor.h>
 
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
 #include "base/result.h"
 #include "model/exec/exec_request.h"
+#include "model/reasons.h"
 #include "model/spec/sandbox_spec.h"
 #include "rpc/event_stream.h"
 #include "rpc/output_stream.h"
+#include "rpc/received.h"
 #include "rpc/status.h"
 
 namespace agbox {
@@ -32,7 +38,57 @@ auto answer_accepted(grpc::ServerUnaryReactor* call, v1::AcceptedResponse* respo
   return answer(call, [response](const Result<>&) { response->set_accepted(true); });
 }
 
+const google::protobuf::MethodDescriptor& descriptor_of(const std::string& name) {
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+      v1::SandboxService::service_full_name());
+  const auto* method = service == nullptr ? nullptr : service->FindMethodByName(name);
+  AGBOX_CHECK(method != nullptr, "a method that the contract has");
+  return *method;
+}
+
 }  // namespace
+
+template <class Message, class Response>
+void SandboxService::accept(const std::string& name,
+                            Call (SandboxService::*method)(Context, Request<Message>, Response*)) {
+  const auto& descriptor = descriptor_of(name);
+  auto handle = [this, method, type = descriptor.input_type()->name()](
+                    Context context, const Received<Message>* request, Response* response) -> Call {
+    if (request->is_valid) return (this->*method)(context, &request->message, response);
+    auto* call = context->DefaultReactor();
+    call->Finish(to_status({reason::kInvalidArgument, "the request is not a " + type}));
+    return call;
+  };
+  // As the generated code does it, with another type of request.
+  MarkMethodCallback(descriptor.index(),
+                     new grpc::internal::CallbackUnaryHandler<Received<Message>, Response>(handle));
+}
+
+SandboxService::SandboxService(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane,
+                               Logger log)
+    : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {
+  accept("Ping", &SandboxService::Ping);
+  accept("CreateSandbox", &SandboxService::CreateSandbox);
+  accept("GetSandbox", &SandboxService::GetSandbox);
+  accept("ListSandboxes", &SandboxService::ListSandboxes);
+  accept("ResumeSandbox", &SandboxService::ResumeSandbox);
+  accept("StopSandbox", &SandboxService::StopSandbox);
+  accept("DeleteSandbox", &SandboxService::DeleteSandbox);
+  accept("DeleteSandboxes", &SandboxService::DeleteSandboxes);
+  accept("CreateExec", &SandboxService::CreateExec);
+  accept("CancelExec", &SandboxService::CancelExec);
+  accept("GetExec", &SandboxService::GetExec);
+  accept("ListActiveExecs", &SandboxService::ListActiveExecs);
+  accept("ListExecs", &SandboxService::ListExecs);
+  accept("Diagnose", &SandboxService::Diagnose);
+}
+
+void SandboxService::end_streams() {
+  const grpc::Status status =
+      to_status({reason::kShuttingDown, "agboxd is shutting down; call again once it has started"});
+  event_streams_->end_all(status);
+  output_.post([streams = output_streams_, status] { streams->end_all(status); });
+}
 
 SandboxService::Call SandboxService::Ping(Context context, Request<v1::PingRequest>,
                                           v1::PingResponse* response) {
@@ -145,7 +201,7 @@ SandboxService::Call SandboxService::DeleteSandboxes(Context context,
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SandboxService::SubscribeSandboxEvents(
     Context, Request<grpc::ByteBuffer> request) {
   log_.debug("gRPC SubscribeSandboxEvents");
-  return EventStream::open(loop_, plane_.directory(), *request);
+  return EventStream::open(loop_, plane_.directory(), event_streams_, *request);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SandboxService::ReadExecOutput(
@@ -154,7 +210,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SandboxService::ReadExecOutput(
   auto find = [this](const std::string& exec_id, OnExecEnd on_end, const auto& reply) {
     plane_.directory().find_exec_output(exec_id, std::move(on_end), reply);
   };
-  return OutputStream::open(loop_, output_, std::move(find), *request);
+  return OutputStream::open(loop_, output_, std::move(find), output_streams_, *request);
 }
 
 SandboxService::Call SandboxService::CreateExec(Context context,

@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "control/control_loop.h"
 #include "control/control_plane.h"
 #include "execlog/output_loop.h"
+#include "rpc/open_streams.h"
 
 namespace agbox {
 
@@ -26,8 +28,10 @@ using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEv
 
 class SandboxService final : public ServiceBase {
  public:
-  SandboxService(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log)
-      : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {}
+  SandboxService(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log);
+
+  // Ends all streams with SHUTTING_DOWN, also those that begin later. On the control thread.
+  void end_streams();
 
   template <class Message>
   using Request = const Message*;
@@ -67,10 +71,17 @@ class SandboxService final : public ServiceBase {
       Context context, Request<grpc::ByteBuffer> request) override;
 
  private:
+  // Answers requests that cannot be parsed with INVALID_ARGUMENT, and passes on all others.
+  template <class Message, class Response>
+  void accept(const std::string& name,
+              Call (SandboxService::*method)(Context, Request<Message>, Response*));
+
   DaemonIdentity identity_;
   ControlLoop& loop_;
   ControlPlane& plane_;
   Logger log_;
+  std::shared_ptr<OpenStreams> event_streams_ = std::make_shared<OpenStreams>();
+  std::shared_ptr<OpenStreams> output_streams_ = std::make_shared<OpenStreams>();
   OutputLoop output_;
 };
 

@@ -38,11 +38,19 @@ def test_health_and_reflection_are_served(daemon):
         assert check(b"", timeout=10) == HEALTH_SERVING
         name = b"agbox.v1.SandboxService"
         assert check(b"\x0a" + bytes([len(name)]) + name, timeout=10) == HEALTH_SERVING
-        reflection = raw(
-            channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "stream_stream"
-        )
         list_services = b"\x3a\x01*"  # ServerReflectionRequest{list_services: "*"}
-        assert name in next(reflection(iter([list_services]), timeout=10))
+        for version in ("v1", "v1alpha"):
+            path = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+            reflection = raw(channel, path, "stream_stream")
+            assert name in next(reflection(iter([list_services]), timeout=10))
+
+
+def test_a_request_that_cannot_be_parsed_is_an_invalid_argument(daemon, contract):
+    with daemon.channel() as channel, pytest.raises(grpc.RpcError) as refused:
+        raw(channel, "/agbox.v1.SandboxService/GetSandbox")(b"\xff\xff\xff", timeout=10)
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert refused.value.details() == "the request is not a GetSandboxRequest"
+    assert "grpc-status-details-bin" in dict(refused.value.trailing_metadata())
 
 
 def test_a_refusal_has_error_info(daemon, contract):
