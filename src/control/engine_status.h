@@ -24,7 +24,7 @@ class EngineStatus {
     if (now_) return *now_;
     return fail(reason::kEngineUnavailable, problem_);
   }
-  // Whether the first attempt to reach it has ended.
+  // Whether the first attempt to reach it has ended, or takes too long to wait for.
   bool was_asked() const { return was_asked_; }
 
   void set_reachable(const ReachableEngine& engine) {
