@@ -224,7 +224,7 @@ def test_a_delete_ends_what_runs(make_daemon, test_user, engine, contract, image
         assert (status.state, status.last_event_sequence) == (CANCELLED, events[-1].sequence)
         with pytest.raises(grpc.RpcError) as refused:
             execs.create("true")
-        assert refused.value.details() == "sandbox box-1 is not ready"
+        assert refused.value.details() == "sandbox box-1 is not ready: it is deleted; create another"
     assert left_over(engine) == []
 
 

@@ -168,8 +168,12 @@ void SandboxActor::stop(Reply reply) {
   take(input::Stop{kStopRequested}, std::move(reply));
 }
 
+bool SandboxActor::has_containers_if_failed() const {
+  return !is_unreadable_ && has_containers_after(journal_.status().error_code);
+}
+
 void SandboxActor::resume(Reply reply) {
-  const bool has_containers = !is_unreadable_ && has_containers_after(journal_.status().error_code);
+  const bool has_containers = has_containers_if_failed();
   const auto decision = decide(id(), life(), command::Resume{has_containers});
   if (!decision) return reply(std::unexpected(decision.error()));
   if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
@@ -185,7 +189,9 @@ void SandboxActor::remove(const std::string& reason, Reply reply) {
 
 Result<> SandboxActor::check_takes_execs() const {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  AGBOX_TRY(nothing, decide(id(), life(), command::StartExec{}));
+  const command::StartExec start{.failure_code = journal_.status().error_code,
+                                 .has_containers = has_containers_if_failed()};
+  AGBOX_TRY(nothing, decide(id(), life(), start));
   const std::string& problem = state_.isolation.problem;
   if (problem.empty() || !services_.pauses_unisolated) return {};
   return fail(reason::kSandboxNotReady,

@@ -13,7 +13,7 @@ namespace {
 using Events = std::vector<LifecycleEvent>;
 using Decision = Result<Events>;
 
-Error wrong_state(Reason reason, const std::string& sandbox_id, const char* what) {
+Error wrong_state(Reason reason, const std::string& sandbox_id, const std::string& what) {
   return {reason, "sandbox " + sandbox_id + " " + what, {{"sandbox_id", sandbox_id}}};
 }
 
@@ -71,20 +71,40 @@ Decision decide_delete(Lifecycle state, const command::Delete& request) {
   return Events{event::DeleteRequested{request.reason}};
 }
 
-Decision decide_exec(const std::string& sandbox_id, Lifecycle state) {
-  switch (state) {
-    case Lifecycle::Ready:
-      return Events{};
+// " (idle_ttl)", or nothing if it is not known.
+std::string in_brackets(const std::string& text) {
+  return text.empty() ? std::string() : " (" + text + ")";
+}
+
+// The state and the remedy, for a caller that needs a ready sandbox.
+std::string not_ready(const SandboxLife& life, const command::StartExec& exec) {
+  switch (life.state) {
     case Lifecycle::Creating:
+      return "it is being created; wait until it is ready";
     case Lifecycle::Resuming:
+      return "it is being resumed; wait until it is ready";
     case Lifecycle::Stopping:
+      return "it is being stopped" + in_brackets(life.reason) + "; resume it once it is stopped";
     case Lifecycle::Stopped:
+      return "it is stopped" + in_brackets(life.reason) + "; resume it";
     case Lifecycle::Failed:
+      return "it has failed" + in_brackets(exec.failure_code) +
+             (exec.has_containers ? "; resume it" : "; delete it and create another");
     case Lifecycle::Deleting:
+      return "it is being deleted" + in_brackets(life.reason) + "; create another";
     case Lifecycle::Deleted:
+      return "it is deleted; create another";
+    case Lifecycle::Ready:
       break;
   }
-  return std::unexpected(wrong_state(reason::kSandboxNotReady, sandbox_id, "is not ready"));
+  die("a ready sandbox takes execs");
+}
+
+Decision decide_exec(const std::string& sandbox_id, const SandboxLife& life,
+                     const command::StartExec& exec) {
+  if (life.state == Lifecycle::Ready) return Events{};
+  return std::unexpected(
+      wrong_state(reason::kSandboxNotReady, sandbox_id, "is not ready: " + not_ready(life, exec)));
 }
 
 // What runs the operations speaks of the one under way; anything else is a bug of ours.
@@ -172,7 +192,7 @@ Decision decide(const std::string& sandbox_id, const SandboxLife& life,
             return decide_resume(sandbox_id, life.state, resume);
           },
           [&](const command::Delete& request) { return decide_delete(life.state, request); },
-          [&](const command::StartExec&) { return decide_exec(sandbox_id, life.state); },
+          [&](const command::StartExec& exec) { return decide_exec(sandbox_id, life, exec); },
           [&](const command::Prepare& prepare) {
             return decide_prepare(sandbox_id, life.state, prepare);
           },
@@ -199,7 +219,7 @@ SandboxLife apply(SandboxLife life, const LifecycleEvent& event) {
           [&](const event::Ready&) { return move_to(Lifecycle::Ready); },
           [&](const event::Failed&) { return move_to(Lifecycle::Failed); },
           [&](const event::StopRequested& e) { return move_to(Lifecycle::Stopping, e.reason); },
-          [&](const event::Stopped&) { return move_to(Lifecycle::Stopped); },
+          [&](const event::Stopped& e) { return move_to(Lifecycle::Stopped, e.reason); },
           [&](const event::DeleteRequested& e) { return move_to(Lifecycle::Deleting, e.reason); },
           [&](const event::Deleted&) { return move_to(Lifecycle::Deleted); },
       },

@@ -135,6 +135,16 @@ TEST_F(ExecRunCommand, ARefusalIsExplained) {
                        .status();
   EXPECT_EQ(run({"exec", "run", "box-1", "--", "ls"}), 1);
   EXPECT_EQ(error_, "create exec: Sandbox box-1 is not ready.\n");
+  daemon_.status = test::ErrorInfoBytes{.code = grpc::FAILED_PRECONDITION,
+                                        .message =
+                                            "sandbox box-1 is not ready: it is stopped "
+                                            "(idle_ttl); resume it",
+                                        .reason = "SANDBOX_NOT_READY",
+                                        .metadata = {{"sandbox_id", "box-1"}}}
+                       .status();
+  EXPECT_EQ(run({"exec", "run", "box-1", "--", "ls"}), 1);
+  EXPECT_EQ(error_,
+            "create exec: sandbox box-1 is not ready: it is stopped (idle_ttl); resume it\n");
 }
 
 class InterruptedRun : public ExecRunCommand, public testing::WithParamInterface<int> {};
