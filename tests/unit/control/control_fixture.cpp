@@ -48,8 +48,10 @@ ControlTest::~ControlTest() {
 
 StoreOptions ControlTest::store_options() {
   auto post = [this, alive = std::weak_ptr(is_alive_)](std::function<void()> callback) {
-    loop_.post([alive, callback = std::move(callback)] {
-      if (!alive.expired()) callback();
+    loop_.post([this, alive, callback = std::move(callback)] {
+      if (alive.expired()) return;
+      if (!holds_commits_) return callback();
+      held_commits_.push_back(callback);
     });
   };
   return {.path = folder_.path() / "data" / "ids.db",
@@ -103,6 +105,10 @@ void ControlTest::start() {
 void ControlTest::stop() {
   const auto has_ended = std::make_shared<bool>(false);  // may outlive a wait that fails
   plane_->shut_down([has_ended] { *has_ended = true; });
+  if (holds_commits_) {
+    run_until_idle();
+    release_commits();
+  }
   run_until([&] { return *has_ended; });
   is_alive_.reset();
   plane_.reset();
@@ -139,6 +145,11 @@ void ControlTest::run_until(const std::function<bool()>& holds) {
 void ControlTest::run_until_idle() {
   while (loop_.io().poll() > 0) {
   }
+}
+
+void ControlTest::release_commits() {
+  holds_commits_ = false;
+  for (const auto& callback : std::exchange(held_commits_, {})) callback();
 }
 
 void ControlTest::settle() {
