@@ -177,8 +177,11 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
   text("--cpu-limit", flags->cpu_limit, "CPUS", "CPU limit, e.g. 1.5");
   text("--memory-limit", flags->memory_limit, "SIZE", "Memory limit, e.g. 2g");
   command.add_flag("--no-entrypoint", flags->bypass_entrypoint, "Ignore the image's ENTRYPOINT");
+  // Not offered in help and completion as long as agboxd rejects it; scripts that pass it get its
+  // error.
   flags->yaml_file_flag = text("--yaml-file", flags->yaml_file, "PATH",
                                "Read the sandbox configuration from a file; flags override it");
+  flags->yaml_file_flag->group("");
   CLI::Option* json =
       command.add_flag("--json", flags->json, "Print the response as JSON and do not wait");
   command.add_flag("-q,--quiet", flags->quiet, "Print only the sandbox ID")->excludes(json);
