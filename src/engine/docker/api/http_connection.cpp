@@ -17,7 +17,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
