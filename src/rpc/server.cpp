@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "agbox/v1/service.grpc.pb.h"
 #include "base/check.h"
 
 namespace agbox {
@@ -48,10 +49,7 @@ void keep_grpc_up() {
 }  // namespace
 
 struct RpcServer::Running {
-  Running(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, const Logger& log)
-      : service(std::move(identity), loop, plane, log) {}
-
-  SandboxService service;
+  std::unique_ptr<grpc::Service> service;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
 };
@@ -72,7 +70,8 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  auto running = std::make_unique<Running>(std::move(identity), loop, plane, log);
+  auto running = std::make_unique<Running>();
+  running->service = make_sandbox_service(std::move(identity), loop, plane, log);
   grpc::ResourceQuota quota("agboxd");
   quota.Resize(kMaxBufferBytes);
   quota.SetMaxThreads(kMaxBlockingThreads);
@@ -85,7 +84,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
-  builder.RegisterService(&running->service);
+  builder.RegisterService(running->service.get());
   running->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::InsecureServerCredentials());

@@ -155,8 +155,6 @@ TEST_P(EngineContract, Info_Succeeds) {
 TEST_P(EngineContract, ImageInspect_Succeeds) {
   const ImageSeen image = must(client_->inspect_image(image_));
   EXPECT_THAT(image.id, HasSubstr("sha256:"));
-  EXPECT_EQ(image.os, "linux");
-  EXPECT_THAT(image.command, ElementsAre("/bin/sleep", "1000"));
   EXPECT_EQ(must(client_->inspect_image(image.id)).id, image.id);
 }
 
@@ -187,11 +185,9 @@ TEST_P(EngineContract, NetworkCreate_Succeeds) {
   const NetworkSeen network = must(client_->inspect_network(id));
   EXPECT_EQ(network.id, id);
   EXPECT_EQ(network.name, asked.name);
-  EXPECT_EQ(network.driver, "bridge");
   EXPECT_EQ(network.bridge_name, asked.bridge_name);
   EXPECT_THAT(network.subnets, ElementsAre(asked.subnet));
   EXPECT_EQ(network.labels, asked.labels);
-  EXPECT_FALSE(network.has_ipv6);
 }
 
 TEST_P(EngineContract, NetworkCreate_Conflict) {
@@ -210,18 +206,14 @@ TEST_P(EngineContract, NetworkCreate_Conflict) {
 
 TEST_P(EngineContract, NetworkInspect_Succeeds) {
   const NetworkSpec asked = network_spec("net", 0);
-  const std::string id = must(client_->create_network(asked));
+  must(client_->create_network(asked));
   ContainerSpec member = spec("member");
   member.network = asked.name;
-  member.network_aliases = {"db"};
   const std::string container = must(client_->create_container(member));
   must(client_->start_container(container));
   EXPECT_THAT(must(client_->inspect_network(asked.name)).container_ids, ElementsAre(container));
   const ContainerSeen seen = must(client_->inspect_container(container));
-  ASSERT_TRUE(seen.networks.contains(asked.name));
-  EXPECT_EQ(seen.networks.at(asked.name).network_id, id);
-  EXPECT_EQ(seen.networks.at(asked.name).ipv4_address, subnet_ + ".2");
-  EXPECT_THAT(seen.networks.at(asked.name).aliases, Contains("db"));
+  EXPECT_THAT(seen.networks, ElementsAre(Pair(asked.name, subnet_ + ".2")));
 }
 
 TEST_P(EngineContract, NetworkInspect_NotFound) {
@@ -294,11 +286,10 @@ TEST_P(EngineContract, ContainerCreate_Succeeds) {
   asked.env = {"A=1", "B=two words"};
   asked.user = "0:0";
   asked.working_dir = "/tmp";
-  asked.health = HealthProbe{.test = {"NONE"}};
+  asked.has_health_check = false;
   asked.stop_signal = "SIGTERM";
   asked.mounts = {{.source = "/tmp", .target = "/mnt/ro"},
                   {.source = "/tmp", .target = "/mnt/rw", .is_writable = true}};
-  asked.tmpfs = {{"/scratch", "size=1m"}};
   asked.network = "none";
   asked.capabilities_dropped = {"ALL"};
   asked.capabilities_added = {"CHOWN", "KILL"};
@@ -319,11 +310,6 @@ TEST_P(EngineContract, ContainerCreate_Succeeds) {
   EXPECT_EQ(seen.id, id);
   EXPECT_TRUE(seen.is_up());
   EXPECT_EQ(seen.labels, asked.labels);
-  ASSERT_EQ(seen.mounts.size(), 2U);
-  for (const MountSeen& mount : seen.mounts) {
-    EXPECT_EQ(mount.type, "bind");
-    EXPECT_EQ(mount.is_writable, mount.target == "/mnt/rw");
-  }
 }
 
 TEST_P(EngineContract, ContainerCreate_NotFound) {
@@ -348,19 +334,14 @@ TEST_P(EngineContract, ContainerInspect_Succeeds) {
   const std::string id = must(client_->create_container(spec("one")));
   ContainerSeen seen = must(client_->inspect_container(id));
   EXPECT_EQ(seen.name, name("one"));
-  EXPECT_EQ(seen.image, image_);
   EXPECT_EQ(seen.status, "created");
   EXPECT_FALSE(seen.is_running);
-  EXPECT_TRUE(seen.created_at);
   EXPECT_FALSE(seen.started_at);
   must(client_->start_container(id));
   seen = must(client_->inspect_container(id.substr(0, 12)));
   EXPECT_EQ(seen.status, "running");
   EXPECT_TRUE(seen.is_up());
-  EXPECT_GT(seen.pid, 0);
   EXPECT_TRUE(seen.started_at);
-  EXPECT_FALSE(seen.finished_at);
-  EXPECT_FALSE(seen.health);
 }
 
 TEST_P(EngineContract, ContainerInspect_NotFound) {
@@ -399,7 +380,6 @@ TEST_P(EngineContract, ContainerStop_Succeeds) {
   EXPECT_EQ(seen.status, "exited");
   EXPECT_FALSE(seen.is_running);
   EXPECT_EQ(seen.exit_code, 137);
-  EXPECT_TRUE(seen.finished_at);
   EXPECT_TRUE(run(client_->stop_container(id, 0s))) << "a second time is no error";
 }
 
@@ -478,13 +458,8 @@ TEST_P(EngineContract, ContainerUnpause_NotFound) {
 
 TEST_P(EngineContract, ContainerWait_Succeeds) {
   const std::string id = running("one");
-  auto exit = loop_.spawn(client_->wait_container(id, WaitFor::NextExit));
-  auto removal = loop_.spawn(client_->wait_container(id, WaitFor::Removed));
-  must(client_->ping());
-  EXPECT_FALSE(exit.is_done());
+  auto removal = loop_.spawn(client_->wait_until_removed(id));
   must(client_->stop_container(id, 0s));
-  loop_.run_until([&] { return exit.is_done(); });
-  EXPECT_EQ(exit.result(), 137);
   EXPECT_FALSE(removal.is_done());
   must(client_->remove_container(id, {}));
   loop_.run_until([&] { return removal.is_done(); });
@@ -492,8 +467,8 @@ TEST_P(EngineContract, ContainerWait_Succeeds) {
 }
 
 TEST_P(EngineContract, ContainerWait_NotFound) {
-  expect_kind(run(client_->wait_container("agbox-none", WaitFor::NotRunning)),
-              EngineErrorKind::NotFound, "No such container: agbox-none");
+  expect_kind(run(client_->wait_until_removed("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
 }
 
 TEST_P(EngineContract, ContainerRemove_Succeeds) {
@@ -539,7 +514,6 @@ TEST_P(EngineContract, Events_Succeeds) {
   EXPECT_THAT(events[1].attributes, Contains(Pair("exitCode", "137")));
   EXPECT_THAT(events[1].attributes, Contains(Pair("name", name("one"))));
   EXPECT_THAT(events[1].attributes, Contains(Pair(sandbox_label(), "contract")));
-  EXPECT_TRUE(events[1].occurred_at);
 }
 
 // What is built of these calls, on the same engines.

@@ -11,8 +11,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
-
 DockerEngine::DockerEngine(const asio::any_io_executor& executor, asio::any_io_executor blocking,
                            DockerEngineOptions options, Logger log)
     : log_(std::move(log)),

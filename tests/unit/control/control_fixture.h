@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "control/control_plane.h"
 #include "engine/docker/docker_engine.h"
 #include "place/local/local_place.h"
 #include "store/store.h"
 #include "support/fake_docker/fake_docker.h"
+#include "support/manual_clock.h"
 #include "unit/control/living_guests.h"
 #include "unit/place/fake_isolation.h"
 #include "unit/temp_folder.h"

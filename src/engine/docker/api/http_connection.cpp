@@ -18,7 +18,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
