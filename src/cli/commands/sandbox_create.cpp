@@ -191,7 +191,7 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
   // Not offered in help and completion as long as agboxd rejects it; scripts that pass it get its
   // error.
   flags.yaml_file_flag = text("--yaml-file", flags.yaml_file, "PATH",
-                               "Read the sandbox configuration from a file; flags override it");
+                              "Read the sandbox configuration from a file; flags override it");
   flags.yaml_file_flag->group("");
   CLI::Option* json =
       command.add_flag("--json", flags.json, "Print the response as JSON and do not wait");
