@@ -104,7 +104,7 @@ class Run {
   asio::awaitable<OperationResult<Seen>> look() {
     AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, facts()));
     if (report_.guest_directory == GuestDirectory::Unreachable && runs(look.seen.primary)) {
-      const auto reconnected = run_.place.reconnect(facts());
+      const auto reconnected = co_await run_.place.reconnect(facts());
       report_.guest_directory = directory_after(reconnected);
       if (report_.guest_directory == GuestDirectory::Unreachable) {
         co_return std::unexpected<OperationFailure>(reconnected.error());

@@ -51,6 +51,7 @@ class ControlTest : public testing::Test {
     run_until([&] { return !plane_->engine().has_value(); });
   }
   Directory& directory() { return plane_->directory(); }
+  LocalPlace& place() { return *place_; }
   Store& store() { return *store_; }
   Deadlines& restarts() { return plane_->restarts(); }
   Deadlines& verifications() { return plane_->verifications(); }

@@ -116,8 +116,7 @@ TEST_F(ExecCancelTest, AWishOutlivesTheDaemon) {
 TEST_F(ExecCancelTest, OneWhoseAcceptanceIsOvertakenByADeleteIsCancelledAlsoWhereThatFails) {
   docker().reply("DELETE /containers/*", 500, R"({"message":"device is busy"})");
   std::optional<Result<v1::CreateExecResponse>> created;
-  directory().create_exec(kBox, parse_exec_request(request("late-1")),
-                          [&](auto result) { created = std::move(result); });
+  begin_accepting("late-1", [&](auto result) { created = std::move(result); });
   ASSERT_TRUE(remove(kBox).has_value());
   ASSERT_TRUE(created && created->has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
