@@ -71,6 +71,9 @@ class ControlTest : public testing::Test {
   void run_until(const std::function<bool()>& holds);
   // Everything that can be done without waiting for time or for another thread.
   void run_until_idle();
+  // What the store reports, as that a change is on disk, waits for release_store().
+  void hold_store() { holds_store_ = true; }
+  void release_store();
   // Until all that was told to the store so far is on disk and shown.
   void settle();
 
@@ -155,6 +158,8 @@ class ControlTest : public testing::Test {
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;
 
  private:
+  bool holds_store_ = false;
+  std::vector<std::function<void()>> held_;
   std::shared_ptr<bool> is_alive_;  // callbacks of a daemon that has ended run nowhere
   std::unique_ptr<Store> store_;
   std::unique_ptr<DockerEngine> docker_engine_;
