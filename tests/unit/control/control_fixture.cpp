@@ -50,8 +50,8 @@ StoreOptions ControlTest::store_options() {
   auto post = [this, alive = std::weak_ptr(is_alive_)](std::function<void()> callback) {
     loop_.post([this, alive, callback = std::move(callback)] {
       if (alive.expired()) return;
-      if (!holds_commits_) return callback();
-      held_commits_.push_back(callback);
+      if (holds_store_) return held_.push_back(callback);
+      callback();
     });
   };
   return {.path = folder_.path() / "data" / "ids.db",
@@ -105,9 +105,9 @@ void ControlTest::start() {
 void ControlTest::stop() {
   const auto has_ended = std::make_shared<bool>(false);  // may outlive a wait that fails
   plane_->shut_down([has_ended] { *has_ended = true; });
-  if (holds_commits_) {
+  if (holds_store_) {  // all operations are cancelled before it goes on
     run_until_idle();
-    release_commits();
+    release_store();
   }
   run_until([&] { return *has_ended; });
   is_alive_.reset();
@@ -147,9 +147,9 @@ void ControlTest::run_until_idle() {
   }
 }
 
-void ControlTest::release_commits() {
-  holds_commits_ = false;
-  for (const auto& callback : std::exchange(held_commits_, {})) callback();
+void ControlTest::release_store() {
+  holds_store_ = false;
+  for (const auto& callback : std::exchange(held_, {})) callback();
 }
 
 void ControlTest::settle() {

@@ -71,11 +71,11 @@ class ControlTest : public testing::Test {
   void run_until(const std::function<bool()>& holds);
   // Everything that can be done without waiting for time or for another thread.
   void run_until_idle();
+  // What the store reports, as that a change is on disk, waits for release_store() or stop().
+  void hold_store() { holds_store_ = true; }
+  void release_store();
   // Until all that was told to the store so far is on disk and shown.
   void settle();
-  // What the store reports from now on is heard only when the daemon ends, after all operations
-  // were cancelled.
-  void hold_commits() { holds_commits_ = true; }
 
   // --- what clients ask for ---
   static SandboxSpec spec(const LabelMap& labels = {}, const std::string& image = "busybox");
@@ -158,11 +158,9 @@ class ControlTest : public testing::Test {
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;
 
  private:
-  void release_commits();
-
+  bool holds_store_ = false;
+  std::vector<std::function<void()>> held_;
   std::shared_ptr<bool> is_alive_;  // callbacks of a daemon that has ended run nowhere
-  bool holds_commits_ = false;
-  std::vector<std::function<void()>> held_commits_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<DockerEngine> docker_engine_;
   std::unique_ptr<LocalPlace> place_;

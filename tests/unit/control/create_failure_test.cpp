@@ -128,7 +128,7 @@ TEST_F(CreateFailureTest, AnUndoThatIsCancelledBeforeItIsStoredDoesNotBegin) {
   docker().reply("POST /containers/create", 500, R"({"message":"no"})");
   ASSERT_TRUE(create("undone-1").has_value());
   run_until([&] { return docker().calls("POST /containers/create") == 1; });
-  hold_commits();
+  hold_store();
   run_until_idle();  // the create has failed, and its undo waits for the store
   docker().forget_calls();
   stop();

@@ -131,8 +131,9 @@ TEST_F(StopTest, WhatIsNotReadyIsRefused) {
 TEST_F(StopTest, AnExecInTheMomentOfTheStopIsCancelled) {
   std::optional<Result<v1::CreateExecResponse>> created;
   std::optional<Result<>> stopped;
-  begin_accepting("edge-1", [&](auto reply) { created = std::move(reply); });
-  directory().stop(kBox, [&](auto reply) { stopped = std::move(reply); });
+  begin_accepting(
+      "edge-1", [&](auto reply) { created = std::move(reply); },
+      [&] { directory().stop(kBox, [&](auto reply) { stopped = std::move(reply); }); });
   run_until([&] { return created.has_value() && stopped.has_value(); });
   EXPECT_TRUE(created->has_value());
   EXPECT_TRUE(stopped->has_value());
