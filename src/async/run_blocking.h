@@ -8,6 +8,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -18,13 +19,22 @@ namespace agbox {
 template <class Work>
 boost::asio::awaitable<std::invoke_result_t<Work>> run_blocking(boost::asio::any_io_executor pool,
                                                                 Work work) {
-  auto run = [](Work blocking) -> boost::asio::awaitable<std::invoke_result_t<Work>> {
-    co_return blocking();
-  };
-  co_return co_await boost::asio::co_spawn(
-      pool, run(std::move(work)),
-      boost::asio::bind_cancellation_slot(boost::asio::cancellation_slot(),
-                                          boost::asio::use_awaitable));
+  using Value = std::invoke_result_t<Work>;
+  auto uncancelled = boost::asio::bind_cancellation_slot(boost::asio::cancellation_slot(),
+                                                         boost::asio::use_awaitable);
+  if constexpr (std::is_void_v<Value>) {
+    auto run = [](Work blocking) -> boost::asio::awaitable<void> {
+      blocking();
+      co_return;
+    };
+    co_await boost::asio::co_spawn(pool, run(std::move(work)), std::move(uncancelled));
+  } else {
+    // co_spawn() requires a value that can be default-constructed.
+    auto run = [](Work blocking) -> boost::asio::awaitable<std::optional<Value>> {
+      co_return blocking();
+    };
+    co_return *co_await boost::asio::co_spawn(pool, run(std::move(work)), std::move(uncancelled));
+  }
 }
 
 }  // namespace agbox

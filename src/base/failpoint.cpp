@@ -21,6 +21,11 @@ struct Armed {
   unsigned passages = 0;
 };
 
+const std::map<std::string_view, Action> kActions = {{"kill", Action::Kill},
+                                                     {"stop", Action::Stop},
+                                                     {"error", Action::Error},
+                                                     {"hold", Action::Hold}};
+
 struct Registry {
   std::mutex mutex;  // failpoints are passed on every thread
   std::map<std::string, Armed, std::less<>> armed;
@@ -46,17 +51,9 @@ bool parse_one(std::string_view text, std::map<std::string, Armed, std::less<>>&
     if (armed.from_passage == 0) return false;
     action = action.substr(0, at);
   }
-  if (action == "kill") {
-    armed.action = Action::Kill;
-  } else if (action == "stop") {
-    armed.action = Action::Stop;
-  } else if (action == "error") {
-    armed.action = Action::Error;
-  } else if (action == "hold") {
-    armed.action = Action::Hold;
-  } else {
-    return false;
-  }
+  const auto known = kActions.find(action);
+  if (known == kActions.end()) return false;
+  armed.action = known->second;
   into[std::string(text.substr(0, equals))] = armed;
   return true;
 }

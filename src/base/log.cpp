@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -13,6 +14,9 @@
 
 namespace agbox {
 namespace {
+
+// In the order of LogLevel.
+constexpr std::array<std::string_view, 4> kLevelNames = {"DEBUG", "INFO", "WARN", "ERROR"};
 
 std::atomic<LogLevel> minimum_level{LogLevel::Info};
 std::atomic<int> log_fd{STDERR_FILENO};
@@ -59,29 +63,17 @@ std::string json_quote(std::string_view text) {
 }
 
 std::optional<LogLevel> parse_log_level(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string upper(text);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
-  if (lower == "debug") return LogLevel::Debug;
-  if (lower == "info") return LogLevel::Info;
-  if (lower == "warn") return LogLevel::Warn;
-  if (lower == "error") return LogLevel::Error;
-  return std::nullopt;
+  const auto found = std::ranges::find(kLevelNames, upper);
+  if (found == kLevelNames.end()) return std::nullopt;
+  return static_cast<LogLevel>(found - kLevelNames.begin());
 }
 
 std::string_view log_level_name(LogLevel level) {
-  switch (level) {
-    case LogLevel::Debug:
-      return "DEBUG";
-    case LogLevel::Info:
-      return "INFO";
-    case LogLevel::Warn:
-      return "WARN";
-    case LogLevel::Error:
-      return "ERROR";
-  }
-  return "ERROR";
+  return kLevelNames.at(static_cast<std::size_t>(level));
 }
 
 void set_log_level(LogLevel level) {

@@ -12,19 +12,19 @@
 
 namespace agbox {
 
-// The kind of failure; each maps to one gRPC status code.
+// The kind of failure, with the numbers of gRPC's status codes.
 enum class ErrorCode {
-  InvalidArgument,
-  NotFound,
-  AlreadyExists,
-  FailedPrecondition,
-  OutOfRange,
-  DataLoss,
-  Unavailable,
-  ResourceExhausted,
-  Unimplemented,
-  Cancelled,
-  Internal,
+  Cancelled = 1,
+  InvalidArgument = 3,
+  NotFound = 5,
+  AlreadyExists = 6,
+  ResourceExhausted = 8,
+  FailedPrecondition = 9,
+  OutOfRange = 11,
+  Unimplemented = 12,
+  Internal = 13,
+  Unavailable = 14,
+  DataLoss = 15,
 };
 
 // Why it failed: a constant in namespace `reason`. Generic ones are below, those of the domain in

@@ -16,6 +16,28 @@ namespace agbox::cli {
 
 namespace {
 
+void add_exec(CommandLine& line, CLI::App& parent) {
+  CLI::App& command =
+      *parent.add_subcommand("exec", "Manage execs: commands that run in sandboxes");
+  line.requires_subcommand(command);
+  add_exec_run(line, command);
+  add_exec_get(line, command);
+  add_exec_cancel(line, command);
+  add_exec_list(line, command);
+}
+
+void add_sandbox(CommandLine& line, CLI::App& parent) {
+  CLI::App& command = *parent.add_subcommand("sandbox", "Manage sandboxes");
+  line.requires_subcommand(command);
+  add_sandbox_create(line, command);
+  add_sandbox_list(line, command);
+  add_sandbox_get(line, command);
+  add_sandbox_delete(line, command);
+  add_sandbox_stop(line, command);
+  add_sandbox_resume(line, command);
+  add_sandbox_exec(line, command);
+}
+
 constexpr std::array kCommands = {add_completion, add_doctor, add_events,  add_exec,
                                   add_logs,       add_ping,   add_sandbox, add_version};
 

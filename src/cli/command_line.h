@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command tree: parses the command line, runs the selected command, and is the source of help,
-// usage and shell completion. The commands themselves are in commands/, one file each.
+// usage and shell completion. The commands themselves are in commands/.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cli/console.h"
@@ -38,6 +41,22 @@ class CommandLine {
 
   // Sets the action of `command`.
   void on(CLI::App& command, Action action);
+  // Adds a command to `parent` with flags that the parser sets and `act` reads later. Flags that
+  // need the command get it.
+  template <class Flags>
+  std::pair<CLI::App&, Flags&> add(CLI::App& parent, const std::string& name,
+                                   const std::string& description,
+                                   int (*act)(Console& console, const Flags& flags)) {
+    CLI::App& command = *parent.add_subcommand(name, description);
+    std::shared_ptr<Flags> flags;
+    if constexpr (std::is_default_constructible_v<Flags>) {
+      flags = std::make_shared<Flags>();
+    } else {
+      flags = std::make_shared<Flags>(command);
+    }
+    on(command, [flags, act](Console& console) { return act(console, *flags); });
+    return {command, *flags};
+  }
   // Makes `command` without a subcommand a usage error.
   void requires_subcommand(CLI::App& command);
   // Stores everything after "--" in `args`, unparsed.

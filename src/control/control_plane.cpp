@@ -15,10 +15,6 @@ namespace {
 constexpr int kStartsAtOnce = 6;
 constexpr int kLooksAtOnce = 8;
 
-std::unexpected<Error> ending() {
-  return fail(reason::kShuttingDown, "agboxd is shutting down; ask again when it runs");
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Store& store,
@@ -137,14 +133,14 @@ void ControlPlane::object_created(const std::string& sandbox_id) {
 void ControlPlane::diagnose(std::vector<std::string> images,
                             Directory::Reply<v1::DiagnoseResponse> reply) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  if (!takes_diagnoses_) return reply(ending());
+  if (!takes_diagnoses_) return reply(std::unexpected(shutting_down()));
   diagnoses_.spawn("diagnosis", diagnose_and_reply(std::move(images), std::move(reply)));
 }
 
 boost::asio::awaitable<void> ControlPlane::diagnose_and_reply(
     std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply) {
   auto findings = co_await diagnosis_.run(std::move(images));
-  if (!takes_diagnoses_) co_return reply(ending());
+  if (!takes_diagnoses_) co_return reply(std::unexpected(shutting_down()));
   reply(std::move(findings));
 }
 
@@ -175,6 +171,7 @@ boost::asio::awaitable<void> ControlPlane::end_everything(std::function<void()> 
   co_await watches_.join();
   co_await operations_.join();
   co_await services_.place.disconnect();
+  co_await operations_.join();  // a guest may have connected, and got execs
   const bool needs_isolation =
       directory_.has_any() || !services_.engine.unknown_primaries().empty();
   co_await isolation_.stop(!needs_isolation);

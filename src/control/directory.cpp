@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/uuid.h"
+#include "control/commit.h"
 #include "control/page_token.h"
 #include "model/ids.h"
 #include "model/network/resolv_conf.h"
@@ -18,6 +19,7 @@ namespace {
 
 using LabelSelector = google::protobuf::Map<std::string, std::string>;
 
+constexpr const char* kDeleteRequested = "delete_requested";
 // The delay before retrying to remove the output of a deleted sandbox.
 constexpr auto kNextPurgeAfter = std::chrono::hours(1);
 
@@ -53,24 +55,21 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   const auto actor = find(sandbox_id);
   if (!actor) co_return;
   const auto removed = co_await services_.place.remove_output(sandbox_id, (*actor)->created_with());
-  if (removed) co_return purge(sandbox_id);
-  if (removed.error().reason() == reason::kCancelled) co_return;
-  services_.log.warn(
-      "output of a deleted sandbox cannot be removed; its history is kept until it can",
-      {{"sandbox_id", sandbox_id}, {"error", removed.error().message()}});
-  services_.deadlines.set(sandbox_id, services_.clock.now().boot + kNextPurgeAfter);
-}
-
-// Removes history, execs and record together; the ID stays reserved forever.
-void Directory::purge(const std::string& sandbox_id) {
-  auto purged = [this, sandbox_id](const Result<Committed>& result) {
-    const auto found = actors_.find(sandbox_id);
-    if (!result || found == actors_.end()) return;
-    found->second->feed()->end();
-    actors_.erase(found);
-    services_.log.info("sandbox history purged", {{"sandbox_id", sandbox_id}});
-  };
-  services_.store.append({.mutations = {change::Purge{sandbox_id}}}, std::move(purged));
+  if (!removed && removed.error().reason() == reason::kCancelled) co_return;
+  // An exec that is still being refused is on its way through files that do not respond.
+  if (!removed || (*actor)->execs().has_any()) {
+    services_.log.warn(
+        "output of a deleted sandbox cannot be removed; its history is kept until it can",
+        {{"sandbox_id", sandbox_id},
+         {"error", removed ? "files of an exec are in use" : removed.error().message()}});
+    services_.deadlines.set(sandbox_id, services_.clock.now().boot + kNextPurgeAfter);
+    co_return;
+  }
+  // History, execs and record together; the ID stays reserved forever.
+  if (!co_await commit(services_.store, {.mutations = {change::Purge{sandbox_id}}})) co_return;
+  (*actor)->feed()->end();
+  actors_.erase(sandbox_id);
+  services_.log.info("sandbox history purged", {{"sandbox_id", sandbox_id}});
 }
 
 void Directory::restore(LoadedSandboxes loaded) {
@@ -172,32 +171,51 @@ std::size_t Directory::undeleted() const {
 }
 
 void Directory::create(SandboxSpec spec, std::string sandbox_id, Reply<v1::SandboxHandle> reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  if (sandbox_id.empty()) {
-    sandbox_id = random_uuid();
-  } else if (const auto checked = check_id("sandbox_id", sandbox_id); !checked) {
-    return reply(std::unexpected(checked.error()));
-  }
+  answer(std::move(reply), create(std::move(spec), std::move(sandbox_id)));
+}
+
+void Directory::stop(const std::string& sandbox_id, Reply<void> reply) {
+  answer(std::move(reply), stop(sandbox_id));
+}
+
+void Directory::resume(const std::string& sandbox_id, Reply<void> reply) {
+  answer(std::move(reply), resume(sandbox_id));
+}
+
+void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
+  answer(std::move(reply), remove(sandbox_id));
+}
+
+void Directory::remove_matching(const LabelSelector& selector,
+                                Reply<std::vector<std::string>> reply) {
+  answer(std::move(reply), remove_matching(selector));
+}
+
+Directory::Call<v1::SandboxHandle> Directory::create(SandboxSpec spec, std::string sandbox_id) {
+  if (sandbox_id.empty()) sandbox_id = random_uuid();
+  AGBOX_CO_TRY_VOID(check_id("sandbox_id", sandbox_id));
   if (undeleted() + undecided_.size() >= maxima::kSandboxes) {
-    return reply(fail(reason::kResourceExhausted,
-                      "there are " + std::to_string(maxima::kSandboxes) +
-                          " sandboxes already; delete some that are no longer needed"));
+    co_return fail(reason::kResourceExhausted,
+                   "there are " + std::to_string(maxima::kSandboxes) +
+                       " sandboxes already; delete some that are no longer needed");
   }
   if (spec_bytes() + spec.bytes > maxima::kAllSpecBytes) {
-    return reply(
-        fail(reason::kResourceExhausted, "the specs of all sandboxes would have more than " +
-                                             std::to_string(maxima::kAllSpecBytes >> 20U) +
-                                             " MiB; delete sandboxes that are no longer needed"));
+    co_return fail(reason::kResourceExhausted,
+                   "the specs of all sandboxes would have more than " +
+                       std::to_string(maxima::kAllSpecBytes >> 20U) +
+                       " MiB; delete sandboxes that are no longer needed");
   }
-  ++undecided_[sandbox_id].creates;
-  undecided_spec_bytes_ += spec.bytes;
-  auto decided = [this, sandbox_id, bytes = spec.bytes,
-                  reply = std::move(reply)](Result<v1::SandboxHandle> outcome) {
-    undecided_spec_bytes_ -= bytes;
-    reply(std::move(outcome));
-    create_is_decided(sandbox_id);
-  };
-  decide_create(std::move(spec), sandbox_id, std::move(decided));
+  const std::size_t bytes = spec.bytes;
+  Undecided& undecided = undecided_[sandbox_id];
+  if (undecided.creates++ == 0) undecided.decided = new_event();
+  undecided_spec_bytes_ += bytes;
+  auto accepted = co_await accept(std::move(spec), sandbox_id);
+  undecided_spec_bytes_ -= bytes;
+  if (--undecided.creates == 0) {
+    undecided.decided->set();
+    undecided_.erase(sandbox_id);
+  }
+  co_return accepted;
 }
 
 std::size_t Directory::spec_bytes() const {
@@ -206,67 +224,48 @@ std::size_t Directory::spec_bytes() const {
   return bytes;
 }
 
-void Directory::create_is_decided(const std::string& sandbox_id) {
-  const auto undecided = undecided_.find(sandbox_id);
-  if (--undecided->second.creates > 0) return;
-  const auto deletes = std::move(undecided->second.deletes);
-  undecided_.erase(undecided);
-  waiting_deletes_ -= deletes.size();
-  for (const auto& ask : deletes) ask();
+Directory::Call<void> Directory::wait_for(std::shared_ptr<Event> event) {
+  if (event->is_set()) co_return Result<>{};
+  if (waiting_calls_ >= maxima::kWaitingCalls) {
+    co_return fail(
+        reason::kResourceExhausted,
+        std::to_string(maxima::kWaitingCalls) +
+            " calls wait for the container engine's first answer already; try again later");
+  }
+  ++waiting_calls_;
+  const bool has_happened = co_await event->wait();
+  --waiting_calls_;
+  if (!has_happened) co_return std::unexpected(shutting_down());
+  co_return Result<>{};
 }
 
-Result<> Directory::check_waiting_calls() const {
-  if (early_calls_.size() + waiting_deletes_ < maxima::kWaitingCalls) return {};
-  return fail(reason::kResourceExhausted,
-              std::to_string(maxima::kWaitingCalls) +
-                  " calls wait for the container engine's first answer already; try again later");
+Directory::Call<SandboxActor*> Directory::find_for_engine(std::string sandbox_id) {
+  AGBOX_CO_TRY_VOID(find(sandbox_id));
+  AGBOX_CO_TRY_VOID(co_await wait_for(engine_asked_));
+  co_return find(sandbox_id);
 }
 
-void Directory::decide_create(SandboxSpec spec, std::string sandbox_id,
-                              Reply<v1::SandboxHandle> reply) {
-  if (!services_.engine_status.was_asked()) {
-    if (const auto checked = check_waiting_calls(); !checked) {
-      return reply(std::unexpected(checked.error()));
-    }
-    early_calls_.emplace_back([this, spec = std::move(spec), sandbox_id, reply]() mutable {
-      decide_create(std::move(spec), std::move(sandbox_id), std::move(reply));
-    });
-    return;
-  }
-  const auto engine = services_.engine_status.check();
-  if (!engine) return reply(std::unexpected(engine.error()));
-  if (const auto checked = check_cpus(spec, engine->cpus); !checked) {
-    return reply(std::unexpected(checked.error()));
-  }
-  if (const auto isolated = services_.isolation.check(); !isolated) {
-    return reply(std::unexpected(isolated.error()));
-  }
+Directory::Call<v1::SandboxHandle> Directory::accept(SandboxSpec spec, std::string sandbox_id) {
+  AGBOX_CO_TRY_VOID(co_await wait_for(engine_asked_));
+  AGBOX_CO_TRY(engine, services_.engine_status.check());
+  AGBOX_CO_TRY_VOID(check_cpus(spec, engine.cpus));
+  AGBOX_CO_TRY_VOID(services_.isolation.check());
   const auto& dns = services_.created_with.dns();
-  if (const auto checked = check_resolvers({dns.begin(), dns.end()}); !checked) {
-    return reply(std::unexpected(checked.error()));
-  }
+  AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));
   store::v1::CreatedWith created_with = services_.created_with;
-  created_with.set_engine_id(engine->id);
+  created_with.set_engine_id(engine.id);
   // Added to the others once its ID is reserved: only the store knows every ID that was ever used.
-  const auto accepting = accepting_.insert(
-      accepting_.end(), std::make_unique<SandboxActor>(services_, std::move(sandbox_id),
-                                                       std::move(spec), std::move(created_with)));
-  (*accepting)->accept([this, accepting, reply = std::move(reply)](const Result<>& accepted) {
-    auto actor = std::move(*accepting);
-    accepting_.erase(accepting);
-    if (!accepted) {
-      refused_ = std::move(actor);  // it is executing this callback
-      return reply(std::unexpected(accepted.error()));
-    }
-    SandboxActor& created = *actor;
-    actors_.emplace(created.id(), std::move(actor));
-    // The handle as accepted, although the same change already recorded that it is being prepared:
-    // a subscription from this sequence receives everything that follows.
-    v1::SandboxHandle handle = created.handle();
-    handle.set_last_event_sequence(1);
-    reply(std::move(handle));
-    created.begin();
-  });
+  auto actor = std::make_unique<SandboxActor>(services_, std::move(sandbox_id), std::move(spec),
+                                              std::move(created_with));
+  AGBOX_CO_TRY_VOID(co_await actor->accept().wait());
+  SandboxActor& created = *actor;
+  actors_.emplace(created.id(), std::move(actor));
+  // The handle as accepted, although the same change already recorded that it is being prepared: a
+  // subscription from this sequence receives everything that follows.
+  v1::SandboxHandle handle = created.handle();
+  handle.set_last_event_sequence(1);
+  created.begin();
+  co_return handle;
 }
 
 Result<SandboxActor*> Directory::find(const std::string& sandbox_id) const {
@@ -315,68 +314,42 @@ Result<v1::ListSandboxesResponse> Directory::list(const v1::ListSandboxesRequest
   return response;
 }
 
-void Directory::stop(const std::string& sandbox_id, Reply<void> reply) {
-  once_engine_was_asked(sandbox_id, &SandboxActor::stop, std::move(reply));
+Directory::Call<void> Directory::stop(std::string sandbox_id) {
+  AGBOX_CO_TRY(actor, co_await find_for_engine(sandbox_id));
+  co_return co_await actor->stop().wait();
 }
 
-void Directory::resume(const std::string& sandbox_id, Reply<void> reply) {
-  once_engine_was_asked(sandbox_id, &SandboxActor::resume, std::move(reply));
+Directory::Call<void> Directory::resume(std::string sandbox_id) {
+  AGBOX_CO_TRY(actor, co_await find_for_engine(sandbox_id));
+  co_return co_await actor->resume().wait();
 }
 
-void Directory::once_engine_was_asked(const std::string& sandbox_id, EngineWork work,
-                                      Reply<void> reply) {
-  const auto actor = find(sandbox_id);
-  if (!actor) return reply(std::unexpected(actor.error()));
-  if (services_.engine_status.was_asked()) return ((*actor)->*work)(std::move(reply));
-  if (const auto checked = check_waiting_calls(); !checked) {
-    return reply(std::unexpected(checked.error()));
+Directory::Call<void> Directory::remove(std::string sandbox_id) {
+  if (const auto undecided = undecided_.find(sandbox_id);
+      undecided != undecided_.end() && !actors_.contains(sandbox_id)) {
+    AGBOX_CO_TRY_VOID(co_await wait_for(undecided->second.decided));
   }
-  early_calls_.emplace_back([this, sandbox_id, work, reply = std::move(reply)] {
-    once_engine_was_asked(sandbox_id, work, reply);
-  });
+  AGBOX_CO_TRY(actor, find(sandbox_id));
+  co_return co_await actor->remove(kDeleteRequested).wait();
 }
 
-void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
-  const auto actor = find(sandbox_id);
-  if (const auto undecided = undecided_.find(sandbox_id); !actor && undecided != undecided_.end()) {
-    if (const auto checked = check_waiting_calls(); !checked) {
-      return reply(std::unexpected(checked.error()));
-    }
-    ++waiting_deletes_;
-    undecided->second.deletes.emplace_back(
-        [this, sandbox_id, reply = std::move(reply)] { remove(sandbox_id, reply); });
-    return;
-  }
-  if (!actor) return reply(std::unexpected(actor.error()));
-  (*actor)->remove("delete_requested", std::move(reply));
-}
-
-void Directory::remove_matching(const LabelSelector& selector,
-                                Reply<std::vector<std::string>> reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
+Directory::Call<std::vector<std::string>> Directory::remove_matching(LabelSelector selector) {
   if (selector.empty()) {
-    return reply(fail(reason::kInvalidArgument, "label_selector must not be empty"));
+    co_return fail(reason::kInvalidArgument, "label_selector must not be empty");
   }
-  std::vector<SandboxActor*> matching;
+  std::vector<std::string> ids;
+  std::vector<SandboxActor::OnDisk> accepted;  // all of them at once
   for (const auto& [id, actor] : actors_) {
-    if (actor->is_deletable() && matches(actor->handle(), selector)) {
-      matching.push_back(actor.get());
-    }
+    if (!actor->is_deletable() || !matches(actor->handle(), selector)) continue;
+    ids.push_back(id);
+    accepted.push_back(actor->remove(kDeleteRequested));
   }
-  if (matching.empty()) return reply(std::vector<std::string>{});
-  struct Pending {
-    Result<std::vector<std::string>> ids;
-    std::size_t left;
-    Reply<std::vector<std::string>> reply;
-  };
-  auto pending = std::make_shared<Pending>(Pending{{}, matching.size(), std::move(reply)});
-  for (SandboxActor* actor : matching) pending->ids->push_back(actor->id());
-  for (SandboxActor* actor : matching) {
-    actor->remove("delete_requested", [pending](const Result<>& accepted) {
-      if (!accepted && pending->ids) pending->ids = std::unexpected(accepted.error());
-      if (--pending->left == 0) pending->reply(std::move(pending->ids));
-    });
+  Result<> all;
+  for (const auto& one : accepted) {
+    if (auto stored = co_await one.wait(); !stored && all) all = std::move(stored);
   }
+  AGBOX_CO_TRY_VOID(all);
+  co_return ids;
 }
 
 Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
@@ -399,8 +372,7 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
 
 void Directory::engine_was_asked() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  services_.engine_status.set_asked();
-  for (const auto& call : std::exchange(early_calls_, {})) call();
+  engine_asked_->set();
 }
 
 void Directory::restart_is_due(const std::string& sandbox_id) {

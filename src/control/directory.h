@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // All sandboxes of this daemon, by ID; serves the calls of clients. Every method runs on the
-// control thread, and so do the replies, once what they report is on disk.
+// control thread, and so do the replies, once what they report is on disk. Each call that waits is
+// one coroutine: check, commit, return. It continues if its caller goes away.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agbox/v1/service.pb.h"
+#include "async/event.h"
+#include "base/check.h"
 #include "base/result.h"
 #include "control/event_feed.h"
 #include "control/sandbox/sandbox_actor.h"
@@ -29,7 +32,7 @@ class Directory final : public SandboxClaims {
   template <class T>
   using Reply = std::function<void(Result<T>)>;
 
-  explicit Directory(Services& services) : services_(services) {}
+  explicit Directory(Services& services) : services_(services), engine_asked_(new_event()) {}
 
   // Adds the sandboxes of earlier runs of the daemon and continues their operations.
   void restore(LoadedSandboxes loaded);
@@ -56,14 +59,14 @@ class Directory final : public SandboxClaims {
   void create_exec(const std::string& sandbox_id, Result<ExecRequest> spec,
                    Reply<v1::CreateExecResponse> reply);
   void cancel_exec(const std::string& exec_id, Reply<void> reply);
-  void get_exec(const std::string& exec_id, const Reply<v1::ExecStatus>& reply);
+  void get_exec(const std::string& exec_id, Reply<v1::ExecStatus> reply);
   // By exec ID, one page.
   v1::ListActiveExecsResponse list_active_execs(const v1::ListActiveExecsRequest& request) const;
   // In the order of their start, one page.
-  void list_execs(const v1::ListExecsRequest& request, const Reply<v1::ListExecsResponse>& reply);
+  void list_execs(const v1::ListExecsRequest& request, Reply<v1::ListExecsResponse> reply);
   // `on_end` is called when the exec ends, if the caller still holds the reply.
   void find_exec_output(const std::string& exec_id, OnExecEnd on_end,
-                        const Reply<ExecOutputSource>& reply);
+                        Reply<ExecOutputSource> reply);
 
   // --- the engine ---
   // Its container may have ended, or may lack what it was started with.
@@ -73,8 +76,8 @@ class Directory final : public SandboxClaims {
   void isolation_holds(const std::string& sandbox_id, bool from_inside);
   void engine_made_something(const std::string& sandbox_id);
   void engine_is_back();
-  // The first attempt to reach the engine has ended, successfully or not: calls that waited for it
-  // continue.
+  // The first attempt to reach the engine has ended, successfully or not, or takes too long: calls
+  // that waited for it continue.
   void engine_was_asked();
 
   // The time to live of the sandbox in its current state has passed.
@@ -99,38 +102,64 @@ class Directory final : public SandboxClaims {
   bool has_any() const;
 
  private:
+  template <class T>
+  using Call = boost::asio::awaitable<Result<T>>;
+
+  // Runs the call, then calls `reply`.
+  template <class T>
+  void answer(Reply<T> reply, Call<T> call) {
+    AGBOX_ON_CONTROL_THREAD(services_.loop);
+    auto run = [](Reply<T> done, Call<T> called) -> boost::asio::awaitable<void> {
+      done(co_await std::move(called));
+    };
+    services_.tasks.spawn("call", run(std::move(reply), std::move(call)));
+  }
+  Call<v1::SandboxHandle> create(SandboxSpec spec, std::string sandbox_id);
+  Call<v1::SandboxHandle> accept(SandboxSpec spec, std::string sandbox_id);
+  Call<void> stop(std::string sandbox_id);
+  Call<void> resume(std::string sandbox_id);
+  Call<void> remove(std::string sandbox_id);
+  Call<std::vector<std::string>> remove_matching(
+      google::protobuf::Map<std::string, std::string> selector);
+  Call<v1::CreateExecResponse> create_exec(std::string sandbox_id, Result<ExecRequest> spec);
+  Call<void> cancel_exec(std::string exec_id);
+  Call<v1::ExecStatus> get_exec(std::string exec_id);
+  Call<v1::ListExecsResponse> list_execs(v1::ListExecsRequest request);
+  Call<ExecOutputSource> find_exec_output(std::string exec_id, OnExecEnd on_end);
+  // An exec that has ended.
+  Call<ExecRecord> read_ended_exec(std::string exec_id);
+
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
-  void decide_create(SandboxSpec spec, std::string sandbox_id, Reply<v1::SandboxHandle> reply);
-  void create_is_decided(const std::string& sandbox_id);
   std::size_t spec_bytes() const;
+  std::shared_ptr<Event> new_event() const {
+    return std::make_shared<Event>(services_.loop.io().get_executor());
+  }
   // Fails if too many calls wait already.
-  Result<> check_waiting_calls() const;
-  // Work that needs the engine waits until the first attempt to reach it has ended, not longer.
-  using EngineWork = void (SandboxActor::*)(SandboxActor::Reply);
-  void once_engine_was_asked(const std::string& sandbox_id, EngineWork work, Reply<void> reply);
+  Call<void> wait_for(std::shared_ptr<Event> event);
+  // The sandbox, once the engine was asked.
+  Call<SandboxActor*> find_for_engine(std::string sandbox_id);
   // As clients may see it: not while it is being accepted.
   std::shared_ptr<const ExecRecord> running_exec(const std::string& exec_id) const;
   std::size_t undeleted() const;
   boost::asio::awaitable<void> purge_with_logs(std::string sandbox_id);
-  void purge(const std::string& sandbox_id);
   void add_restored(SandboxRecord record, SandboxSpec spec);
   void add_broken(const BrokenSandbox& broken);
 
   Services& services_;
   std::map<std::string, std::unique_ptr<SandboxActor>, std::less<>> actors_;
-  std::list<std::unique_ptr<SandboxActor>> accepting_;  // until the store has replied
-  std::unique_ptr<SandboxActor> refused_;               // the latest refused one
   // By ID, why it cannot be read; only the ID of these is known.
   std::map<std::string, std::string, std::less<>> unreadable_;
-  // Creates that the store has not confirmed yet, by ID, and the deletes that came after them.
+  // Creates that the store has not confirmed yet, by ID.
   struct Undecided {
     unsigned creates = 0;
-    std::vector<std::function<void()>> deletes;
+    std::shared_ptr<Event> decided{};  // deletes that came after them wait for it
   };
   std::map<std::string, Undecided> undecided_;
   std::size_t undecided_spec_bytes_ = 0;
-  std::size_t waiting_deletes_ = 0;
-  std::vector<std::function<void()>> early_calls_;
+  std::size_t waiting_calls_ = 0;
+  // The first attempt to reach the engine has ended, or takes too long to wait for. Work that needs
+  // the engine waits for that, not longer.
+  std::shared_ptr<Event> engine_asked_;
 };
 
 }  // namespace agbox

@@ -5,7 +5,10 @@
 #include <charconv>
 #include <utility>
 
+#include "async/await_callback.h"
+#include "async/cancellation.h"
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/uuid.h"
 #include "control/directory.h"
 #include "control/exec/exec_status.h"
@@ -17,12 +20,6 @@ namespace {
 
 // Of stored data. As a status an exec is larger by a few dozen bytes, of about two hundred.
 constexpr std::size_t kExecPageBytes = kPageBytes / 3 * 2;
-
-Error already_terminal(const std::string& exec_id) {
-  return {reason::kExecAlreadyTerminal,
-          "exec " + exec_id + " is already terminal",
-          {{"exec_id", exec_id}}};
-}
 
 Error already_exists(const std::string& exec_id) {
   return {reason::kExecIdAlreadyExists,
@@ -53,46 +50,69 @@ std::shared_ptr<const ExecRecord> Directory::running_exec(const std::string& exe
 
 void Directory::create_exec(const std::string& sandbox_id, Result<ExecRequest> spec,
                             Reply<v1::CreateExecResponse> reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  const auto actor = find(sandbox_id);
-  if (!actor) return reply(std::unexpected(actor.error()));
-  if (const auto ready = (*actor)->check_takes_execs(); !ready) {
-    return reply(std::unexpected(ready.error()));
-  }
-  if (!spec) return reply(std::unexpected(spec.error()));
-  if (spec->request.exec_id().empty()) spec->request.set_exec_id(random_uuid());
-  const std::string exec_id = spec->request.exec_id();
-  SandboxExecs* owner = services_.execs.owner(exec_id);
-  if (owner == nullptr) return (*actor)->execs().create(std::move(*spec), std::move(reply));
-  if (owner->shown(exec_id)) return reply(std::unexpected(already_exists(exec_id)));
-  // Another exec with this ID is being accepted: wait for the outcome and try again.
-  owner->after_all_so_far(
-      [this, sandbox_id, spec = std::move(spec), reply] { create_exec(sandbox_id, spec, reply); });
+  auto and_then = [reply = std::move(reply)](Result<v1::CreateExecResponse> response) {
+    const bool is_accepted = response.has_value();
+    reply(std::move(response));
+    if (is_accepted) AGBOX_FAILPOINT("exec.reply.after");
+  };
+  answer<v1::CreateExecResponse>(std::move(and_then), create_exec(sandbox_id, std::move(spec)));
 }
 
 void Directory::cancel_exec(const std::string& exec_id, Reply<void> reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  if (running_exec(exec_id)) {
-    return services_.execs.owner(exec_id)->cancel(exec_id, std::move(reply));
-  }
-  services_.store.read_exec(exec_id, [exec_id, reply](const Result<ExecRecord>& exec) {
-    if (!exec) return reply(std::unexpected(exec.error()));
-    reply(std::unexpected(is_running(*exec) ? exec_not_found(exec_id) : already_terminal(exec_id)));
-  });
+  answer(std::move(reply), cancel_exec(exec_id));
 }
 
-void Directory::get_exec(const std::string& exec_id, const Reply<v1::ExecStatus>& reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  if (const auto running = running_exec(exec_id)) {
-    return reply(to_exec_status(*running, services_.execs.owner(exec_id)->newest_sequence()));
+void Directory::get_exec(const std::string& exec_id, Reply<v1::ExecStatus> reply) {
+  answer(std::move(reply), get_exec(exec_id));
+}
+
+void Directory::list_execs(const v1::ListExecsRequest& request,
+                           Reply<v1::ListExecsResponse> reply) {
+  answer(std::move(reply), list_execs(request));
+}
+
+void Directory::find_exec_output(const std::string& exec_id, OnExecEnd on_end,
+                                 Reply<ExecOutputSource> reply) {
+  answer(std::move(reply), find_exec_output(exec_id, std::move(on_end)));
+}
+
+Directory::Call<v1::CreateExecResponse> Directory::create_exec(std::string sandbox_id,
+                                                               Result<ExecRequest> spec) {
+  while (true) {
+    AGBOX_CO_TRY(actor, find(sandbox_id));
+    AGBOX_CO_TRY_VOID(actor->check_takes_execs());
+    AGBOX_CO_TRY_VOID(spec);
+    if (spec->request.exec_id().empty()) spec->request.set_exec_id(random_uuid());
+    const std::string exec_id = spec->request.exec_id();
+    SandboxExecs* const owner = services_.execs.owner(exec_id);
+    if (owner == nullptr) co_return co_await actor->execs().create(std::move(*spec));
+    if (owner->shown(exec_id)) co_return std::unexpected(already_exists(exec_id));
+    // Another exec with this ID is being accepted: wait for the outcome and try again.
+    co_await owner->wait_until_decided(exec_id);
+    if (co_await is_cancelled()) co_return std::unexpected(shutting_down());
   }
-  services_.store.read_exec(exec_id, [this, exec_id, reply](const Result<ExecRecord>& exec) {
-    if (!exec) return reply(std::unexpected(exec.error()));
-    if (is_running(*exec)) return reply(std::unexpected(exec_not_found(exec_id)));
-    const auto actor = find(exec->sandbox_id);
-    if (!actor) return reply(std::unexpected(actor.error()));
-    reply(to_exec_status(*exec, (*actor)->handle().last_event_sequence()));
-  });
+}
+
+Directory::Call<void> Directory::cancel_exec(std::string exec_id) {
+  if (running_exec(exec_id)) co_return co_await services_.execs.owner(exec_id)->cancel(exec_id);
+  AGBOX_CO_TRY_VOID(co_await read_ended_exec(exec_id));
+  co_return std::unexpected(exec_already_terminal(exec_id));
+}
+
+Directory::Call<ExecRecord> Directory::read_ended_exec(std::string exec_id) {
+  AGBOX_CO_TRY(exec, co_await await_callback<Result<ExecRecord>>(
+                         [&](auto done) { services_.store.read_exec(exec_id, std::move(done)); }));
+  if (is_running(exec)) co_return std::unexpected(exec_not_found(exec_id));
+  co_return exec;
+}
+
+Directory::Call<v1::ExecStatus> Directory::get_exec(std::string exec_id) {
+  if (const auto running = running_exec(exec_id)) {
+    co_return to_exec_status(*running, services_.execs.owner(exec_id)->newest_sequence());
+  }
+  AGBOX_CO_TRY(exec, co_await read_ended_exec(exec_id));
+  AGBOX_CO_TRY(actor, find(exec.sandbox_id));
+  co_return to_exec_status(exec, actor->handle().last_event_sequence());
 }
 
 v1::ListActiveExecsResponse Directory::list_active_execs(
@@ -127,46 +147,38 @@ v1::ListActiveExecsResponse Directory::list_active_execs(
   return response;
 }
 
-void Directory::list_execs(const v1::ListExecsRequest& request,
-                           const Reply<v1::ListExecsResponse>& reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
-  const auto actor = find(request.sandbox_id());
-  if (!actor) return reply(std::unexpected(actor.error()));
-  const auto after = parse_place(request.page_token());
-  if (!after) return reply(std::unexpected(after.error()));
+Directory::Call<v1::ListExecsResponse> Directory::list_execs(v1::ListExecsRequest request) {
+  AGBOX_CO_TRY(actor, find(request.sandbox_id()));
+  AGBOX_CO_TRY(after, parse_place(request.page_token()));
   // Capture running execs with the current sequence: by the time the store replies, they may have
   // ended at a later sequence.
   std::map<std::string, std::shared_ptr<const ExecRecord>, std::less<>> running;
-  for (auto& exec : (*actor)->execs().all_shown()) running[exec->request.exec_id()] = exec;
-  const std::uint64_t sequence_now = (*actor)->handle().last_event_sequence();
-
-  auto fill = [this, sandbox_id = request.sandbox_id(), running = std::move(running), sequence_now,
-               reply](const Result<ExecPage>& page) {
-    if (!page) return reply(std::unexpected(page.error()));
-    const auto sandbox = find(sandbox_id);
-    if (!sandbox) return reply(std::unexpected(sandbox.error()));
-    const std::uint64_t newest = (*sandbox)->handle().last_event_sequence();
-    v1::ListExecsResponse response;
-    for (const ExecRecord& exec : page->execs) {
-      const auto shown = running.find(exec.request.exec_id());
-      if (shown != running.end()) {
-        *response.add_execs() = to_exec_status(*shown->second, sequence_now);
-      } else if (!is_running(exec)) {
-        *response.add_execs() = to_exec_status(exec, newest);
-      } else {
-        return reply(std::move(response));  // started after the request, like all that follow
-      }
-    }
-    if (page->has_more) response.set_next_page_token(std::to_string(page->last));
-    reply(std::move(response));
-  };
+  for (auto& exec : actor->execs().all_shown()) running[exec->request.exec_id()] = exec;
+  const std::uint64_t sequence_now = actor->handle().last_event_sequence();
   const std::size_t count = request.page_size() > 0 ? request.page_size() : SIZE_MAX;
-  services_.store.read_execs(request.sandbox_id(), *after, count, kExecPageBytes, std::move(fill));
+  AGBOX_CO_TRY(page, co_await await_callback<Result<ExecPage>>([&](auto done) {
+                 services_.store.read_execs(request.sandbox_id(), after, count, kExecPageBytes,
+                                            std::move(done));
+               }));
+  AGBOX_CO_TRY(sandbox, find(request.sandbox_id()));
+  const std::uint64_t newest = sandbox->handle().last_event_sequence();
+  v1::ListExecsResponse response;
+  for (const ExecRecord& exec : page.execs) {
+    const auto shown = running.find(exec.request.exec_id());
+    if (shown != running.end()) {
+      *response.add_execs() = to_exec_status(*shown->second, sequence_now);
+    } else if (!is_running(exec)) {
+      *response.add_execs() = to_exec_status(exec, newest);
+    } else {
+      co_return response;  // started after the request, like all that follow
+    }
+  }
+  if (page.has_more) response.set_next_page_token(std::to_string(page.last));
+  co_return response;
 }
 
-void Directory::find_exec_output(const std::string& exec_id, OnExecEnd on_end,
-                                 const Reply<ExecOutputSource>& reply) {
-  AGBOX_ON_CONTROL_THREAD(services_.loop);
+Directory::Call<ExecOutputSource> Directory::find_exec_output(std::string exec_id,
+                                                              OnExecEnd on_end) {
   const auto source_of = [this](const ExecRecord& exec) {
     const auto sandbox = find(exec.sandbox_id);
     return ExecOutputSource{.root = exec.record.output_root(),
@@ -179,13 +191,10 @@ void Directory::find_exec_output(const std::string& exec_id, OnExecEnd on_end,
   if (const auto running = running_exec(exec_id)) {
     ExecOutputSource source = source_of(*running);
     source.on_end = services_.execs.owner(exec_id)->watch(exec_id, std::move(on_end));
-    return reply(std::move(source));
+    co_return source;
   }
-  services_.store.read_exec(exec_id, [exec_id, source_of, reply](const Result<ExecRecord>& exec) {
-    if (!exec) return reply(std::unexpected(exec.error()));
-    if (is_running(*exec)) return reply(std::unexpected(exec_not_found(exec_id)));
-    reply(source_of(*exec));
-  });
+  AGBOX_CO_TRY(exec, co_await read_ended_exec(exec_id));
+  co_return source_of(exec);
 }
 
 void Directory::engine_made_something(const std::string& sandbox_id) {

@@ -24,8 +24,6 @@ class EngineStatus {
     if (now_) return *now_;
     return fail(reason::kEngineUnavailable, problem_);
   }
-  // Whether the first attempt to reach it has ended, or takes too long to wait for.
-  bool was_asked() const { return was_asked_; }
 
   void set_reachable(const ReachableEngine& engine) {
     AGBOX_ON_ITS_THREAD(thread_);
@@ -36,13 +34,11 @@ class EngineStatus {
     now_.reset();
     problem_ = std::move(problem);
   }
-  void set_asked() { was_asked_ = true; }
 
  private:
   ThreadChecker thread_;
   std::optional<ReachableEngine> now_;
   std::string problem_;
-  bool was_asked_ = false;
 };
 
 }  // namespace agbox

@@ -23,7 +23,8 @@ std::unexpected<Error> invalid(std::string message) {
   return fail(reason::kInvalidArgument, std::move(message));
 }
 
-Result<> assign_duration(Values values, std::chrono::nanoseconds& into) {
+template <std::chrono::nanoseconds Configuration::* member>
+Result<> assign_duration(Values values, Configuration& into) {
   AGBOX_TRY(duration, parse_duration(values[0]));
   if (duration < std::chrono::nanoseconds::zero()) {
     return invalid("duration " + json_quote(values[0]) +
@@ -33,11 +34,12 @@ Result<> assign_duration(Values values, std::chrono::nanoseconds& into) {
     return invalid("duration " + json_quote(values[0]) + " is longer than " +
                    std::to_string(kLongestTtl.count()) + "h; write 0 to switch it off");
   }
-  into = duration;
+  into.*member = duration;
   return {};
 }
 
-Result<> assign_absolute_path(Values values, fs::path& into) {
+template <fs::path Configuration::* member>
+Result<> assign_absolute_path(Values values, Configuration& into) {
   if (values[0].find('\0') != std::string::npos) {
     return invalid("path " + json_quote(values[0]) + " has a NUL byte");
   }
@@ -46,7 +48,7 @@ Result<> assign_absolute_path(Values values, fs::path& into) {
     return invalid("path " + json_quote(values[0]) +
                    " is not absolute; write it from / (~ is not expanded)");
   }
-  into = path.lexically_normal();
+  into.*member = path.lexically_normal();
   return {};
 }
 
@@ -89,31 +91,11 @@ Result<> check_template(std::string_view text) {
   return {};
 }
 
-Result<> assign_idle_ttl(Values values, Configuration& into) {
-  return assign_duration(values, into.idle_ttl);
-}
-
-Result<> assign_cleanup_ttl(Values values, Configuration& into) {
-  return assign_duration(values, into.cleanup_ttl);
-}
-
-Result<> assign_event_retention_ttl(Values values, Configuration& into) {
-  return assign_duration(values, into.event_retention_ttl);
-}
-
-Result<> assign_state_root(Values values, Configuration& into) {
-  return assign_absolute_path(values, into.state_root);
-}
-
 Result<> assign_log_level(Values values, Configuration& into) {
   const auto level = parse_log_level(values[0]);
   if (!level) return invalid("expected debug, info, warn or error");
   into.log_level = *level;
   return {};
-}
-
-Result<> assign_exec_output_root(Values values, Configuration& into) {
-  return assign_absolute_path(values, into.exec_output_root);
 }
 
 Result<> assign_exec_output_template(Values values, Configuration& into) {
@@ -178,14 +160,14 @@ constexpr std::array<ConfigurationKey, 11> kKeys = {{
      .meaning =
          "Stop a sandbox after this long without an exec; `0` disables it. `idle_ttl` of a request "
          "takes precedence.",
-     .assign = assign_idle_ttl},
+     .assign = assign_duration<&Configuration::idle_ttl>},
     {.table = "runtime",
      .name = "cleanup_ttl",
      .written_as = "duration",
      .example = R"("720h")",
      .default_value = "360h",
      .meaning = "Delete a sandbox that has been stopped or failed for this long; `0` disables it.",
-     .assign = assign_cleanup_ttl},
+     .assign = assign_duration<&Configuration::cleanup_ttl>},
     {.table = "runtime",
      .name = "event_retention_ttl",
      .written_as = "duration",
@@ -193,14 +175,14 @@ constexpr std::array<ConfigurationKey, 11> kKeys = {{
      .default_value = "168h",
      .computed_default = "`168h`, or `runtime.cleanup_ttl` if only that is set",
      .meaning = "How long the history of a deleted sandbox is kept; `0` keeps it forever.",
-     .assign = assign_event_retention_ttl},
+     .assign = assign_duration<&Configuration::event_retention_ttl>},
     {.table = "runtime",
      .name = "state_root",
      .written_as = "absolute path",
      .example = R"("/srv/agbox/state")",
      .computed_default = "`$XDG_DATA_HOME/agents-sandbox/state`",
      .meaning = "Directory of guest programs and guest sockets.",
-     .assign = assign_state_root},
+     .assign = assign_absolute_path<&Configuration::state_root>},
     {.table = "runtime",
      .name = "log_level",
      .written_as = "`debug`, `info`, `warn` or `error`",
@@ -214,7 +196,7 @@ constexpr std::array<ConfigurationKey, 11> kKeys = {{
      .example = R"("/srv/agbox/exec-logs")",
      .computed_default = "`$XDG_DATA_HOME/agents-sandbox/exec-logs`",
      .meaning = "Directory of the output files of execs.",
-     .assign = assign_exec_output_root},
+     .assign = assign_absolute_path<&Configuration::exec_output_root>},
     {.table = "artifacts",
      .name = "exec_output_template",
      .written_as = "template",

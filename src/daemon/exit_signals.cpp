@@ -59,7 +59,7 @@ int open_wake_fd() {
 
 }  // namespace
 
-ExitSignals::ExitSignals(const boost::asio::any_io_executor& executor, std::chrono::seconds limit)
+ExitSignals::ExitSignals(const asio::any_io_executor& executor, std::chrono::seconds limit)
     : wake_(executor, open_wake_fd()) {
   wake_fd = wake_.native_handle();
   limit_seconds = static_cast<unsigned>(limit.count());
@@ -72,7 +72,7 @@ ExitSignals::~ExitSignals() {
 }
 
 void ExitSignals::wait(std::function<void()> asked) {
-  wake_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+  wake_.async_wait(asio::posix::descriptor_base::wait_read,
                    [asked = std::move(asked)](const boost::system::error_code& closed) {
                      if (!closed) asked();
                    });

@@ -11,10 +11,12 @@
 
 namespace agbox {
 
+namespace asio = boost::asio;
+
 class ExitSignals {
  public:
   // Installs the handlers. One per process.
-  ExitSignals(const boost::asio::any_io_executor& executor, std::chrono::seconds limit);
+  ExitSignals(const asio::any_io_executor& executor, std::chrono::seconds limit);
   ExitSignals(const ExitSignals&) = delete;
   // Restores default handlers, which kill the process. A started timeout stays, because the rest of
   // the exit may hang too.
@@ -24,7 +26,7 @@ class ExitSignals {
   void wait(std::function<void()> asked);
 
  private:
-  boost::asio::posix::stream_descriptor wake_;
+  asio::posix::stream_descriptor wake_;
 };
 
 }  // namespace agbox

@@ -95,8 +95,7 @@ class Engine {
   // For messages, with its article.
   virtual std::string name() const = 0;
   // Reports until cancelled. Connects, and reconnects after every loss.
-  virtual boost::asio::awaitable<void> watch(EngineListener& listener,
-                                             const SandboxClaims& claims) = 0;
+  virtual asio::awaitable<void> watch(EngineListener& listener, const SandboxClaims& claims) = 0;
 
   // Pulls the sandbox's image if necessary, and records in the facts what it says.
   virtual EngineAwaitable<> ensure_image(SandboxFacts& facts, Progress progress) = 0;
@@ -121,7 +120,7 @@ class Engine {
   // Reserves what a sandbox of an earlier daemon holds.
   virtual void restored(const SandboxFacts& facts) = 0;
   // What to add to the message of a refusal, such as that the engine's disk is full; may be empty.
-  virtual boost::asio::awaitable<std::string> remark_on_refusal() = 0;
+  virtual asio::awaitable<std::string> remark_on_refusal() = 0;
 
   // Removes what no sandbox claims. A removal that is refused is logged, and the rest continues.
   virtual EngineAwaitable<> sweep(const SandboxClaims& claims) = 0;
@@ -129,11 +128,11 @@ class Engine {
   virtual const std::vector<UnknownPrimary>& unknown_primaries() const = 0;
 
   // The engine's checks of `agbox doctor`.
-  virtual boost::asio::awaitable<EngineDiagnosis> diagnose(EngineDiagnosisRequest request) = 0;
+  virtual asio::awaitable<EngineDiagnosis> diagnose(EngineDiagnosisRequest request) = 0;
 
   // Cancels and joins what would outlive its cancelled caller. The last call, after all callers
   // were cancelled.
-  virtual boost::asio::awaitable<void> shut_down() = 0;
+  virtual asio::awaitable<void> shut_down() = 0;
 };
 
 }  // namespace agbox

@@ -13,6 +13,8 @@
 
 namespace agbox {
 
+namespace asio = boost::asio;
+
 enum class EngineErrorKind {
   Unavailable,  // unreachable, connection lost or timed out. May have been done. Retry
   Unfit,        // the engine cannot run sandboxes; nothing was requested. May be replaced. Retry
@@ -59,7 +61,7 @@ template <class T = void>
 using EngineResult = std::expected<T, EngineError>;
 
 template <class T = void>
-using EngineAwaitable = boost::asio::awaitable<EngineResult<T>>;
+using EngineAwaitable = asio::awaitable<EngineResult<T>>;
 
 inline std::unexpected<EngineError> engine_fail(EngineErrorKind kind, std::string message) {
   return std::unexpected(EngineError(kind, std::move(message)));

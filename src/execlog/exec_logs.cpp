@@ -29,7 +29,7 @@ constexpr std::size_t kRemovedAtOnce = 64;
 constexpr mode_t kOnlyUs = 0700;
 constexpr int kAppending = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
 // For existing files: neither a FIFO nor a lease, which the sandbox may take on its own logs, may
-// block the control thread.
+// block the thread of all execs.
 constexpr int kReopening = kAppending | O_NONBLOCK;
 
 // Existing clients know the prefix. A full disk or no free descriptor is not a wrong configuration.

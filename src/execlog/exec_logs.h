@@ -40,8 +40,8 @@ struct ExecLogs {
   std::uint64_t free_space_reserve = 0;
 };
 
-// RESOURCE_EXHAUSTED if the filesystem has less free space than the reserve. An error leaves no
-// file.
+// On the thread of the spare files. RESOURCE_EXHAUSTED if the filesystem has less free space than
+// the reserve. An error leaves no file.
 Result<ExecLogs> make_exec_logs(const store::v1::CreatedWith& created_with,
                                 const std::string& sandbox_id, const std::string& exec_id,
                                 SpareFiles& spares);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -14,7 +15,7 @@
 namespace agbox {
 namespace {
 
-// Two per exec: enough for a burst, while the thread creates more.
+// Two per exec: enough for a burst, until more are created.
 constexpr std::size_t kMostSpares = 128;
 constexpr std::size_t kFewSpares = 96;
 // No sandbox ID begins with this.
@@ -23,38 +24,29 @@ constexpr const char* kFolderPrefix = ".spare-";
 }  // namespace
 
 SpareFiles::SpareFiles(const std::filesystem::path& root, const std::string& instance_id)
-    : root_(root), folder_(root / (kFolderPrefix + instance_id)) {}
+    : root_(root), folder_(root / (kFolderPrefix + instance_id)) {
+  thread_.emplace();
+}
 
 SpareFiles::~SpareFiles() {
-  {
-    const std::scoped_lock lock(mutex_);
-    is_ending_ = true;
-  }
-  something_to_do_.notify_one();
-  if (!thread_.joinable()) return;
-  thread_.join();
+  thread_.reset();
+  if (!folder_fd_) return;
   for (const Spare& spare : spares_) ::unlinkat(folder_fd_.get(), spare.name.c_str(), 0);
   ::rmdir(folder_.c_str());
 }
 
 UniqueFd SpareFiles::take(int folder, const std::string& name) {
-  const std::scoped_lock lock(mutex_);
   UniqueFd taken;
   if (!spares_.empty()) {
     if (::renameat2(folder_fd_.get(), spares_.back().name.c_str(), folder, name.c_str(),
                     RENAME_NOREPLACE) == 0) {
       taken = std::move(spares_.back().fd);
       spares_.pop_back();
-    } else if (errno == ENOENT) {  // another process removed them
-      spares_.clear();
-      is_gone_ = true;
+    } else if (errno == ENOENT) {
+      forget_removed();
     }
   }
-  if (spares_.size() < kFewSpares) {
-    wants_more_ = true;
-    something_to_do_.notify_one();
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  }
+  if (spares_.size() < kFewSpares && !std::exchange(is_refilling_, true)) refill_later();
   return taken;
 }
 
@@ -66,32 +58,26 @@ UniqueFd SpareFiles::open_folder() const {
   return UniqueFd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-UniqueFd SpareFiles::make(const std::string& name) const {
-  constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  return UniqueFd(::openat(folder_fd_.get(), name.c_str(), flags, 0600));
+// Another process removed them.
+void SpareFiles::forget_removed() {
+  spares_.clear();
+  folder_fd_.reset();
 }
 
-void SpareFiles::run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    something_to_do_.wait(lock, [&] { return is_ending_ || wants_more_; });
-    if (is_ending_) return;
-    if (is_gone_) {
-      lock.unlock();
-      UniqueFd opened = open_folder();
-      lock.lock();
-      folder_fd_ = std::move(opened);
-      is_gone_ = !folder_fd_;
-    }
-    lock.unlock();
-    std::string name = random_uuid();
-    UniqueFd fd = make(name);
-    const bool has_no_folder = !fd && errno == ENOENT;
-    lock.lock();
-    if (has_no_folder) is_gone_ = true;
-    wants_more_ = static_cast<bool>(fd) && spares_.size() + 1 < kMostSpares;
-    if (fd && !is_gone_) spares_.push_back({.name = std::move(name), .fd = std::move(fd)});
-  }
+void SpareFiles::refill_later() {
+  boost::asio::post(thread_->executor(), [this] { refill(); });
+}
+
+// If none can be created, the next attempt is at the next take().
+void SpareFiles::refill() {
+  if (!folder_fd_) folder_fd_ = open_folder();
+  constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  std::string name = random_uuid();
+  UniqueFd fd(::openat(folder_fd_.get(), name.c_str(), flags, 0600));
+  if (!fd && errno == ENOENT) forget_removed();
+  is_refilling_ = fd && spares_.size() + 1 < kMostSpares;
+  if (fd) spares_.push_back({.name = std::move(name), .fd = std::move(fd)});
+  if (is_refilling_) refill_later();
 }
 
 }  // namespace agbox

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Empty files for the output of execs, created in advance on a separate thread. Creating a file can
-// cost ext4 most of a millisecond, renaming one hardly anything: with spare files the control
-// thread only renames. They are in a directory of this daemon that no sandbox sees, next to those
-// of the sandboxes. If it disappears it is created again.
+// Empty files for the output of execs, created in advance. Creating a file can cost ext4 most of a
+// millisecond, renaming one hardly anything: with spare files an exec waits for a rename only. They
+// are in a directory of this daemon that no sandbox sees, next to those of the sandboxes. If it
+// disappears it is created again.
+//
+// Has a thread of its own for the files of execs: on a shared one an exec would wait for whatever
+// else blocks.
 #pragma once
 
-#include <condition_variable>
-#include <cstddef>
+#include <boost/asio/any_io_executor.hpp>
 #include <filesystem>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "async/worker_thread.h"
 #include "base/unique_fd.h"
 
 namespace agbox {
@@ -26,10 +28,12 @@ class SpareFiles {
   ~SpareFiles();
 
   const std::filesystem::path& root() const { return root_; }
+  // Of its thread.
+  boost::asio::any_io_executor executor() { return thread_->executor(); }
 
-  // Moves a spare file to `name` in `folder`, a descriptor; it is open for appending. None if there
-  // is no spare, or if that name exists: the caller then tries to create the file itself, and gets
-  // the reason.
+  // On its thread: moves a spare file to `name` in `folder`, a descriptor; it is open for
+  // appending. None if there is no spare, or if that name exists: the caller then tries to create
+  // the file itself, and gets the reason.
   UniqueFd take(int folder, const std::string& name);
 
  private:
@@ -38,23 +42,18 @@ class SpareFiles {
     UniqueFd fd;
   };
 
-  void run();
+  // Creates one, then again until there are enough: what else the thread has to do comes first.
+  void refill();
+  void refill_later();
+  void forget_removed();
   UniqueFd open_folder() const;
-  // None if it cannot be created: the next attempt is at the next take().
-  UniqueFd make(const std::string& name) const;
 
   const std::filesystem::path root_;
   const std::filesystem::path folder_;
-
-  std::mutex mutex_;  // guards the five below
-  std::condition_variable something_to_do_;
-  UniqueFd folder_fd_;   // changed by the thread alone, which reads it without the mutex
-  bool is_gone_ = true;  // the directory has to be created
+  UniqueFd folder_fd_;  // none: the directory has to be created
   std::vector<Spare> spares_;
-  bool wants_more_ = false;
-  bool is_ending_ = false;
-
-  std::thread thread_;  // started by the first take(), joined by the destructor
+  bool is_refilling_ = false;
+  std::optional<WorkerThread> thread_;  // alone uses what is above
 };
 
 }  // namespace agbox

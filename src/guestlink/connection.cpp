@@ -18,7 +18,6 @@
 namespace agbox::guestlink {
 namespace {
 
-namespace asio = boost::asio;
 // A guest reads immediately: this many unsent bytes mean that it does not read at all, or gets
 // orders faster than a stopped or starved container can take them.
 constexpr std::size_t kMaxUnsentForOrders = std::size_t{16} << 20;

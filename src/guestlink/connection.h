@@ -22,9 +22,11 @@
 
 namespace agbox::guestlink {
 
+namespace asio = boost::asio;
+
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Socket = boost::asio::local::stream_protocol::socket;
+  using Socket = asio::local::stream_protocol::socket;
   static constexpr std::size_t kMaxDescriptors = 2;  // of one message
 
   Connection(Socket socket, Peer peer, TaskGroup& tasks);
@@ -32,7 +34,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Peer& peer() const { return peer_; }
 
   // The next message; nullopt if the connection has ended, see `problem()`.
-  boost::asio::awaitable<std::optional<guest::v1::ToDaemon>> read();
+  asio::awaitable<std::optional<guest::v1::ToDaemon>> read();
   const std::string& problem() const { return problem_; }
   // The guest violated the protocol.
   bool misbehaved() const { return misbehaved_; }
@@ -60,12 +62,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   boost::system::error_code take_what_came();
   Flush flush();
-  boost::asio::awaitable<void> write(std::shared_ptr<Connection> self);
+  asio::awaitable<void> write(std::shared_ptr<Connection> self);
 
   Socket socket_;
   Peer peer_;
   TaskGroup& tasks_;
-  boost::asio::steady_timer limit_;
+  asio::steady_timer limit_;
   guestwire::FrameReader reader_{guestwire::kMaxUnprovenFrame};
   std::deque<Outgoing> unsent_;
   std::size_t unsent_bytes_ = 0;

@@ -13,7 +13,6 @@
 namespace agbox::guestlink {
 namespace {
 
-namespace asio = boost::asio;
 namespace v1 = guest::v1;
 // The kernel limits a command line, including the environment, to 2 MiB.
 constexpr std::size_t kMaxGo = std::size_t{1} << 20;

@@ -58,7 +58,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  GuestLink(const boost::asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
+  GuestLink(const asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
             GuestListener& listener, TaskGroup& tasks, Logger log);
 
   const LinkFolder& folder() const { return folder_; }
@@ -69,14 +69,14 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   // so that they can inspect it.
   void doubt();
   // The guest's hello, once it is connected and has prepared its container.
-  boost::asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline);
+  asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline);
   // Sent again on the next connection if the guest loses this one before it has read the order.
   GuestResult<> go(const GoOrder& order);
   // The outcome of the entrypoint. Waits out a lost connection: the guest reports it again.
-  boost::asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline);
-  boost::asio::awaitable<GuestResult<>> ping(std::chrono::milliseconds limit);
+  asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline);
+  asio::awaitable<GuestResult<>> ping(std::chrono::milliseconds limit);
   // Has the guest try a connection from inside. An error: the guest did not report the result.
-  boost::asio::awaitable<GuestResult<ProbeReport>> probe(ProbeTarget target);
+  asio::awaitable<GuestResult<ProbeReport>> probe(ProbeTarget target);
   GuestResult<> stop();
 
   // An error means that the guest did not get the order and never will: nothing of it is kept.
@@ -97,19 +97,17 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   // A spawned coroutine holds the link from the beginning: it may start only after the link's owner
   // has released it.
   using Self = std::shared_ptr<GuestLink>;
-  boost::asio::awaitable<void> accept(Self self, unsigned round);
+  asio::awaitable<void> accept(Self self, unsigned round);
   void admit(Connection::Socket socket);
   void log_refusal(const Peer& peer, const std::string& problem);
-  boost::asio::awaitable<void> converse(Self self, std::shared_ptr<Connection> connection,
-                                        unsigned epoch);
-  boost::asio::awaitable<std::optional<GuestHello>> identify(
-      std::shared_ptr<Connection> connection);
+  asio::awaitable<void> converse(Self self, std::shared_ptr<Connection> connection, unsigned epoch);
+  asio::awaitable<std::optional<GuestHello>> identify(std::shared_ptr<Connection> connection);
   bool is_proven(const PeerProcess& process, const guest::v1::Hello& said,
                  const guest::v1::Proof& proof, const std::string& nonce) const;
-  boost::asio::awaitable<bool> greet(std::shared_ptr<Connection> connection, GuestHello hello);
-  boost::asio::awaitable<bool> read_known_execs(std::shared_ptr<Connection> connection,
-                                                std::vector<std::string>& execs);
-  boost::asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
+  asio::awaitable<bool> greet(std::shared_ptr<Connection> connection, GuestHello hello);
+  asio::awaitable<bool> read_known_execs(std::shared_ptr<Connection> connection,
+                                         std::vector<std::string>& execs);
+  asio::awaitable<void> serve(std::shared_ptr<Connection> connection);
   bool on_message(Connection& connection, const guest::v1::ToDaemon& message);
   void entrypoint_ended(EntrypointOutcome outcome);
   bool on_connection_tried(Connection& connection, const guest::v1::ConnectionTried& tried);
@@ -117,16 +115,15 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   bool on_exec_truncated(Connection& connection, const std::string& exec_id);
   void on_lost(const Connection& connection);
   std::chrono::milliseconds pause_after(const Connection& connection) const;
-  boost::asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause,
-                                            unsigned epoch);
+  asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause, unsigned epoch);
   // Waits for a report of the guest, which is stored in a member.
   template <class T>
-  boost::asio::awaitable<GuestResult<T>> wait_for(const std::optional<T>& told, Deadline deadline);
+  asio::awaitable<GuestResult<T>> wait_for(const std::optional<T>& told, Deadline deadline);
   static std::unexpected<GuestError> given_up();
   std::unexpected<GuestError> absent() const;
   std::unexpected<GuestError> doubted();
 
-  boost::asio::any_io_executor executor_;
+  asio::any_io_executor executor_;
   LinkFolder folder_;
   LinkLimits limits_;
   GuestListener& listener_;
@@ -140,7 +137,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::optional<std::string> secret_;  // once sent or expected
   PeerProcess process_;                // which the next connection must be
 
-  boost::asio::local::stream_protocol::acceptor acceptor_;
+  asio::local::stream_protocol::acceptor acceptor_;
   unsigned round_ = 0;  // of listening: the acceptor is reopened many times
   std::set<std::shared_ptr<Connection>> unproven_;
   std::shared_ptr<Connection> guest_;  // has the slot

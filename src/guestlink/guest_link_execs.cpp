@@ -10,7 +10,6 @@
 namespace agbox::guestlink {
 namespace {
 
-namespace asio = boost::asio;
 namespace v1 = guest::v1;
 
 // Of the execs that a guest has on connect; many more than one sandbox may run.

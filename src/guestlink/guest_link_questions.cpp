@@ -9,7 +9,6 @@
 namespace agbox::guestlink {
 namespace {
 
-namespace asio = boost::asio;
 namespace v1 = guest::v1;
 // More concurrent pings are not needed; a guest that answers none must not make the list grow.
 constexpr std::size_t kMaxPings = 64;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace agbox::guestlink {
 namespace {
 
@@ -15,33 +17,13 @@ constexpr int kMaxMounts = 1024;
 constexpr std::uint64_t kMaxCpuMicroseconds = 100ULL * 366 * 24 * 3600 * 1'000'000;
 constexpr int kMaxSignal = 64;
 
-// Length of the UTF-8 sequence at the beginning; 0 if there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80                     ? 1
-                             : first >= 0xC2 && first <= 0xDF ? 2
-                             : first >= 0xE0 && first <= 0xEF ? 3
-                             : first >= 0xF0 && first <= 0xF4 ? 4
-                                                              : 0;
-  if (length == 0 || text.size() < length) return 0;
-  std::uint32_t point = length == 1 ? first : first & (0xFFU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    point = (point << 6) | (byte(i) & 0x3FU);
-  }
-  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return overlong || surrogate || point > 0x10FFFF ? 0 : length;
-}
-
 }  // namespace
 
 std::string readable(std::string_view bytes, std::size_t limit) {
   if (bytes.size() > limit) bytes.remove_prefix(bytes.size() - limit);
   std::string text;
   while (!bytes.empty()) {
-    const std::size_t length = sequence_length(bytes);
+    const std::size_t length = utf8_length(bytes);
     const auto first = static_cast<unsigned char>(bytes[0]);
     const bool control = length == 1 && (first < 0x20 || first == 0x7F);
     if (length == 0 || (control && first != '\n' && first != '\t')) {

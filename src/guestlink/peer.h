@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <optional>
 
 #include "model/guest/peer_process.h"
@@ -18,8 +17,5 @@ struct Peer {
 
 // nullopt if the socket has no peer any more.
 std::optional<Peer> peer_of(int socket);
-
-// From /proc; 0 if it is gone.
-std::uint64_t start_time_of(pid_t pid);
 
 }  // namespace agbox::guestlink

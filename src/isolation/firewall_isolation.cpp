@@ -8,8 +8,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
+#include "async/run_blocking.h"
 #include "base/check.h"
 #include "isolation/netlink/host_link.h"
 #include "model/object_names.h"
@@ -20,16 +22,6 @@ namespace {
 
 // Changes by another process during this many verifications in a row are no accident.
 constexpr int kVerificationAttempts = 5;
-
-// The wait cannot be cancelled: it takes milliseconds, and a partial result would be worse.
-template <class T>
-boost::asio::awaitable<T> run_on(boost::asio::any_io_executor executor,
-                                 boost::asio::awaitable<T> work) {
-  co_return co_await boost::asio::co_spawn(
-      executor, std::move(work),
-      boost::asio::bind_cancellation_slot(boost::asio::cancellation_slot(),
-                                          boost::asio::use_awaitable));
-}
 
 std::int64_t microseconds_between(std::chrono::steady_clock::time_point from,
                                   std::chrono::steady_clock::time_point to) {
@@ -42,9 +34,8 @@ std::unexpected<Error> firewall_not_started() {
 
 }  // namespace
 
-FirewallIsolation::FirewallIsolation(boost::asio::any_io_executor home,
-                                     boost::asio::any_io_executor worker, FirewallOptions options,
-                                     Logger log)
+FirewallIsolation::FirewallIsolation(asio::any_io_executor home, asio::any_io_executor worker,
+                                     FirewallOptions options, Logger log)
     : home_(std::move(home)),
       worker_(std::move(worker)),
       options_(std::move(options)),
@@ -54,45 +45,63 @@ FirewallIsolation::~FirewallIsolation() {
   AGBOX_CHECK(!monitor_, "stop() before destruction");
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::start(std::vector<Ipv4Address> resolvers,
-                                                          std::function<void()> on_repair) {
+template <class Work>
+auto FirewallIsolation::on_worker(Work work) {
+  using Outcome = std::invoke_result_t<Work&, FirewallMonitor&>;
+  return run_blocking(worker_, [this, work = std::move(work)]() mutable -> Outcome {
+    if (!monitor_) return firewall_not_started();
+    return work(*monitor_);
+  });
+}
+
+asio::awaitable<Result<>> FirewallIsolation::start(std::vector<Ipv4Address> resolvers,
+                                                   std::function<void()> on_repair) {
   reported_->on_repair = std::move(on_repair);
-  auto outcome = co_await run_on(worker_, start_on_worker(std::move(resolvers)));
+  auto outcome = co_await run_blocking(worker_, [this, resolvers = std::move(resolvers)]() mutable {
+    return start_on_worker(std::move(resolvers));
+  });
   started_ = outcome.has_value();
   co_return outcome;
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers(
-    std::vector<Ipv4Address> resolvers) {
-  co_return co_await run_on(worker_, set_resolvers_on_worker(std::move(resolvers)));
+asio::awaitable<Result<>> FirewallIsolation::set_resolvers(std::vector<Ipv4Address> resolvers) {
+  return on_worker([resolvers = std::move(resolvers)](FirewallMonitor& monitor) mutable {
+    return monitor.set_resolvers(std::move(resolvers));
+  });
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
+asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
   started_ = false;
   reported_->on_repair = {};
-  co_return co_await run_on(worker_, stop_on_worker(remove_rules));
+  // Not cancelled: it takes milliseconds, and a partial result would be worse.
+  co_return co_await asio::co_spawn(
+      worker_, stop_on_worker(remove_rules),
+      asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable));
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::verify(std::string bridge_name, Probe probe) {
-  unsigned replacements = co_await run_on(worker_, restore_on_worker());
+asio::awaitable<Result<>> FirewallIsolation::verify(std::string bridge_name, Probe probe) {
+  unsigned replacements = co_await restore();
   for (int attempt = 1;; ++attempt) {
     auto proven = co_await verify_once(bridge_name, probe);
     if (proven || attempt == kVerificationAttempts) co_return proven;
-    const unsigned replacements_now = co_await run_on(worker_, restore_on_worker());
+    const unsigned replacements_now = co_await restore();
     if (std::exchange(replacements, replacements_now) == replacements_now) co_return proven;
   }
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::verify_once(std::string bridge_name,
-                                                                const Probe& probe) {
+asio::awaitable<Result<>> FirewallIsolation::verify_once(std::string bridge_name,
+                                                         const Probe& probe) {
   using std::chrono::steady_clock;
   const auto began = steady_clock::now();
-  AGBOX_CO_TRY(verification, co_await run_on(worker_, begin_on_worker(std::move(bridge_name))));
+  AGBOX_CO_TRY(verification, co_await on_worker([&](FirewallMonitor& monitor) {
+                 return monitor.begin_verification(bridge_name);
+               }));
   const auto asked = steady_clock::now();
   const Result<ProbeReport> inside = co_await probe(
       {.address = verification->listener.address(), .port = verification->listener.port()});
   const auto answered = steady_clock::now();
-  auto outcome = co_await run_on(worker_, end_on_worker(*verification, inside));
+  auto outcome = co_await on_worker(
+      [&](FirewallMonitor& monitor) { return monitor.end_verification(*verification, inside); });
   log_.debug("isolation verification timing",
              {{"bridge", verification->bridge_name},
               {"bridge_us", verification->bridge.count()},
@@ -104,8 +113,12 @@ boost::asio::awaitable<Result<>> FirewallIsolation::verify_once(std::string brid
   co_return outcome;
 }
 
-boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::inspect() {
-  co_return co_await run_on(worker_, inspect_on_worker());
+asio::awaitable<Result<FirewallFacts>> FirewallIsolation::inspect() {
+  return on_worker([](FirewallMonitor& monitor) { return monitor.inspect(); });
+}
+
+asio::awaitable<unsigned> FirewallIsolation::restore() {
+  return run_blocking(worker_, [this] { return monitor_ ? monitor_->restore() : 0U; });
 }
 
 IsolationHealth FirewallIsolation::health() const {
@@ -113,11 +126,10 @@ IsolationHealth FirewallIsolation::health() const {
   return {.shortcoming = firewall_not_started().error().message()};
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::start_on_worker(
-    std::vector<Ipv4Address> resolvers) {
+Result<> FirewallIsolation::start_on_worker(std::vector<Ipv4Address> resolvers) {
   const auto report = [home = home_,
                        weak = std::weak_ptr(reported_)](const IsolationHealth& health) {
-    boost::asio::post(home, [weak, health] {
+    asio::post(home, [weak, health] {
       const auto kept = weak.lock();
       if (!kept) return;
       const bool was_repaired = health.repairs != kept->health.repairs;
@@ -125,14 +137,13 @@ boost::asio::awaitable<Result<>> FirewallIsolation::start_on_worker(
       if (was_repaired && kept->on_repair) kept->on_repair();
     });
   };
-  AGBOX_CO_TRY(monitor,
-               FirewallMonitor::start(worker_, options_, std::move(resolvers), report, log_));
+  AGBOX_TRY(monitor, FirewallMonitor::start(worker_, options_, std::move(resolvers), report, log_));
   monitor_ = std::move(monitor);
   log_.info("sandbox firewall loaded", {{"table", table_name()}});
-  co_return Result<>{};
+  return {};
 }
 
-boost::asio::awaitable<Result<>> FirewallIsolation::stop_on_worker(bool remove_rules) {
+asio::awaitable<Result<>> FirewallIsolation::stop_on_worker(bool remove_rules) {
   if (!monitor_) co_return Result<>{};
   co_await monitor_->stop();
   const auto monitor = std::move(monitor_);
@@ -147,34 +158,6 @@ boost::asio::awaitable<Result<>> FirewallIsolation::stop_on_worker(bool remove_r
   AGBOX_CO_TRY_VOID(monitor->remove_rules());
   log_.info("sandbox firewall removed", {{"table", table_name()}});
   co_return Result<>{};
-}
-
-boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Verification>>>
-FirewallIsolation::begin_on_worker(std::string bridge_name) {
-  if (!monitor_) co_return firewall_not_started();
-  AGBOX_CO_TRY(verification, monitor_->begin_verification(bridge_name));
-  co_return std::make_unique<FirewallMonitor::Verification>(std::move(verification));
-}
-
-boost::asio::awaitable<Result<>> FirewallIsolation::end_on_worker(
-    FirewallMonitor::Verification& verification, const Result<ProbeReport>& inside) {
-  if (!monitor_) co_return firewall_not_started();
-  co_return monitor_->end_verification(verification, inside);
-}
-
-boost::asio::awaitable<unsigned> FirewallIsolation::restore_on_worker() {
-  co_return monitor_ ? monitor_->restore() : 0U;
-}
-
-boost::asio::awaitable<Result<FirewallFacts>> FirewallIsolation::inspect_on_worker() {
-  if (!monitor_) co_return firewall_not_started();
-  co_return monitor_->inspect();
-}
-
-boost::asio::awaitable<Result<>> FirewallIsolation::set_resolvers_on_worker(
-    std::vector<Ipv4Address> resolvers) {
-  if (!monitor_) co_return firewall_not_started();
-  co_return monitor_->set_resolvers(std::move(resolvers));
 }
 
 }  // namespace agbox

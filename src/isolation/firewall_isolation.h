@@ -22,21 +22,21 @@ class FirewallIsolation final : public HostIsolation {
  public:
   // All public methods run on the thread of `home`; the firewall's work runs on `worker`, which
   // must outlive stop().
-  FirewallIsolation(boost::asio::any_io_executor home, boost::asio::any_io_executor worker,
+  FirewallIsolation(asio::any_io_executor home, asio::any_io_executor worker,
                     FirewallOptions options, Logger log);
   ~FirewallIsolation() override;
 
   // Loads the rules and reads them back.
-  boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
-                                         std::function<void()> on_repair) override;
-  boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
-  boost::asio::awaitable<Result<>> stop(bool remove_rules) override;
+  asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
+                                  std::function<void()> on_repair) override;
+  asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
+  asio::awaitable<Result<>> stop(bool remove_rules) override;
 
   // Verifies that the rules are in the kernel and match this bridge, and that they refuse a
   // connection from the sandbox to a listener of ours. Changes by another process are undone, and
   // the verification repeated.
-  boost::asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) override;
-  boost::asio::awaitable<Result<FirewallFacts>> inspect() override;
+  asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) override;
+  asio::awaitable<Result<FirewallFacts>> inspect() override;
   IsolationHealth health() const override;
 
  private:
@@ -45,21 +45,18 @@ class FirewallIsolation final : public HostIsolation {
     IsolationHealth health;
     std::function<void()> on_repair;
   };
-  boost::asio::awaitable<Result<>> start_on_worker(std::vector<Ipv4Address> resolvers);
-  boost::asio::awaitable<Result<>> stop_on_worker(bool remove_rules);
-  boost::asio::awaitable<Result<>> verify_once(std::string bridge_name, const Probe& probe);
-  boost::asio::awaitable<Result<std::unique_ptr<FirewallMonitor::Verification>>> begin_on_worker(
-      std::string bridge_name);
-  boost::asio::awaitable<Result<>> end_on_worker(FirewallMonitor::Verification& verification,
-                                                 const Result<ProbeReport>& inside);
-  boost::asio::awaitable<unsigned> restore_on_worker();
-  boost::asio::awaitable<Result<FirewallFacts>> inspect_on_worker();
-  boost::asio::awaitable<Result<>> set_resolvers_on_worker(std::vector<Ipv4Address> resolvers);
+  // The wait cannot be cancelled; fails if the firewall is not loaded.
+  template <class Work>
+  auto on_worker(Work work);
+  Result<> start_on_worker(std::vector<Ipv4Address> resolvers);
+  asio::awaitable<Result<>> stop_on_worker(bool remove_rules);
+  asio::awaitable<Result<>> verify_once(std::string bridge_name, const Probe& probe);
+  asio::awaitable<unsigned> restore();
 
   std::string table_name() const { return firewall_table_name(options_.instance_id); }
 
-  boost::asio::any_io_executor home_;
-  boost::asio::any_io_executor worker_;
+  asio::any_io_executor home_;
+  asio::any_io_executor worker_;
   FirewallOptions options_;
   Logger log_;
   bool started_ = false;

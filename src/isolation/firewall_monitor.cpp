@@ -67,7 +67,7 @@ std::string table_of_event(const nlmsghdr* event) {
 
 }  // namespace
 
-FirewallMonitor::FirewallMonitor(boost::asio::any_io_executor executor, FirewallOptions options,
+FirewallMonitor::FirewallMonitor(asio::any_io_executor executor, FirewallOptions options,
                                  Firewall firewall, RoutingReader routing,
                                  NetlinkSubscription table_events, NetlinkSubscription route_events,
                                  OnHealth on_health, Logger log)
@@ -84,9 +84,10 @@ FirewallMonitor::FirewallMonitor(boost::asio::any_io_executor executor, Firewall
       retry_pause_(executor_, kFirstRetryPause, kLongestRetryPause),
       tasks_(executor_) {}
 
-Result<std::unique_ptr<FirewallMonitor>> FirewallMonitor::start(
-    boost::asio::any_io_executor executor, FirewallOptions options,
-    std::vector<Ipv4Address> resolvers, OnHealth on_health, Logger log) {
+Result<std::unique_ptr<FirewallMonitor>> FirewallMonitor::start(asio::any_io_executor executor,
+                                                                FirewallOptions options,
+                                                                std::vector<Ipv4Address> resolvers,
+                                                                OnHealth on_health, Logger log) {
   AGBOX_TRY(firewall, Firewall::open(options));
   AGBOX_TRY(routing, RoutingReader::open());
   auto table_events = NetlinkSubscription::open(executor, NETLINK_NETFILTER, kTableGroups);
@@ -104,7 +105,7 @@ Result<std::unique_ptr<FirewallMonitor>> FirewallMonitor::start(
   return monitor;
 }
 
-boost::asio::awaitable<void> FirewallMonitor::stop() {
+asio::awaitable<void> FirewallMonitor::stop() {
   tasks_.cancel();
   co_await tasks_.join();
 }
@@ -114,7 +115,7 @@ Result<> FirewallMonitor::set_resolvers(std::vector<Ipv4Address> resolvers) {
   return follow_routes();
 }
 
-Result<FirewallMonitor::Verification> FirewallMonitor::begin_verification(
+Result<std::unique_ptr<FirewallMonitor::Verification>> FirewallMonitor::begin_verification(
     const std::string& bridge_name) {
   AGBOX_TRY_VOID(check());
   Laps laps;
@@ -128,12 +129,12 @@ Result<FirewallMonitor::Verification> FirewallMonitor::begin_verification(
   AGBOX_TRY(gateway, gateway_of(bridge));
   AGBOX_TRY(listener, ProbeListener::open(gateway));
   AGBOX_TRY(mark, firewall_.begin_count(bridge_name));
-  return Verification{.bridge_name = bridge_name,
-                      .listener = std::move(listener),
-                      .mark = std::move(mark),
-                      .bridge = bridge_took,
-                      .tables = tables_took,
-                      .listening = laps.next()};
+  return std::unique_ptr<Verification>(new Verification{.bridge_name = bridge_name,
+                                                        .listener = std::move(listener),
+                                                        .mark = std::move(mark),
+                                                        .bridge = bridge_took,
+                                                        .tables = tables_took,
+                                                        .listening = laps.next()});
 }
 
 Result<> FirewallMonitor::end_verification(Verification& verification,
@@ -161,7 +162,7 @@ Result<FirewallFacts> FirewallMonitor::inspect() {
   return firewall_.inspect();
 }
 
-boost::asio::awaitable<void> FirewallMonitor::watch_tables() {
+asio::awaitable<void> FirewallMonitor::watch_tables() {
   while (co_await table_events_.wait()) {
     if (!take_table_events()) continue;
     const std::uint64_t repairs_before = health_.repairs;
@@ -171,7 +172,7 @@ boost::asio::awaitable<void> FirewallMonitor::watch_tables() {
   }
 }
 
-boost::asio::awaitable<void> FirewallMonitor::watch_routes() {
+asio::awaitable<void> FirewallMonitor::watch_routes() {
   while (co_await route_events_.wait()) {
     // Whatever changed, also if events were lost: read the lists again.
     static_cast<void>(route_events_.drain([](const nlmsghdr*) {}));
@@ -193,7 +194,7 @@ void FirewallMonitor::repair_if_needed() {
   if (take_table_events() || !table_problem_.empty()) repair();
 }
 
-boost::asio::awaitable<void> FirewallMonitor::repair_after(boost::asio::awaitable<bool> pause) {
+asio::awaitable<void> FirewallMonitor::repair_after(asio::awaitable<bool> pause) {
   if (co_await std::move(pause)) static_cast<void>(repair_all());
 }
 
@@ -278,8 +279,8 @@ Result<HostNetwork> FirewallMonitor::read_host_network() {
                      .resolvers = resolvers_};
 }
 
-boost::asio::awaitable<void> FirewallMonitor::pause(milliseconds duration) {
-  boost::asio::steady_timer timer(executor_, duration);
+asio::awaitable<void> FirewallMonitor::pause(milliseconds duration) {
+  asio::steady_timer timer(executor_, duration);
   co_await timer.async_wait(kAwait);
 }
 

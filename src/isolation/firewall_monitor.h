@@ -28,19 +28,21 @@
 
 namespace agbox {
 
+namespace asio = boost::asio;
+
 class FirewallMonitor {
  public:
   using OnHealth = std::function<void(const IsolationHealth&)>;
 
   // Subscribes before it loads the rules, so that no change is missed. Fails if the rules are not
   // in place at the end.
-  static Result<std::unique_ptr<FirewallMonitor>> start(boost::asio::any_io_executor executor,
+  static Result<std::unique_ptr<FirewallMonitor>> start(asio::any_io_executor executor,
                                                         FirewallOptions options,
                                                         std::vector<Ipv4Address> resolvers,
                                                         OnHealth on_health, Logger log);
 
   // The rules stay as they are.
-  boost::asio::awaitable<void> stop();
+  asio::awaitable<void> stop();
 
   // The sandboxes' resolvers have changed.
   Result<> set_resolvers(std::vector<Ipv4Address> resolvers);
@@ -58,7 +60,7 @@ class FirewallMonitor {
     std::chrono::microseconds listening{};
     std::chrono::microseconds verdict{};
   };
-  Result<Verification> begin_verification(const std::string& bridge_name);
+  Result<std::unique_ptr<Verification>> begin_verification(const std::string& bridge_name);
   // Evaluates the sandbox's attempt. Every verification that was begun must be ended.
   Result<> end_verification(Verification& verification, const Result<ProbeReport>& inside);
 
@@ -80,12 +82,12 @@ class FirewallMonitor {
     std::string program;
   };
 
-  FirewallMonitor(boost::asio::any_io_executor executor, FirewallOptions options, Firewall firewall,
+  FirewallMonitor(asio::any_io_executor executor, FirewallOptions options, Firewall firewall,
                   RoutingReader routing, NetlinkSubscription table_events,
                   NetlinkSubscription route_events, OnHealth on_health, Logger log);
 
-  boost::asio::awaitable<void> watch_tables();
-  boost::asio::awaitable<void> watch_routes();
+  asio::awaitable<void> watch_tables();
+  asio::awaitable<void> watch_routes();
   // True if our tables may have changed.
   bool take_table_events();
   // True at the end of a transaction that concerns our tables. Only the end names the process, and
@@ -97,14 +99,14 @@ class FirewallMonitor {
   Result<> follow_routes();
   // Everything pending; fails if any part is refused.
   Result<> repair_all();
-  boost::asio::awaitable<void> repair_after(boost::asio::awaitable<bool> pause);
+  asio::awaitable<void> repair_after(asio::awaitable<bool> pause);
   Result<> check() const;
   Result<HostNetwork> read_host_network();
-  boost::asio::awaitable<void> pause(std::chrono::milliseconds duration);
+  asio::awaitable<void> pause(std::chrono::milliseconds duration);
   // What the kernel refused and is retried; empty: resolved.
   void set_problem(std::string& which, std::string problem);
 
-  boost::asio::any_io_executor executor_;
+  asio::any_io_executor executor_;
   FirewallOptions options_;
   std::string our_bridges_;
   Firewall firewall_;

@@ -16,28 +16,30 @@
 
 namespace agbox {
 
+namespace asio = boost::asio;
+
 class HostIsolation {
  public:
-  using Probe = std::function<boost::asio::awaitable<Result<ProbeReport>>(ProbeTarget)>;
+  using Probe = std::function<asio::awaitable<Result<ProbeReport>>(ProbeTarget)>;
 
   virtual ~HostIsolation() = default;
 
   // Puts it in place; call before any sandbox network is created. From then on `on_repair` is
   // called whenever a change by others was undone.
-  virtual boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
-                                                 std::function<void()> on_repair) = 0;
+  virtual asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
+                                          std::function<void()> on_repair) = 0;
   // The resolvers that sandboxes may reach, wherever they are.
-  virtual boost::asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) = 0;
+  virtual asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) = 0;
   // Stays in place, except with `remove_rules`, which means that no sandbox is known: then it is
   // removed if no sandbox bridge is left either. No callback follows.
-  virtual boost::asio::awaitable<Result<>> stop(bool remove_rules) = 0;
+  virtual asio::awaitable<Result<>> stop(bool remove_rules) = 0;
 
   // Verifies that the sandbox with this bridge is isolated now; required before any user code runs.
   // `probe` attempts a connection from inside the sandbox.
-  virtual boost::asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) = 0;
+  virtual asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) = 0;
 
   // The current state of the rules, and rules of others that interfere; for diagnosis.
-  virtual boost::asio::awaitable<Result<FirewallFacts>> inspect() = 0;
+  virtual asio::awaitable<Result<FirewallFacts>> inspect() = 0;
 
   virtual IsolationHealth health() const = 0;
 };

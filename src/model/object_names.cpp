@@ -8,14 +8,6 @@ namespace {
 
 constexpr std::string_view kNetworkPrefix = "agbox-net-";
 
-std::string sanitized(std::string_view text) {
-  std::string name(text);
-  for (char& c : name) {
-    if (c == '/' || c == '\\' || c == ':' || c == ' ' || c == '.') c = '-';
-  }
-  return name;
-}
-
 // FNV-1a with a final mix, so that every bit of the result depends on every character. Not secret
 // and not meant to be: two sandboxes that meet get a clear error from the engine.
 std::uint64_t hash(std::string_view text) {
@@ -44,34 +36,19 @@ std::string label(std::string_view suffix) {
   return std::string(kLabelNamespace) + "." + std::string(suffix);
 }
 
-Labels common_labels(std::string_view instance_id, std::string_view sandbox_id,
-                     std::string_view component, const Labels& user_labels) {
-  Labels labels;
-  for (const auto& [key, value] : user_labels) labels[label("user." + key)] = value;
-  labels[instance_label()] = instance_id;
-  labels[sandbox_label()] = sandbox_id;
-  labels[label("component")] = component;
-  return labels;
-}
-
 }  // namespace
 
 std::string network_name(std::string_view sandbox_id) {
-  return std::string(kNetworkPrefix) + sanitized(sandbox_id);
+  return std::string(kNetworkPrefix).append(sandbox_id);
 }
 
-// Nothing that the grammar of ids allows is changed in a name.
 std::optional<std::string> sandbox_of_network(std::string_view name) {
   if (!name.starts_with(kNetworkPrefix)) return std::nullopt;
   return std::string(name.substr(kNetworkPrefix.size()));
 }
 
 std::string primary_container_name(std::string_view sandbox_id) {
-  return "agbox-primary-" + sanitized(sandbox_id);
-}
-
-std::string companion_container_name(std::string_view sandbox_id, std::string_view companion) {
-  return "agbox-cc-" + sanitized(sandbox_id) + "-" + sanitized(companion);
+  return std::string("agbox-primary-").append(sandbox_id);
 }
 
 std::string bridge_prefix(std::string_view instance_id) {
@@ -95,7 +72,11 @@ std::string component_label() {
 
 Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels) {
-  Labels labels = common_labels(instance_id, sandbox_id, "primary", user_labels);
+  Labels labels;
+  for (const auto& [key, value] : user_labels) labels[label("user." + key)] = value;
+  labels[instance_label()] = instance_id;
+  labels[sandbox_label()] = sandbox_id;
+  labels[component_label()] = "primary";
   labels[label("profile")] = "default";
   return labels;
 }
@@ -103,13 +84,6 @@ Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
 Labels primary_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels) {
   return network_labels(instance_id, sandbox_id, user_labels);
-}
-
-Labels companion_labels(std::string_view instance_id, std::string_view sandbox_id,
-                        std::string_view companion, const Labels& user_labels) {
-  Labels labels = common_labels(instance_id, sandbox_id, "companion", user_labels);
-  labels[label("companion-container-name")] = companion;
-  return labels;
 }
 
 }  // namespace agbox

@@ -16,7 +16,6 @@ std::string network_name(std::string_view sandbox_id);
 // The sandbox whose network would have this name; nullopt if it is not one of ours.
 std::optional<std::string> sandbox_of_network(std::string_view name);
 std::string primary_container_name(std::string_view sandbox_id);
-std::string companion_container_name(std::string_view sandbox_id, std::string_view companion);
 
 // How the name of every sandbox's bridge begins, whichever instance it belongs to.
 inline constexpr std::string_view kBridgePrefix = "agbx";
@@ -37,7 +36,5 @@ Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels);
 Labels primary_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels);
-Labels companion_labels(std::string_view instance_id, std::string_view sandbox_id,
-                        std::string_view companion, const Labels& user_labels);
 
 }  // namespace agbox

@@ -38,10 +38,20 @@ inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
 
 }  // namespace reason
 
+inline Error shutting_down() {
+  return {reason::kShuttingDown, "agboxd is shutting down; call again once it has started"};
+}
+
 inline Error sandbox_not_found(const std::string& sandbox_id) {
   return {reason::kSandboxNotFound,
           "sandbox " + sandbox_id + " was not found",
           {{"sandbox_id", sandbox_id}}};
+}
+
+inline Error exec_already_terminal(const std::string& exec_id) {
+  return {reason::kExecAlreadyTerminal,
+          "exec " + exec_id + " is already terminal",
+          {{"exec_id", exec_id}}};
 }
 
 inline Error exec_not_found(const std::string& exec_id) {

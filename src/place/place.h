@@ -75,9 +75,9 @@ class SandboxPlace {
   virtual asio::awaitable<GuestResult<Attachments>> prepare(SandboxFacts& facts) = 0;
   // Uses what an existing container sees. Refused if that is gone or is not the same any more,
   // Unavailable if it cannot be inspected now.
-  virtual GuestResult<> adopt(const SandboxFacts& facts) = 0;
+  virtual asio::awaitable<GuestResult<>> adopt(const SandboxFacts& facts) = 0;
   // The same, for a container that runs: its guest connects by itself.
-  virtual GuestResult<> reconnect(const SandboxFacts& facts) = 0;
+  virtual asio::awaitable<GuestResult<>> reconnect(const SandboxFacts& facts) = 0;
   // While the container does not run: nothing listens for a guest.
   virtual void rest() = 0;
   // Call last: it must outlive the container.
@@ -106,13 +106,13 @@ class SandboxPlace {
   virtual Result<> takes_execs() const = 0;
   // Creates the files for the output of an exec that is not accepted yet; open_output() or
   // discard_output() follows. An error leaves no file.
-  virtual Result<OutputPaths> create_output(const SandboxFacts& facts,
-                                            const std::string& exec_id) = 0;
-  // The exec was refused: removes the files that create_output() created.
-  virtual void discard_output(const std::string& exec_id) = 0;
-  // The exec is accepted: opens its files for start_exec(). Those of an exec that was accepted
-  // earlier keep what they have.
-  virtual Result<> open_output(const std::string& exec_id, const store::v1::Exec& record) = 0;
+  virtual asio::awaitable<Result<OutputPaths>> create_output(store::v1::CreatedWith created_with,
+                                                             std::string exec_id) = 0;
+  // The exec was refused: removes the files that create_output() created, if any.
+  virtual asio::awaitable<void> discard_output(std::string exec_id) = 0;
+  // The exec is accepted: opens its files for start_exec(), and does not suspend if create_output()
+  // has just opened them. Those of an exec that was accepted earlier keep what they have.
+  virtual asio::awaitable<Result<>> open_output(std::string exec_id, store::v1::Exec record) = 0;
   // Closes the files of an exec that is not started now.
   virtual void close_output(const std::string& exec_id) = 0;
   // Also sends the files that are open for it.

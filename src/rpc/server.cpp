@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "agbox/v1/service.grpc.pb.h"
 #include "base/check.h"
 #include "rpc/reflection_service.h"
 
@@ -49,10 +50,7 @@ void keep_grpc_up() {
 }  // namespace
 
 struct RpcServer::Running {
-  Running(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, const Logger& log)
-      : service(std::move(identity), loop, plane, log) {}
-
-  SandboxService service;
+  std::unique_ptr<SandboxService> service;
   ReflectionService reflection{{v1::SandboxService::service_full_name(), "grpc.health.v1.Health",
                                 "grpc.reflection.v1.ServerReflection",
                                 "grpc.reflection.v1alpha.ServerReflection"}};
@@ -76,7 +74,8 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  auto running = std::make_unique<Running>(std::move(identity), loop, plane, log);
+  auto running = std::make_unique<Running>();
+  running->service = make_sandbox_service(std::move(identity), loop, plane, log);
   grpc::ResourceQuota quota("agboxd");
   quota.Resize(kMaxBufferBytes);
   quota.SetMaxThreads(kMaxBlockingThreads);
@@ -89,7 +88,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
-  builder.RegisterService(&running->service);
+  builder.RegisterService(&running->service->grpc_service());
   builder.RegisterService(&running->reflection);
   running->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -114,7 +113,7 @@ void RpcServer::serve(UniqueFd connection) {
 void RpcServer::shut_down(std::chrono::milliseconds grace, std::function<void()> done) {
   AGBOX_ON_CONTROL_THREAD(loop_);
   AGBOX_CHECK(!shutdown_.joinable(), "shut_down() is called once");
-  running_->service.end_streams();
+  running_->service->end_streams();
   shutdown_ = std::jthread([this, grace, done = std::move(done)] {
     running_->server->Shutdown(std::chrono::system_clock::now() + grace);
     loop_.post(done);

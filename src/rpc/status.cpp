@@ -58,36 +58,8 @@ void fill(rpc::ErrorInfo& info, const Error& error) {
 
 }  // namespace
 
-grpc::StatusCode status_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::InvalidArgument:
-      return grpc::StatusCode::INVALID_ARGUMENT;
-    case ErrorCode::NotFound:
-      return grpc::StatusCode::NOT_FOUND;
-    case ErrorCode::AlreadyExists:
-      return grpc::StatusCode::ALREADY_EXISTS;
-    case ErrorCode::FailedPrecondition:
-      return grpc::StatusCode::FAILED_PRECONDITION;
-    case ErrorCode::OutOfRange:
-      return grpc::StatusCode::OUT_OF_RANGE;
-    case ErrorCode::DataLoss:
-      return grpc::StatusCode::DATA_LOSS;
-    case ErrorCode::Unavailable:
-      return grpc::StatusCode::UNAVAILABLE;
-    case ErrorCode::ResourceExhausted:
-      return grpc::StatusCode::RESOURCE_EXHAUSTED;
-    case ErrorCode::Unimplemented:
-      return grpc::StatusCode::UNIMPLEMENTED;
-    case ErrorCode::Cancelled:
-      return grpc::StatusCode::CANCELLED;
-    case ErrorCode::Internal:
-      return grpc::StatusCode::INTERNAL;
-  }
-  return grpc::StatusCode::INTERNAL;
-}
-
 grpc::Status to_status(const Error& error) {
-  const grpc::StatusCode code = status_code(error.reason().code);
+  const auto code = static_cast<grpc::StatusCode>(error.reason().code);
   const std::string message = wire_message(error.message());
   rpc::ErrorInfo info;
   fill(info, error);

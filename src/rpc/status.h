@@ -9,8 +9,6 @@
 
 namespace agbox {
 
-grpc::StatusCode status_code(ErrorCode code);
-
 // Clients reject trailers above 8 KiB and then see none of our error, so long messages and metadata
 // are truncated, with an ellipsis; invalid UTF-8 is replaced.
 grpc::Status to_status(const Error& error);

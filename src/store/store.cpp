@@ -110,26 +110,25 @@ void Store::append(Change change, std::function<void(Result<Committed>)> on_comm
 
 void Store::read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                         std::size_t limit_bytes, std::function<void(Result<EventPage>)> done) {
-  reader_->read_events(std::move(sandbox_id), after, limit_count, limit_bytes, std::move(done));
+  reader_->answer(std::move(done), [=](StoreReader& reader) {
+    return reader.event_page(sandbox_id, after, limit_count, limit_bytes);
+  });
 }
 
 void Store::read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done) {
-  reader_->read_exec(std::move(exec_id), std::move(done));
+  reader_->answer(std::move(done), [=](StoreReader& reader) { return reader.exec(exec_id); });
 }
 
 void Store::read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                        std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done) {
-  reader_->read_execs(std::move(sandbox_id), after, limit_count, limit_bytes, std::move(done));
-}
-
-void Store::read_due_for_purge(WallTime cutoff, std::size_t limit,
-                               std::function<void(Result<std::vector<std::string>>)> done) {
-  reader_->read_due_for_purge(cutoff, limit, std::move(done));
+  reader_->answer(std::move(done), [=](StoreReader& reader) {
+    return reader.exec_page(sandbox_id, after, limit_count, limit_bytes);
+  });
 }
 
 void Store::read_purged(std::vector<std::string> sandbox_ids,
                         std::function<void(Result<std::vector<std::string>>)> done) {
-  reader_->read_purged(std::move(sandbox_ids), std::move(done));
+  reader_->answer(std::move(done), [=](StoreReader& reader) { return reader.purged(sandbox_ids); });
 }
 
 const std::filesystem::path& Store::path() const {

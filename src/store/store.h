@@ -88,10 +88,6 @@ class Store {
   // an earlier page; as many as fit both limits, but at least one if any exist.
   void read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                   std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done);
-  // IDs of sandboxes deleted at or before `cutoff`, oldest deletion first.
-  void read_due_for_purge(WallTime cutoff, std::size_t limit,
-                          std::function<void(Result<std::vector<std::string>>)> done);
-
   // Returns those of these IDs that are reserved but have no record any more.
   void read_purged(std::vector<std::string> sandbox_ids,
                    std::function<void(Result<std::vector<std::string>>)> done);

@@ -17,11 +17,7 @@ using sqlite::SqlResult;
 template <class T>
 Result<T> reading(SqlResult<T> result) {
   if (!result) return std::unexpected(result.error().error("read the store"));
-  if constexpr (std::is_void_v<T>) {
-    return {};
-  } else {
-    return std::move(*result);
-  }
+  return std::move(*result);
 }
 
 ExecRow exec_row(const Rows& rows) {
@@ -54,9 +50,6 @@ SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection co
       {&reader->exec_by_number_,
        "SELECT exec_id, sandbox_id, exec.state, request, record FROM exec"
        " JOIN sandbox ON sandbox.number = exec.sandbox WHERE exec.rowid = ?"},
-      {&reader->due_,
-       "SELECT sandbox_id FROM sandbox WHERE deleted_at IS NOT NULL AND deleted_at <= ?"
-       " ORDER BY deleted_at LIMIT ?"},
       {&reader->purged_,
        "SELECT 1 FROM sandbox_reservation WHERE sandbox_id = ?1"
        " AND NOT EXISTS (SELECT 1 FROM sandbox WHERE sandbox.sandbox_id = ?1)"},
@@ -65,85 +58,14 @@ SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection co
     AGBOX_TRY(prepared, reader->connection_.prepare(text));
     *statement = std::move(prepared);
   }
-  reader->thread_ = std::thread([self = reader.get()] { self->run(); });
   return reader;
 }
 
-StoreReader::~StoreReader() {
-  {
-    const std::scoped_lock lock(mutex_);
-    is_ending_ = true;
+Result<> StoreReader::run(sqlite::Statement& statement) {
+  if (auto done = statement.run(); !done) {
+    return std::unexpected(done.error().error("read the store"));
   }
-  wake_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-void StoreReader::run() {
-  while (true) {
-    std::function<void()> job;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return is_ending_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
-    job();
-  }
-}
-
-template <class T, class Read>
-void StoreReader::answer(std::function<void(Result<T>)> done, Read read) {
-  auto job = [this, done = std::move(done), read = std::move(read)] {
-    auto result = std::make_shared<Result<T>>(read());
-    post_([done, result] { done(std::move(*result)); });
-  };
-  {
-    const std::scoped_lock lock(mutex_);
-    jobs_.push_back(std::move(job));
-  }
-  wake_.notify_one();
-}
-
-template <class Read>
-auto StoreReader::in_snapshot(Read read) -> decltype(read()) {
-  AGBOX_TRY_VOID(reading(begin_.run()));
-  auto result = read();
-  AGBOX_TRY_VOID(reading(end_.run()));
-  return result;
-}
-
-void StoreReader::read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
-                              std::size_t limit_bytes,
-                              std::function<void(Result<EventPage>)> done) {
-  answer(
-      std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count, limit_bytes] {
-        return in_snapshot([&] { return event_page(sandbox_id, after, limit_count, limit_bytes); });
-      });
-}
-
-void StoreReader::read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done) {
-  answer(std::move(done), [this, exec_id = std::move(exec_id)] { return exec(exec_id); });
-}
-
-void StoreReader::read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
-                             std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done) {
-  answer(
-      std::move(done), [this, sandbox_id = std::move(sandbox_id), after, limit_count, limit_bytes] {
-        return in_snapshot([&] { return exec_page(sandbox_id, after, limit_count, limit_bytes); });
-      });
-}
-
-void StoreReader::read_due_for_purge(WallTime cutoff, std::size_t limit,
-                                     std::function<void(Result<std::vector<std::string>>)> done) {
-  answer(std::move(done), [this, cutoff, limit] { return due_for_purge(cutoff, limit); });
-}
-
-void StoreReader::read_purged(std::vector<std::string> sandbox_ids,
-                              std::function<void(Result<std::vector<std::string>>)> done) {
-  answer(std::move(done), [this, sandbox_ids = std::move(sandbox_ids)] {
-    return in_snapshot([&] { return purged(sandbox_ids); });
-  });
+  return {};
 }
 
 Result<std::int64_t> StoreReader::sandbox_number(const std::string& sandbox_id) {
@@ -205,16 +127,6 @@ Result<ExecPage> StoreReader::exec_page(const std::string& sandbox_id, std::uint
     AGBOX_TRY(exec, decode_exec(exec_row(rows)));
     page.execs.push_back(std::move(exec));
     page.last = static_cast<std::uint64_t>(exec_number);
-  }
-}
-
-Result<std::vector<std::string>> StoreReader::due_for_purge(WallTime cutoff, std::size_t limit) {
-  std::vector<std::string> due;
-  Rows rows = due_.query(encode_time(cutoff), static_cast<std::int64_t>(limit));
-  while (true) {
-    AGBOX_TRY(found, reading(rows.next()));
-    if (!found) return due;
-    due.push_back(rows.string(0));
   }
 }
 

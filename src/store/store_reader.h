@@ -3,13 +3,12 @@
 // for it.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -23,51 +22,45 @@ class StoreReader {
  public:
   static sqlite::SqlResult<std::unique_ptr<StoreReader>> start(sqlite::Connection connection,
                                                                Post post);
-  // Completes queued reads, then ends the thread.
-  ~StoreReader();
+  // Completes queued reads.
+  ~StoreReader() { thread_.join(); }
 
-  // As documented in Store.
-  void read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
-                   std::size_t limit_bytes, std::function<void(Result<EventPage>)> done);
-  void read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done);
-  void read_execs(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
-                  std::size_t limit_bytes, std::function<void(Result<ExecPage>)> done);
-  void read_due_for_purge(WallTime cutoff, std::size_t limit,
-                          std::function<void(Result<std::vector<std::string>>)> done);
-  void read_purged(std::vector<std::string> sandbox_ids,
-                   std::function<void(Result<std::vector<std::string>>)> done);
-
- private:
-  StoreReader(sqlite::Connection connection, Post post)
-      : connection_(std::move(connection)), post_(std::move(post)) {}
-
-  void run();
+  // Calls `read` on the reader's thread, in one read transaction, and posts its result to `done`.
   template <class T, class Read>
-  void answer(std::function<void(Result<T>)> done, Read read);
-  // Runs several statements in one read transaction.
-  template <class Read>
-  auto in_snapshot(Read read) -> decltype(read());
+  void answer(std::function<void(Result<T>)> done, Read read) {
+    boost::asio::post(thread_, [this, done = std::move(done), read = std::move(read)] {
+      auto result = std::make_shared<Result<T>>(in_snapshot<T>(read));
+      post_([done, result] { done(std::move(*result)); });
+    });
+  }
 
-  Result<std::int64_t> sandbox_number(const std::string& sandbox_id);
+  // As documented in Store; only within answer().
   Result<EventPage> event_page(const std::string& sandbox_id, std::uint64_t after,
                                std::size_t limit_count, std::size_t limit_bytes);
   Result<ExecRecord> exec(const std::string& exec_id);
   Result<ExecPage> exec_page(const std::string& sandbox_id, std::uint64_t after,
                              std::size_t limit_count, std::size_t limit_bytes);
-  Result<std::vector<std::string>> due_for_purge(WallTime cutoff, std::size_t limit);
   Result<std::vector<std::string>> purged(const std::vector<std::string>& sandbox_ids);
+
+ private:
+  StoreReader(sqlite::Connection connection, Post post)
+      : connection_(std::move(connection)), post_(std::move(post)) {}
+
+  template <class T, class Read>
+  Result<T> in_snapshot(const Read& read) {
+    AGBOX_TRY_VOID(run(begin_));
+    Result<T> result = read(*this);
+    AGBOX_TRY_VOID(run(end_));
+    return result;
+  }
+  static Result<> run(sqlite::Statement& statement);
+  Result<std::int64_t> sandbox_number(const std::string& sandbox_id);
 
   sqlite::Connection connection_;
   Post post_;
   sqlite::Statement begin_, end_, find_sandbox_, newest_, page_, exec_, exec_numbers_,
-      exec_by_number_, due_, purged_;
-
-  std::mutex mutex_;  // guards the two below
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;
-  bool is_ending_ = false;
-
-  std::thread thread_;  // joined by the destructor; last, because it uses all of the above
+      exec_by_number_, purged_;
+  boost::asio::thread_pool thread_{1};  // last, because it uses all of the above
 };
 
 }  // namespace agbox

@@ -56,8 +56,7 @@ std::string engine_name(const testing::TestParamInfo<std::string>& engine) {
 class EngineContract : public testing::TestWithParam<std::string> {
  protected:
   EngineContract() {
-    EngineOptions options{.socket_path = GetParam()};
-    options.judge = [](const EngineIdentity&) { return Result<>(); };
+    options_.judge = [](const EngineIdentity&) { return Result<>(); };
     if (is_fake()) {
       fake_ = std::make_unique<FakeDocker>(loop_.io());
       fake_->engine().add_image(image_, {{"Cmd", {"/bin/sleep", "1000"}}});
@@ -68,9 +67,9 @@ class EngineContract : public testing::TestWithParam<std::string> {
         const bool stays = fake::json::serialize(container.spec.at("Cmd")).contains("sleep");
         if (!stays) fake_->engine().end_container(container, 0);
       };
-      options.socket_path = fake_->socket_path();
+      options_.socket_path = fake_->socket_path();
     }
-    client_ = std::make_unique<EngineClient>(loop_.executor(), options);
+    client_ = std::make_unique<EngineClient>(loop_.executor(), options_);
   }
 
   void TearDown() override {
@@ -127,6 +126,7 @@ class EngineContract : public testing::TestWithParam<std::string> {
   std::string image_ = variable("AGBOX_ENGINE_IMAGE", "agbox-contract:latest");
   std::string subnet_ = variable("AGBOX_ENGINE_SUBNET", "10.221.99");
   ObjectOwner owner_{.instance = random_uuid(), .sandbox_id = "contract"};
+  EngineOptions options_{.socket_path = GetParam()};
   std::unique_ptr<FakeDocker> fake_;
   std::unique_ptr<EngineClient> client_;
 };
@@ -156,8 +156,6 @@ TEST_P(EngineContract, Info_Succeeds) {
 TEST_P(EngineContract, ImageInspect_Succeeds) {
   const ImageSeen image = must(client_->inspect_image(image_));
   EXPECT_THAT(image.id, HasSubstr("sha256:"));
-  EXPECT_EQ(image.os, "linux");
-  EXPECT_THAT(image.command, ElementsAre("/bin/sleep", "1000"));
   EXPECT_EQ(must(client_->inspect_image(image.id)).id, image.id);
 }
 
@@ -188,12 +186,16 @@ TEST_P(EngineContract, NetworkCreate_Succeeds) {
   const NetworkSeen network = must(client_->inspect_network(id));
   EXPECT_EQ(network.id, id);
   EXPECT_EQ(network.name, asked.name);
-  EXPECT_EQ(network.driver, "bridge");
   EXPECT_EQ(network.bridge_name, asked.bridge_name);
   EXPECT_THAT(network.subnets, ElementsAre(asked.subnet));
-  EXPECT_THAT(network.gateways, ElementsAre(asked.gateway));
   EXPECT_EQ(network.labels, asked.labels);
-  EXPECT_FALSE(network.has_ipv6);
+  // The daemon does not read the gateway, but clients of the engine do.
+  EngineTransport transport(loop_.executor(), options_);
+  const std::string body =
+      must(transport.call({.call = EngineCall::NetworkInspect, .object = id}, {}));
+  const fake::json::value answer = fake::json::parse(body);
+  EXPECT_EQ(fake::json::value_to<std::string>(answer.at_pointer("/IPAM/Config/0/Gateway")),
+            asked.gateway);
 }
 
 TEST_P(EngineContract, NetworkCreate_Conflict) {
@@ -212,18 +214,14 @@ TEST_P(EngineContract, NetworkCreate_Conflict) {
 
 TEST_P(EngineContract, NetworkInspect_Succeeds) {
   const NetworkSpec asked = network_spec("net", 0);
-  const std::string id = must(client_->create_network(asked));
+  must(client_->create_network(asked));
   ContainerSpec member = spec("member");
   member.network = asked.name;
-  member.network_aliases = {"db"};
   const std::string container = must(client_->create_container(member));
   must(client_->start_container(container));
   EXPECT_THAT(must(client_->inspect_network(asked.name)).container_ids, ElementsAre(container));
   const ContainerSeen seen = must(client_->inspect_container(container));
-  ASSERT_TRUE(seen.networks.contains(asked.name));
-  EXPECT_EQ(seen.networks.at(asked.name).network_id, id);
-  EXPECT_EQ(seen.networks.at(asked.name).ipv4_address, subnet_ + ".2");
-  EXPECT_THAT(seen.networks.at(asked.name).aliases, Contains("db"));
+  EXPECT_THAT(seen.networks, ElementsAre(Pair(asked.name, subnet_ + ".2")));
 }
 
 TEST_P(EngineContract, NetworkInspect_NotFound) {
@@ -296,11 +294,10 @@ TEST_P(EngineContract, ContainerCreate_Succeeds) {
   asked.env = {"A=1", "B=two words"};
   asked.user = "0:0";
   asked.working_dir = "/tmp";
-  asked.health = HealthProbe{.test = {"NONE"}};
+  asked.has_health_check = false;
   asked.stop_signal = "SIGTERM";
   asked.mounts = {{.source = "/tmp", .target = "/mnt/ro"},
                   {.source = "/tmp", .target = "/mnt/rw", .is_writable = true}};
-  asked.tmpfs = {{"/scratch", "size=1m"}};
   asked.network = "none";
   asked.capabilities_dropped = {"ALL"};
   asked.capabilities_added = {"CHOWN", "KILL"};
@@ -321,11 +318,6 @@ TEST_P(EngineContract, ContainerCreate_Succeeds) {
   EXPECT_EQ(seen.id, id);
   EXPECT_TRUE(seen.is_up());
   EXPECT_EQ(seen.labels, asked.labels);
-  ASSERT_EQ(seen.mounts.size(), 2U);
-  for (const MountSeen& mount : seen.mounts) {
-    EXPECT_EQ(mount.type, "bind");
-    EXPECT_EQ(mount.is_writable, mount.target == "/mnt/rw");
-  }
 }
 
 TEST_P(EngineContract, ContainerCreate_NotFound) {
@@ -350,19 +342,14 @@ TEST_P(EngineContract, ContainerInspect_Succeeds) {
   const std::string id = must(client_->create_container(spec("one")));
   ContainerSeen seen = must(client_->inspect_container(id));
   EXPECT_EQ(seen.name, name("one"));
-  EXPECT_EQ(seen.image, image_);
   EXPECT_EQ(seen.status, "created");
   EXPECT_FALSE(seen.is_running);
-  EXPECT_TRUE(seen.created_at);
   EXPECT_FALSE(seen.started_at);
   must(client_->start_container(id));
   seen = must(client_->inspect_container(id.substr(0, 12)));
   EXPECT_EQ(seen.status, "running");
   EXPECT_TRUE(seen.is_up());
-  EXPECT_GT(seen.pid, 0);
   EXPECT_TRUE(seen.started_at);
-  EXPECT_FALSE(seen.finished_at);
-  EXPECT_FALSE(seen.health);
 }
 
 TEST_P(EngineContract, ContainerInspect_NotFound) {
@@ -401,7 +388,6 @@ TEST_P(EngineContract, ContainerStop_Succeeds) {
   EXPECT_EQ(seen.status, "exited");
   EXPECT_FALSE(seen.is_running);
   EXPECT_EQ(seen.exit_code, 137);
-  EXPECT_TRUE(seen.finished_at);
   EXPECT_TRUE(run(client_->stop_container(id, 0s))) << "a second time is no error";
 }
 
@@ -480,13 +466,8 @@ TEST_P(EngineContract, ContainerUnpause_NotFound) {
 
 TEST_P(EngineContract, ContainerWait_Succeeds) {
   const std::string id = running("one");
-  auto exit = loop_.spawn(client_->wait_container(id, WaitFor::NextExit));
-  auto removal = loop_.spawn(client_->wait_container(id, WaitFor::Removed));
-  must(client_->ping());
-  EXPECT_FALSE(exit.is_done());
+  auto removal = loop_.spawn(client_->wait_until_removed(id));
   must(client_->stop_container(id, 0s));
-  loop_.run_until([&] { return exit.is_done(); });
-  EXPECT_EQ(exit.result(), 137);
   EXPECT_FALSE(removal.is_done());
   must(client_->remove_container(id, {}));
   loop_.run_until([&] { return removal.is_done(); });
@@ -494,8 +475,8 @@ TEST_P(EngineContract, ContainerWait_Succeeds) {
 }
 
 TEST_P(EngineContract, ContainerWait_NotFound) {
-  expect_kind(run(client_->wait_container("agbox-none", WaitFor::NotRunning)),
-              EngineErrorKind::NotFound, "No such container: agbox-none");
+  expect_kind(run(client_->wait_until_removed("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
 }
 
 TEST_P(EngineContract, ContainerRemove_Succeeds) {
@@ -541,7 +522,6 @@ TEST_P(EngineContract, Events_Succeeds) {
   EXPECT_THAT(events[1].attributes, Contains(Pair("exitCode", "137")));
   EXPECT_THAT(events[1].attributes, Contains(Pair("name", name("one"))));
   EXPECT_THAT(events[1].attributes, Contains(Pair(sandbox_label(), "contract")));
-  EXPECT_TRUE(events[1].occurred_at);
 }
 
 // What is built of these calls, on the same engines.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/docker/api/engine_identity.h"
+#include "engine/docker/api/json_reader.h"
 #include "engine/docker/api/line_splitter.h"
 #include "engine/docker/api/observations.h"
 #include "engine/docker/api/refusal.h"
@@ -75,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read_pull(text);
       break;
     case 11:
-      (void)read_wait(text);
+      (void)parse_rfc3339(text);
       break;
     case 12:
       if (const auto source = find_credentials(text, "reg.example"); source && source->stored) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of agbox, one file each: add_<name>() adds the command and its action to the tree.
+// The commands of agbox: add_<name>() adds the command and its action to the tree.
 // command_line.cpp has the table.
 #pragma once
 
@@ -10,10 +10,8 @@ namespace agbox::cli {
 void add_completion(CommandLine& line, CLI::App& parent);
 void add_doctor(CommandLine& line, CLI::App& parent);
 void add_events(CommandLine& line, CLI::App& parent);
-void add_exec(CommandLine& line, CLI::App& parent);
 void add_logs(CommandLine& line, CLI::App& parent);
 void add_ping(CommandLine& line, CLI::App& parent);
-void add_sandbox(CommandLine& line, CLI::App& parent);
 void add_version(CommandLine& line, CLI::App& parent);
 
 // Added last: it has a subcommand for every command that `parent` has by then.

@@ -3,7 +3,6 @@
 #include <agbox/event_follower.h>
 
 #include <charconv>
-#include <memory>
 #include <optional>
 
 #include "cli/commands/commands.h"
@@ -65,16 +64,13 @@ int show_events(Console& console, const EventsFlags& flags) {
 }  // namespace
 
 void add_events(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("events", "Show the events of a sandbox");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<EventsFlags>();
-  command.add_option("sandbox_id", flags->sandbox_id, "Sandbox ID")->required();
-  command.add_flag("-f,--follow", flags->follow, "Follow new events until the sandbox is deleted");
-  command.add_option("--from", flags->from, "Show only events after this sequence number")
+  auto [command, flags] = line.add(parent, "events", "Show the events of a sandbox", show_events);
+  command.add_option("sandbox_id", flags.sandbox_id, "Sandbox ID")->required();
+  command.add_flag("-f,--follow", flags.follow, "Follow new events until the sandbox is deleted");
+  command.add_option("--from", flags.from, "Show only events after this sequence number")
       ->type_name("NUMBER")
       ->take_last();
-  command.add_flag("--json", flags->json, "Print one JSON object per line");
-  line.on(command, [flags](Console& console) { return show_events(console, *flags); });
+  command.add_flag("--json", flags.json, "Print one JSON object per line");
 }
 
 }  // namespace agbox::cli

@@ -2,8 +2,6 @@
 // agbox exec cancel: kills a command and its child processes, and waits until they are gone.
 #include <agbox/exec_run.h>
 
-#include <memory>
-
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
@@ -48,12 +46,9 @@ int cancel_exec(Console& console, const std::string& exec_id) {
 }  // namespace
 
 void add_exec_cancel(CommandLine& line, CLI::App& parent) {
-  CLI::App& command =
-      *parent.add_subcommand("cancel", "Cancel an exec and wait until its processes are gone");
-  // Shared by the parser, which sets it, and the action, which reads it later.
-  auto exec_id = std::make_shared<std::string>();
-  command.add_option("exec_id", *exec_id, "Exec ID")->required();
-  line.on(command, [exec_id](Console& console) { return cancel_exec(console, *exec_id); });
+  auto [command, exec_id] = line.add(
+      parent, "cancel", "Cancel an exec and wait until its processes are gone", cancel_exec);
+  command.add_option("exec_id", exec_id, "Exec ID")->required();
 }
 
 }  // namespace agbox::cli

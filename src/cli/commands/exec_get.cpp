@@ -2,8 +2,6 @@
 // agbox exec get: prints one exec, one field per line.
 #include <agbox/exec_run.h>
 
-#include <memory>
-
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
 #include "cli/format/elapsed.h"
@@ -54,12 +52,9 @@ int get_exec(Console& console, const ExecGetFlags& flags) {
 }  // namespace
 
 void add_exec_get(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("get", "Show an exec");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<ExecGetFlags>();
-  command.add_option("exec_id", flags->exec_id, "Exec ID")->required();
-  command.add_flag("--json", flags->json, "Print JSON");
-  line.on(command, [flags](Console& console) { return get_exec(console, *flags); });
+  auto [command, flags] = line.add(parent, "get", "Show an exec", get_exec);
+  command.add_option("exec_id", flags.exec_id, "Exec ID")->required();
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace agbox::cli

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox exec list: lists running execs; with --all also ended ones.
-#include <memory>
 #include <vector>
 
 #include "cli/commands/commands.h"
@@ -102,14 +101,10 @@ int list_execs(Console& console, const ExecListFlags& flags) {
 }  // namespace
 
 void add_exec_list(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("list", "List running execs");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<ExecListFlags>();
-  flags->sandbox_id =
-      command.add_option("sandbox_id", flags->id, "List only execs of this sandbox");
-  command.add_flag("-a,--all", flags->all, "Include ended execs, oldest first");
-  command.add_flag("--json", flags->json, "Print JSON");
-  line.on(command, [flags](Console& console) { return list_execs(console, *flags); });
+  auto [command, flags] = line.add(parent, "list", "List running execs", list_execs);
+  flags.sandbox_id = command.add_option("sandbox_id", flags.id, "List only execs of this sandbox");
+  command.add_flag("-a,--all", flags.all, "Include ended execs, oldest first");
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace agbox::cli

@@ -4,7 +4,6 @@
 #include <agbox/exec_run.h>
 
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <system_error>
@@ -181,23 +180,21 @@ int run_command(Console& console, const RunFlags& flags) {
 }
 
 void add_run(CommandLine& line, CLI::App& parent, const std::string& name) {
-  CLI::App& command = *parent.add_subcommand(
-      name, "Run a command in a sandbox, stream its output and return its exit code");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<RunFlags>(command);
+  auto [command, flags] = line.add(
+      parent, name, "Run a command in a sandbox, stream its output and return its exit code",
+      run_command);
   const auto text = [&command](const std::string& flag, std::string& value, const std::string& type,
                                const std::string& description) {
     command.add_option(flag, value, description)->type_name(type)->take_last();
   };
-  command.add_option("sandbox_id", flags->sandbox_id, "Sandbox ID")->required();
-  text("--cwd", flags->cwd, "PATH", "Working directory (default /workspace)");
-  text("--exec-id", flags->exec_id, "ID", "Exec ID (default: generated)");
+  command.add_option("sandbox_id", flags.sandbox_id, "Sandbox ID")->required();
+  text("--cwd", flags.cwd, "PATH", "Working directory (default /workspace)");
+  text("--exec-id", flags.exec_id, "ID", "Exec ID (default: generated)");
   CLI::Option* json =
-      command.add_flag("--json", flags->json, "Print the response as JSON and do not wait");
-  command.add_flag("-d,--detach", flags->detach, "Print the exec ID and do not wait")
+      command.add_flag("--json", flags.json, "Print the response as JSON and do not wait");
+  command.add_flag("-d,--detach", flags.detach, "Print the exec ID and do not wait")
       ->excludes(json);
-  line.requires_args_after_dashes(command, flags->command);
-  line.on(command, [flags](Console& console) { return run_command(console, *flags); });
+  line.requires_args_after_dashes(command, flags.command);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <agbox/exec_run.h>
 
 #include <functional>
-#include <memory>
 #include <stop_token>
 #include <system_error>
 
@@ -81,17 +80,14 @@ int show_logs(Console& console, const LogsFlags& flags) {
 }  // namespace
 
 void add_logs(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("logs", "Show the output of an exec");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<LogsFlags>();
-  command.add_option("exec_id", flags->exec_id, "Exec ID")->required();
-  command.add_flag("-f,--follow", flags->follow, "Follow the output until the exec ends");
-  flags->stream_flag = command
-                           .add_option("--stream", flags->stream,
-                                       "Print only this stream (stdout or stderr), to stdout")
-                           ->type_name("STREAM")
-                           ->take_last();
-  line.on(command, [flags](Console& console) { return show_logs(console, *flags); });
+  auto [command, flags] = line.add(parent, "logs", "Show the output of an exec", show_logs);
+  command.add_option("exec_id", flags.exec_id, "Exec ID")->required();
+  command.add_flag("-f,--follow", flags.follow, "Follow the output until the exec ends");
+  flags.stream_flag = command
+                          .add_option("--stream", flags.stream,
+                                      "Print only this stream (stdout or stderr), to stdout")
+                          ->type_name("STREAM")
+                          ->take_last();
 }
 
 }  // namespace agbox::cli

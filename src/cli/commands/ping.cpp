@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <optional>
 
 #include "cli/commands/commands.h"
@@ -77,12 +76,9 @@ int ping(Console& console, const PingFlags& flags) {
 }  // namespace
 
 void add_ping(CommandLine& line, CLI::App& parent) {
-  CLI::App& command =
-      *parent.add_subcommand("ping", "Check that the daemon is reachable and show its version");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<PingFlags>();
-  command.add_flag("--json", flags->json, "Print the response as JSON");
-  line.on(command, [flags](Console& console) { return ping(console, *flags); });
+  auto [command, flags] =
+      line.add(parent, "ping", "Check that the daemon is reachable and show its version", ping);
+  command.add_flag("--json", flags.json, "Print the response as JSON");
 }
 
 }  // namespace agbox::cli

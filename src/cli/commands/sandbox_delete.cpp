@@ -3,8 +3,6 @@
 // gone.
 #include <agbox/sandbox_wait.h>
 
-#include <memory>
-
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
@@ -125,11 +123,9 @@ int delete_sandboxes(Console& console, const DeleteFlags& flags) {
 }  // namespace
 
 void add_sandbox_delete(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand(
-      "delete", "Delete one sandbox, or all with a label, and wait until they are gone");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<DeleteFlags>(command);
-  line.on(command, [flags](Console& console) { return delete_sandboxes(console, *flags); });
+  line.add(parent, "delete",
+           "Delete one sandbox, or all with a label, and wait until they are gone",
+           delete_sandboxes);
 }
 
 }  // namespace agbox::cli

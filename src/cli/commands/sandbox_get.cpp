@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox sandbox get: prints one sandbox, one field per line.
-#include <memory>
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
@@ -53,12 +52,9 @@ int get_sandbox(Console& console, const GetFlags& flags) {
 }  // namespace
 
 void add_sandbox_get(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("get", "Show a sandbox");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<GetFlags>();
-  command.add_option("sandbox_id", flags->sandbox_id, "Sandbox ID")->required();
-  command.add_flag("--json", flags->json, "Print JSON");
-  line.on(command, [flags](Console& console) { return get_sandbox(console, *flags); });
+  auto [command, flags] = line.add(parent, "get", "Show a sandbox", get_sandbox);
+  command.add_option("sandbox_id", flags.sandbox_id, "Sandbox ID")->required();
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace agbox::cli

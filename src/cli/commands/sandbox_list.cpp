@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox sandbox list: all sandboxes, newest first.
-#include <memory>
 
 #include "base/clock.h"
 #include "cli/commands/commands.h"
@@ -60,13 +59,10 @@ int list_sandboxes(Console& console, const ListFlags& flags) {
 }  // namespace
 
 void add_sandbox_list(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("list", "List sandboxes, newest first");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<ListFlags>(command);
-  command.add_flag("--include-deleted", flags->include_deleted,
+  auto [command, flags] = line.add(parent, "list", "List sandboxes, newest first", list_sandboxes);
+  command.add_flag("--include-deleted", flags.include_deleted,
                    "Include deleted sandboxes whose history is still kept");
-  command.add_flag("--json", flags->json, "Print JSON");
-  line.on(command, [flags](Console& console) { return list_sandboxes(console, *flags); });
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace agbox::cli

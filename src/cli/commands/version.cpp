@@ -2,7 +2,6 @@
 // agbox version: prints the versions of agbox and agboxd. An unreachable daemon is not an error.
 #include <agbox/raw_client.h>
 
-#include <memory>
 #include <optional>
 
 #include "base/log.h"
@@ -40,11 +39,9 @@ int show_versions(Console& console, const VersionFlags& flags) {
 }  // namespace
 
 void add_version(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand("version", "Show the versions of agbox and agboxd");
-  // Shared by the parser, which sets them, and the action, which reads them later.
-  auto flags = std::make_shared<VersionFlags>();
-  command.add_flag("--json", flags->json, "Print JSON");
-  line.on(command, [flags](Console& console) { return show_versions(console, *flags); });
+  auto [command, flags] =
+      line.add(parent, "version", "Show the versions of agbox and agboxd", show_versions);
+  command.add_flag("--json", flags.json, "Print JSON");
 }
 
 }  // namespace agbox::cli

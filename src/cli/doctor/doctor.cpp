@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <string>
 
 #include "cli/commands/commands.h"
@@ -77,11 +76,10 @@ int doctor(Console& console, const DoctorFlags& flags) {
 }  // namespace
 
 void add_doctor(CommandLine& line, CLI::App& parent) {
-  CLI::App& command = *parent.add_subcommand(
-      "doctor", "Check this machine for problems; exit code 1 if something is broken");
-  auto flags = std::make_shared<DoctorFlags>();
-  command.add_flag("--json", flags->json, "Print the findings as JSON");
-  line.on(command, [flags](Console& console) { return doctor(console, *flags); });
+  auto [command, flags] =
+      line.add(parent, "doctor",
+               "Check this machine for problems; exit code 1 if something is broken", doctor);
+  command.add_flag("--json", flags.json, "Print the findings as JSON");
 }
 
 }  // namespace agbox::cli

@@ -6,13 +6,11 @@
 #include <google/protobuf/timestamp.pb.h>
 #include <google/protobuf/util/time_util.h>
 
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <map>
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace agbox::cli {
@@ -23,33 +21,6 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::util::TimeUtil;
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      const std::uint32_t byte =
-          i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0;
-      group = (group << 8) | byte;
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      const bool is_padding = i + k > bytes.size();
-      out += is_padding ? '=' : kAlphabet[(group >> (18 - 6 * k)) & 0x3F];
-    }
-  }
-  return out;
-}
-
-std::string number(double value) {
-  if (std::isnan(value)) return "\"NaN\"";
-  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), end.ptr};
-}
 
 // Many readers parse JSON numbers as doubles, so 64-bit integers are strings.
 template <class Integer>
@@ -80,7 +51,6 @@ class Value {
     const auto* known = field_.enum_type()->FindValueByNumber(value);
     return known == nullptr ? std::to_string(value) : json_quote(known->name());
   }
-  std::string text() const { return get(&Reflection::GetString, &Reflection::GetRepeatedString); }
 
   const Message& message_;
   const FieldDescriptor& field_;
@@ -102,19 +72,19 @@ std::string Value::json(int depth) const {
       return quoted(get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64));
     case FieldDescriptor::CPPTYPE_UINT64:
       return quoted(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64));
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return number(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble));
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return number(get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat));
     case FieldDescriptor::CPPTYPE_ENUM:
       return enum_name();
     case FieldDescriptor::CPPTYPE_STRING:
-      return field_.type() == FieldDescriptor::TYPE_BYTES ? '"' + base64(text()) + '"'
-                                                          : json_quote(text());
+      AGBOX_CHECK(field_.type() != FieldDescriptor::TYPE_BYTES,
+                  "nothing that is printed has bytes");
+      return json_quote(get(&Reflection::GetString, &Reflection::GetRepeatedString));
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return object(nested(), depth);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      break;
   }
-  return "null";
+  die("nothing that is printed has a fraction");
 }
 
 std::string new_line(int depth) {

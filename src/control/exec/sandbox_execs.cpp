@@ -38,15 +38,15 @@ void log_end(const Logger& log, const ExecOutcome& outcome) {
 
 }  // namespace
 
-SandboxExecs::SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
-                           SandboxPlace& place, Logger log, std::function<void()> on_change)
+SandboxExecs::SandboxExecs(Services& services, Sandbox sandbox, Logger log)
     : services_(services),
-      journal_(journal),
-      facts_(facts),
-      place_(place),
+      journal_(sandbox.journal),
+      facts_(sandbox.facts),
+      place_(sandbox.place),
+      check_takes_execs_(std::move(sandbox.check_takes_execs)),
+      on_change_(std::move(sandbox.on_change)),
       log_(std::move(log)),
-      on_change_(std::move(on_change)),
-      ends_(services.loop.io().get_executor()) {}
+      changed_(services.loop.io().get_executor()) {}
 
 SandboxExecs::~SandboxExecs() {
   for (const auto& [exec_id, exec] : execs_) services_.execs.leave(exec_id);
@@ -58,10 +58,14 @@ void SandboxExecs::restore(std::vector<ExecRecord> running) {
     const std::size_t bytes = stored.request.ByteSizeLong();
     RunningExec exec{.shown = {}, .record = stored.record, .bytes = bytes, .may_run = true};
     exec.shown = std::make_shared<const ExecRecord>(std::move(stored));
-    execs_.emplace(exec_id, std::move(exec));
-    services_.execs.enter(exec_id, this, bytes);
-    bytes_ += bytes;
+    enter(exec_id, std::move(exec));
   }
+}
+
+void SandboxExecs::enter(const std::string& exec_id, RunningExec exec) {
+  services_.execs.enter(exec_id, this, exec.bytes);
+  bytes_ += exec.bytes;
+  execs_.emplace(exec_id, std::move(exec));
 }
 
 SandboxExecs::RunningExec* SandboxExecs::find(std::string_view exec_id) {
@@ -74,7 +78,7 @@ void SandboxExecs::leave(const std::string& exec_id) {
   bytes_ -= found->second.bytes;
   execs_.erase(found);
   services_.execs.leave(exec_id);
-  ends_.notify();
+  changed_.notify();
   on_change_();
 }
 
@@ -116,10 +120,6 @@ std::shared_ptr<const OnExecEnd> SandboxExecs::watch(std::string_view exec_id, O
   return watcher;
 }
 
-void SandboxExecs::after_all_so_far(std::function<void()> then) {
-  journal_.append({}, Urgency::GoesOn, {}, [then = std::move(then)](const Result<>&) { then(); });
-}
-
 // --- create ---
 
 Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
@@ -145,90 +145,96 @@ Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
   return place_.takes_execs();
 }
 
-void SandboxExecs::create(ExecRequest spec, CreateReply reply) {
+asio::awaitable<Result<v1::CreateExecResponse>> SandboxExecs::create(ExecRequest spec) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   const std::string exec_id = spec.request.exec_id();
   for (const std::string& variable : environment({})) spec.bytes += variable.size();
   if (spec.bytes > maxima::kExecBytes) {
-    return reply(
-        too_many("bytes of an exec's command and environment, HOME and USER of the "
-                 "sandbox included",
-                 maxima::kExecBytes, "use shorter ones"));
+    co_return too_many(
+        "bytes of an exec's command and environment, HOME and USER of the sandbox included",
+        maxima::kExecBytes, "use shorter ones");
   }
-  if (auto checked = check_maxima(spec); !checked) return reply(std::unexpected(checked.error()));
-  const auto output = place_.create_output(facts_, exec_id);
-  if (!output) return reply(std::unexpected(output.error()));
-
-  auto started = std::make_shared<ExecRecord>(ExecRecord{.sandbox_id = journal_.sandbox_id(),
-                                                         .state = v1::EXEC_STATE_RUNNING,
-                                                         .request = std::move(spec.request),
-                                                         .record = {}});
-  store::v1::Exec& record = started->record;
-  record.set_output_root(output->root);
-  record.set_stdout_log_path(output->stdout_path);
-  record.set_stderr_log_path(output->stderr_path);
-  Mutation event = journal_.entry(started_event(exec_id));
-  *record.mutable_started_at() = time_of(event);
-
-  execs_.emplace(exec_id, RunningExec{.shown = {}, .record = record, .bytes = spec.bytes});
-  services_.execs.enter(exec_id, this, spec.bytes);
-  bytes_ += spec.bytes;
+  AGBOX_CO_TRY_VOID(check_maxima(spec));
+  enter(exec_id, {.shown = {}, .record = {}, .bytes = spec.bytes});
   on_change_();
-  auto show = [this, exec_id, started] {
-    find(exec_id)->shown = started;
-    log_.with({"exec_id", exec_id}).info("exec started");
-  };
-  auto answer = [this, exec_id, started, reply = std::move(reply)](const Result<>& stored) {
-    if (!stored) {
-      place_.discard_output(exec_id);
-      leave(exec_id);
-      return reply(std::unexpected(stored.error()));
-    }
-    AGBOX_FAILPOINT("exec.commit.after");
-    v1::CreateExecResponse response;
-    response.set_exec_id(exec_id);
-    response.set_stdout_log_path(started->record.stdout_log_path());
-    response.set_stderr_log_path(started->record.stderr_log_path());
-    // It is on disk, so it may run; the command starts while the reply is being sent.
-    accepted(exec_id);
-    reply(std::move(response));
-    AGBOX_FAILPOINT("exec.reply.after");
-  };
-  AGBOX_FAILPOINT("exec.commit.before");
-  journal_.append({change::CreateExec{started->request, record}, std::move(event)},
-                  Urgency::NewWork, std::move(show), std::move(answer));
+  auto output = co_await record_start(exec_id, std::move(spec.request));
+  if (!output) {
+    co_await place_.discard_output(exec_id);
+    leave(exec_id);
+    co_return std::unexpected(std::move(output.error()));
+  }
+  AGBOX_FAILPOINT("exec.commit.after");
+  // It is on disk, so it runs as soon as the guest has it; until then a restarted daemon continues
+  // from here. The command starts while the reply is being sent.
+  if (no_more_) {
+    place_.close_output(exec_id);
+    end(exec_id, *no_more_);
+  } else {
+    co_await send(exec_id);
+  }
+  v1::CreateExecResponse response;
+  response.set_exec_id(exec_id);
+  response.set_stdout_log_path(std::move(output->stdout_path));
+  response.set_stderr_log_path(std::move(output->stderr_path));
+  co_return response;
 }
 
-// It runs as soon as the guest has it; until then a restarted daemon continues from here.
-void SandboxExecs::accepted(const std::string& exec_id) {
-  if (!no_more_) return send(exec_id);
-  place_.close_output(exec_id);
-  end(exec_id, *no_more_);
+asio::awaitable<Result<OutputPaths>> SandboxExecs::record_start(std::string exec_id,
+                                                                v1::CreateExecRequest request) {
+  AGBOX_CO_TRY(output, co_await place_.create_output(facts_.created_with, exec_id));
+  // It may have been stopped while the files were created.
+  AGBOX_CO_TRY_VOID(check_takes_execs_());
+  auto started = std::make_shared<ExecRecord>(ExecRecord{.sandbox_id = journal_.sandbox_id(),
+                                                         .state = v1::EXEC_STATE_RUNNING,
+                                                         .request = std::move(request),
+                                                         .record = {}});
+  store::v1::Exec& record = started->record;
+  record.set_output_root(output.root);
+  record.set_stdout_log_path(output.stdout_path);
+  record.set_stderr_log_path(output.stderr_path);
+  Mutation event = journal_.entry(started_event(exec_id));
+  *record.mutable_started_at() = time_of(event);
+  find(exec_id)->record = record;
+  auto show = [this, exec_id, started] {
+    find(exec_id)->shown = started;
+    changed_.notify();
+    log_.with({"exec_id", exec_id}).info("exec started");
+  };
+  AGBOX_FAILPOINT("exec.commit.before");
+  AGBOX_CO_TRY_VOID(co_await journal_
+                        .append({change::CreateExec{started->request, record}, std::move(event)},
+                                Urgency::NewWork, std::move(show))
+                        .wait());
+  co_return output;
+}
+
+asio::awaitable<void> SandboxExecs::wait_until_decided(std::string exec_id) {
+  const auto is_decided = [this, &exec_id] {
+    const RunningExec* exec = find(exec_id);
+    return exec == nullptr || exec->shown;
+  };
+  co_await changed_.wait(is_decided, Condition::Deadline::max());
 }
 
 // --- cancel ---
 
-void SandboxExecs::cancel(const std::string& exec_id, Reply reply) {
+asio::awaitable<Result<>> SandboxExecs::cancel(std::string exec_id) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   RunningExec* exec = find(exec_id);
   AGBOX_CHECK(exec != nullptr && exec->shown, "only an exec that is shown can be cancelled");
   if (exec->is_ending || exec->record.cancel_requested()) {
-    return after_all_so_far([this, exec_id, reply = std::move(reply)] {
-      // An exec cannot end twice; a cancel during its end gets its reply when the end is on disk.
-      if (find(exec_id) != nullptr) return reply(Result<>{});
-      reply(fail(reason::kExecAlreadyTerminal, "exec " + exec_id + " is already terminal",
-                 {{"exec_id", exec_id}}));
-    });
+    AGBOX_CO_TRY_VOID(co_await journal_.append_nothing().wait());
+    // An exec cannot end twice; a cancel during its end gets its reply when the end is on disk.
+    if (find(exec_id) != nullptr) co_return Result<>{};
+    co_return std::unexpected(exec_already_terminal(exec_id));
   }
   exec->record.set_cancel_requested(true);
   AGBOX_FAILPOINT("exec.cancel_commit.before");
-  store_record(exec_id, *exec, [this, exec_id, reply = std::move(reply)](const Result<>& stored) {
-    if (!stored) return reply(std::unexpected(stored.error()));
-    AGBOX_FAILPOINT("exec.cancel_commit.after");
-    reply(Result<>{});
-    const RunningExec* cancelled = find(exec_id);
-    if (cancelled != nullptr && !cancelled->is_ending) send_cancel(exec_id);
-  });
+  AGBOX_CO_TRY_VOID(co_await store_record(exec_id, *exec).wait());
+  AGBOX_FAILPOINT("exec.cancel_commit.after");
+  const RunningExec* cancelled = find(exec_id);
+  if (cancelled != nullptr && !cancelled->is_ending) send_cancel(exec_id);
+  co_return Result<>{};
 }
 
 SandboxExecs::Part SandboxExecs::cancel_all() {
@@ -236,7 +242,7 @@ SandboxExecs::Part SandboxExecs::cancel_all() {
   Part part;
   std::vector<std::pair<std::string, store::v1::Exec>> asked;
   for (auto& [exec_id, exec] : execs_) {
-    // accepted() ends one that is still being accepted: the store may refuse it.
+    // create() ends one that is still being accepted: the store may refuse it.
     if (!exec.shown || exec.is_ending) continue;
     exec.record.set_cancel_requested(true);
     part.mutations.emplace_back(change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record});
@@ -252,7 +258,7 @@ SandboxExecs::Part SandboxExecs::cancel_all() {
 }
 
 asio::awaitable<Result<>> SandboxExecs::wait_for_ends(std::chrono::steady_clock::time_point limit) {
-  const bool have_ended = co_await ends_.wait([this] { return execs_.empty(); }, limit);
+  const bool have_ended = co_await changed_.wait([this] { return execs_.empty(); }, limit);
   if (!have_ended && co_await is_cancelled()) co_return fail(reason::kCancelled, "given up");
   co_return Result<>{};
 }
@@ -264,10 +270,11 @@ void SandboxExecs::show_record(const std::string& exec_id, const store::v1::Exec
   running->shown = std::move(changed);
 }
 
-void SandboxExecs::store_record(const std::string& exec_id, const RunningExec& exec, Reply reply) {
+SandboxJournal::OnDisk SandboxExecs::store_record(const std::string& exec_id,
+                                                  const RunningExec& exec) {
   auto show = [this, exec_id, record = exec.record] { show_record(exec_id, record); };
-  journal_.append({change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record}},
-                  Urgency::GoesOn, std::move(show), std::move(reply));
+  return journal_.append({change::UpdateExec{exec_id, v1::EXEC_STATE_RUNNING, exec.record}},
+                         Urgency::GoesOn, std::move(show));
 }
 
 // --- ends ---
@@ -296,14 +303,13 @@ void SandboxExecs::show_end(const std::string& exec_id, const ExecOutcome& outco
 void SandboxExecs::end(const std::string& exec_id, const ExecOutcome& outcome) {
   std::vector<Mutation> mutations;
   add_end(exec_id, *find(exec_id), outcome, mutations);
-  auto show = [this, exec_id, outcome] { show_end(exec_id, outcome); };
+  auto show = [this, exec_id, outcome] {
+    AGBOX_FAILPOINT("exec.end_commit.after");
+    show_end(exec_id, outcome);
+    forget(exec_id);
+  };
   AGBOX_FAILPOINT("exec.end_commit.before");
-  journal_.append(std::move(mutations), Urgency::GoesOn, std::move(show),
-                  [this, exec_id](const Result<>& stored) {
-                    AGBOX_CHECK(stored.has_value(), "the end of an exec is never refused");
-                    AGBOX_FAILPOINT("exec.end_commit.after");
-                    forget(exec_id);
-                  });
+  journal_.append(std::move(mutations), Urgency::GoesOn, std::move(show));
 }
 
 SandboxExecs::Part SandboxExecs::end_those(
@@ -311,7 +317,7 @@ SandboxExecs::Part SandboxExecs::end_those(
   Part all;
   std::vector<std::string> ended;
   for (auto& [exec_id, exec] : execs_) {
-    // accepted() ends one that is still being accepted: the store may refuse it.
+    // create() ends one that is still being accepted: the store may refuse it.
     if (!exec.shown || exec.is_ending || !is_meant(exec)) continue;
     add_end(exec_id, exec, outcome, all.mutations);
     ended.push_back(exec_id);

@@ -2,7 +2,7 @@
 // The execs of one sandbox that have not ended: accepts them, sends them to the guest, cancels them
 // and records their ends. Each runs exactly once, even if daemon or guest crash in between:
 //
-//   files created, then one change: the exec and EXEC_STARTED     accepted; replied
+//   files created, then one change: the exec and EXEC_STARTED     accepted; sent; replied
 //     guest connected:      StartExec with the files
 //     guest not connected:  on connect, it gets those that it does not know, again or for the first
 //                           time
@@ -41,13 +41,16 @@ namespace agbox {
 
 class SandboxExecs {
  public:
-  using Reply = std::function<void(Result<>)>;
-  using CreateReply = std::function<void(Result<v1::CreateExecResponse>)>;
+  // What they need of their sandbox.
+  struct Sandbox {
+    const SandboxFacts& facts;  // always current
+    SandboxPlace& place;
+    SandboxJournal& journal;
+    std::function<Result<>()> check_takes_execs;
+    std::function<void()> on_change;  // an exec was added or removed
+  };
 
-  // `facts` are the sandbox's own, always current. `on_change` is called when an exec was added or
-  // removed.
-  SandboxExecs(Services& services, SandboxJournal& journal, const SandboxFacts& facts,
-               SandboxPlace& place, Logger log, std::function<void()> on_change);
+  SandboxExecs(Services& services, Sandbox sandbox, Logger log);
   SandboxExecs(const SandboxExecs&) = delete;
   ~SandboxExecs();
 
@@ -57,9 +60,11 @@ class SandboxExecs {
   // --- requests of clients ---
   // Requires that the sandbox takes execs, and that no other exec with this ID is running or being
   // accepted.
-  void create(ExecRequest spec, CreateReply reply);
+  asio::awaitable<Result<v1::CreateExecResponse>> create(ExecRequest spec);
+  // Returns once an exec that is being accepted is accepted, refused or shown.
+  asio::awaitable<void> wait_until_decided(std::string exec_id);
   // Requires that it is shown.
-  void cancel(const std::string& exec_id, Reply reply);
+  asio::awaitable<Result<>> cancel(std::string exec_id);
   // A running exec as readers see it; nullptr before it was accepted and after its end.
   std::shared_ptr<const ExecRecord> shown(std::string_view exec_id) const;
   std::vector<std::shared_ptr<const ExecRecord>> all_shown() const;
@@ -70,8 +75,6 @@ class SandboxExecs {
   // `on_end` is called once, when this exec's end is published, if the caller still holds the
   // result.
   std::shared_ptr<const OnExecEnd> watch(std::string_view exec_id, OnExecEnd on_end);
-  // Calls `then` when everything sent to the store so far is shown.
-  void after_all_so_far(std::function<void()> then);
 
   // --- reports of the guest ---
   void guest_connected(const GuestHello& hello);
@@ -107,15 +110,18 @@ class SandboxExecs {
     std::shared_ptr<const ExecRecord> shown;  // empty while it is being accepted
     store::v1::Exec record;                   // as decided; may be ahead of the disk
     std::size_t bytes = 0;
-    bool is_ending = false;  // its end is decided
-    bool may_run = false;    // it was sent to the guest, or may have been by an earlier daemon
+    bool is_ending = false;   // its end is decided
+    bool is_opening = false;  // its files are being opened, and then it is sent
+    bool may_run = false;     // it was sent to the guest, or may have been by an earlier daemon
     std::vector<std::weak_ptr<const OnExecEnd>> watchers{};
   };
 
   Result<> check_maxima(const ExecRequest& spec) const;
-  void accepted(const std::string& exec_id);
+  // Creates its files and records it.
+  asio::awaitable<Result<OutputPaths>> record_start(std::string exec_id,
+                                                    v1::CreateExecRequest request);
   // Ends it if its files cannot be opened.
-  void send(const std::string& exec_id);
+  asio::awaitable<void> send(std::string exec_id);
   void give_to_guest(const std::string& exec_id);
   void send_cancel(const std::string& exec_id);
   void forget(const std::string& exec_id);
@@ -126,7 +132,8 @@ class SandboxExecs {
   Part end_those(const ExecOutcome& outcome,
                  const std::function<bool(const RunningExec& exec)>& is_meant);
   void show_record(const std::string& exec_id, const store::v1::Exec& record);
-  void store_record(const std::string& exec_id, const RunningExec& exec, Reply reply);
+  SandboxJournal::OnDisk store_record(const std::string& exec_id, const RunningExec& exec);
+  void enter(const std::string& exec_id, RunningExec exec);
   void leave(const std::string& exec_id);
   RunningExec* find(std::string_view exec_id);
   std::vector<std::string> environment(const v1::CreateExecRequest& request) const;
@@ -135,15 +142,16 @@ class SandboxExecs {
   SandboxJournal& journal_;
   const SandboxFacts& facts_;
   SandboxPlace& place_;
+  std::function<Result<>()> check_takes_execs_;
+  std::function<void()> on_change_;
   Logger log_;
   std::map<std::string, RunningExec, std::less<>> execs_;
   std::size_t bytes_ = 0;
-  std::function<void()> on_change_;
   // The outcome of an exec that was still being accepted when the sandbox stopped taking execs.
   std::optional<ExecOutcome> no_more_;
   // The container is down or starting: a connected guest has not started the workload yet.
   bool is_held_ = false;
-  Condition ends_;
+  Condition changed_;  // an exec was shown or removed
 };
 
 }  // namespace agbox

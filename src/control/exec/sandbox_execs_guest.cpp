@@ -39,10 +39,19 @@ std::vector<std::string> SandboxExecs::environment(const v1::CreateExecRequest& 
   return lines;
 }
 
-void SandboxExecs::send(const std::string& exec_id) {
-  const auto opened = place_.open_output(exec_id, find(exec_id)->record);
-  if (!opened) return end(exec_id, unstarted_outcome(opened.error().message()));
-  give_to_guest(exec_id);
+asio::awaitable<void> SandboxExecs::send(std::string exec_id) {
+  RunningExec* exec = find(exec_id);
+  if (exec == nullptr || std::exchange(exec->is_opening, true)) co_return;
+  const auto opened = co_await place_.open_output(exec_id, exec->record);
+  exec = find(exec_id);
+  if (exec != nullptr) exec->is_opening = false;
+  if (exec != nullptr && !exec->is_ending) {
+    if (opened) {
+      give_to_guest(exec_id);
+    } else {
+      end(exec_id, unstarted_outcome(opened.error().message()));
+    }
+  }
   place_.close_output(exec_id);  // opened again for an exec that waits for the guest
 }
 
@@ -53,6 +62,8 @@ void SandboxExecs::give_to_guest(const std::string& exec_id) {
   // The sandbox is being stopped or deleted; even if that fails, the exec is never sent to a guest.
   if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
   if (is_held_ || !place_.is_connected()) return;  // sent when it reconnects
+  // While its files were opened.
+  if (find(exec_id)->shown->record.cancel_requested()) return end(exec_id, cancelled_outcome());
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;
   const ExecOrder order{
@@ -115,7 +126,7 @@ void SandboxExecs::guest_connected(const GuestHello& hello) {
     } else if (is_cancelled) {
       end(exec_id, cancelled_outcome());  // it never ran, and never will
     } else {
-      send(exec_id);
+      services_.tasks.spawn("exec " + exec_id, send(exec_id));
     }
   }
 }
@@ -139,7 +150,7 @@ void SandboxExecs::guest_truncated(const std::string& exec_id) {
   if (exec == nullptr || !exec->shown || exec->is_ending || exec->record.output_truncated()) return;
   exec->record.set_output_truncated(true);
   log_.warn("output of an exec is dropped from here on", {{"exec_id", exec_id}});
-  store_record(exec_id, *exec, {});
+  store_record(exec_id, *exec);
 }
 
 }  // namespace agbox

@@ -42,6 +42,11 @@ class Run {
     // The decision must be on disk before anything is done: otherwise a crash could neither
     // continue the operation nor count it.
     AGBOX_CO_TRY_VOID(co_await commit(services_.store, {}));
+    // Awaits in parallel, such as an undo and its time limit, do not inherit an earlier
+    // cancellation.
+    if (co_await is_cancelled()) {
+      co_return std::unexpected(OperationFailure(OperationEnd::Cancelled, "cancelled"));
+    }
     switch (run_.kind) {
       case OperationKind::Create:
         co_return co_await create();
@@ -99,7 +104,7 @@ class Run {
   asio::awaitable<OperationResult<Seen>> look() {
     AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, facts()));
     if (report_.guest_directory == GuestDirectory::Unreachable && runs(look.seen.primary)) {
-      const auto reconnected = run_.place.reconnect(facts());
+      const auto reconnected = co_await run_.place.reconnect(facts());
       report_.guest_directory = directory_after(reconnected);
       if (report_.guest_directory == GuestDirectory::Unreachable) {
         co_return std::unexpected<OperationFailure>(reconnected.error());

@@ -24,6 +24,10 @@ constexpr const char* kStopRequested = "stop_requested";
 constexpr const char* kIdleTtl = "idle_ttl";
 constexpr const char* kCleanupTtl = "cleanup_ttl";
 
+SandboxJournal::OnDisk refused(Error why) {
+  return SandboxJournal::OnDisk(std::unexpected(std::move(why)));
+}
+
 const char* name_of(OperationKind kind) {
   switch (kind) {
     case OperationKind::Create:
@@ -69,7 +73,14 @@ SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSp
       state_(new_work()),
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
-      execs_(services, journal_, facts_, *place_, log_, [this] { set_deadline(); }),
+      execs_(services,
+             {.facts = facts_,
+              .place = *place_,
+              .journal = journal_,
+              .check_takes_execs = [this] { return check_takes_execs(); },
+              .on_change = [this] { set_deadline(); }},
+             log_),
+      is_reconnected_(services.loop.io().get_executor()),
       retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {}
 
 SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec)
@@ -83,7 +94,14 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
       state_(work_of(record)),
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, record),
-      execs_(services, journal_, facts_, *place_, log_, [this] { set_deadline(); }),
+      execs_(services,
+             {.facts = facts_,
+              .place = *place_,
+              .journal = journal_,
+              .check_takes_execs = [this] { return check_takes_execs(); },
+              .on_change = [this] { set_deadline(); }},
+             log_),
+      is_reconnected_(services.loop.io().get_executor()),
       retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {
   execs_.restore(std::move(record.running_execs));
   showing_isolation({})();
@@ -92,8 +110,9 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
 
 // --- start and recovery ---
 
-void SandboxActor::accept(Reply reply) {
-  take(input::Accept{}, std::move(reply));
+SandboxActor::OnDisk SandboxActor::accept() {
+  is_reconnected_.set();  // it never had a guest
+  return obey(input::Accept{});
 }
 
 void SandboxActor::begin() {
@@ -110,16 +129,24 @@ void SandboxActor::recover() {
   claim_shared();
   report_isolation();
   if (may_have_guest()) {
-    const auto adopted = place_->reconnect(facts_);
-    guest_directory_ = directory_after(adopted);
-    if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
+    services_.tasks.spawn("sandbox " + id() + " reconnect", reconnect());
+  } else {
+    is_reconnected_.set();
   }
   take(input::Recover{});
   set_deadline();
 }
 
+asio::awaitable<void> SandboxActor::reconnect() {
+  const auto adopted = co_await place_->reconnect(facts_);
+  guest_directory_ = directory_after(adopted);
+  if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
+  is_reconnected_.set();
+}
+
 void SandboxActor::recover_unreadable(const std::string& why) {
   claim_shared();
+  is_reconnected_.set();
   is_unreadable_ = true;
   take(input::RecoverUnreadable{
       {.code = "RECORD_UNREADABLE",
@@ -159,32 +186,28 @@ Result<> SandboxActor::check_engine() const {
                                               ") answers now; bring its engine back");
 }
 
-void SandboxActor::stop(Reply reply) {
+SandboxActor::OnDisk SandboxActor::stop() {
   const auto decision = decide(id(), life(), command::Stop{kStopRequested});
-  if (!decision) return reply(std::unexpected(decision.error()));
-  if (auto engine = check_engine(); !decision->empty() && !engine) {
-    return reply(std::unexpected(engine.error()));
-  }
-  take(input::Stop{kStopRequested}, std::move(reply));
+  if (!decision) return refused(decision.error());
+  if (auto engine = check_engine(); !decision->empty() && !engine) return refused(engine.error());
+  return obey(input::Stop{kStopRequested});
 }
 
 bool SandboxActor::has_containers_if_failed() const {
   return !is_unreadable_ && has_containers_after(journal_.status().error_code);
 }
 
-void SandboxActor::resume(Reply reply) {
+SandboxActor::OnDisk SandboxActor::resume() {
   const bool has_containers = has_containers_if_failed();
   const auto decision = decide(id(), life(), command::Resume{has_containers});
-  if (!decision) return reply(std::unexpected(decision.error()));
-  if (auto engine = check_engine(); !engine) return reply(std::unexpected(engine.error()));
-  if (auto isolated = services_.isolation.check(); !isolated) {
-    return reply(std::unexpected(isolated.error()));
-  }
-  take(input::Resume{has_containers}, std::move(reply));
+  if (!decision) return refused(decision.error());
+  if (auto engine = check_engine(); !engine) return refused(engine.error());
+  if (auto isolated = services_.isolation.check(); !isolated) return refused(isolated.error());
+  return obey(input::Resume{has_containers});
 }
 
-void SandboxActor::remove(const std::string& reason, Reply reply) {
-  take(input::Delete{reason}, std::move(reply));
+SandboxActor::OnDisk SandboxActor::remove(const std::string& reason) {
+  return obey(input::Delete{reason});
 }
 
 Result<> SandboxActor::check_takes_execs() const {
@@ -201,7 +224,8 @@ Result<> SandboxActor::check_takes_execs() const {
 
 void SandboxActor::time_is_up() {
   if (life().state == Lifecycle::Stopped || life().state == Lifecycle::Failed) {
-    return remove(kCleanupTtl, {});
+    take(input::Delete{kCleanupTtl});
+    return;
   }
   AGBOX_CHECK(life().state == Lifecycle::Ready, "only what is ready can be idle");
   take(input::Stop{kIdleTtl});
@@ -248,7 +272,7 @@ void SandboxActor::guest_lost(const std::string&) {
 }
 
 void SandboxActor::guest_connected(const GuestHello& hello) {
-  if (take(input::GuestConnected{}).takes_guest) execs_.guest_connected(hello);
+  if (take(input::GuestConnected{}).step.takes_guest) execs_.guest_connected(hello);
   services_.isolation.guest_connected(id());
 }
 
@@ -263,17 +287,22 @@ Surroundings SandboxActor::surroundings() const {
           .pauses_unisolated = services_.pauses_unisolated};
 }
 
-WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
+SandboxActor::OnDisk SandboxActor::obey(const WorkInput& input) {
+  const Taken taken = take(input);
+  return taken.on_disk ? *taken.on_disk : journal_.append_nothing();
+}
+
+SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   SandboxLife before = state_.life;
   const IsolationState isolation = state_.isolation;
-  auto [state, step] = advance(std::move(state_), input, surroundings());
+  auto [state, next] = advance(std::move(state_), input, surroundings());
   state_ = std::move(state);
   keep_isolation();
   log_isolation(isolation);
-  if (step.record || reply) {
-    record(step.record.value_or(Record{}), std::move(before), std::move(reply));
-  }
+  Taken taken{.step = std::move(next)};
+  const WorkStep& step = taken.step;
+  if (step.record) taken.on_disk = record(*step.record, std::move(before));
   if (step.uncounts_attempt) {
     // This sandbox may be destroyed before it is stored.
     services_.store.append({.mutations = {change::SetOperation{id(), stored(state_)}}},
@@ -291,7 +320,7 @@ WorkStep SandboxActor::take(const WorkInput& input, Reply reply) {
   if (step.pause == WorkStep::Pause::End) retry_pause_.skip();
   if (step.cancels) cancel_->emit(asio::cancellation_type::terminal);
   if (step.start) start(*step.start);
-  return step;
+  return taken;
 }
 
 void SandboxActor::keep_isolation() {
@@ -335,7 +364,7 @@ void SandboxActor::log_isolation(const IsolationState& before) const {
   }
 }
 
-void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
+SandboxActor::OnDisk SandboxActor::record(const Record& change, SandboxLife life) {
   if (change.execs == ExecsChange::EndForRestart) AGBOX_FAILPOINT("restart.ends.before");
   if (change.then == Record::Then::IsRestarted) AGBOX_FAILPOINT("restart.commit.before");
   const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
@@ -344,12 +373,17 @@ void SandboxActor::record(const Record& change, SandboxLife life, Reply reply) {
   std::vector<Mutation> mutations = std::move(execs.mutations);
   std::ranges::move(mutations_of(change, std::move(life)), std::back_inserter(mutations));
   // Actors are destroyed only after their last commit, so `this` is valid.
-  auto show =
-      change.has_isolation ? showing_isolation(std::move(execs.show)) : std::move(execs.show);
-  journal_.append(std::move(mutations), is_new ? Urgency::NewWork : Urgency::GoesOn,
-                  std::move(show), after(change.then, std::move(reply)));
+  auto show = [this, then = change.then,
+               first = change.has_isolation ? showing_isolation(std::move(execs.show))
+                                            : std::move(execs.show)] {
+    if (first) first();
+    after(then);
+  };
+  const OnDisk on_disk = journal_.append(
+      std::move(mutations), is_new ? Urgency::NewWork : Urgency::GoesOn, std::move(show));
   // Before it is accepted another sandbox may have the same ID; a create has no deadline.
   if (!change.events.empty() && !is_new) set_deadline();
+  return on_disk;
 }
 
 std::vector<Mutation> SandboxActor::mutations_of(const Record& change, SandboxLife life) {
@@ -412,18 +446,17 @@ SandboxExecs::Part SandboxActor::change_execs(const Record& change) {
   die("a change of execs that is none");
 }
 
-SandboxActor::Reply SandboxActor::after(Record::Then then, Reply reply) {
+void SandboxActor::after(Record::Then then) {
   switch (then) {
     case Record::Then::Nothing:
-      return reply;
+      return;
     case Record::Then::IsLive:
-      return [this](const Result<>&) { became_live(); };
+      return became_live();
     case Record::Then::IsRestarted:
-      return [this](const Result<>&) { restarted(); };
+      return restarted();
     case Record::Then::IsDeleted:
-      return [this](const Result<>&) { deleted(); };
+      return deleted();
   }
-  die("what comes after a change is none of them");
 }
 
 void SandboxActor::log_event(const LifecycleEvent& event, Lifecycle before) const {
@@ -491,6 +524,7 @@ void SandboxActor::start(OperationKind kind) {
 }
 
 asio::awaitable<void> SandboxActor::run(OperationKind kind) {
+  co_await is_reconnected_.wait_uncancelled();
   auto progress = [this](std::string phase) { take(input::Progress{std::move(phase)}); };
   const auto* pause = std::get_if<work::Pause>(&state_.work);
   OperationRun run{.kind = kind,
@@ -516,7 +550,7 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
                    .is_paused_by_others = report.is_paused_by_others};
   if (!report.result) end.message = report.result.error().message() + report.engine_remark;
   const bool lacks_guest = end.look && !end.look->loss && !place_->is_connected();
-  const WorkStep step = take(end);
+  const WorkStep step = take(end).step;
   log_end(kind, end, step);
   // A guest that stays away may be hostile.
   if (lacks_guest && is_up(state_) && !services_.is_shutting_down) {

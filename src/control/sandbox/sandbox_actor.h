@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "async/event.h"
 #include "async/retry_pause.h"
 #include "base/log.h"
 #include "control/event_feed.h"
@@ -34,7 +35,7 @@ namespace agbox {
 
 class SandboxActor final : private GuestListener {
  public:
-  using Reply = std::function<void(Result<>)>;
+  using OnDisk = SandboxJournal::OnDisk;
 
   // A sandbox that a client requests; nothing is stored before accept().
   SandboxActor(Services& services, std::string sandbox_id, SandboxSpec spec,
@@ -63,7 +64,7 @@ class SandboxActor final : private GuestListener {
   SandboxClaim claim() const;
 
   // Reserves the id and stores the sandbox; refused if the id was ever used.
-  void accept(Reply reply);
+  OnDisk accept();
   // Starts the create; call after accept() has succeeded.
   void begin();
   // Continues what was in progress when the daemon ended.
@@ -73,10 +74,10 @@ class SandboxActor final : private GuestListener {
 
   // Refused if the state forbids it, or its engine is unreachable. A stop that is in progress
   // already is accepted and changes nothing.
-  void stop(Reply reply);
-  void resume(Reply reply);
+  OnDisk stop();
+  OnDisk resume();
   // Legal in every state; what is in progress is cancelled.
-  void remove(const std::string& reason, Reply reply);
+  OnDisk remove(const std::string& reason);
   // SANDBOX_NOT_READY if the state forbids an exec.
   Result<> check_takes_execs() const;
 
@@ -101,16 +102,23 @@ class SandboxActor final : private GuestListener {
 
   const SandboxLife& life() const { return state_.life; }
   Surroundings surroundings() const;
-  // Passes the input to the table and executes the result. `reply` is called once that is on disk.
-  WorkStep take(const WorkInput& input, Reply reply = {});
+  // Passes the input to the table and executes the result.
+  struct Taken {
+    WorkStep step;
+    std::optional<OnDisk> on_disk{};  // of what was recorded
+  };
+  Taken take(const WorkInput& input);
+  // The same for a request of a client: also if it changed nothing, everything before it is on
+  // disk.
+  OnDisk obey(const WorkInput& input);
   // Copies what is known of its isolation to the facts and to the verifier.
   void keep_isolation();
   void report_isolation();
   void follow_isolation(const WorkStep& step);
-  void record(const Record& change, SandboxLife life, Reply reply);
+  OnDisk record(const Record& change, SandboxLife life);
   std::vector<Mutation> mutations_of(const Record& change, SandboxLife life);
   SandboxExecs::Part change_execs(const Record& change);
-  Reply after(Record::Then then, Reply reply);
+  void after(Record::Then then);
   SandboxJournal::Show showing_isolation(SandboxJournal::Show show);
   void log_isolation(const IsolationState& before) const;
   void log_event(const LifecycleEvent& event, Lifecycle before) const;
@@ -118,6 +126,7 @@ class SandboxActor final : private GuestListener {
 
   void start(OperationKind kind);
   asio::awaitable<void> run(OperationKind kind);
+  asio::awaitable<void> reconnect();
   void ended(OperationKind kind, OperationReport report);
   void log_end(OperationKind kind, const input::Ended& end, const WorkStep& step) const;
   asio::awaitable<void> pause_over(asio::awaitable<bool> pause);
@@ -143,6 +152,7 @@ class SandboxActor final : private GuestListener {
   std::unique_ptr<SandboxPlace> place_;
   SandboxJournal journal_;
   SandboxExecs execs_;
+  Event is_reconnected_;  // the guest of an earlier run of the daemon; no operation runs before
   std::shared_ptr<asio::cancellation_signal> cancel_;  // of the running operation
   RetryPause retry_pause_;
 };

@@ -85,14 +85,15 @@ Mutation SandboxJournal::entry(v1::SandboxEvent event) {
   return change::AppendEvent{std::move(event)};
 }
 
-void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Show show,
-                            Reply reply) {
+SandboxJournal::OnDisk SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency,
+                                              Show show) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (!std::exchange(is_quiet_since_stored_, true)) {
     mutations.emplace_back(change::SetQuietSince{sandbox_id(), quiet_since_});
   }
+  OnDisk on_disk;
   auto committed = [this, urgency, status = status_, show = std::move(show),
-                    reply = std::move(reply)](Result<Committed> result) {
+                    on_disk](Result<Committed> result) {
     if (result) {
       const bool has_events = !result->events.empty();
       if (has_events) this->show(status, result->events.back().event.sequence());
@@ -103,11 +104,11 @@ void SandboxJournal::append(std::vector<Mutation> mutations, Urgency urgency, Sh
       services_.log.error("the store refused a change of a sandbox",
                           {{"sandbox_id", sandbox_id()}, {"error", result.error().message()}});
     }
-    if (!reply) return;
-    reply(result ? Result<>{} : std::unexpected(result.error()));
+    on_disk.set(result ? Result<>{} : std::unexpected(result.error()));
   };
   services_.store.append({.mutations = std::move(mutations), .urgency = urgency},
                          std::move(committed));
+  return on_disk;
 }
 
 void SandboxJournal::show_isolation(const std::string& problem, bool is_paused) {

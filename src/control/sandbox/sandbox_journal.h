@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agbox/v1/sandbox.pb.h"
+#include "async/pending.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "control/event_feed.h"
@@ -27,7 +28,7 @@ google::protobuf::Timestamp to_timestamp(WallTime time);
 class SandboxJournal {
  public:
   using Show = std::function<void()>;
-  using Reply = std::function<void(Result<>)>;
+  using OnDisk = Pending<Result<>>;
 
   // For a sandbox that is not stored yet.
   SandboxJournal(Services& services, const std::string& sandbox_id, const v1::CreateSpec& spec);
@@ -49,10 +50,13 @@ class SandboxJournal {
   // state it changes the sandbox's.
   Mutation entry(v1::SandboxEvent event);
 
-  // Once the mutations are on disk: `show` is called, the events are published, `reply` is called,
-  // all in one turn of the control thread. Only `reply` gets an error. Without mutations it only
-  // waits for its turn in the queue. The journal must live until its last append is complete.
-  void append(std::vector<Mutation> mutations, Urgency urgency, Show show, Reply reply);
+  // Once the mutations are on disk: `show` is called, the events are published, and who waits for
+  // the result continues, all in one turn of the control thread. Only the result has an error.
+  // Without mutations it only waits for its turn in the queue. The journal must live until its last
+  // append is complete.
+  OnDisk append(std::vector<Mutation> mutations, Urgency urgency, Show show = {});
+  // Everything so far is on disk, and shown.
+  OnDisk append_nothing() { return append({}, Urgency::GoesOn); }
 
   // Shown in the handle; call once it is on disk.
   void show_isolation(const std::string& problem, bool is_paused);

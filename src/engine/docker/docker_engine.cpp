@@ -11,8 +11,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
-
 namespace {
 
 ReachableEngine reachable(const EngineIdentity& engine) {

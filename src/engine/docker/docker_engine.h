@@ -37,13 +37,12 @@ struct DockerEngineOptions {
 class DockerEngine final : public Engine {
  public:
   // Runs on `executor`; what may hang in the kernel or block on a disk runs on `blocking`.
-  DockerEngine(const boost::asio::any_io_executor& executor, boost::asio::any_io_executor blocking,
+  DockerEngine(const asio::any_io_executor& executor, asio::any_io_executor blocking,
                DockerEngineOptions options, Logger log);
   DockerEngine(const DockerEngine&) = delete;
 
   std::string name() const override { return "the Docker Engine"; }
-  boost::asio::awaitable<void> watch(EngineListener& listener,
-                                     const SandboxClaims& claims) override;
+  asio::awaitable<void> watch(EngineListener& listener, const SandboxClaims& claims) override;
 
   EngineAwaitable<> ensure_image(SandboxFacts& facts, Progress progress) override {
     return workloads_.ensure_image(facts, std::move(progress));
@@ -70,7 +69,7 @@ class DockerEngine final : public Engine {
   void restored(const SandboxFacts& facts) override {
     if (facts.subnet) subnets_.take(*facts.subnet);
   }
-  boost::asio::awaitable<std::string> remark_on_refusal() override;
+  asio::awaitable<std::string> remark_on_refusal() override;
 
   EngineAwaitable<> sweep(const SandboxClaims& claims) override {
     return orphans_.sweep(claims, seen_ ? seen_->id : std::string());
@@ -79,9 +78,9 @@ class DockerEngine final : public Engine {
     return orphans_.unknown_primaries();
   }
 
-  boost::asio::awaitable<EngineDiagnosis> diagnose(EngineDiagnosisRequest request) override;
+  asio::awaitable<EngineDiagnosis> diagnose(EngineDiagnosisRequest request) override;
 
-  boost::asio::awaitable<void> shut_down() override;
+  asio::awaitable<void> shut_down() override;
 
  private:
   void engine_seen(const EngineIdentity& engine);
@@ -90,7 +89,7 @@ class DockerEngine final : public Engine {
                       const SandboxClaims& claims);
 
   Logger log_;
-  boost::asio::any_io_executor blocking_;
+  asio::any_io_executor blocking_;
   std::string socket_path_;
   ObjectOwner ours_;
   HostNetworkAccess host_;

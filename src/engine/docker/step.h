@@ -13,8 +13,7 @@
 namespace agbox {
 
 template <class T, class Failure>
-EngineAwaitable<T> step(std::string_view name,
-                        boost::asio::awaitable<std::expected<T, Failure>> work) {
+EngineAwaitable<T> step(std::string_view name, asio::awaitable<std::expected<T, Failure>> work) {
   return step_as<EngineError>(name, std::move(work));
 }
 

@@ -11,23 +11,25 @@
 
 namespace agbox {
 
+namespace asio = boost::asio;
+
 class NetlinkSubscription {
  public:
-  static KernelResult<NetlinkSubscription> open(const boost::asio::any_io_executor& executor,
-                                                int bus, std::uint32_t groups);
+  static KernelResult<NetlinkSubscription> open(const asio::any_io_executor& executor, int bus,
+                                                std::uint32_t groups);
 
   // Returns when events have arrived; false if cancelled.
-  boost::asio::awaitable<bool> wait();
+  asio::awaitable<bool> wait();
 
   // See NetlinkSocket::drain().
   bool drain(const NetlinkSocket::Take& take) { return socket_.drain(take); }
 
  private:
-  NetlinkSubscription(NetlinkSocket socket, boost::asio::posix::stream_descriptor readable)
+  NetlinkSubscription(NetlinkSocket socket, asio::posix::stream_descriptor readable)
       : socket_(std::move(socket)), readable_(std::move(readable)) {}
 
   NetlinkSocket socket_;
-  boost::asio::posix::stream_descriptor readable_;  // a second descriptor of the same socket
+  asio::posix::stream_descriptor readable_;  // a second descriptor of the same socket
 };
 
 }  // namespace agbox

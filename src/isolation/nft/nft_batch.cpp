@@ -32,21 +32,6 @@ constexpr std::array<std::uint8_t, 6> kTextKey = {
     0,
     std::endian::native == std::endian::little ? 0 : 1};
 
-SetObject set_object(const TableName& table, const std::string& name) {
-  auto object = make_set_object();
-  nftnl_set_set_str(object.get(), NFTNL_SET_TABLE, table.name.c_str());
-  nftnl_set_set_str(object.get(), NFTNL_SET_NAME, name.c_str());
-  return object;
-}
-
-nftnl_set_elem* add_key(nftnl_set* set, const Bytes& key) {
-  nftnl_set_elem* made = nftnl_set_elem_alloc();
-  if (made == nullptr) throw std::bad_alloc();
-  nftnl_set_elem_add(set, made);  // the set frees it
-  nftnl_set_elem_set(made, NFTNL_SET_ELEM_KEY, key.data(), static_cast<std::uint32_t>(key.size()));
-  return made;
-}
-
 void add_element(nftnl_set* set, const Element& element) {
   nftnl_set_elem* made = add_key(set, element.key);
   if (element.ends_interval) {

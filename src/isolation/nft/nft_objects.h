@@ -10,6 +10,9 @@
 
 #include <memory>
 #include <new>
+#include <string>
+
+#include "isolation/nft/nft_table.h"
 
 namespace agbox::nft {
 
@@ -48,6 +51,22 @@ inline SetObject make_set_object() {
 }
 inline ExpressionObject make_expression_object(const char* kind) {
   return owned<ExpressionObject>(nftnl_expr_alloc(kind));
+}
+
+// The set of this name, as requests refer to it.
+inline SetObject set_object(const TableName& table, const std::string& name) {
+  auto object = make_set_object();
+  nftnl_set_set_str(object.get(), NFTNL_SET_TABLE, table.name.c_str());
+  nftnl_set_set_str(object.get(), NFTNL_SET_NAME, name.c_str());
+  return object;
+}
+
+inline nftnl_set_elem* add_key(nftnl_set* set, const Bytes& key) {
+  nftnl_set_elem* made = nftnl_set_elem_alloc();
+  if (made == nullptr) throw std::bad_alloc();
+  nftnl_set_elem_add(set, made);  // the set frees it
+  nftnl_set_elem_set(made, NFTNL_SET_ELEM_KEY, key.data(), static_cast<std::uint32_t>(key.size()));
+  return made;
 }
 
 }  // namespace agbox::nft

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isolation/nft/nft_steps.h"
 
-#include <cstring>
-#include <string_view>
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 #include "base/check.h"
 #include "base/overloaded.h"
@@ -33,88 +34,82 @@ bool uses_our_register(const nftnl_expr* expression, std::uint16_t attribute) {
 }
 
 bool is_zero(const Bytes& bytes) {
-  for (const std::uint8_t byte : bytes) {
-    if (byte != 0) return false;
-  }
-  return true;
+  return std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte == 0; });
+}
+
+// Its attributes that are numbers of 32 bits.
+using Numbers = std::initializer_list<std::pair<std::uint16_t, std::uint32_t>>;
+
+ExpressionObject expression_with(const char* kind, Numbers numbers) {
+  auto made = make_expression_object(kind);
+  for (const auto& [attribute, value] : numbers) nftnl_expr_set_u32(made.get(), attribute, value);
+  return made;
 }
 
 struct Encode {
   ExpressionObject operator()(const LoadMeta& step) const {
-    auto made = make_expression_object("meta");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_META_KEY, step.key);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_META_DREG, kRegister);
-    return made;
+    return expression_with("meta",
+                           {{NFTNL_EXPR_META_KEY, step.key}, {NFTNL_EXPR_META_DREG, kRegister}});
   }
   ExpressionObject operator()(const LoadPayload& step) const {
-    auto made = make_expression_object("payload");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_BASE, step.base);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_OFFSET, step.offset);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_LEN, step.length);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_PAYLOAD_DREG, kRegister);
-    return made;
+    return expression_with("payload", {{NFTNL_EXPR_PAYLOAD_BASE, step.base},
+                                       {NFTNL_EXPR_PAYLOAD_OFFSET, step.offset},
+                                       {NFTNL_EXPR_PAYLOAD_LEN, step.length},
+                                       {NFTNL_EXPR_PAYLOAD_DREG, kRegister}});
   }
   ExpressionObject operator()(const LoadConnection& step) const {
-    auto made = make_expression_object("ct");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CT_KEY, step.key);
+    auto made =
+        expression_with("ct", {{NFTNL_EXPR_CT_KEY, step.key}, {NFTNL_EXPR_CT_DREG, kRegister}});
     if (step.direction) nftnl_expr_set_u8(made.get(), NFTNL_EXPR_CT_DIR, *step.direction);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CT_DREG, kRegister);
     return made;
   }
   ExpressionObject operator()(const LoadRoute& step) const {
-    auto made = make_expression_object("fib");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_FIB_RESULT, step.result);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_FIB_FLAGS, step.flags);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_FIB_DREG, kRegister);
-    return made;
+    return expression_with("fib", {{NFTNL_EXPR_FIB_RESULT, step.result},
+                                   {NFTNL_EXPR_FIB_FLAGS, step.flags},
+                                   {NFTNL_EXPR_FIB_DREG, kRegister}});
   }
   ExpressionObject operator()(const Mask& step) const {
-    auto made = make_expression_object("bitwise");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_BITWISE_SREG, kRegister);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_BITWISE_DREG, kRegister);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_BITWISE_LEN,
-                       static_cast<std::uint32_t>(step.bits.size()));
+    const auto length = static_cast<std::uint32_t>(step.bits.size());
+    auto made = expression_with("bitwise", {{NFTNL_EXPR_BITWISE_SREG, kRegister},
+                                            {NFTNL_EXPR_BITWISE_DREG, kRegister},
+                                            {NFTNL_EXPR_BITWISE_LEN, length}});
     set_bytes(made.get(), NFTNL_EXPR_BITWISE_MASK, step.bits);
     set_bytes(made.get(), NFTNL_EXPR_BITWISE_XOR, Bytes(step.bits.size()));
     return made;
   }
   ExpressionObject operator()(const Compare& step) const {
-    auto made = make_expression_object("cmp");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CMP_SREG, kRegister);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_CMP_OP, step.equal ? NFT_CMP_EQ : NFT_CMP_NEQ);
+    auto made =
+        expression_with("cmp", {{NFTNL_EXPR_CMP_SREG, kRegister},
+                                {NFTNL_EXPR_CMP_OP, step.equal ? NFT_CMP_EQ : NFT_CMP_NEQ}});
     set_bytes(made.get(), NFTNL_EXPR_CMP_DATA, step.value);
     return made;
   }
   ExpressionObject operator()(const Lookup& step) const {
-    auto made = make_expression_object("lookup");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_LOOKUP_SREG, kRegister);
+    const std::uint32_t flags = step.contained ? 0U : static_cast<std::uint32_t>(NFT_LOOKUP_F_INV);
+    auto made = expression_with(
+        "lookup", {{NFTNL_EXPR_LOOKUP_SREG, kRegister}, {NFTNL_EXPR_LOOKUP_FLAGS, flags}});
     nftnl_expr_set_str(made.get(), NFTNL_EXPR_LOOKUP_SET, step.set.c_str());
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_LOOKUP_FLAGS,
-                       step.contained ? 0U : static_cast<std::uint32_t>(NFT_LOOKUP_F_INV));
     return made;
   }
   ExpressionObject operator()(const OverBudget& step) const {
-    auto limit = make_expression_object("connlimit");
-    nftnl_expr_set_u32(limit.get(), NFTNL_EXPR_CONNLIMIT_COUNT, step.connections);
-    nftnl_expr_set_u32(limit.get(), NFTNL_EXPR_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV);
-    auto made = make_expression_object("dynset");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_DYNSET_SREG_KEY, kRegister);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_ADD);
+    auto limit = expression_with("connlimit", {{NFTNL_EXPR_CONNLIMIT_COUNT, step.connections},
+                                               {NFTNL_EXPR_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV}});
+    auto made = expression_with("dynset", {{NFTNL_EXPR_DYNSET_SREG_KEY, kRegister},
+                                           {NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_ADD}});
     nftnl_expr_set_str(made.get(), NFTNL_EXPR_DYNSET_SET_NAME, step.set.c_str());
     nftnl_expr_set(made.get(), NFTNL_EXPR_DYNSET_EXPR, limit.release(), 0);
     return made;
   }
   ExpressionObject operator()(const Count&) const { return make_expression_object("counter"); }
   ExpressionObject operator()(const Reject& step) const {
-    auto made = make_expression_object("reject");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_REJECT_TYPE, step.type);
+    auto made = expression_with("reject", {{NFTNL_EXPR_REJECT_TYPE, step.type}});
     nftnl_expr_set_u8(made.get(), NFTNL_EXPR_REJECT_CODE, step.code);
     return made;
   }
   ExpressionObject operator()(const Verdict& step) const {
-    auto made = make_expression_object("immediate");
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
-    nftnl_expr_set_u32(made.get(), NFTNL_EXPR_IMM_VERDICT, static_cast<std::uint32_t>(step.code));
+    auto made = expression_with("immediate",
+                                {{NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT},
+                                 {NFTNL_EXPR_IMM_VERDICT, static_cast<std::uint32_t>(step.code)}});
     if (!step.chain.empty()) {
       nftnl_expr_set_str(made.get(), NFTNL_EXPR_IMM_CHAIN, step.chain.c_str());
     }

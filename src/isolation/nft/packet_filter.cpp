@@ -182,14 +182,8 @@ Result<std::vector<Table>> PacketFilter::read_snapshot(
 Result<std::optional<std::uint64_t>> PacketFilter::count(const TableName& table,
                                                          const std::string& set, const Bytes& key) {
   Question question(NFT_MSG_GETSETELEM, table.family, NLM_F_ACK);
-  auto wanted = make_set_object();
-  nftnl_set_set_str(wanted.get(), NFTNL_SET_TABLE, table.name.c_str());
-  nftnl_set_set_str(wanted.get(), NFTNL_SET_NAME, set.c_str());
-  nftnl_set_elem* element = nftnl_set_elem_alloc();
-  if (element == nullptr) throw std::bad_alloc();
-  nftnl_set_elem_add(wanted.get(), element);  // the set frees it
-  nftnl_set_elem_set(element, NFTNL_SET_ELEM_KEY, key.data(),
-                     static_cast<std::uint32_t>(key.size()));
+  const auto wanted = set_object(table, set);
+  add_key(wanted.get(), key);
   nftnl_set_elems_nlmsg_build_payload(question.header, wanted.get());
 
   std::optional<std::uint64_t> packets;
@@ -324,9 +318,7 @@ KernelResult<> PacketFilter::read_sets(Table& table) {
 
 KernelResult<> PacketFilter::read_elements(const TableName& table, Set& set) {
   Question question(NFT_MSG_GETSETELEM, table.family, NLM_F_DUMP);
-  auto wanted = make_set_object();
-  nftnl_set_set_str(wanted.get(), NFTNL_SET_TABLE, table.name.c_str());
-  nftnl_set_set_str(wanted.get(), NFTNL_SET_NAME, set.name.c_str());
+  const auto wanted = set_object(table, set.name);
   nftnl_set_elems_nlmsg_build_payload(question.header, wanted.get());
   return socket_.ask(question.message(), [&](const nlmsghdr* answer) {
     auto object = make_set_object();

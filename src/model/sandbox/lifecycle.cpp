@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/sandbox/lifecycle.h"
 
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -13,62 +14,50 @@ namespace {
 using Events = std::vector<LifecycleEvent>;
 using Decision = Result<Events>;
 
-Error wrong_state(Reason reason, const std::string& sandbox_id, const std::string& what) {
-  return {reason, "sandbox " + sandbox_id + " " + what, {{"sandbox_id", sandbox_id}}};
-}
+enum class Verdict {
+  Refused,
+  Nothing,  // accepted, but changes nothing
+  Happens,
+};
 
-// In each function: no default, so a new state does not compile until someone decides about it.
+struct Row {
+  Lifecycle state;
+  std::array<Verdict, std::variant_size_v<LifecycleCommand>> by_command;  // in its order
+};
 
-Decision decide_stop(const std::string& sandbox_id, Lifecycle state, const command::Stop& stop) {
-  switch (state) {
-    case Lifecycle::Ready:
-      return Events{event::StopRequested{stop.reason}};
-    case Lifecycle::Stopping:
-      return Events{};
-    case Lifecycle::Creating:
-    case Lifecycle::Resuming:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleting:
-    case Lifecycle::Deleted:
-      break;
+constexpr auto kTable = [] {
+  using enum Lifecycle;
+  using enum Verdict;
+  // clang-format off
+  return std::to_array<Row>({
+      //          Stop     Resume   Delete   StartExec Prepare  Succeed  Refuse  LosePrimary
+      {Creating, {Refused, Refused, Happens, Refused,  Happens, Happens, Happens, Nothing}},
+      {Resuming, {Refused, Refused, Happens, Refused,  Refused, Happens, Happens, Nothing}},
+      {Ready,    {Happens, Refused, Happens, Nothing,  Refused, Refused, Refused, Happens}},
+      {Stopping, {Nothing, Refused, Happens, Refused,  Refused, Happens, Happens, Nothing}},
+      {Stopped,  {Refused, Happens, Happens, Refused,  Refused, Refused, Refused, Happens}},
+      {Failed,   {Refused, Happens, Happens, Refused,  Refused, Refused, Refused, Nothing}},
+      {Deleting, {Refused, Refused, Nothing, Refused,  Refused, Happens, Happens, Nothing}},
+      {Deleted,  {Refused, Refused, Nothing, Refused,  Refused, Refused, Refused, Nothing}},
+  });
+  // clang-format on
+}();
+
+consteval bool rows_are_in_the_order_of_the_states() {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (std::to_underlying(kTable[i].state) != static_cast<int>(i)) return false;
   }
-  return std::unexpected(wrong_state(reason::kSandboxInvalidState, sandbox_id, "is not ready"));
+  return kTable.size() == std::to_underlying(Lifecycle::Deleted) + 1;
 }
+static_assert(rows_are_in_the_order_of_the_states());
 
-Decision decide_resume(const std::string& sandbox_id, Lifecycle state,
-                       const command::Resume& resume) {
-  switch (state) {
-    case Lifecycle::Stopped:
-      return Events{event::Accepted{}};
-    case Lifecycle::Failed:
-      if (resume.has_containers) return Events{event::Accepted{}};
-      break;
-    case Lifecycle::Creating:
-    case Lifecycle::Resuming:
-    case Lifecycle::Ready:
-    case Lifecycle::Stopping:
-    case Lifecycle::Deleting:
-    case Lifecycle::Deleted:
-      break;
+Verdict verdict_on(Lifecycle state, const LifecycleCommand& command) {
+  const auto* resume = std::get_if<command::Resume>(&command);
+  if (state == Lifecycle::Failed && resume != nullptr && !resume->has_containers) {
+    return Verdict::Refused;
   }
-  return std::unexpected(wrong_state(reason::kSandboxInvalidState, sandbox_id, "is not stopped"));
-}
-
-Decision decide_delete(Lifecycle state, const command::Delete& request) {
-  switch (state) {
-    case Lifecycle::Deleting:
-    case Lifecycle::Deleted:
-      return Events{};
-    case Lifecycle::Creating:
-    case Lifecycle::Resuming:
-    case Lifecycle::Ready:
-    case Lifecycle::Stopping:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-      break;
-  }
-  return Events{event::DeleteRequested{request.reason}};
+  return kTable.at(static_cast<std::size_t>(std::to_underlying(state)))
+      .by_command.at(command.index());
 }
 
 // " (idle_ttl)", or nothing if it is not known.
@@ -100,109 +89,67 @@ std::string not_ready(const SandboxLife& life, const command::StartExec& exec) {
   die("a ready sandbox takes execs");
 }
 
-Decision decide_exec(const std::string& sandbox_id, const SandboxLife& life,
-                     const command::StartExec& exec) {
-  if (life.state == Lifecycle::Ready) return Events{};
-  return std::unexpected(
-      wrong_state(reason::kSandboxNotReady, sandbox_id, "is not ready: " + not_ready(life, exec)));
+Error refusal(const std::string& sandbox_id, const SandboxLife& life,
+              const LifecycleCommand& command) {
+  const auto wrong_state = [&](Reason reason, const std::string& what) {
+    return Error(reason, "sandbox " + sandbox_id + " " + what, {{"sandbox_id", sandbox_id}});
+  };
+  return std::visit(
+      Overloaded{
+          [&](const command::Stop&) {
+            return wrong_state(reason::kSandboxInvalidState, "is not ready");
+          },
+          [&](const command::Resume&) {
+            return wrong_state(reason::kSandboxInvalidState, "is not stopped");
+          },
+          [&](const command::StartExec& exec) {
+            return wrong_state(reason::kSandboxNotReady, "is not ready: " + not_ready(life, exec));
+          },
+          // What runs the operations speaks of the one under way; anything else is a bug of ours.
+          [&](const auto&) {
+            return wrong_state(reason::kInternal, "has no such operation under way");
+          },
+      },
+      command);
 }
 
-// What runs the operations speaks of the one under way; anything else is a bug of ours.
-std::unexpected<Error> no_operation(const std::string& sandbox_id) {
-  return std::unexpected(
-      wrong_state(reason::kInternal, sandbox_id, "has no such operation under way"));
+LifecycleEvent success_of(const SandboxLife& life) {
+  if (life.state == Lifecycle::Stopping) return event::Stopped{life.reason};
+  if (life.state == Lifecycle::Deleting) return event::Deleted{life.reason};
+  return event::Ready{};
 }
 
-Decision decide_prepare(const std::string& sandbox_id, Lifecycle state,
-                        const command::Prepare& prepare) {
-  switch (state) {
-    case Lifecycle::Creating:
-      return Events{event::Preparing{prepare.phase}};
-    case Lifecycle::Resuming:
-    case Lifecycle::Ready:
-    case Lifecycle::Stopping:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleting:
-    case Lifecycle::Deleted:
-      break;
-  }
-  return no_operation(sandbox_id);
-}
-
-Decision decide_success(const std::string& sandbox_id, const SandboxLife& life) {
-  switch (life.state) {
-    case Lifecycle::Creating:
-    case Lifecycle::Resuming:
-      return Events{event::Ready{}};
-    case Lifecycle::Stopping:
-      return Events{event::Stopped{life.reason}};
-    case Lifecycle::Deleting:
-      return Events{event::Deleted{life.reason}};
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleted:
-      break;
-  }
-  return no_operation(sandbox_id);
-}
-
-Decision decide_refusal(const std::string& sandbox_id, Lifecycle state, const Failure& failure) {
-  switch (state) {
-    case Lifecycle::Creating:
-    case Lifecycle::Resuming:
-    case Lifecycle::Stopping:
-    case Lifecycle::Deleting:
-      return Events{event::Failed{failure}};
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleted:
-      break;
-  }
-  return no_operation(sandbox_id);
-}
-
-// While an operation is under way, the operation itself finds out and says so.
-Decision decide_loss(Lifecycle state, const Failure& failure) {
-  switch (state) {
-    case Lifecycle::Ready:
-    case Lifecycle::Stopped:
-      return Events{event::Failed{failure}};
-    case Lifecycle::Creating:
-    case Lifecycle::Resuming:
-    case Lifecycle::Stopping:
-    case Lifecycle::Failed:
-    case Lifecycle::Deleting:
-    case Lifecycle::Deleted:
-      break;
-  }
-  return Events{};
+LifecycleEvent event_of(const SandboxLife& life, const LifecycleCommand& command) {
+  using Event = LifecycleEvent;
+  return std::visit(
+      Overloaded{
+          [](const command::Stop& stop) { return Event(event::StopRequested{stop.reason}); },
+          [](const command::Resume&) { return Event(event::Accepted{}); },
+          [](const command::Delete& request) {
+            return Event(event::DeleteRequested{request.reason});
+          },
+          [](const command::StartExec&) -> Event { die("an exec is no event of its sandbox"); },
+          [](const command::Prepare& prepare) { return Event(event::Preparing{prepare.phase}); },
+          [&](const command::Succeed&) { return success_of(life); },
+          [](const command::Refuse& refuse) { return Event(event::Failed{refuse.failure}); },
+          [](const command::LosePrimary& loss) { return Event(event::Failed{loss.failure}); },
+      },
+      command);
 }
 
 }  // namespace
 
 Decision decide(const std::string& sandbox_id, const SandboxLife& life,
                 const LifecycleCommand& command) {
-  return std::visit(
-      Overloaded{
-          [&](const command::Stop& stop) { return decide_stop(sandbox_id, life.state, stop); },
-          [&](const command::Resume& resume) {
-            return decide_resume(sandbox_id, life.state, resume);
-          },
-          [&](const command::Delete& request) { return decide_delete(life.state, request); },
-          [&](const command::StartExec& exec) { return decide_exec(sandbox_id, life, exec); },
-          [&](const command::Prepare& prepare) {
-            return decide_prepare(sandbox_id, life.state, prepare);
-          },
-          [&](const command::Succeed&) { return decide_success(sandbox_id, life); },
-          [&](const command::Refuse& refuse) {
-            return decide_refusal(sandbox_id, life.state, refuse.failure);
-          },
-          [&](const command::LosePrimary& loss) { return decide_loss(life.state, loss.failure); },
-      },
-      command);
+  switch (verdict_on(life.state, command)) {
+    case Verdict::Refused:
+      return std::unexpected(refusal(sandbox_id, life, command));
+    case Verdict::Nothing:
+      return Events{};
+    case Verdict::Happens:
+      break;
+  }
+  return Events{event_of(life, command)};
 }
 
 SandboxLife apply(SandboxLife life, const LifecycleEvent& event) {

@@ -57,6 +57,9 @@ class LocalPlace final : public Place {
                                           store::v1::CreatedWith created_with) override;
   asio::awaitable<v1::DiagnoseResponse> diagnose(PlaceDiagnosisRequest request) override;
 
+  // For tests that block it: where the files of execs are created.
+  asio::any_io_executor exec_files() { return shared_.spare_files.executor(); }
+
  private:
   LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
              HostIsolation& isolation, LocalPlaceOptions options, Logger log);

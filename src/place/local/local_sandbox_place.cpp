@@ -24,6 +24,12 @@ store::v1::Container primary_of(const SandboxFacts& facts) {
   return primary == facts.containers.end() ? store::v1::Container() : primary->second;
 }
 
+// What a container has to see of this machine.
+struct Directories {
+  LinkFolder link;
+  std::filesystem::path output;
+};
+
 guestlink::Expectation expectation_of(const SandboxFacts& facts) {
   guestlink::Expectation expectation;
   expectation.uid = facts.created_with.host_uid();
@@ -66,40 +72,44 @@ asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFact
     co_return guest_fail(GuestErrorKind::Unavailable,
                          "what another sandbox left in the guest's folder is being removed");
   }
-  auto directory = LinkFolder::make(root, sandbox_id_);
-  if (!directory) co_return guest_fail(GuestErrorKind::Refused, directory.error().message());
-  const auto identity = directory->identity();
-  const std::string link_source = directory->path();
-  open_link(std::move(*directory));
-  auto make_output = [created_with = facts.created_with, sandbox_id = sandbox_id_] {
-    return make_exec_log_folder(created_with, sandbox_id);
-  };
-  const auto output = co_await run_blocking(shared_.blocking, std::move(make_output));
-  if (!output) co_return guest_fail(GuestErrorKind::Refused, output.error().message());
+  auto made = co_await run_blocking(
+      shared_.blocking,
+      [root, created_with = facts.created_with, id = sandbox_id_]() -> Result<Directories> {
+        AGBOX_TRY(link, LinkFolder::make(root, id));
+        AGBOX_TRY(output, make_exec_log_folder(created_with, id));
+        return Directories{.link = std::move(link), .output = std::move(output)};
+      });
+  if (!made) co_return guest_fail(GuestErrorKind::Refused, made.error().message());
+  const auto identity = made->link.identity();
   store::v1::Container& primary = facts.containers[""];
   primary.set_guest_folder_device(identity.device);
   primary.set_guest_folder_inode(identity.inode);
-  co_return Attachments{
+  Attachments attachments{
       {.source = facts.created_with.guest_program(), .target = guestwire::kProgramInside},
-      {.source = link_source, .target = guestwire::kLinkDirectoryInside},
-      {.source = *output, .target = kOutputInside}};
+      {.source = made->link.path(), .target = guestwire::kLinkDirectoryInside},
+      {.source = made->output, .target = kOutputInside}};
+  open_link(std::move(made->link));
+  co_return attachments;
 }
 
-GuestResult<> LocalSandboxPlace::adopt(const SandboxFacts& facts) {
+asio::awaitable<GuestResult<>> LocalSandboxPlace::adopt(const SandboxFacts& facts) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   const store::v1::Container primary = primary_of(facts);
-  AGBOX_TRY(directory, LinkFolder::adopt(link_root(facts), sandbox_id_,
-                                         {.device = primary.guest_folder_device(),
-                                          .inode = primary.guest_folder_inode()}));
+  const guestlink::FolderIdentity identity{.device = primary.guest_folder_device(),
+                                           .inode = primary.guest_folder_inode()};
+  AGBOX_CO_TRY(directory, co_await run_blocking(shared_.blocking, [root = link_root(facts),
+                                                                   id = sandbox_id_, identity] {
+                 return LinkFolder::adopt(root, id, identity);
+               }));
   open_link(std::move(directory));
-  return {};
+  co_return GuestResult<>{};
 }
 
-GuestResult<> LocalSandboxPlace::reconnect(const SandboxFacts& facts) {
-  AGBOX_TRY_VOID(adopt(facts));
+asio::awaitable<GuestResult<>> LocalSandboxPlace::reconnect(const SandboxFacts& facts) {
   guestlink::Expectation expectation = expectation_of(facts);
   expectation.secret = primary_of(facts).secret();
-  return link_->expect(std::move(expectation));
+  AGBOX_CO_TRY_VOID(co_await adopt(facts));
+  co_return link_->expect(std::move(expectation));
 }
 
 void LocalSandboxPlace::rest() {
@@ -193,34 +203,41 @@ Result<> LocalSandboxPlace::takes_execs() const {
   return guest->takes_execs();
 }
 
-Result<OutputPaths> LocalSandboxPlace::create_output(const SandboxFacts& facts,
-                                                     const std::string& exec_id) {
+asio::awaitable<Result<OutputPaths>> LocalSandboxPlace::create_output(
+    store::v1::CreatedWith created_with, std::string exec_id) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
-  AGBOX_TRY(logs, make_exec_logs(facts.created_with, sandbox_id_, exec_id, shared_.spare_files));
+  AGBOX_CO_TRY(logs, co_await run_blocking(shared_.spare_files.executor(), [&] {
+                 return make_exec_logs(created_with, sandbox_id_, exec_id, shared_.spare_files);
+               }));
   OutputPaths paths{
       .root = logs.root, .stdout_path = logs.stdout_path, .stderr_path = logs.stderr_path};
   outputs_.insert_or_assign(exec_id, std::move(logs));
-  return paths;
+  co_return paths;
 }
 
-void LocalSandboxPlace::discard_output(const std::string& exec_id) {
+asio::awaitable<void> LocalSandboxPlace::discard_output(std::string exec_id) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
-  if (const auto output = outputs_.extract(exec_id)) remove_exec_logs(output.mapped());
+  const auto output = outputs_.extract(exec_id);
+  if (!output || !output.mapped().are_new) co_return;
+  co_await run_blocking(shared_.spare_files.executor(),
+                        [&output] { remove_exec_logs(output.mapped()); });
 }
 
-Result<> LocalSandboxPlace::open_output(const std::string& exec_id, const store::v1::Exec& record) {
+asio::awaitable<Result<>> LocalSandboxPlace::open_output(std::string exec_id,
+                                                         store::v1::Exec record) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   auto created = outputs_.extract(exec_id);
   if (created && created.mapped().are_new) {
     outputs_.insert(std::move(created));
-    return {};
+    co_return Result<>{};
   }
   // Files that existed before this exec was accepted were left by a create that failed: the ID was
   // never used.
   const auto earlier = created ? EarlierOutput::Discard : EarlierOutput::Keep;
-  AGBOX_TRY(reopened, reopen_exec_logs(record, earlier));
+  AGBOX_CO_TRY(reopened, co_await run_blocking(shared_.spare_files.executor(),
+                                               [&] { return reopen_exec_logs(record, earlier); }));
   outputs_.emplace(exec_id, std::move(reopened));
-  return {};
+  co_return Result<>{};
 }
 
 void LocalSandboxPlace::close_output(const std::string& exec_id) {

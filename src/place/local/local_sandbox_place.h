@@ -47,8 +47,8 @@ class LocalSandboxPlace final : public SandboxPlace {
   LocalSandboxPlace(const LocalSandboxPlace&) = delete;
 
   asio::awaitable<GuestResult<Attachments>> prepare(SandboxFacts& facts) override;
-  GuestResult<> adopt(const SandboxFacts& facts) override;
-  GuestResult<> reconnect(const SandboxFacts& facts) override;
+  asio::awaitable<GuestResult<>> adopt(const SandboxFacts& facts) override;
+  asio::awaitable<GuestResult<>> reconnect(const SandboxFacts& facts) override;
   void rest() override;
   asio::awaitable<Result<>> remove(const SandboxFacts& facts) override;
 
@@ -62,9 +62,10 @@ class LocalSandboxPlace final : public SandboxPlace {
 
   bool is_connected() const override;
   Result<> takes_execs() const override;
-  Result<OutputPaths> create_output(const SandboxFacts& facts, const std::string& exec_id) override;
-  void discard_output(const std::string& exec_id) override;
-  Result<> open_output(const std::string& exec_id, const store::v1::Exec& record) override;
+  asio::awaitable<Result<OutputPaths>> create_output(store::v1::CreatedWith created_with,
+                                                     std::string exec_id) override;
+  asio::awaitable<void> discard_output(std::string exec_id) override;
+  asio::awaitable<Result<>> open_output(std::string exec_id, store::v1::Exec record) override;
   void close_output(const std::string& exec_id) override;
   Result<> start_exec(const ExecOrder& order) override;
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) override;

@@ -40,12 +40,12 @@ class MemorySandboxPlace final : public SandboxPlace {
   asio::awaitable<GuestResult<Attachments>> prepare(SandboxFacts&) override {
     co_return Attachments{};
   }
-  GuestResult<> adopt(const SandboxFacts&) override { return {}; }
-  GuestResult<> reconnect(const SandboxFacts&) override {
+  asio::awaitable<GuestResult<>> adopt(const SandboxFacts&) override { co_return GuestResult<>{}; }
+  asio::awaitable<GuestResult<>> reconnect(const SandboxFacts&) override {
     if (const MemoryWorkload* workload = machine_.find(id_); workload && workload->is_running) {
       connect();
     }
-    return {};
+    co_return GuestResult<>{};
   }
   void rest() override { is_connected_ = false; }
   asio::awaitable<Result<>> remove(const SandboxFacts&) override { co_return Result<>{}; }
@@ -68,12 +68,15 @@ class MemorySandboxPlace final : public SandboxPlace {
 
   bool is_connected() const override { return is_connected_; }
   Result<> takes_execs() const override { return {}; }
-  Result<OutputPaths> create_output(const SandboxFacts&, const std::string& exec_id) override {
-    return OutputPaths{
+  asio::awaitable<Result<OutputPaths>> create_output(store::v1::CreatedWith,
+                                                     std::string exec_id) override {
+    co_return OutputPaths{
         .root = "memory", .stdout_path = exec_id + ".out", .stderr_path = exec_id + ".err"};
   }
-  void discard_output(const std::string&) override {}
-  Result<> open_output(const std::string&, const store::v1::Exec&) override { return {}; }
+  asio::awaitable<void> discard_output(std::string) override { co_return; }
+  asio::awaitable<Result<>> open_output(std::string, store::v1::Exec) override {
+    co_return Result<>{};
+  }
   void close_output(const std::string&) override {}
   Result<> start_exec(const ExecOrder& order) override {
     machine_.workloads.at(id_).execs.insert(order.exec_id);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/manual_clock.h"
+
 namespace agbox::cli {
 namespace {
 

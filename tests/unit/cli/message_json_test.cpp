@@ -112,7 +112,7 @@ TEST(MessageJson, OnOneLine) {
   EXPECT_THAT(message_json_line(spec), testing::EndsWith("false}\n"));
 }
 
-TEST(MessageJson, DurationsBytesAndOptionals) {
+TEST(MessageJson, DurationsAndOptionals) {
   v1::HealthcheckConfig check;
   check.mutable_interval()->set_seconds(1);
   check.mutable_interval()->set_nanos(500'000'000);
@@ -132,19 +132,6 @@ TEST(MessageJson, DurationsBytesAndOptionals) {
   active.set_sandbox_id("");
   EXPECT_EQ(message_json(active),
             "{\n  \"sandbox_id\": \"\",\n  \"page_size\": 0,\n  \"page_token\": \"\"\n}\n");
-}
-
-TEST(MessageJson, BytesAreBase64) {
-  const std::pair<const char*, const char*> rows[] = {
-      {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}};
-  for (const auto& [bytes, text] : rows) {
-    v1::CreateSandboxRequest request;
-    request.set_config_yaml(bytes);
-    EXPECT_EQ(message_json(request),
-              "{\n  \"create_spec\": null,\n  \"sandbox_id\": \"\",\n"
-              "  \"config_yaml\": \"" +
-                  std::string(text) + "\"\n}\n");
-  }
 }
 
 TEST(MessageJson, AnEnumNumberWithoutANameIsANumber) {

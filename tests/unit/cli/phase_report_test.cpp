@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/manual_clock.h"
 #include "unit/cli/captured_console.h"
 
 namespace agbox::cli {

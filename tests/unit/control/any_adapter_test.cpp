@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "control/control_plane.h"
 #include "model/exec/exec_request.h"
 #include "model/object_names.h"
 #include "store/store.h"
+#include "support/manual_clock.h"
 #include "support/memory/memory_engine.h"
 #include "support/memory/memory_place.h"
 #include "unit/control/control_fixture.h"

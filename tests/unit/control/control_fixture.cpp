@@ -48,8 +48,10 @@ ControlTest::~ControlTest() {
 
 StoreOptions ControlTest::store_options() {
   auto post = [this, alive = std::weak_ptr(is_alive_)](std::function<void()> callback) {
-    loop_.post([alive, callback = std::move(callback)] {
-      if (!alive.expired()) callback();
+    loop_.post([this, alive, callback = std::move(callback)] {
+      if (alive.expired()) return;
+      if (holds_store_) return held_.push_back(callback);
+      callback();
     });
   };
   return {.path = folder_.path() / "data" / "ids.db",
@@ -104,6 +106,10 @@ void ControlTest::start() {
 void ControlTest::stop() {
   const auto has_ended = std::make_shared<bool>(false);  // may outlive a wait that fails
   plane_->shut_down([has_ended] { *has_ended = true; });
+  if (holds_store_) {  // all operations are cancelled before it goes on
+    run_until_idle();
+    release_store();
+  }
   run_until([&] { return *has_ended; });
   is_alive_.reset();
   plane_.reset();
@@ -140,6 +146,11 @@ void ControlTest::run_until(const std::function<bool()>& holds) {
 void ControlTest::run_until_idle() {
   while (loop_.io().poll() > 0) {
   }
+}
+
+void ControlTest::release_store() {
+  holds_store_ = false;
+  for (const auto& callback : std::exchange(held_, {})) callback();
 }
 
 void ControlTest::settle() {

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "control/control_plane.h"
 #include "engine/docker/docker_engine.h"
 #include "place/local/local_place.h"
 #include "store/store.h"
 #include "support/fake_docker/fake_docker.h"
+#include "support/manual_clock.h"
 #include "unit/control/living_guests.h"
 #include "unit/place/fake_isolation.h"
 #include "unit/temp_folder.h"
@@ -51,6 +51,7 @@ class ControlTest : public testing::Test {
     run_until([&] { return !plane_->engine().has_value(); });
   }
   Directory& directory() { return plane_->directory(); }
+  LocalPlace& place() { return *place_; }
   Store& store() { return *store_; }
   Deadlines& restarts() { return plane_->restarts(); }
   Deadlines& verifications() { return plane_->verifications(); }
@@ -70,6 +71,9 @@ class ControlTest : public testing::Test {
   void run_until(const std::function<bool()>& holds);
   // Everything that can be done without waiting for time or for another thread.
   void run_until_idle();
+  // What the store reports, as that a change is on disk, waits for release_store() or stop().
+  void hold_store() { holds_store_ = true; }
+  void release_store();
   // Until all that was told to the store so far is on disk and shown.
   void settle();
 
@@ -155,6 +159,8 @@ class ControlTest : public testing::Test {
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;
 
  private:
+  bool holds_store_ = false;
+  std::vector<std::function<void()>> held_;
   std::shared_ptr<bool> is_alive_;  // callbacks of a daemon that has ended run nowhere
   std::unique_ptr<Store> store_;
   std::unique_ptr<DockerEngine> docker_engine_;

@@ -123,6 +123,18 @@ TEST_F(CreateFailureTest, WordsOfTheEngineThatAreNotTextAreTheSandboxsErrorTooAs
   expect_nothing_left();
 }
 
+TEST_F(CreateFailureTest, AnUndoThatIsCancelledBeforeItIsStoredDoesNotBegin) {
+  wait_swept();
+  docker().reply("POST /containers/create", 500, R"({"message":"no"})");
+  ASSERT_TRUE(create("undone-1").has_value());
+  run_until([&] { return docker().calls("POST /containers/create") == 1; });
+  hold_store();
+  run_until_idle();  // the create has failed, and its undo waits for the store
+  docker().forget_calls();
+  stop();
+  EXPECT_THAT(docker().call_log(), IsEmpty());
+}
+
 // Nobody waits for the guest of a container that has ended.
 TEST_F(CreateFailureTest, AContainerThatEndsBeforeItsGuestSaysHelloIsTheSandboxsErrorAtOnce) {
   run_until([&] { return docker().event_streams() == 1; });

@@ -156,9 +156,9 @@ TEST_F(LeftAloneTest, AnExecInTheMomentOfTheIdleStopKeepsItOrIsRefused) {
   clock_.advance(30min);
   // First the exec: it runs, and nothing is idle.
   std::optional<Result<v1::CreateExecResponse>> created;
-  directory().create_exec(kBox, parse_exec_request(request("first-1")),
-                          [&](auto reply) { created = std::move(reply); });
-  directory().deadlines().call_due();
+  begin_accepting(
+      "first-1", [&](auto reply) { created = std::move(reply); },
+      [&] { directory().deadlines().call_due(); });
   run_until([&] { return created.has_value(); });
   ASSERT_TRUE(created->has_value());
   wait_given("first-1");

@@ -116,10 +116,12 @@ TEST_F(ExecCancelTest, AWishOutlivesTheDaemon) {
 TEST_F(ExecCancelTest, OneWhoseAcceptanceIsOvertakenByADeleteIsCancelledAlsoWhereThatFails) {
   docker().reply("DELETE /containers/*", 500, R"({"message":"device is busy"})");
   std::optional<Result<v1::CreateExecResponse>> created;
-  directory().create_exec(kBox, parse_exec_request(request("late-1")),
-                          [&](auto result) { created = std::move(result); });
-  ASSERT_TRUE(remove(kBox).has_value());
-  ASSERT_TRUE(created && created->has_value());
+  std::optional<Result<>> removed;
+  begin_accepting(
+      "late-1", [&](auto result) { created = std::move(result); },
+      [&] { directory().remove(kBox, [&](auto result) { removed = std::move(result); }); });
+  run_until([&] { return created.has_value() && removed.has_value(); });
+  ASSERT_TRUE(created->has_value() && removed->has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
   settle();
   EXPECT_EQ(exec("late-1").state(), v1::EXEC_STATE_CANCELLED);

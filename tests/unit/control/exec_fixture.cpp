@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/failpoint.h"
 #include "model/exec/exec_request.h"
 #include "place/local/local_sandbox_place.h"
 
@@ -33,6 +34,19 @@ void ExecTest::begin_exec(const std::string& exec_id, const ChangeRequest& chang
   const auto created = create_exec(request(exec_id, change, sandbox_id));
   ASSERT_TRUE(created.has_value()) << created.error().message();
   wait_given(exec_id, sandbox_id);
+}
+
+void ExecTest::begin_accepting(const std::string& exec_id,
+                               Directory::Reply<v1::CreateExecResponse> reply,
+                               const std::function<void()>& meanwhile) {
+  hold_store();
+  ASSERT_TRUE(failpoint::arm("exec.commit.before=error"));  // counts, and nothing fails there
+  directory().create_exec(kBox, parse_exec_request(request(exec_id)), std::move(reply));
+  run_until([] { return failpoint::passages("exec.commit.before") > 0; });
+  disarm();
+  meanwhile();
+  run_until_idle();
+  release_store();
 }
 
 Result<v1::ExecStatus> ExecTest::get_exec(const std::string& exec_id) {

@@ -33,6 +33,10 @@ class ExecTest : public ControlTest {
   // Accepted, and the guest has it.
   void begin_exec(const std::string& exec_id, const ChangeRequest& change = {},
                   const std::string& sandbox_id = kBox);
+  // Calls `meanwhile` while its acceptance is on its way to the disk.
+  void begin_accepting(
+      const std::string& exec_id, Directory::Reply<v1::CreateExecResponse> reply,
+      const std::function<void()>& meanwhile = [] {});
   Result<v1::ExecStatus> get_exec(const std::string& exec_id);
   v1::ExecStatus exec(const std::string& exec_id) { return get_exec(exec_id).value(); }
   Result<> cancel_exec(const std::string& exec_id);

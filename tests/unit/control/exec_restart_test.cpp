@@ -77,8 +77,7 @@ TEST_F(ExecRestartTest, AnAcceptedExecRunsExactlyOnceWhereverTheDaemonEnds) {
 
 // Accepted on disk, but neither the client nor the guest was told.
 TEST_F(ExecRestartTest, AnExecWhoseAcceptanceIsOnDiskIsGivenToTheGuest) {
-  const auto wanted = request("silent-1");
-  directory().create_exec(kBox, parse_exec_request(wanted), [](const auto&) {});
+  begin_accepting("silent-1", [](const auto&) {});
   stop();
   start();
   wait_given("silent-1");

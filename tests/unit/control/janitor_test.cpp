@@ -17,6 +17,13 @@ using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
 
+// Of a container that is not its sandbox's primary.
+Labels companion_labels(const std::string& instance, const std::string& sandbox_id) {
+  Labels labels = primary_labels(instance, sandbox_id, {});
+  labels[component_label()] = "companion";
+  return labels;
+}
+
 class JanitorTest : public ControlTest {
  protected:
   JanitorTest() { start(); }
@@ -89,7 +96,7 @@ TEST_F(JanitorTest, WhatIsLeftOfADeletedSandboxGoes) {
   wait_for_state("gone-1", v1::SANDBOX_STATE_DELETED);
   // As if the engine had made them although the create was given up.
   add_container(primary_container_name("gone-1"), primary_labels(instance(), "gone-1", {}));
-  add_container("agbox-cc-gone-1-db", companion_labels(instance(), "gone-1", "db", {}));
+  add_container("agbox-cc-gone-1-db", companion_labels(instance(), "gone-1"));
   add_network(network_name("gone-1"), network_labels(instance(), "gone-1", {}));
   fs::create_directory(guestlink::LinkFolder::path_of(link_root(), "gone-1"));
   sweep();
@@ -156,8 +163,8 @@ TEST_F(JanitorTest, WhatIsLeftOfAFailedCreateGoes) {
 
 TEST_F(JanitorTest, CompanionsAndNetworksOfNobodyGo) {
   create_ready("known-1");
-  add_container("agbox-cc-lost-1-db", companion_labels(instance(), "lost-1", "db", {}));
-  add_container("agbox-cc-known-1-db", companion_labels(instance(), "known-1", "db", {}));
+  add_container("agbox-cc-lost-1-db", companion_labels(instance(), "lost-1"));
+  add_container("agbox-cc-known-1-db", companion_labels(instance(), "known-1"));
   add_network(network_name("lost-1"), network_labels(instance(), "lost-1", {}));
   sweep();
   EXPECT_THAT(docker().container_names(), ElementsAre(primary_container_name("known-1")));
@@ -199,7 +206,7 @@ TEST_F(JanitorTest, AnUnknownPrimaryKeepsTheIsolationWhenTheDaemonEnds) {
 TEST_F(JanitorTest, LookAlikesAndOtherInstancesAreNotTouched) {
   const std::string other = "11111111-2222-4333-8444-555555555555";
   add_container("agbox-primary-foreign-1", primary_labels(other, "foreign-1", {}));
-  add_container("agbox-cc-foreign-1-db", companion_labels(other, "foreign-1", "db", {}));
+  add_container("agbox-cc-foreign-1-db", companion_labels(other, "foreign-1"));
   add_network("agbox-net-foreign-1", network_labels(other, "foreign-1", {}));
   add_container("agbox-cc-look-alike-db", {});
   add_network("agbox-net-look-alike", {});
@@ -284,8 +291,8 @@ TEST_F(JanitorTest, NothingOfACreateUnderWayIsTouched) {
 
 // One that cannot be removed is no reason to leave the others.
 TEST_F(JanitorTest, ARefusedRemovalHarmsNoOther) {
-  add_container("agbox-cc-lost-1-db", companion_labels(instance(), "lost-1", "db", {}));
-  add_container("agbox-cc-lost-2-db", companion_labels(instance(), "lost-2", "db", {}));
+  add_container("agbox-cc-lost-1-db", companion_labels(instance(), "lost-1"));
+  add_container("agbox-cc-lost-2-db", companion_labels(instance(), "lost-2"));
   add_network(network_name("lost-3"), network_labels(instance(), "lost-3", {}));
   docker().reply("DELETE /containers/agbox-cc-lost-1-db", 500, R"({"message":"device busy"})");
   sweep();
@@ -343,7 +350,7 @@ TEST_F(JanitorTest, ASweepThatWasInterruptedAnywhereIsDoneByTheNext) {
     clock_.advance(std::chrono::hours(2));
     directory().deadlines().call_due();
     run_until([&] { return !directory().get(id).has_value(); });
-    add_container("agbox-cc-lost-1-db", companion_labels(instance(), "lost-1", "db", {}));
+    add_container("agbox-cc-lost-1-db", companion_labels(instance(), "lost-1"));
     add_network(network_name("lost-1"), network_labels(instance(), "lost-1", {}));
     fs::create_directories(execs() / id);
     ASSERT_TRUE(failpoint::arm(std::string(point) + "=hold"));

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stop at every moment: execs end first, the container stays, and nothing comes twice.
+#include <boost/asio/post.hpp>
+#include <future>
+
 #include "base/failpoint.h"
 #include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
@@ -131,9 +134,9 @@ TEST_F(StopTest, WhatIsNotReadyIsRefused) {
 TEST_F(StopTest, AnExecInTheMomentOfTheStopIsCancelled) {
   std::optional<Result<v1::CreateExecResponse>> created;
   std::optional<Result<>> stopped;
-  directory().create_exec(kBox, parse_exec_request(request("edge-1")),
-                          [&](auto reply) { created = std::move(reply); });
-  directory().stop(kBox, [&](auto reply) { stopped = std::move(reply); });
+  begin_accepting(
+      "edge-1", [&](auto reply) { created = std::move(reply); },
+      [&] { directory().stop(kBox, [&](auto reply) { stopped = std::move(reply); }); });
   run_until([&] { return created.has_value() && stopped.has_value(); });
   EXPECT_TRUE(created->has_value());
   EXPECT_TRUE(stopped->has_value());
@@ -141,6 +144,25 @@ TEST_F(StopTest, AnExecInTheMomentOfTheStopIsCancelled) {
   EXPECT_EQ(times_begun("edge-1"), 0);
   EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED edge-1", "SANDBOX_STOP_REQUESTED",
                                          "EXEC_CANCELLED edge-1", "SANDBOX_STOPPED"));
+}
+
+TEST_F(StopTest, AnExecWhoseFilesCannotBeCreatedYetHoldsNothingElseAndIsRefused) {
+  std::promise<void> disk;
+  boost::asio::post(place().exec_files(),
+                    [responds = disk.get_future().share()] { responds.wait(); });
+  std::optional<Result<v1::CreateExecResponse>> created;
+  directory().create_exec(kBox, parse_exec_request(request("hung-1")),
+                          [&](auto reply) { created = std::move(reply); });
+  create_ready("box-2");
+  ASSERT_TRUE(ask_stop(kBox).has_value());
+  EXPECT_FALSE(created.has_value());
+  disk.set_value();
+  run_until([&] { return created.has_value(); });
+  ASSERT_FALSE(created->has_value());
+  EXPECT_EQ(created->error().reason(), reason::kSandboxNotReady);
+  wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
+  EXPECT_THAT(exec_events(), ElementsAre("SANDBOX_STOP_REQUESTED", "SANDBOX_STOPPED"));
+  EXPECT_THAT(log_files(), IsEmpty());
 }
 
 TEST_F(StopTest, AContainerThatIsGoneOrHasEndedIsStopped) {

@@ -2,7 +2,7 @@
 // Prints the expected docs/configuration_reference.md.
 #include <cstdio>
 
-#include "daemon/configuration_reference.h"
+#include "unit/daemon/configuration_reference.h"
 
 int main() {
   return std::fputs(agbox::configuration_reference().c_str(), stdout) < 0 ||

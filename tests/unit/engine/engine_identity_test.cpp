@@ -55,12 +55,11 @@ EngineIdentity identity_of(std::string_view info) {
 }
 
 TEST(ReadEngineIdentity, GivesTheFacts) {
-  const EngineIdentity engine = identity_of(R"({"ID":"AAAA","Name":"host","OSType":"linux",
-      "CgroupDriver":"systemd","CgroupVersion":"2","LiveRestoreEnabled":true,"NCPU":4,
-      "FirewallBackend":{"Driver":"nftables"},
+  const EngineIdentity engine =
+      identity_of(R"({"ID":"AAAA","OSType":"linux","LiveRestoreEnabled":true,
+      "FirewallBackend":{"Driver":"nftables"},"NCPU":4,
       "SecurityOptions":["name=apparmor","name=seccomp,profile=builtin","name=cgroupns"]})");
   EXPECT_EQ(engine.id, "AAAA");
-  EXPECT_EQ(engine.cgroup_version, "2");
   EXPECT_EQ(engine.firewall_backend, "nftables");
   EXPECT_EQ(engine.cpus, 4);
   EXPECT_TRUE(engine.has_live_restore);

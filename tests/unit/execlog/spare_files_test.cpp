@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -26,12 +28,17 @@ class SpareFilesTest : public testing::Test {
     spares_.emplace(folder_.path(), "one");
   }
 
+  UniqueFd take(SpareFiles& spares, const std::string& name) {
+    auto taken = boost::asio::post(
+        spares.executor(), boost::asio::use_future([&] { return spares.take(fd_.get(), name); }));
+    return taken.get();
+  }
   // The first one is asked for in vain: it begins the making.
   UniqueFd take_in_time(const std::string& name) { return take_in_time(*spares_, name); }
   UniqueFd take_in_time(SpareFiles& spares, const std::string& name) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < give_up) {
-      if (UniqueFd taken = spares.take(fd_.get(), name)) return taken;
+      if (UniqueFd taken = take(spares, name)) return taken;
       std::this_thread::yield();
     }
     return {};
@@ -70,7 +77,7 @@ TEST_F(SpareFilesTest, ATakenOneIsAnEmptyFileOfItsNameForAppending) {
 TEST_F(SpareFilesTest, WhatIsThereIsNeverReplaced) {
   ASSERT_TRUE(take_in_time("first"));
   std::ofstream(sandbox_ / "kept") << "precious";
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(spares_->take(fd_.get(), "kept"));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(take(*spares_, "kept"));
   EXPECT_EQ(fs::file_size(sandbox_ / "kept"), 8U);
 }
 
@@ -118,7 +125,7 @@ TEST_F(SpareFilesTest, TwoDaemonsWithOneRootLeaveEachOtherAlone) {
 TEST_F(SpareFilesTest, WhereNoneCanBeMadeTheCallerIsOnItsOwn) {
   std::ofstream(folder_.path() / "file") << "not a folder";
   spares_.emplace(folder_.path() / "file", "one");
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(spares_->take(fd_.get(), "none"));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(take(*spares_, "none"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <fstream>
 
+#include "base/process_stat.h"
 #include "unit/guestlink/link_fixture.h"
 
 namespace agbox::guestlink {
@@ -44,7 +45,7 @@ TEST_F(GuestLinkTest, AWholeLife) {
     EXPECT_EQ(hello->build_id, "01ab");
     EXPECT_EQ(hello->phase, GuestPhase::Prepared);
     EXPECT_EQ(hello->process.pid, ::getpid());
-    EXPECT_EQ(hello->process.start_time, start_time_of(::getpid()));
+    EXPECT_EQ(hello->process.start_time, read_process_stat(::getpid())->start_ticks);
     EXPECT_THAT(hello->notes, testing::ElementsAre("a note"));
     EXPECT_EQ(hello->mounts.at(0).inode, 42U);
 
@@ -207,7 +208,7 @@ TEST_F(GuestLinkTest, AFolderThatCannotBeReachedMayComeBack) {
 TEST_F(GuestLinkTest, AnotherProcessIsRefused) {
   const fs::path folder = make("s1");
   Expectation expectation = someone();
-  expectation.process = {::getpid(), start_time_of(::getpid()) + 1};
+  expectation.process = {::getpid(), read_process_stat(::getpid())->start_ticks + 1};
   ASSERT_TRUE(link("s1").expect(expectation));
   run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
   expectation.process.start_time -= 1;

@@ -19,8 +19,6 @@ TEST(ObjectNames, AreThoseThatClientsDerive) {
   EXPECT_EQ(sandbox_of_network("agbox-net-My_box-1"), "My_box-1");
   EXPECT_EQ(sandbox_of_network("bridge"), std::nullopt);
   EXPECT_EQ(primary_container_name("My_box-1"), "agbox-primary-My_box-1");
-  EXPECT_EQ(companion_container_name("box-1", "db.main/x:y z\\w"),
-            "agbox-cc-box-1-db-main-x-y-z-w");
 }
 
 TEST(BridgeName, FillsAnInterfaceNameAndStartsWithTheInstancesPrefix) {
@@ -47,12 +45,6 @@ TEST(Labels, SayWhoseTheObjectIsAndCarryTheUsersOwn) {
                           Pair("io.github.1996fanrui.agents-sandbox.sandbox-id", "box-1"),
                           Pair("io.github.1996fanrui.agents-sandbox.user.team", "a")));
   EXPECT_EQ(network_labels("inst", "box-1", {}), primary_labels("inst", "box-1", {}));
-  EXPECT_THAT(
-      companion_labels("inst", "box-1", "db", {}),
-      ElementsAre(Pair("io.github.1996fanrui.agents-sandbox.companion-container-name", "db"),
-                  Pair("io.github.1996fanrui.agents-sandbox.component", "companion"),
-                  Pair("io.github.1996fanrui.agents-sandbox.instance", "inst"),
-                  Pair("io.github.1996fanrui.agents-sandbox.sandbox-id", "box-1")));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
     ASSERT_TRUE(prepared) << prepared.error().message();
     const std::string secret = sandbox_->new_secret();
     facts.containers[""].set_secret(secret);
-    ASSERT_TRUE(sandbox_->reconnect(facts));
+    ASSERT_TRUE(result_of(sandbox_->reconnect(facts)));
     run([&]() -> asio::awaitable<void> {
       EXPECT_TRUE(
           co_await guest_.arrive(link_directory(*prepared), guest::v1::PHASE_PASSED, secret));
@@ -198,7 +198,7 @@ TEST_F(LocalPlaceTest, ALinkThatRestsKeepsItsDirectoryForTheNextStart) {
   EXPECT_FALSE(sandbox_->is_connected());
   EXPECT_FALSE(sandbox_->expect(made));
   EXPECT_TRUE(fs::exists(directory));
-  ASSERT_TRUE(sandbox_->adopt(made));
+  ASSERT_TRUE(result_of(sandbox_->adopt(made)));
   ASSERT_TRUE(sandbox_->expect(made));
   run([&]() -> asio::awaitable<void> {
     EXPECT_TRUE(co_await guest_.arrive(directory));
@@ -209,12 +209,12 @@ TEST_F(LocalPlaceTest, ALinkThatRestsKeepsItsDirectoryForTheNextStart) {
 
 TEST_F(LocalPlaceTest, OnlyTheDirectoryThatWasPreparedIsAdopted) {
   SandboxFacts made = facts();
-  EXPECT_EQ(sandbox_->adopt(made).error().kind(), GuestErrorKind::Unavailable)
+  EXPECT_EQ(result_of(sandbox_->adopt(made)).error().kind(), GuestErrorKind::Unavailable)
       << "nothing was ever made, not even the root";
   ASSERT_TRUE(result_of(sandbox_->prepare(made)));
   store::v1::Container& primary = made.containers[""];
   primary.set_guest_folder_inode(primary.guest_folder_inode() + 1);
-  EXPECT_EQ(sandbox_->adopt(made).error().kind(), GuestErrorKind::Refused);
+  EXPECT_EQ(result_of(sandbox_->adopt(made)).error().kind(), GuestErrorKind::Refused);
 }
 
 TEST_F(LocalPlaceTest, WhatIsBeingRemovedIsNotMadeAgainMeanwhile) {
@@ -292,9 +292,9 @@ TEST_F(LocalPlaceTest, WhatIsClaimedStays) {
 TEST_F(LocalPlaceTest, AnExecIsStartedWithTheFilesThatWereCreatedForIt) {
   SandboxFacts made = facts();
   settle_in(made);
-  const auto paths = sandbox_->create_output(made, "exec-1");
+  const auto paths = result_of(sandbox_->create_output(made.created_with, "exec-1"));
   ASSERT_TRUE(paths) << paths.error().message();
-  ASSERT_TRUE(sandbox_->open_output("exec-1", record_of(*paths)));
+  ASSERT_TRUE(result_of(sandbox_->open_output("exec-1", record_of(*paths))));
   ASSERT_TRUE(sandbox_->start_exec(
       {.exec_id = "exec-1", .command = {"true"}, .working_directory = "/", .environment = {}}));
   EXPECT_FALSE(sandbox_->start_exec(
@@ -316,9 +316,9 @@ TEST_F(LocalPlaceTest, AnExecIsStartedWithTheFilesThatWereCreatedForIt) {
 TEST_F(LocalPlaceTest, OutputOfAnExecThatWasRefusedIsRemoved) {
   SandboxFacts made = facts();
   ASSERT_TRUE(result_of(sandbox_->prepare(made)));
-  const auto paths = sandbox_->create_output(made, "exec-1").value();
+  const auto paths = result_of(sandbox_->create_output(made.created_with, "exec-1")).value();
   EXPECT_TRUE(fs::exists(paths.stdout_path));
-  sandbox_->discard_output("exec-1");
+  run(sandbox_->discard_output("exec-1"));
   EXPECT_FALSE(fs::exists(paths.stdout_path));
   EXPECT_FALSE(fs::exists(paths.stderr_path));
 }
@@ -327,34 +327,34 @@ TEST_F(LocalPlaceTest, OutputOfAnExecThatWasRefusedIsRemoved) {
 TEST_F(LocalPlaceTest, OutputOfAnEarlierExecSurvivesOneThatWasRefused) {
   SandboxFacts made = facts();
   ASSERT_TRUE(result_of(sandbox_->prepare(made)));
-  const auto paths = sandbox_->create_output(made, "exec-1").value();
+  const auto paths = result_of(sandbox_->create_output(made.created_with, "exec-1")).value();
   sandbox_->close_output("exec-1");
   std::ofstream(paths.stdout_path) << "earlier";
-  ASSERT_TRUE(sandbox_->create_output(made, "exec-1"));
+  ASSERT_TRUE(result_of(sandbox_->create_output(made.created_with, "exec-1")));
   EXPECT_EQ(content_of(paths.stdout_path), "earlier");
-  sandbox_->discard_output("exec-1");
+  run(sandbox_->discard_output("exec-1"));
   EXPECT_EQ(content_of(paths.stdout_path), "earlier");
 }
 
 TEST_F(LocalPlaceTest, AnAcceptedExecReplacesWhatACreateLeftAndKeepsItsOwn) {
   SandboxFacts made = facts();
   ASSERT_TRUE(result_of(sandbox_->prepare(made)));
-  const auto paths = sandbox_->create_output(made, "exec-1").value();
+  const auto paths = result_of(sandbox_->create_output(made.created_with, "exec-1")).value();
   sandbox_->close_output("exec-1");
   std::ofstream(paths.stdout_path) << "left by a create that came to nothing";
-  ASSERT_TRUE(sandbox_->create_output(made, "exec-1"));
-  ASSERT_TRUE(sandbox_->open_output("exec-1", record_of(paths)));
+  ASSERT_TRUE(result_of(sandbox_->create_output(made.created_with, "exec-1")));
+  ASSERT_TRUE(result_of(sandbox_->open_output("exec-1", record_of(paths))));
   EXPECT_EQ(content_of(paths.stdout_path), "");
   sandbox_->close_output("exec-1");
   std::ofstream(paths.stdout_path) << "its own";
-  ASSERT_TRUE(sandbox_->open_output("exec-1", record_of(paths)));
+  ASSERT_TRUE(result_of(sandbox_->open_output("exec-1", record_of(paths))));
   EXPECT_EQ(content_of(paths.stdout_path), "its own");
 }
 
 TEST_F(LocalPlaceTest, OutputIsListedAndRemovedBySandbox) {
   SandboxFacts made = facts();
   ASSERT_TRUE(result_of(sandbox_->prepare(made)));
-  ASSERT_TRUE(sandbox_->create_output(made, "exec-1"));
+  ASSERT_TRUE(result_of(sandbox_->create_output(made.created_with, "exec-1")));
   EXPECT_THAT(result_of(place_->list_outputs()).value(), ElementsAre("box-1"));
   EXPECT_TRUE(result_of(place_->remove_output("box-1", made.created_with)));
   EXPECT_TRUE(result_of(place_->remove_output("box-1", made.created_with)));

@@ -153,22 +153,6 @@ TEST_F(ReadTest, ExecsAreReadInStartOrderAndInPages) {
   EXPECT_EQ(unknown.error().reason(), reason::kSandboxNotFound);
 }
 
-TEST_F(ReadTest, OldDeletionsAreDueForPurge) {
-  for (const char* id : {"s-01", "s-02", "s-03", "s-04"}) ASSERT_TRUE(append(create(id)));
-  const WallTime start = clock_.wall_now();
-  const auto at = [&](int hours) { return start + std::chrono::hours(hours); };
-  ASSERT_TRUE(append(change::MarkDeleted{"s-02", at(1)}));
-  ASSERT_TRUE(append(change::MarkDeleted{"s-01", at(2)}));
-  ASSERT_TRUE(append(change::MarkDeleted{"s-03", at(3)}));
-  const auto due = [&](int hours, std::size_t limit) {
-    return *ask<std::vector<std::string>>(
-        [&](auto done) { store().read_due_for_purge(at(hours), limit, done); });
-  };
-  EXPECT_THAT(due(0, 10), IsEmpty());
-  EXPECT_THAT(due(2, 10), ElementsAre("s-02", "s-01"));
-  EXPECT_THAT(due(9, 1), ElementsAre("s-02"));
-}
-
 TEST_F(ReadTest, PurgedSandboxesAreReservedWithoutARecord) {
   for (const char* id : {"s-01", "s-02"}) ASSERT_TRUE(append(create(id)));
   ASSERT_TRUE(append(change::MarkDeleted{"s-02", clock_.wall_now()}));

@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
 #include "store/store.h"
+#include "support/manual_clock.h"
 
 namespace agbox {
 

@@ -12,18 +12,6 @@ namespace {
 
 namespace json = boost::json;
 
-std::string_view condition_of(WaitFor what) {
-  switch (what) {
-    case WaitFor::NotRunning:
-      return "not-running";
-    case WaitFor::NextExit:
-      return "next-exit";
-    case WaitFor::Removed:
-      return "removed";
-  }
-  return "not-running";
-}
-
 // Adds the attempt to the error of an unreadable answer.
 template <class T>
 EngineResult<T> named(EngineResult<T> value, EngineCall call, std::string_view object) {
@@ -48,9 +36,20 @@ std::string filters_of(const EventFilter& filter) {
 
 }  // namespace
 
-EngineAwaitable<> EngineClient::ping(CallOptions options) {
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::Ping}, std::move(options)));
+template <class T>
+EngineAwaitable<T> EngineClient::ask(EngineRequest request, CallOptions options,
+                                     EngineResult<T> (*read)(std::string_view)) {
+  AGBOX_CO_TRY(body, co_await transport_.call(request, std::move(options)));
+  co_return named(read(body), request.call, request.object);
+}
+
+EngineAwaitable<> EngineClient::order(EngineRequest request, CallOptions options) {
+  AGBOX_CO_TRY(body, co_await transport_.call(std::move(request), std::move(options)));
   co_return EngineResult<>{};
+}
+
+EngineAwaitable<> EngineClient::ping(CallOptions options) {
+  return order({.call = EngineCall::Ping}, std::move(options));
 }
 
 EngineAwaitable<EngineIdentity> EngineClient::engine(CallOptions options) {
@@ -62,10 +61,8 @@ EngineAwaitable<EngineIdentity> EngineClient::identify(CallOptions options) {
 }
 
 EngineAwaitable<ImageSeen> EngineClient::inspect_image(std::string image, CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ImageInspect;
-  AGBOX_CO_TRY(body,
-               co_await transport_.call({.call = kCall, .object = image}, std::move(options)));
-  co_return named(read_image(body), kCall, image);
+  return ask({.call = EngineCall::ImageInspect, .object = std::move(image)}, std::move(options),
+             read_image);
 }
 
 EngineAwaitable<> EngineClient::pull_image(ImageReference image, PullOptions pull,
@@ -101,82 +98,65 @@ EngineAwaitable<> EngineClient::pull_image(ImageReference image, PullOptions pul
 }
 
 EngineAwaitable<std::string> EngineClient::create_network(NetworkSpec spec, CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::NetworkCreate;
   AGBOX_CO_TRY(engine, co_await transport_.engine(options));
-  AGBOX_CO_TRY(body, co_await transport_.call(
-                         {.call = kCall, .object = spec.name, .body = to_json(spec, engine.api)},
-                         std::move(options)));
-  co_return named(read_created_id(body), kCall, spec.name);
+  co_return co_await ask(
+      {.call = EngineCall::NetworkCreate, .object = spec.name, .body = to_json(spec, engine.api)},
+      std::move(options), read_created_id);
 }
 
 EngineAwaitable<NetworkSeen> EngineClient::inspect_network(std::string id, CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::NetworkInspect;
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall, .object = id}, std::move(options)));
-  co_return named(read_network(body), kCall, id);
+  return ask({.call = EngineCall::NetworkInspect, .object = std::move(id)}, std::move(options),
+             read_network);
 }
 
 EngineAwaitable<std::vector<NetworkSeen>> EngineClient::list_networks(EngineLabels labels,
                                                                       CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::NetworkList;
   UrlQuery query;
   if (!labels.empty()) query.add("filters", label_filter(labels));
-  AGBOX_CO_TRY(
-      body, co_await transport_.call({.call = kCall, .query = query.text()}, std::move(options)));
-  co_return named(read_network_list(body), kCall, {});
+  return ask({.call = EngineCall::NetworkList, .query = query.text()}, std::move(options),
+             read_network_list);
 }
 
 EngineAwaitable<> EngineClient::disconnect_network(std::string id, std::string container_id,
                                                    CallOptions options) {
-  std::string member = json::serialize(json::object{{"Container", container_id}});
-  AGBOX_CO_TRY(body,
-               co_await transport_.call(
-                   {.call = EngineCall::NetworkDisconnect, .object = id, .body = std::move(member)},
-                   std::move(options)));
-  co_return EngineResult<>{};
+  return order({.call = EngineCall::NetworkDisconnect,
+                .object = std::move(id),
+                .body = json::serialize(json::object{{"Container", container_id}})},
+               std::move(options));
 }
 
 EngineAwaitable<> EngineClient::remove_network(std::string id, CallOptions options) {
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::NetworkRemove, .object = id},
-                                              std::move(options)));
-  co_return EngineResult<>{};
+  return order({.call = EngineCall::NetworkRemove, .object = std::move(id)}, std::move(options));
 }
 
 EngineAwaitable<std::string> EngineClient::create_container(ContainerSpec spec,
                                                             CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ContainerCreate;
-  AGBOX_CO_TRY(engine, co_await transport_.engine(options));
   UrlQuery query;
   if (!spec.name.empty()) query.add("name", spec.name);
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall,
-                                               .object = spec.name,
-                                               .query = query.text(),
-                                               .body = to_json(spec, engine.api)},
-                                              std::move(options)));
-  co_return named(read_created_id(body), kCall, spec.name);
+  return ask({.call = EngineCall::ContainerCreate,
+              .object = spec.name,
+              .query = query.text(),
+              .body = to_json(spec)},
+             std::move(options), read_created_id);
 }
 
 EngineAwaitable<ContainerSeen> EngineClient::inspect_container(std::string id,
                                                                CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ContainerInspect;
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall, .object = id}, std::move(options)));
-  co_return named(read_container(body), kCall, id);
+  return ask({.call = EngineCall::ContainerInspect, .object = std::move(id)}, std::move(options),
+             read_container);
 }
 
 EngineAwaitable<std::vector<ContainerListed>> EngineClient::list_containers(EngineLabels labels,
                                                                             CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ContainerList;
   UrlQuery query;
   query.add("all", "1");
   if (!labels.empty()) query.add("filters", label_filter(labels));
-  AGBOX_CO_TRY(
-      body, co_await transport_.call({.call = kCall, .query = query.text()}, std::move(options)));
-  co_return named(read_container_list(body), kCall, {});
+  return ask({.call = EngineCall::ContainerList, .query = query.text()}, std::move(options),
+             read_container_list);
 }
 
 EngineAwaitable<> EngineClient::start_container(std::string id, CallOptions options) {
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::ContainerStart, .object = id},
-                                              std::move(options)));
-  co_return EngineResult<>{};
+  return order({.call = EngineCall::ContainerStart, .object = std::move(id)}, std::move(options));
 }
 
 EngineAwaitable<> EngineClient::stop_container(std::string id, std::chrono::seconds grace,
@@ -186,16 +166,12 @@ EngineAwaitable<> EngineClient::stop_container(std::string id, std::chrono::seco
   }
   UrlQuery query;
   query.add("t", std::to_string(grace.count()));
-  AGBOX_CO_TRY(body, co_await transport_.call(
-                         {.call = EngineCall::ContainerStop, .object = id, .query = query.text()},
-                         std::move(options)));
-  co_return EngineResult<>{};
+  return order({.call = EngineCall::ContainerStop, .object = std::move(id), .query = query.text()},
+               std::move(options));
 }
 
 EngineAwaitable<> EngineClient::kill_container(std::string id, CallOptions options) {
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = EngineCall::ContainerKill, .object = id},
-                                              std::move(options)));
-  co_return EngineResult<>{};
+  return order({.call = EngineCall::ContainerKill, .object = std::move(id)}, std::move(options));
 }
 
 EngineAwaitable<> EngineClient::pause_container(std::string id, CallOptions options) {
@@ -221,24 +197,20 @@ EngineAwaitable<> EngineClient::set_paused(std::string id, bool is_paused, CallO
   co_return std::unexpected(answer.error());
 }
 
-EngineAwaitable<std::int64_t> EngineClient::wait_container(std::string id, WaitFor what,
-                                                           CallOptions options) {
-  constexpr EngineCall kCall = EngineCall::ContainerWait;
-  UrlQuery query;
-  query.add("condition", condition_of(what));
-  AGBOX_CO_TRY(body, co_await transport_.call({.call = kCall, .object = id, .query = query.text()},
-                                              std::move(options)));
-  co_return named(read_wait(body), kCall, id);
+EngineAwaitable<> EngineClient::wait_until_removed(std::string id, CallOptions options) {
+  return order({.call = EngineCall::ContainerWait,
+                .object = std::move(id),
+                .query = UrlQuery().add("condition", "removed").text()},
+               std::move(options));
 }
 
 EngineAwaitable<> EngineClient::remove_container(std::string id, RemoveOptions remove,
                                                  CallOptions options) {
   UrlQuery query;
   query.add_flag("force", remove.force).add_flag("v", remove.with_volumes);
-  AGBOX_CO_TRY(body, co_await transport_.call(
-                         {.call = EngineCall::ContainerRemove, .object = id, .query = query.text()},
-                         std::move(options)));
-  co_return EngineResult<>{};
+  return order(
+      {.call = EngineCall::ContainerRemove, .object = std::move(id), .query = query.text()},
+      std::move(options));
 }
 
 EngineAwaitable<EngineStream> EngineClient::open_events(EventFilter filter, CallOptions options) {

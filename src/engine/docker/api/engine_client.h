@@ -23,8 +23,6 @@
 
 namespace agbox {
 
-enum class WaitFor { NotRunning, NextExit, Removed };
-
 struct RemoveOptions {
   bool force = false;         // even if running
   bool with_volumes = false;  // including anonymous volumes
@@ -45,10 +43,10 @@ struct EventFilter {
 
 class EngineClient {
  public:
-  EngineClient(boost::asio::any_io_executor executor, EngineOptions options)
+  EngineClient(asio::any_io_executor executor, EngineOptions options)
       : transport_(std::move(executor), std::move(options)) {}
 
-  const boost::asio::any_io_executor& executor() const { return transport_.executor(); }
+  const asio::any_io_executor& executor() const { return transport_.executor(); }
 
   EngineAwaitable<> ping(CallOptions options = {});
   // The engine that calls go to; connects if necessary.
@@ -84,9 +82,7 @@ class EngineClient {
   // not paused, also if it does not run. Conflict if one that is to be paused does not run.
   EngineAwaitable<> pause_container(std::string id, CallOptions options = {});
   EngineAwaitable<> unpause_container(std::string id, CallOptions options = {});
-  // Returns the exit code.
-  EngineAwaitable<std::int64_t> wait_container(std::string id, WaitFor what,
-                                               CallOptions options = {});
+  EngineAwaitable<> wait_until_removed(std::string id, CallOptions options = {});
   EngineAwaitable<> remove_container(std::string id, RemoveOptions remove,
                                      CallOptions options = {});
   EngineAwaitable<EngineStream> open_events(EventFilter filter, CallOptions options = {});
@@ -129,6 +125,12 @@ class EngineClient {
   EngineAwaitable<> remove_networks_of(ObjectOwner owner, CallOptions options = {});
 
  private:
+  // A call whose answer `read` understands.
+  template <class T>
+  EngineAwaitable<T> ask(EngineRequest request, CallOptions options,
+                         EngineResult<T> (*read)(std::string_view));
+  // A call whose answer tells nothing more.
+  EngineAwaitable<> order(EngineRequest request, CallOptions options);
   EngineAwaitable<> set_paused(std::string id, bool is_paused, CallOptions options);
   EngineAwaitable<> detach(std::string container_id, std::string network, CallOptions options);
   EngineAwaitable<> force_remove(std::string id, CallOptions options);

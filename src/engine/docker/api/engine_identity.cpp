@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 #include "engine/docker/api/json_reader.h"
 #include "model/reasons.h"
@@ -92,29 +93,21 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   engine.kind = version.kind;
   engine.version = version.version;
   engine.api = api;
-  engine.host_name = info["Name"].text();
   engine.os_type = info["OSType"].text();
-  engine.architecture = info["Architecture"].text();
-  engine.kernel_version = info["KernelVersion"].text();
   engine.storage_driver = info["Driver"].text();
   engine.backing_filesystem = backing_filesystem_of(document);
   engine.root_folder = info["DockerRootDir"].text();
-  engine.cgroup_driver = info["CgroupDriver"].text();
-  engine.cgroup_version = info["CgroupVersion"].text();
   engine.firewall_backend = info["FirewallBackend"]["Driver"].text();
-  engine.default_runtime = info["DefaultRuntime"].text();
   engine.cpus = info["NCPU"].number();
-  engine.memory_bytes = info["MemTotal"].number();
   engine.has_live_restore = info["LiveRestoreEnabled"].flag();
-  engine.security_options = info["SecurityOptions"].texts();
-  engine.warnings = info["Warnings"].texts();
-  engine.has_seccomp = has_option(engine.security_options, "seccomp");
-  engine.is_rootless = has_option(engine.security_options, "rootless") || info["Rootless"].flag();
-  engine.remaps_users = has_option(engine.security_options, "userns");
-  engine.has_selinux = has_option(engine.security_options, "selinux");
+  const std::vector<std::string> options = info["SecurityOptions"].texts();
+  engine.has_seccomp = has_option(options, "seccomp");
+  engine.is_rootless = has_option(options, "rootless") || info["Rootless"].flag();
+  engine.remaps_users = has_option(options, "userns");
+  engine.has_selinux = has_option(options, "selinux");
   // Podman generates a new ID for every answer.
   engine.id = version.kind == EngineKind::Podman
-                  ? "podman:" + engine.host_name + ":" + engine.root_folder
+                  ? "podman:" + info["Name"].text() + ":" + engine.root_folder
                   : info["ID"].required_text();
   if (!problem.empty()) return engine_fail(EngineErrorKind::Garbled, problem);
   return engine;
@@ -133,9 +126,6 @@ Result<> judge(const EngineIdentity& engine) {
     return refuse(
         "it answers the names of containers from the host's own network, which a sandbox must not "
         "reach; use Docker 20.10 or newer");
-  }
-  if (engine.api < kOldestApi) {
-    return refuse("it speaks API " + engine.api.text() + "; Docker 20.10 or newer is needed");
   }
   if (engine.os_type != "linux") {
     return refuse("its containers run on " +

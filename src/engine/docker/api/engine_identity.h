@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "engine/engine_error.h"
@@ -47,26 +46,17 @@ struct EngineIdentity {
   EngineKind kind = EngineKind::Docker;
   std::string version;
   ApiVersion api;  // the negotiated one
-  std::string host_name;
   std::string os_type;
-  std::string architecture;
-  std::string kernel_version;
   std::string storage_driver;
   std::string backing_filesystem;  // of the driver; may be empty
   std::string root_folder;
-  std::string cgroup_driver;
-  std::string cgroup_version;
   std::string firewall_backend;  // empty before Docker 29
-  std::string default_runtime;
-  std::int64_t cpus = 0;
-  std::int64_t memory_bytes = 0;
+  std::int64_t cpus = 0;         // 0 if not known
   bool has_live_restore = false;
   bool has_seccomp = false;
   bool is_rootless = false;
   bool remaps_users = false;
   bool has_selinux = false;
-  std::vector<std::string> security_options;
-  std::vector<std::string> warnings;
 
   bool operator==(const EngineIdentity&) const = default;
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/docker/api/engine_transport.h"
 
-#include <algorithm>
-
 #include "async/await.h"
 #include "async/cancellation.h"
 #include "engine/docker/api/refusal.h"
@@ -10,11 +8,10 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
-
 namespace {
 
 constexpr std::size_t kLargestRefusal = 256UL * 1024;
+constexpr std::size_t kMostIdleConnections = 8;
 
 EngineDeadline deadline_of(EngineCall call, const CallOptions& options) {
   const auto& limit = options.deadline ? options.deadline : route_of(call).deadline;
@@ -61,10 +58,10 @@ ConnectionLease::~ConnectionLease() {
   if (--session_->open_connections == 0) session_->end();
 }
 
-void ConnectionLease::give_back(std::size_t idle_limit) {
+void ConnectionLease::give_back() {
   if (session_->has_ended || !connection_->is_reusable()) return;
-  // One idle connection is always kept, because it keeps the session.
-  if (session_->idle.size() >= std::max<std::size_t>(idle_limit, 1)) return;
+  // One is enough to keep the session.
+  if (session_->idle.size() >= kMostIdleConnections) return;
   connection_->set_deadline(std::nullopt);
   session_->idle.push_back(std::move(connection_));
 }
@@ -163,7 +160,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::send(const Engin
     EngineError error(EngineErrorKind::Unavailable,
                       "another engine (" + engine.id + ") is behind " + options_.socket_path +
                           " now; bring the engine " + options.expected_engine + " back");
-    used.give_back(options_.idle_connections);
+    used.give_back();
     co_return std::unexpected(std::move(error));
   }
   EngineResult<int> status = co_await used->send(http_request(request, engine.api));
@@ -183,7 +180,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::send(const Engin
     used.session().end();
     co_return engine_fail(EngineErrorKind::Unavailable, error.message());
   }
-  used.give_back(options_.idle_connections);
+  used.give_back();
   co_return std::unexpected(std::move(error));
 }
 
@@ -201,7 +198,7 @@ asio::awaitable<EngineResult<std::string>> EngineTransport::call(EngineRequest r
     if (body.error().is_open()) used->session().end();
     co_return std::unexpected(body.error().within(describe(request.call, request.object)));
   }
-  used->give_back(options_.idle_connections);
+  used->give_back();
   co_return body;
 }
 
@@ -218,7 +215,7 @@ asio::awaitable<EngineResult<EngineIdentity>> EngineTransport::engine(CallOption
   if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
   AGBOX_CO_TRY(used, co_await lease(request, options));
   EngineIdentity engine = used.session().engine;
-  used.give_back(options_.idle_connections);
+  used.give_back();
   co_return engine;
 }
 

@@ -33,7 +33,6 @@ struct EngineOptions {
   // Called after every handshake: the first and after each reconnect.
   std::function<void(const EngineIdentity&)> on_engine_seen{};
   std::size_t largest_answer = std::size_t{64} << 20;
-  std::size_t idle_connections = 8;
 };
 
 struct CallOptions {
@@ -78,7 +77,7 @@ class ConnectionLease {
   HttpConnection* operator->() const { return connection_.get(); }
   EngineSession& session() const { return *session_; }
   // Returns it to the pool, if reusable.
-  void give_back(std::size_t idle_limit);
+  void give_back();
 
  private:
   std::shared_ptr<EngineSession> session_;  // calls may outlive the transport's reference
@@ -92,7 +91,7 @@ class EngineStream {
       : lease_(std::move(lease)), call_(call), object_(std::move(object)) {}
 
   // The next chunk; empty at the end.
-  boost::asio::awaitable<EngineResult<std::string>> read_some();
+  asio::awaitable<EngineResult<std::string>> read_some();
   void set_deadline(EngineDeadline deadline) { lease_->set_deadline(deadline); }
 
  private:
@@ -103,34 +102,32 @@ class EngineStream {
 
 class EngineTransport {
  public:
-  EngineTransport(boost::asio::any_io_executor executor, EngineOptions options);
+  EngineTransport(asio::any_io_executor executor, EngineOptions options);
 
   // The body of a successful answer (2xx or 304).
-  boost::asio::awaitable<EngineResult<std::string>> call(EngineRequest request,
-                                                         CallOptions options);
+  asio::awaitable<EngineResult<std::string>> call(EngineRequest request, CallOptions options);
   // A successful answer whose body follows.
-  boost::asio::awaitable<EngineResult<EngineStream>> open(EngineRequest request,
-                                                          CallOptions options);
+  asio::awaitable<EngineResult<EngineStream>> open(EngineRequest request, CallOptions options);
   // The session's engine; begins a session if there is none.
-  boost::asio::awaitable<EngineResult<EngineIdentity>> engine(CallOptions options);
+  asio::awaitable<EngineResult<EngineIdentity>> engine(CallOptions options);
   // Identifies the engine on a separate connection, without judging it.
-  boost::asio::awaitable<EngineResult<EngineIdentity>> identify(CallOptions options);
+  asio::awaitable<EngineResult<EngineIdentity>> identify(CallOptions options);
 
-  const boost::asio::any_io_executor& executor() const { return executor_; }
+  const asio::any_io_executor& executor() const { return executor_; }
 
  private:
   struct Handshake {
     EngineIdentity engine;
     std::unique_ptr<HttpConnection> connection;
   };
-  boost::asio::awaitable<EngineResult<Handshake>> do_handshake(EngineDeadline deadline);
-  boost::asio::awaitable<EngineResult<>> begin_session(EngineDeadline deadline);
-  boost::asio::awaitable<EngineResult<ConnectionLease>> lease(const EngineRequest& request,
-                                                              const CallOptions& options);
-  boost::asio::awaitable<EngineResult<ConnectionLease>> send(const EngineRequest& request,
-                                                             const CallOptions& options);
+  asio::awaitable<EngineResult<Handshake>> do_handshake(EngineDeadline deadline);
+  asio::awaitable<EngineResult<>> begin_session(EngineDeadline deadline);
+  asio::awaitable<EngineResult<ConnectionLease>> lease(const EngineRequest& request,
+                                                       const CallOptions& options);
+  asio::awaitable<EngineResult<ConnectionLease>> send(const EngineRequest& request,
+                                                      const CallOptions& options);
 
-  boost::asio::any_io_executor executor_;
+  asio::any_io_executor executor_;
   EngineOptions options_;
   std::shared_ptr<EngineSession> session_;
   bool is_beginning_ = false;

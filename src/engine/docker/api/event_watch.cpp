@@ -11,8 +11,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
-
 namespace {
 
 // Until the stream ends for any reason. `begun` is set when it has begun.

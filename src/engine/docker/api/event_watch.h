@@ -26,11 +26,11 @@ struct EventWatchOptions {
   std::chrono::milliseconds first_wait = std::chrono::milliseconds(100);
   std::chrono::milliseconds longest_wait = std::chrono::seconds(30);
   // Replaces the timer, for tests.
-  std::function<boost::asio::awaitable<void>(std::chrono::milliseconds)> pause{};
+  std::function<asio::awaitable<void>(std::chrono::milliseconds)> pause{};
 };
 
 // Ends when cancelled. The client must outlive it.
-boost::asio::awaitable<void> watch_events(EngineClient& client, EventConsumer consumer, Logger log,
-                                          EventWatchOptions options);
+asio::awaitable<void> watch_events(EngineClient& client, EventConsumer consumer, Logger log,
+                                   EventWatchOptions options);
 
 }  // namespace agbox

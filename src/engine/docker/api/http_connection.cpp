@@ -10,6 +10,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/read_size.hpp>
 #include <boost/beast/http.hpp>
 
 #include "async/await.h"
@@ -17,7 +18,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::uint32_t kLongestHead = 64 * 1024;
 constexpr std::size_t kPiece = 16 * 1024;
+constexpr std::size_t kLargestRead = 64 * 1024;
 
 bool is_broken_off(error_code problem) {
   return problem == asio::error::eof || problem == asio::error::connection_reset ||
@@ -57,6 +58,11 @@ struct HttpConnection::Wire : std::enable_shared_from_this<Wire> {
   std::optional<http::response_parser<http::buffer_body>> answer;
   std::array<char, kPiece> piece{};
 
+  // Like http::async_read_some(), which may read from the socket several times. Unlike Beast's
+  // http::async_write(), it does not check between two reads whether it was cancelled: the next
+  // read would wait forever.
+  asio::awaitable<error_code> parse_some();
+
   EngineError translate(error_code problem) const {
     if (has_expired) {
       const auto seconds = std::chrono::duration<double>(allowed).count();
@@ -77,6 +83,27 @@ struct HttpConnection::Wire : std::enable_shared_from_this<Wire> {
             "the connection to the engine failed: " + problem.message()};
   }
 };
+
+asio::awaitable<error_code> HttpConnection::Wire::parse_some() {
+  while (true) {
+    error_code problem;
+    if (buffer.size() > 0) {
+      buffer.consume(answer->put(buffer.data(), problem));
+      if (problem != http::error::need_more) co_return problem;
+    }
+    if (co_await is_cancelled()) co_return asio::error::operation_aborted;
+    std::size_t length = 0;
+    std::tie(problem, length) = co_await socket.async_read_some(
+        buffer.prepare(boost::beast::read_size(buffer, kLargestRead)), kAwait);
+    buffer.commit(length);
+    if (problem == asio::error::eof && answer->got_some()) {
+      problem.clear();
+      answer->put_eof(problem);
+      co_return problem;
+    }
+    if (problem) co_return problem;
+  }
+}
 
 HttpConnection::HttpConnection(std::shared_ptr<Wire> wire) : wire_(std::move(wire)) {}
 HttpConnection::~HttpConnection() = default;
@@ -139,13 +166,13 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
   auto [problem, length] = co_await http::async_write(wire_->socket, message, kAwait);
   if (problem) co_return std::unexpected(wire_->translate(problem));
 
-  if (co_await is_cancelled()) co_return cancelled();
   wire_->answer.emplace();
   wire_->answer->header_limit(kLongestHead);
   wire_->answer->body_limit(boost::none);  // read_all() has its own limit
-  std::tie(problem, std::ignore) =
-      co_await http::async_read_header(wire_->socket, wire_->buffer, *wire_->answer, kAwait);
-  if (problem) co_return std::unexpected(wire_->translate(problem));
+  while (!wire_->answer->is_header_done()) {
+    problem = co_await wire_->parse_some();
+    if (problem) co_return std::unexpected(wire_->translate(problem));
+  }
   co_return wire_->answer->get().result_int();
 }
 
@@ -156,8 +183,7 @@ asio::awaitable<EngineResult<std::string>> HttpConnection::read_some() {
     auto& body = answer.get().body();
     body.data = wire_->piece.data();
     body.size = wire_->piece.size();
-    auto [problem, consumed] =
-        co_await http::async_read_some(wire_->socket, wire_->buffer, answer, kAwait);
+    const error_code problem = co_await wire_->parse_some();
     if (problem && problem != http::error::need_buffer) {
       co_return std::unexpected(wire_->translate(problem));
     }

@@ -28,7 +28,7 @@ struct HttpRequest {
 
 class HttpConnection {
  public:
-  static boost::asio::awaitable<EngineResult<std::unique_ptr<HttpConnection>>> connect(
+  static asio::awaitable<EngineResult<std::unique_ptr<HttpConnection>>> connect(
       std::string socket_path, EngineDeadline deadline);
   ~HttpConnection();
 
@@ -36,11 +36,11 @@ class HttpConnection {
   void set_deadline(EngineDeadline deadline);
 
   // Sends the request and waits for the head of the answer; returns its status.
-  boost::asio::awaitable<EngineResult<int>> send(const HttpRequest& request);
+  asio::awaitable<EngineResult<int>> send(const HttpRequest& request);
   // The next chunk of the answer's body; empty at its end.
-  boost::asio::awaitable<EngineResult<std::string>> read_some();
+  asio::awaitable<EngineResult<std::string>> read_some();
   // The rest of the body, at most `limit` bytes.
-  boost::asio::awaitable<EngineResult<std::string>> read_all(std::size_t limit);
+  asio::awaitable<EngineResult<std::string>> read_all(std::size_t limit);
 
   // The last answer was read completely and the engine keeps the connection open.
   bool is_reusable() const;

@@ -30,7 +30,6 @@ class JsonReader {
   std::vector<JsonReader> items() const;
   std::vector<std::pair<std::string, JsonReader>> fields() const;
 
-  bool is_present() const { return value_ != nullptr; }
   std::string text() const;
   bool flag() const;
   std::int64_t number() const;

@@ -36,9 +36,6 @@ class LineSplitter {
     return lines;
   }
 
-  // What follows the last line end.
-  const std::string& begun() const { return begun_; }
-
  private:
   std::size_t longest_line_;
   std::string begun_;

@@ -22,40 +22,18 @@ std::string without_slash(std::string name) {
   return name;
 }
 
-HealthSeen health_of(const JsonReader& health) {
-  HealthSeen seen;
-  const std::string status = health["Status"].text();
-  if (status == "starting") seen.status = HealthStatus::Starting;
-  if (status == "healthy") seen.status = HealthStatus::Healthy;
-  if (status == "unhealthy") seen.status = HealthStatus::Unhealthy;
-  seen.failing_streak = health["FailingStreak"].number();
-  for (const JsonReader& probe : health["Log"].items()) seen.last_output = probe["Output"].text();
-  return seen;
-}
-
-AttachmentSeen attachment_of(const JsonReader& endpoint) {
-  return {.network_id = endpoint["NetworkID"].text(),
-          .ipv4_address = endpoint["IPAddress"].text(),
-          .gateway = endpoint["Gateway"].text(),
-          .aliases = endpoint["Aliases"].texts()};
-}
-
 NetworkSeen network_of(const JsonReader& network) {
   NetworkSeen seen;
   seen.id = network["Id"].required_text();
   seen.name = network["Name"].text();
-  seen.driver = network["Driver"].text();
   const auto options = network["Options"].text_map();
   if (const auto found = options.find("com.docker.network.bridge.name"); found != options.end()) {
     seen.bridge_name = found->second;
   }
   for (const JsonReader& pool : network["IPAM"]["Config"].items()) {
     seen.subnets.push_back(pool["Subnet"].text());
-    seen.gateways.push_back(pool["Gateway"].text());
   }
   seen.labels = network["Labels"].text_map();
-  seen.has_ipv6 = network["EnableIPv6"].flag();
-  seen.is_internal = network["Internal"].flag();
   for (const auto& [id, container] : network["Containers"].fields()) {
     seen.container_ids.push_back(id);
   }
@@ -69,11 +47,7 @@ EngineResult<ContainerSeen> read_container(std::string_view body) {
     ContainerSeen seen;
     seen.id = container["Id"].required_text();
     seen.name = without_slash(container["Name"].text());
-    seen.image_id = container["Image"].text();
-    seen.created_at = container["Created"].time();
-    const JsonReader config = container["Config"];
-    seen.image = config["Image"].text();
-    seen.labels = config["Labels"].text_map();
+    seen.labels = container["Config"]["Labels"].text_map();
     const JsonReader state = container["State"];
     seen.status = state["Status"].required_text();
     seen.is_running = state["Running"].flag();
@@ -81,21 +55,10 @@ EngineResult<ContainerSeen> read_container(std::string_view body) {
     seen.is_restarting = state["Restarting"].flag();
     seen.is_dead = state["Dead"].flag();
     seen.was_oom_killed = state["OOMKilled"].flag();
-    seen.pid = state["Pid"].number();
     seen.exit_code = state["ExitCode"].number();
-    seen.error = state["Error"].text();
     seen.started_at = state["StartedAt"].time();
-    seen.finished_at = state["FinishedAt"].time();
-    const JsonReader health = state["Health"];
-    if (health.is_present() && !health["Status"].text().empty()) seen.health = health_of(health);
-    for (const JsonReader& mount : container["Mounts"].items()) {
-      seen.mounts.push_back({.type = mount["Type"].text(),
-                             .source = mount["Source"].text(),
-                             .target = mount["Destination"].text(),
-                             .is_writable = mount["RW"].flag()});
-    }
     for (const auto& [name, endpoint] : container["NetworkSettings"]["Networks"].fields()) {
-      seen.networks[name] = attachment_of(endpoint);
+      seen.networks[name] = endpoint["IPAddress"].text();
     }
     return seen;
   });
@@ -109,7 +72,6 @@ EngineResult<std::vector<ContainerListed>> read_container_list(std::string_view 
       listed.id = row["Id"].required_text();
       const auto names = row["Names"].texts();
       if (!names.empty()) listed.name = without_slash(names.front());
-      listed.image = row["Image"].text();
       listed.status = row["State"].text();
       listed.labels = row["Labels"].text_map();
       all.push_back(std::move(listed));
@@ -134,32 +96,16 @@ EngineResult<ImageSeen> read_image(std::string_view body) {
   return read_with(body, [](const JsonReader& image) {
     ImageSeen seen;
     seen.id = image["Id"].required_text();
-    seen.tags = image["RepoTags"].texts();
-    seen.digests = image["RepoDigests"].texts();
-    seen.os = image["Os"].text();
-    seen.architecture = image["Architecture"].text();
-    seen.size_bytes = image["Size"].number();
     const JsonReader config = image["Config"];
     seen.user = config["User"].text();
-    seen.working_dir = config["WorkingDir"].text();
-    seen.stop_signal = config["StopSignal"].text();
-    seen.env = config["Env"].texts();
     seen.entrypoint = config["Entrypoint"].texts();
-    seen.command = config["Cmd"].texts();
     for (const auto& [target, nothing] : config["Volumes"].fields()) seen.volumes.push_back(target);
-    seen.labels = config["Labels"].text_map();
-    const auto test = config["Healthcheck"]["Test"].texts();
-    seen.has_health_check = !test.empty() && test.front() != "NONE";
     return seen;
   });
 }
 
 EngineResult<std::string> read_created_id(std::string_view body) {
   return read_with(body, [](const JsonReader& created) { return created["Id"].required_text(); });
-}
-
-EngineResult<std::int64_t> read_wait(std::string_view body) {
-  return read_with(body, [](const JsonReader& wait) { return wait["StatusCode"].number(); });
 }
 
 EngineResult<EngineEvent> read_event(std::string_view line) {
@@ -170,9 +116,6 @@ EngineResult<EngineEvent> read_event(std::string_view line) {
     const JsonReader actor = event["Actor"];
     seen.object_id = actor["ID"].text();
     seen.attributes = actor["Attributes"].text_map();
-    if (const JsonReader time = event["timeNano"]; time.is_present()) {
-      seen.occurred_at = WallTime(std::chrono::nanoseconds(time.number()));
-    }
     return seen;
   });
 }

@@ -12,7 +12,7 @@ namespace {
 // Per call: a user is waiting.
 const CallOptions kCall{.deadline = std::chrono::seconds(5)};
 
-boost::asio::awaitable<std::vector<std::string>> list_subnets(EngineClient& engine) {
+asio::awaitable<std::vector<std::string>> list_subnets(EngineClient& engine) {
   std::vector<std::string> subnets;
   const auto networks = co_await engine.list_networks({}, kCall);
   if (!networks) co_return subnets;
@@ -22,7 +22,7 @@ boost::asio::awaitable<std::vector<std::string>> list_subnets(EngineClient& engi
   co_return subnets;
 }
 
-boost::asio::awaitable<Result<std::vector<std::string>>> find_missing_images(
+asio::awaitable<Result<std::vector<std::string>>> find_missing_images(
     EngineClient& engine, std::span<const std::string> images) {
   std::vector<std::string> missing;
   for (const std::string& image : images) {
@@ -38,9 +38,9 @@ boost::asio::awaitable<Result<std::vector<std::string>>> find_missing_images(
 
 }  // namespace
 
-boost::asio::awaitable<Result<EngineReport>> ask_engine_report(
-    EngineClient& engine, std::string endpoint, EngineLabels own_labels,
-    std::span<const std::string> images) {
+asio::awaitable<Result<EngineReport>> ask_engine_report(EngineClient& engine, std::string endpoint,
+                                                        EngineLabels own_labels,
+                                                        std::span<const std::string> images) {
   const auto seen = co_await engine.identify(kCall);
   if (!seen) co_return fail(seen.error().reason(), describe_unreachable(seen.error()));
   const Result<> fit = judge(*seen);

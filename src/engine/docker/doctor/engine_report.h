@@ -28,9 +28,8 @@ struct EngineReport {
 };
 
 // Fails if the engine is unreachable.
-boost::asio::awaitable<Result<EngineReport>> ask_engine_report(EngineClient& engine,
-                                                               std::string endpoint,
-                                                               EngineLabels own_labels,
-                                                               std::span<const std::string> images);
+asio::awaitable<Result<EngineReport>> ask_engine_report(EngineClient& engine, std::string endpoint,
+                                                        EngineLabels own_labels,
+                                                        std::span<const std::string> images);
 
 }  // namespace agbox

@@ -24,8 +24,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
-
 namespace {
 
 std::optional<std::string> find_program(const std::string& name, const Environment& environment) {

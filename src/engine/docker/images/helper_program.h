@@ -13,6 +13,8 @@
 
 namespace agbox {
 
+namespace asio = boost::asio;
+
 struct HelperRun {
   std::string program;  // looked up in the environment's PATH
   std::vector<std::string> arguments{};
@@ -26,7 +28,6 @@ struct HelperAnswer {
   int exit_code = 0;  // 128 + N if killed by signal N
 };
 
-boost::asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run,
-                                                        std::chrono::milliseconds deadline);
+asio::awaitable<Result<HelperAnswer>> run_helper(HelperRun run, std::chrono::milliseconds deadline);
 
 }  // namespace agbox

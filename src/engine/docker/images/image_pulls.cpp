@@ -9,8 +9,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
-
 // Shared by its waiters and its own coroutine.
 struct ImagePulls::Pull {
   Pull(std::string its_key, const asio::any_io_executor& executor)

@@ -38,17 +38,17 @@ class ImagePulls {
 
   // Cancels every pull and waits for their end; required before destruction. Afterwards
   // ensure_image() pulls nothing.
-  boost::asio::awaitable<void> stop();
+  asio::awaitable<void> stop();
 
  private:
   struct Pull;
   EngineAwaitable<> join(const ImageReference& reference, const Listener& listener,
                          const CallOptions& options);
   std::shared_ptr<Pull> begin(const ImageReference& reference, const CallOptions& options);
-  boost::asio::awaitable<void> run(std::shared_ptr<Pull> pull, ImageReference reference,
-                                   CallOptions options);
-  boost::asio::awaitable<EngineResult<>> pull_image(Pull& pull, ImageReference reference,
-                                                    CallOptions options);
+  asio::awaitable<void> run(std::shared_ptr<Pull> pull, ImageReference reference,
+                            CallOptions options);
+  asio::awaitable<EngineResult<>> pull_image(Pull& pull, ImageReference reference,
+                                             CallOptions options);
 
   EngineClient& client_;
   const RegistryAuth& auth_;

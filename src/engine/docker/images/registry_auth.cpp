@@ -182,7 +182,7 @@ Result<std::optional<RegistryCredentials>> read_helper_answer(std::string_view a
 
 RegistryAuth::RegistryAuth(Environment environment) : environment_(std::move(environment)) {}
 
-boost::asio::awaitable<Result<std::string>> RegistryAuth::header_for(
+asio::awaitable<Result<std::string>> RegistryAuth::header_for(
     std::string key, std::chrono::milliseconds deadline) const {
   const auto variable = [this](const char* name) {
     const auto found = environment_.find(name);

@@ -15,6 +15,8 @@
 
 namespace agbox {
 
+namespace asio = boost::asio;
+
 struct RegistryCredentials {
   std::string username{};
   std::string password{};
@@ -46,7 +48,7 @@ class RegistryAuth {
   explicit RegistryAuth(Environment environment);
 
   // X-Registry-Auth for a registry; empty if the user has no credentials for it.
-  boost::asio::awaitable<Result<std::string>> header_for(
+  asio::awaitable<Result<std::string>> header_for(
       std::string key, std::chrono::milliseconds deadline = std::chrono::seconds(30)) const;
 
  private:

@@ -34,7 +34,7 @@ EngineAwaitable<> NetworkRemoval::remove_networks(ObjectOwner owner, CallOptions
                                               log_.with({"sandbox_id", owner.sandbox_id}));
 }
 
-boost::asio::awaitable<Result<std::vector<std::string>>> NetworkRemoval::find_bridges(
+asio::awaitable<Result<std::vector<std::string>>> NetworkRemoval::find_bridges(
     std::string instance) {
   co_return co_await run_blocking(
       blocking_, [this, &instance] { return host_.find_links(bridge_prefix(instance)); });

@@ -18,8 +18,8 @@ namespace agbox {
 
 class NetworkRemoval {
  public:
-  NetworkRemoval(EngineClient& client, HostNetworkAccess host,
-                 boost::asio::any_io_executor blocking, Logger log)
+  NetworkRemoval(EngineClient& client, HostNetworkAccess host, asio::any_io_executor blocking,
+                 Logger log)
       : client_(client),
         host_(std::move(host)),
         blocking_(std::move(blocking)),
@@ -28,7 +28,7 @@ class NetworkRemoval {
   EngineAwaitable<> remove_networks(ObjectOwner owner, CallOptions options);
 
   // Bridges of the instance on this host.
-  boost::asio::awaitable<Result<std::vector<std::string>>> find_bridges(std::string instance);
+  asio::awaitable<Result<std::vector<std::string>>> find_bridges(std::string instance);
   // Those that no network of the engine has. One that cannot be removed is logged: it is harmless,
   // and no reason to keep a sandbox that is to be deleted.
   EngineAwaitable<> remove_forgotten_bridges(std::vector<std::string> bridges, CallOptions options,
@@ -37,7 +37,7 @@ class NetworkRemoval {
  private:
   EngineClient& client_;
   HostNetworkAccess host_;
-  boost::asio::any_io_executor blocking_;
+  asio::any_io_executor blocking_;
   Logger log_;
 };
 

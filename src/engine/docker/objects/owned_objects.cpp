@@ -15,8 +15,6 @@
 
 namespace agbox {
 
-namespace asio = boost::asio;
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -194,7 +192,7 @@ EngineAwaitable<> EngineClient::force_remove_once(std::string id, CallOptions op
   if (removed.error().kind() != EngineErrorKind::Conflict) co_return removed;
   // It is being removed already; wait until that is complete.
   if (!options.deadline) options.deadline = route_of(EngineCall::ContainerRemove).deadline;
-  EngineResult<std::int64_t> gone = co_await wait_container(id, WaitFor::Removed, options);
+  EngineResult<> gone = co_await wait_until_removed(id, options);
   if (gone || gone.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
   co_return removed;
 }

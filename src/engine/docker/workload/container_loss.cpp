@@ -18,7 +18,7 @@ SandboxLook lost(PrimarySeen primary, std::string how, bool is_out_of_memory = f
 // between (seen with Docker 28).
 bool is_cut_off(const ContainerSeen& container, const ObjectOwner& owner) {
   const auto attachment = container.networks.find(network_name(owner.sandbox_id));
-  return attachment != container.networks.end() && attachment->second.ipv4_address.empty();
+  return attachment != container.networks.end() && attachment->second.empty();
 }
 
 }  // namespace

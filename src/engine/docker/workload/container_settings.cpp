@@ -54,7 +54,7 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
   primary.working_dir = guestwire::kWorkspace;
   primary.env = environment(facts);
   // An image's own check would run as root before the guest lets anything run.
-  primary.health = HealthProbe{.test = {"NONE"}};
+  primary.has_health_check = false;
   primary.stop_signal = "SIGTERM";
   for (const auto& [source, target, read_only] : attachments) {
     primary.mounts.push_back({.source = source, .target = target, .is_writable = !read_only});

@@ -17,8 +17,7 @@
 namespace agbox {
 
 template <class T>
-boost::asio::awaitable<void> answer(EngineAwaitable<T> call,
-                                    std::function<void(EngineResult<T>)> done) {
+asio::awaitable<void> answer(EngineAwaitable<T> call, std::function<void(EngineResult<T>)> done) {
   done(co_await std::move(call));
 }
 

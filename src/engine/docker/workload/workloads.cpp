@@ -76,7 +76,7 @@ EngineAwaitable<> Workloads::ensure_image(SandboxFacts& facts, Engine::Progress 
 
 EngineAwaitable<> Workloads::ensure_workload(SandboxFacts& facts, Attachments attachments) {
   // A container's network must exist when it is started, not when it is created.
-  using boost::asio::experimental::awaitable_operators::operator&&;
+  using asio::experimental::awaitable_operators::operator&&;
   auto [network, primary] = co_await (ensure_network(facts) && ensure_primary(facts, attachments));
   co_return network ? primary : network;
 }
@@ -214,7 +214,7 @@ EngineAwaitable<> Workloads::remove(SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await step(
       "delete.detach", client_.detach_containers_of(owner_of(facts), network_name(facts.sandbox_id),
                                                     on_its_engine(facts))));
-  using boost::asio::experimental::awaitable_operators::operator&&;
+  using asio::experimental::awaitable_operators::operator&&;
   const auto [removed, early] =
       co_await (remove_containers(facts) && remove_detached_networks(facts));
   if (!removed) co_return removed;

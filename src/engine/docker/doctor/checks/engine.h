@@ -86,7 +86,7 @@ struct LayerQuotaCheck {
       findings.ok("the engine can limit what a sandbox writes into its own files" + where);
     } else {
       findings.warn("the engine cannot limit what a sandbox writes into its own files" + where +
-                        ": disk_limit is refused, and a sandbox can fill that disk",
+                        ": a sandbox can fill that disk",
                     "give the engine a data-root on XFS that is mounted with pquota, or a disk of "
                     "its own");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/configuration_reference.h"
+#include "unit/daemon/configuration_reference.h"
 
 #include <filesystem>
 
