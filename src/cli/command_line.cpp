@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "base/edit_distance.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
 #include "cli/help.h"
@@ -39,6 +41,9 @@ void add_sandbox(CommandLine& line, CLI::App& parent) {
 constexpr std::array kCommands = {add_completion, add_doctor, add_events,  add_exec,
                                   add_logs,       add_ping,   add_sandbox, add_version};
 
+// A suggestion that differs more is a guess.
+constexpr std::size_t kSuggestedDistance = 2;
+
 // The innermost command that was parsed.
 const CLI::App& selected(const CLI::App& root) {
   const CLI::App* command = &root;
@@ -69,6 +74,30 @@ std::optional<Leftover> leftover(const CLI::App& root) {
     if (command->get_subcommands().empty()) return std::nullopt;
     command = command->get_subcommands().back();
   }
+}
+
+// Names that the user may have meant: mistyped or not typed to the end.
+std::vector<std::string> suggestions(const CLI::App& command, std::string_view word) {
+  std::vector<std::string> names;
+  for (const CLI::App* child : visible_subcommands(command)) {
+    const std::string& name = child->get_name();
+    const std::size_t longest_difference = std::min(kSuggestedDistance, name.size() / 2);
+    const bool is_close = word.size() <= name.size() + kSuggestedDistance &&
+                          edit_distance(word, name) <= longest_difference;
+    if (is_close || (!word.empty() && name.starts_with(word))) names.push_back(name);
+  }
+  return names;
+}
+
+// Existing clients rely on the first line.
+int refuse_command(Console& console, const CLI::App& command, const std::string& word) {
+  const std::string path = command_path(command);
+  std::string message = "Error: unknown command \"" + word + "\" for \"" + path + "\"";
+  const auto names = suggestions(command, word);
+  if (!names.empty()) message += "\n\nDid you mean this?";
+  for (const std::string& name : names) message += "\n  " + path + " " + name;
+  console.error(message);
+  return kUsageError;
 }
 
 int usage_error(Console& console, const CLI::App& command, const std::string& message) {
@@ -111,10 +140,7 @@ int refuse_leftover(Console& console, const Leftover& left) {
     return usage_error(console, command,
                        "unknown shorthand flag: '" + first.substr(1, 1) + "' in " + first);
   }
-  if (!visible_subcommands(command).empty()) {
-    console.error("Error: unknown command \"" + first + "\" for \"" + command_path(command) + "\"");
-    return kUsageError;
-  }
+  if (!visible_subcommands(command).empty()) return refuse_command(console, command, first);
   return refuse_count(console, command, given_arguments(command) + left.arguments.size());
 }
 
@@ -139,6 +165,7 @@ CommandLine::CommandLine(std::span<const AddCommand> commands)
   root_.set_help_flag("-h,--help", "Print help");
   root_.add_flag("--version", wants_version_, "Print the agbox version");
   for (const AddCommand add : commands) add(*this, root_);
+  add_help(*this, root_);
 }
 
 void CommandLine::on(CLI::App& command, Action action) {
@@ -205,6 +232,11 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
   try {
     root_.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
+    // Help for a command that does not exist is not the help of its parent.
+    const auto left = leftover(root_);
+    if (left && !is_flag(left->arguments.front()) && !visible_subcommands(*left->command).empty()) {
+      return refuse_leftover(console, *left);
+    }
     console.out(help_text(selected(root_)));
     return kSuccess;
   } catch (const CLI::ParseError& error) {

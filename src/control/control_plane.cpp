@@ -78,9 +78,11 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
       directory_(services_),
       janitor_(services_, directory_),
       diagnosis_(services_, directory_, {.lock_file = std::move(options.lock_file)}),
+      first_answer_(loop.io().get_executor(), [this] { directory_.engine_was_asked(); }),
       watches_(loop.io().get_executor()),
       diagnoses_(loop.io().get_executor()),
       ending_(loop.io().get_executor()) {
+  first_answer_.expires_after(options.first_answer_timeout);
   watches_.spawn("engine events", engine.watch(*this, directory_));
   watches_.spawn("resolvers",
                  place.follow_resolvers([this](const std::vector<Ipv4Address>& resolvers) {

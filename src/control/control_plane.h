@@ -3,6 +3,7 @@
 // directory of sandboxes that uses them.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "async/boot_timer.h"
 #include "async/semaphore.h"
 #include "async/task_group.h"
 #include "base/clock.h"
@@ -34,7 +36,10 @@ namespace agbox {
 struct ControlOptions {
   std::filesystem::path lock_file{};  // held by the daemon
   TimesToLive ttls{};
-  bool pauses_unisolated = true;        // isolation.on_failure
+  bool pauses_unisolated = true;  // isolation.on_failure
+  // How long calls wait after the start for an engine that accepts connections but does not answer.
+  // Clients have a timeout of 5 s.
+  std::chrono::milliseconds first_answer_timeout{1500};
   store::v1::CreatedWith created_with;  // configuration that new sandboxes keep
 };
 
@@ -94,6 +99,7 @@ class ControlPlane final : private EngineListener {
   Directory directory_;
   Janitor janitor_;
   Diagnosis diagnosis_;
+  BootTimer first_answer_;
   TaskGroup watches_;
   bool takes_diagnoses_ = true;
   TaskGroup diagnoses_;

@@ -248,6 +248,7 @@ Directory::Call<SandboxActor*> Directory::find_for_engine(std::string sandbox_id
 Directory::Call<v1::SandboxHandle> Directory::accept(SandboxSpec spec, std::string sandbox_id) {
   AGBOX_CO_TRY_VOID(co_await wait_for(engine_asked_));
   AGBOX_CO_TRY(engine, services_.engine_status.check());
+  AGBOX_CO_TRY_VOID(check_cpus(spec, engine.cpus));
   AGBOX_CO_TRY_VOID(services_.isolation.check());
   const auto& dns = services_.created_with.dns();
   AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));

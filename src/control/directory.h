@@ -76,8 +76,8 @@ class Directory final : public SandboxClaims {
   void isolation_holds(const std::string& sandbox_id, bool from_inside);
   void engine_made_something(const std::string& sandbox_id);
   void engine_is_back();
-  // The first attempt to reach the engine has ended, successfully or not: calls that waited for it
-  // continue.
+  // The first attempt to reach the engine has ended, successfully or not, or takes too long: calls
+  // that waited for it continue.
   void engine_was_asked();
 
   // The time to live of the sandbox in its current state has passed.
@@ -157,7 +157,8 @@ class Directory final : public SandboxClaims {
   std::map<std::string, Undecided> undecided_;
   std::size_t undecided_spec_bytes_ = 0;
   std::size_t waiting_calls_ = 0;
-  // The first attempt to reach the engine has ended. Work that needs it waits for that, not longer.
+  // The first attempt to reach the engine has ended, or takes too long to wait for. Work that needs
+  // the engine waits for that, not longer.
   std::shared_ptr<Event> engine_asked_;
 };
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/edit_distance.h"
 #include "base/file_io.h"
 #include "base/unique_fd.h"
 #include "base/utf8.h"
@@ -83,22 +84,6 @@ std::string printable(std::string_view text) {
   std::string clean = to_utf8(text);
   std::ranges::replace_if(clean, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
   return std::string(utf8_prefix(clean, 512));
-}
-
-// Levenshtein distance.
-std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  for (std::size_t j = 0; j <= to.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      const std::size_t changed = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-    }
-  }
-  return row.back();
 }
 
 // The input may be as long as the file; longer words match no key anyway.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@
 namespace agbox {
 
 struct ReachableEngine {
-  std::string id;     // stable across restarts of the engine
-  std::string title;  // for people, with the version
+  std::string id;         // stable across restarts of the engine
+  std::string title;      // for people, with the version
+  std::int64_t cpus = 0;  // 0 if not known
 
   bool operator==(const ReachableEngine&) const = default;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guest/child.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@ namespace {
 // Used if the environment has no PATH; the engine's default.
 constexpr std::string_view kDefaultPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+constexpr const char* kShell = "/bin/sh";
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
@@ -56,13 +59,38 @@ struct Execution {
       : paths(candidate_paths(program.arguments[0], path_in(program.environment))),
         path_pointers(pointers(paths)),
         arguments(pointers(program.arguments)),
-        environment(pointers(program.environment)) {}
+        shell_arguments(arguments),
+        environment(pointers(program.environment)) {
+    // const_cast: as in pointers().
+    shell_arguments.insert(shell_arguments.begin(), const_cast<char*>(kShell));
+  }
 
   std::vector<std::string> paths;
   std::vector<char*> path_pointers;
   std::vector<char*> arguments;
+  mutable std::vector<char*> shell_arguments;  // the second is the file, once it is known
   std::vector<char*> environment;
 };
+
+// Whether the shell would only stumble over it: a program for another machine, for example.
+bool is_binary(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;  // the shell says why
+  char head[128];
+  const ssize_t got = ::read(file, head, sizeof head);
+  ::close(file);
+  return got > 0 && std::memchr(head, 0, static_cast<std::size_t>(got)) != nullptr;
+}
+
+// Like a shell: an executable file that the kernel cannot execute, without "#!", is a script. If
+// the image has no shell, errno is that of the file.
+void execute_as_script(char* path, const Execution& execution) {
+  if (!is_binary(path)) {
+    execution.shell_arguments[1] = path;
+    ::execve(kShell, execution.shell_arguments.data(), execution.environment.data());
+  }
+  errno = ENOEXEC;
+}
 
 // The step that failed and its errno, reported by the child.
 struct Report {
@@ -76,6 +104,7 @@ int execute(const Execution& execution) {
   for (char* const path : execution.path_pointers) {
     if (path == nullptr) break;
     ::execve(path, execution.arguments.data(), execution.environment.data());
+    if (errno == ENOEXEC) execute_as_script(path, execution);
     const bool go_on = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
     if (!go_on || execution.paths.size() == 1) return errno;
     if (errno == EACCES) problem = EACCES;

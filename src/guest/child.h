@@ -32,8 +32,8 @@ struct NotStarted {
 };
 
 // Returns once the program runs or failed to start. It is looked up in the PATH of its own
-// environment, and starts in its own session with default signal handlers. All our descriptors but
-// the three are close-on-exec.
+// environment, run by /bin/sh if it is a script without "#!", and starts in its own session with
+// default signal handlers. All our descriptors but the three are close-on-exec.
 std::expected<pid_t, NotStarted> start_child(const ChildProgram& program);
 
 // 0 to 255, or 128 + N for signal N.

@@ -21,6 +21,7 @@
 
 #include "base/check.h"
 #include "guest/descriptors.h"
+#include "guest/memory_events.h"
 #include "guest/privilege.h"
 #include "guest/runner_channel.h"
 
@@ -79,6 +80,9 @@ class Running {
       end_.set_how(v1::ExecEnded::HOW_NOT_STARTED);
       end_.set_code(started.error().code == 0 ? kNotExecutable : started.error().code);
       end_.set_detail(started.error().reason);
+      // As a shell would print it.
+      output_.append_err(started.error().reason + "\n");
+      end_.set_output_truncated(output_.is_truncated());
       return report_end();
     }
     while (!is_done()) round();
@@ -206,6 +210,8 @@ class Running {
     const bool by_signal = WIFSIGNALED(status);
     end_.set_how(by_signal ? v1::ExecEnded::HOW_SIGNALED : v1::ExecEnded::HOW_EXITED);
     end_.set_code(by_signal ? WTERMSIG(status) : WEXITSTATUS(status));
+    // Shells exit with that code if their command was killed.
+    if (exit_code_of(status) == 128 + SIGKILL) end_.set_detail(memory_.explain());
     end_.set_user_cpu_microseconds(microseconds(used.ru_utime));
     end_.set_system_cpu_microseconds(microseconds(used.ru_stime));
     end_.set_peak_memory_bytes(static_cast<std::uint64_t>(used.ru_maxrss) << 10);
@@ -224,6 +230,7 @@ class Running {
   UniqueFd channel_;  // until the end is reported
   ExecOutput output_;
   UniqueFd signals_;
+  MemoryEvents memory_;  // since before the command starts
   pid_t main_ = 0;
   UniqueFd out_;
   UniqueFd err_;
@@ -258,8 +265,9 @@ std::expected<Runner, NotStarted> start_runner(ExecOrder order, int null,
   auto& [ours, theirs] = *channel;
   const pid_t pid = ::fork();
   if (pid < 0) {
-    return std::unexpected(
-        NotStarted{kNotExecutable, std::string("cannot start a process: ") + std::strerror(errno)});
+    NotStarted why{kNotExecutable, std::string("cannot start a process: ") + std::strerror(errno)};
+    ExecOutput(std::move(order.files), order.limits).append_err(why.reason + "\n");
+    return std::unexpected(std::move(why));
   }
   if (pid == 0) {
     in_runner();

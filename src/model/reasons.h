@@ -39,7 +39,7 @@ inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
 }  // namespace reason
 
 inline Error shutting_down() {
-  return {reason::kShuttingDown, "agboxd is shutting down; ask again when it runs"};
+  return {reason::kShuttingDown, "agboxd is shutting down; call again once it has started"};
 }
 
 inline Error sandbox_not_found(const std::string& sandbox_id) {

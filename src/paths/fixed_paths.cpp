@@ -61,7 +61,22 @@ std::string_view data_fallback(Platform platform) {
   return platform == Platform::Linux ? ".local/share" : "Library/Application Support";
 }
 
+Result<fs::path> data_directory(Platform platform, const Environment& environment) {
+  return xdg_directory(environment, "XDG_DATA_HOME", data_fallback(platform), "agents-sandbox");
+}
+
 }  // namespace
+
+Result<fs::path> resolve_config_file(Platform platform, const Environment& environment) {
+  AGBOX_TRY(config, xdg_directory(environment, "XDG_CONFIG_HOME", config_fallback(platform),
+                                  "agents-sandbox"));
+  return config / "config.toml";
+}
+
+Result<fs::path> resolve_store(Platform platform, const Environment& environment) {
+  AGBOX_TRY(data, data_directory(platform, environment));
+  return data / "ids.db";
+}
 
 Result<fs::path> resolve_socket_path(Platform platform, const Environment& environment) {
   AGBOX_TRY(runtime, runtime_directory(platform, environment));
@@ -70,15 +85,13 @@ Result<fs::path> resolve_socket_path(Platform platform, const Environment& envir
 
 Result<FixedPaths> resolve_fixed_paths(Platform platform, const Environment& environment) {
   AGBOX_TRY(runtime, runtime_directory(platform, environment));
-  AGBOX_TRY(config, xdg_directory(environment, "XDG_CONFIG_HOME", config_fallback(platform),
-                                  "agents-sandbox"));
-  AGBOX_TRY(data,
-            xdg_directory(environment, "XDG_DATA_HOME", data_fallback(platform), "agents-sandbox"));
+  AGBOX_TRY(config_file, resolve_config_file(platform, environment));
+  AGBOX_TRY(data, data_directory(platform, environment));
   return FixedPaths{
       .runtime_directory = runtime,
       .socket = runtime / "agboxd.sock",
       .lock = runtime / "agboxd.lock",
-      .config_file = config / "config.toml",
+      .config_file = config_file,
       .store = data / "ids.db",
       .default_exec_output_root = data / "exec-logs",
       .default_state_root = data / "state",

@@ -31,6 +31,11 @@ Result<FixedPaths> resolve_fixed_paths(Platform platform, const Environment& env
 Result<std::filesystem::path> resolve_socket_path(Platform platform,
                                                   const Environment& environment);
 
+// As far as `agbox doctor` can tell without a runtime directory.
+Result<std::filesystem::path> resolve_config_file(Platform platform,
+                                                  const Environment& environment);
+Result<std::filesystem::path> resolve_store(Platform platform, const Environment& environment);
+
 // The platform and environment of this process.
 Platform current_platform();
 Environment current_environment();

@@ -27,8 +27,9 @@ grpc::ByteBuffer to_buffer(const EventSubscription::Item& item) {
 }  // namespace
 
 EventStream* EventStream::open(ControlLoop& loop, Directory& directory,
+                               std::shared_ptr<OpenStreams> streams,
                                const grpc::ByteBuffer& request) {
-  auto stream = std::shared_ptr<EventStream>(new EventStream(loop));
+  auto stream = std::shared_ptr<EventStream>(new EventStream(loop, std::move(streams)));
   stream->until_done_ = stream;
   v1::SubscribeSandboxEventsRequest parsed;
   grpc::ByteBuffer bytes = request;
@@ -43,6 +44,8 @@ EventStream* EventStream::open(ControlLoop& loop, Directory& directory,
 }
 
 void EventStream::begin(Directory& directory, const v1::SubscribeSandboxEventsRequest& request) {
+  streams_->add(*this);
+  if (has_finished_) return;
   auto on_news = [weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->write_more();
   };
@@ -53,9 +56,15 @@ void EventStream::begin(Directory& directory, const v1::SubscribeSandboxEventsRe
   write_more();
 }
 
+void EventStream::end(const grpc::Status& status) {
+  ends_with_ = status;
+  write_more();
+}
+
 void EventStream::write_more() {
   if (is_writing_ || has_finished_) return;
   if (is_cancelled_) return finish(grpc::Status::CANCELLED);
+  if (ends_with_) return finish(*ends_with_);
   while (batch_.size() < kBatchEvents) {
     auto next = subscription_->next();
     if (auto* item = std::get_if<EventSubscription::Item>(&next)) {
@@ -106,7 +115,10 @@ void EventStream::OnCancel() {
 }
 
 void EventStream::OnDone() {
-  loop_.post([stream = shared_from_this()] { stream->until_done_.reset(); });
+  loop_.post([stream = shared_from_this()] {
+    stream->streams_->remove(*stream);
+    stream->until_done_.reset();
+  });
 }
 
 }  // namespace agbox

@@ -8,19 +8,25 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "agbox/v1/service.grpc.pb.h"
 #include "control/control_loop.h"
 #include "control/directory.h"
+#include "rpc/open_streams.h"
 
 namespace agbox {
 
 class EventStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                          public OpenStream,
                           public std::enable_shared_from_this<EventStream> {
  public:
   // Lives until gRPC calls OnDone().
   static EventStream* open(ControlLoop& loop, Directory& directory,
-                           const grpc::ByteBuffer& request);
+                           std::shared_ptr<OpenStreams> streams, const grpc::ByteBuffer& request);
+
+  void end(const grpc::Status& status) override;
 
   // On gRPC's threads, OnCancel() possibly concurrently with the others.
   void OnWriteDone(bool ok) override;
@@ -28,7 +34,8 @@ class EventStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnDone() override;
 
  private:
-  explicit EventStream(ControlLoop& loop) : loop_(loop) {}
+  EventStream(ControlLoop& loop, std::shared_ptr<OpenStreams> streams)
+      : loop_(loop), streams_(std::move(streams)) {}
   // On the control thread.
   void begin(Directory& directory, const v1::SubscribeSandboxEventsRequest& request);
   void write_more();
@@ -37,6 +44,8 @@ class EventStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void write_front();
 
   ControlLoop& loop_;
+  std::shared_ptr<OpenStreams> streams_;  // the last streams may end after their service
+  std::optional<grpc::Status> ends_with_;
   std::shared_ptr<EventSubscription> subscription_;
   bool is_writing_ = false;  // gRPC's threads own the batch
   bool is_cancelled_ = false;

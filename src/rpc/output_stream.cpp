@@ -52,8 +52,9 @@ Result<v1::ReadExecOutputRequest> parse(const grpc::ByteBuffer& request) {
 }  // namespace
 
 OutputStream* OutputStream::open(ControlLoop& control, OutputLoop& output, FindSource find,
+                                 std::shared_ptr<OpenStreams> streams,
                                  const grpc::ByteBuffer& request) {
-  auto stream = std::shared_ptr<OutputStream>(new OutputStream(output));
+  auto stream = std::shared_ptr<OutputStream>(new OutputStream(output, std::move(streams)));
   stream->until_done_ = stream;
   auto parsed = parse(request);
   if (!parsed) {
@@ -102,6 +103,8 @@ void OutputStream::found(const v1::ReadExecOutputRequest& request,
 
 void OutputStream::begin(ExecOutputCut cut, std::shared_ptr<const OnExecEnd> on_end) {
   if (has_finished_) return;  // cancelled meanwhile
+  streams_->add(*this);
+  if (has_finished_) return;
   auto place = loop_.take_place();
   if (!place) return finish(to_status(place.error()));
   place_ = std::move(*place);
@@ -116,9 +119,15 @@ void OutputStream::exec_ended() {
   if (output_) output_->exec_ended();
 }
 
+void OutputStream::end(const grpc::Status& status) {
+  ends_with_ = status;
+  write_more();
+}
+
 void OutputStream::write_more() {
   if (is_writing_ || has_finished_) return;
   if (is_cancelled_) return finish(grpc::Status::CANCELLED);
+  if (ends_with_) return finish(*ends_with_);
   auto next = output_->next();
   if (auto* chunk = std::get_if<ExecOutput::Chunk>(&next)) {
     message_ = to_buffer(std::move(*chunk));
@@ -156,7 +165,8 @@ void OutputStream::OnCancel() {
 }
 
 void OutputStream::OnDone() {
-  loop_.post([last = std::move(until_done_)] {});  // its members belong to that thread
+  // Its members belong to that thread.
+  loop_.post([last = std::move(until_done_)] { last->streams_->remove(*last); });
 }
 
 }  // namespace agbox

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agbox/v1/service.grpc.pb.h"
 #include "base/result.h"
@@ -17,10 +18,12 @@
 #include "execlog/exec_output.h"
 #include "execlog/output_loop.h"
 #include "model/exec/exec_output_source.h"
+#include "rpc/open_streams.h"
 
 namespace agbox {
 
 class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                           public OpenStream,
                            public std::enable_shared_from_this<OutputStream> {
  public:
   // Called on the control thread, and replies there.
@@ -29,7 +32,10 @@ class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   // Lives until gRPC calls OnDone().
   static OutputStream* open(ControlLoop& control, OutputLoop& output, FindSource find,
-                            const grpc::ByteBuffer& request);
+                            std::shared_ptr<OpenStreams> streams, const grpc::ByteBuffer& request);
+
+  // On the output thread.
+  void end(const grpc::Status& status) override;
 
   // On gRPC's threads, OnCancel() possibly concurrently with the others.
   void OnWriteDone(bool ok) override;
@@ -37,7 +43,8 @@ class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnDone() override;
 
  private:
-  explicit OutputStream(OutputLoop& loop) : loop_(loop) {}
+  OutputStream(OutputLoop& loop, std::shared_ptr<OpenStreams> streams)
+      : loop_(loop), streams_(std::move(streams)) {}
   // On the control thread.
   void find(const FindSource& find, v1::ReadExecOutputRequest request);
   void found(const v1::ReadExecOutputRequest& request, const Result<ExecOutputSource>& source);
@@ -48,6 +55,8 @@ class OutputStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void finish(const grpc::Status& status);
 
   OutputLoop& loop_;
+  std::shared_ptr<OpenStreams> streams_;  // the last streams may end after their service
+  std::optional<grpc::Status> ends_with_;
   std::shared_ptr<const OnExecEnd> on_end_;  // shared with the exec, which calls it
   OutputLoop::Place place_;
   std::optional<ExecOutput> output_;

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/sandbox_service.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "agbox/v1/service.grpc.pb.h"
+#include "base/check.h"
 #include "base/result.h"
 #include "execlog/output_loop.h"
 #include "model/exec/exec_request.h"
+#include "model/reasons.h"
 #include "model/spec/sandbox_spec.h"
 #include "rpc/event_stream.h"
+#include "rpc/open_streams.h"
 #include "rpc/output_stream.h"
+#include "rpc/received.h"
 #include "rpc/status.h"
 
 namespace agbox {
@@ -46,14 +52,45 @@ auto answer_with_value(Call call, Message* into) {
   return answer(call, [into](const Result<Message>& value) { *into = *value; });
 }
 
+const google::protobuf::MethodDescriptor& descriptor_of(const std::string& name) {
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+      v1::SandboxService::service_full_name());
+  const auto* method = service == nullptr ? nullptr : service->FindMethodByName(name);
+  AGBOX_CHECK(method != nullptr, "a method that the contract has");
+  return *method;
+}
+
 // Raw methods, because events are sent as the stored bytes and output as the bytes read.
 using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEvents<
     v1::SandboxService::WithRawCallbackMethod_ReadExecOutput<v1::SandboxService::CallbackService>>;
 
-class SandboxService final : public ServiceBase {
+class SandboxCalls final : public ServiceBase, public SandboxService {
  public:
-  SandboxService(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log)
-      : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {}
+  SandboxCalls(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log)
+      : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {
+    accept("Ping", &SandboxCalls::Ping);
+    accept("CreateSandbox", &SandboxCalls::CreateSandbox);
+    accept("GetSandbox", &SandboxCalls::GetSandbox);
+    accept("ListSandboxes", &SandboxCalls::ListSandboxes);
+    accept("ResumeSandbox", &SandboxCalls::ResumeSandbox);
+    accept("StopSandbox", &SandboxCalls::StopSandbox);
+    accept("DeleteSandbox", &SandboxCalls::DeleteSandbox);
+    accept("DeleteSandboxes", &SandboxCalls::DeleteSandboxes);
+    accept("CreateExec", &SandboxCalls::CreateExec);
+    accept("CancelExec", &SandboxCalls::CancelExec);
+    accept("GetExec", &SandboxCalls::GetExec);
+    accept("ListActiveExecs", &SandboxCalls::ListActiveExecs);
+    accept("ListExecs", &SandboxCalls::ListExecs);
+    accept("Diagnose", &SandboxCalls::Diagnose);
+  }
+
+  grpc::Service& grpc_service() override { return *this; }
+
+  void end_streams() override {
+    const grpc::Status status = to_status(shutting_down());
+    event_streams_->end_all(status);
+    output_.post([streams = output_streams_, status] { streams->end_all(status); });
+  }
 
   Call Ping(Context context, const v1::PingRequest*, v1::PingResponse* response) override {
     response->set_version(identity_.version);
@@ -136,7 +173,7 @@ class SandboxService final : public ServiceBase {
 
   Stream SubscribeSandboxEvents(Context, const grpc::ByteBuffer* request) override {
     log_.debug("gRPC SubscribeSandboxEvents");
-    return EventStream::open(loop_, plane_.directory(), *request);
+    return EventStream::open(loop_, plane_.directory(), event_streams_, *request);
   }
 
   Stream ReadExecOutput(Context, const grpc::ByteBuffer* request) override {
@@ -144,7 +181,7 @@ class SandboxService final : public ServiceBase {
     auto find = [this](const std::string& exec_id, OnExecEnd on_end, const auto& reply) {
       plane_.directory().find_exec_output(exec_id, std::move(on_end), reply);
     };
-    return OutputStream::open(loop_, output_, std::move(find), *request);
+    return OutputStream::open(loop_, output_, std::move(find), output_streams_, *request);
   }
 
   Call CreateExec(Context context, const v1::CreateExecRequest* request,
@@ -208,6 +245,23 @@ class SandboxService final : public ServiceBase {
     return call;
   }
 
+  // Answers requests that cannot be parsed with INVALID_ARGUMENT, and passes on all others.
+  template <class Message, class Response>
+  void accept(const std::string& name,
+              Call (SandboxCalls::*method)(Context, const Message*, Response*)) {
+    const auto& descriptor = descriptor_of(name);
+    auto handle = [this, method, type = descriptor.input_type()->name()](
+                      Context context, const Received<Message>* request,
+                      Response* response) -> Call {
+      if (request->is_valid) return (this->*method)(context, &request->message, response);
+      return refuse(context, {reason::kInvalidArgument, "the request is not a " + type});
+    };
+    // As the generated code does it, with another type of request.
+    MarkMethodCallback(
+        descriptor.index(),
+        new grpc::internal::CallbackUnaryHandler<Received<Message>, Response>(handle));
+  }
+
   // Runs `work` on the control thread; it replies to the call.
   template <class Work>
   Call post(Context context, Work work) {
@@ -220,14 +274,16 @@ class SandboxService final : public ServiceBase {
   ControlLoop& loop_;
   ControlPlane& plane_;
   Logger log_;
+  std::shared_ptr<OpenStreams> event_streams_ = std::make_shared<OpenStreams>();
+  std::shared_ptr<OpenStreams> output_streams_ = std::make_shared<OpenStreams>();
   OutputLoop output_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> make_sandbox_service(DaemonIdentity identity, ControlLoop& loop,
-                                                    ControlPlane& plane, Logger log) {
-  return std::make_unique<SandboxService>(std::move(identity), loop, plane, std::move(log));
+std::unique_ptr<SandboxService> make_sandbox_service(DaemonIdentity identity, ControlLoop& loop,
+                                                     ControlPlane& plane, Logger log) {
+  return std::make_unique<SandboxCalls>(std::move(identity), loop, plane, std::move(log));
 }
 
 }  // namespace agbox

@@ -20,7 +20,17 @@ struct DaemonIdentity {
   std::string instance_id;
 };
 
-std::unique_ptr<grpc::Service> make_sandbox_service(DaemonIdentity identity, ControlLoop& loop,
-                                                    ControlPlane& plane, Logger log);
+class SandboxService {
+ public:
+  virtual ~SandboxService() = default;
+
+  // To register with a server.
+  virtual grpc::Service& grpc_service() = 0;
+  // Ends all streams with SHUTTING_DOWN, also those that begin later. On the control thread.
+  virtual void end_streams() = 0;
+};
+
+std::unique_ptr<SandboxService> make_sandbox_service(DaemonIdentity identity, ControlLoop& loop,
+                                                     ControlPlane& plane, Logger log);
 
 }  // namespace agbox

@@ -12,6 +12,7 @@
 
 #include "agbox/v1/service.grpc.pb.h"
 #include "base/check.h"
+#include "rpc/reflection_service.h"
 
 namespace agbox {
 namespace {
@@ -22,7 +23,7 @@ constexpr int kHandshakeTimeoutMilliseconds = 5'000;
 constexpr int kMaxStreamsPerConnection = 10'000;
 // For all connections; above it gRPC throttles and then drops the largest.
 constexpr std::size_t kMaxBufferBytes = std::size_t{256} << 20;
-// Only reflection uses blocking threads, one per open stream.
+// Only gRPC's own reflection (v1alpha) uses blocking threads, one per open stream.
 constexpr int kMaxBlockingThreads = 8;
 
 // gRPC's own messages, which would otherwise appear on stderr between our lines.
@@ -49,7 +50,10 @@ void keep_grpc_up() {
 }  // namespace
 
 struct RpcServer::Running {
-  std::unique_ptr<grpc::Service> service;
+  std::unique_ptr<SandboxService> service;
+  ReflectionService reflection{{v1::SandboxService::service_full_name(), "grpc.health.v1.Health",
+                                "grpc.reflection.v1.ServerReflection",
+                                "grpc.reflection.v1alpha.ServerReflection"}};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
 };
@@ -80,11 +84,12 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   builder.SetMaxReceiveMessageSize(kMaxReceivedMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // Reflection needs only one queue and one poller.
+  // gRPC's reflection needs only one queue and one poller.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 1);
-  builder.RegisterService(running->service.get());
+  builder.RegisterService(&running->service->grpc_service());
+  builder.RegisterService(&running->reflection);
   running->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::InsecureServerCredentials());
@@ -108,6 +113,7 @@ void RpcServer::serve(UniqueFd connection) {
 void RpcServer::shut_down(std::chrono::milliseconds grace, std::function<void()> done) {
   AGBOX_ON_CONTROL_THREAD(loop_);
   AGBOX_CHECK(!shutdown_.joinable(), "shut_down() is called once");
+  running_->service->end_streams();
   shutdown_ = std::jthread([this, grace, done = std::move(done)] {
     running_->server->Shutdown(std::chrono::system_clock::now() + grace);
     loop_.post(done);

@@ -25,9 +25,9 @@ class RpcServer {
   // Serves one connected, non-blocking stream socket.
   void serve(UniqueFd connection);
 
-  // Refuses new calls, waits for running ones, cancels with UNAVAILABLE what is left after `grace`
-  // (mostly streams), then calls `done` on the control thread. Does not block that thread, which
-  // running calls need.
+  // Refuses new calls, ends streams with SHUTTING_DOWN, waits for running calls, cancels what is
+  // left after `grace` (clients that do not read), then calls `done` on the control thread. Does
+  // not block that thread, which running calls need.
   void shut_down(std::chrono::milliseconds grace, std::function<void()> done);
 
  private:

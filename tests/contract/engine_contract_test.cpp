@@ -56,8 +56,7 @@ std::string engine_name(const testing::TestParamInfo<std::string>& engine) {
 class EngineContract : public testing::TestWithParam<std::string> {
  protected:
   EngineContract() {
-    EngineOptions options{.socket_path = GetParam()};
-    options.judge = [](const EngineIdentity&) { return Result<>(); };
+    options_.judge = [](const EngineIdentity&) { return Result<>(); };
     if (is_fake()) {
       fake_ = std::make_unique<FakeDocker>(loop_.io());
       fake_->engine().add_image(image_, {{"Cmd", {"/bin/sleep", "1000"}}});
@@ -68,9 +67,9 @@ class EngineContract : public testing::TestWithParam<std::string> {
         const bool stays = fake::json::serialize(container.spec.at("Cmd")).contains("sleep");
         if (!stays) fake_->engine().end_container(container, 0);
       };
-      options.socket_path = fake_->socket_path();
+      options_.socket_path = fake_->socket_path();
     }
-    client_ = std::make_unique<EngineClient>(loop_.executor(), options);
+    client_ = std::make_unique<EngineClient>(loop_.executor(), options_);
   }
 
   void TearDown() override {
@@ -111,7 +110,8 @@ class EngineContract : public testing::TestWithParam<std::string> {
     return {.name = name(what),
             .labels = owner_.labels(),
             .bridge_name = "dkc" + owner_.instance.substr(0, 8) + what.substr(0, 3),
-            .subnet = subnet_ + "." + std::to_string(part * 16) + "/28"};
+            .subnet = subnet_ + "." + std::to_string(part * 16) + "/28",
+            .gateway = subnet_ + "." + std::to_string(part * 16 + 1)};
   }
   std::string name(const std::string& what) const {
     return "dkc-" + owner_.instance.substr(0, 8) + "-" + what;
@@ -126,6 +126,7 @@ class EngineContract : public testing::TestWithParam<std::string> {
   std::string image_ = variable("AGBOX_ENGINE_IMAGE", "agbox-contract:latest");
   std::string subnet_ = variable("AGBOX_ENGINE_SUBNET", "10.221.99");
   ObjectOwner owner_{.instance = random_uuid(), .sandbox_id = "contract"};
+  EngineOptions options_{.socket_path = GetParam()};
   std::unique_ptr<FakeDocker> fake_;
   std::unique_ptr<EngineClient> client_;
 };
@@ -188,6 +189,13 @@ TEST_P(EngineContract, NetworkCreate_Succeeds) {
   EXPECT_EQ(network.bridge_name, asked.bridge_name);
   EXPECT_THAT(network.subnets, ElementsAre(asked.subnet));
   EXPECT_EQ(network.labels, asked.labels);
+  // The daemon does not read the gateway, but clients of the engine do.
+  EngineTransport transport(loop_.executor(), options_);
+  const std::string body =
+      must(transport.call({.call = EngineCall::NetworkInspect, .object = id}, {}));
+  const fake::json::value answer = fake::json::parse(body);
+  EXPECT_EQ(fake::json::value_to<std::string>(answer.at_pointer("/IPAM/Config/0/Gateway")),
+            asked.gateway);
 }
 
 TEST_P(EngineContract, NetworkCreate_Conflict) {

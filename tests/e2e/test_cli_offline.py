@@ -79,7 +79,7 @@ def test_usage_errors_are_exit_2_with_the_usage(agbox):
 def test_an_unknown_command_is_exit_2_without_usage(agbox):
     result = run(agbox, "pign")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == 'Error: unknown command "pign" for "agbox"\n'
+    assert result.stderr == 'Error: unknown command "pign" for "agbox"\n\nDid you mean this?\n  agbox ping\n'
 
 
 def test_version_without_a_daemon(agbox, runtime):

@@ -4,6 +4,7 @@
 import os
 import random
 import resource
+import shutil
 import socket
 import time
 
@@ -38,11 +39,39 @@ def test_health_and_reflection_are_served(daemon):
         assert check(b"", timeout=10) == HEALTH_SERVING
         name = b"agbox.v1.SandboxService"
         assert check(b"\x0a" + bytes([len(name)]) + name, timeout=10) == HEALTH_SERVING
-        reflection = raw(
-            channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "stream_stream"
-        )
         list_services = b"\x3a\x01*"  # ServerReflectionRequest{list_services: "*"}
-        assert name in next(reflection(iter([list_services]), timeout=10))
+        for version in ("v1", "v1alpha"):
+            path = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+            reflection = raw(channel, path, "stream_stream")
+            assert name in next(reflection(iter([list_services]), timeout=10))
+
+
+def test_a_request_that_cannot_be_parsed_is_an_invalid_argument(daemon, contract):
+    with daemon.channel() as channel, pytest.raises(grpc.RpcError) as refused:
+        raw(channel, "/agbox.v1.SandboxService/GetSandbox")(b"\xff\xff\xff", timeout=10)
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert refused.value.details() == "the request is not a GetSandboxRequest"
+    assert "grpc-status-details-bin" in dict(refused.value.trailing_metadata())
+
+
+def test_an_engine_that_hangs_from_the_start_does_not_delay_a_create(make_daemon, run_folder, contract):
+    folder = run_folder.new_folder("e")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(folder / "engine.sock"))
+        silent.listen()
+        daemon = make_daemon(docker_host=f"unix://{folder}/engine.sock").start()
+        with daemon.channel() as channel:
+            spec = contract.spec.CreateSpec(image="busybox")
+            request = contract.service.CreateSandboxRequest(create_spec=spec)
+            began = time.monotonic()
+            with pytest.raises(grpc.RpcError) as refused:
+                contract.stub(channel).CreateSandbox(request, timeout=30)
+            # Existing clients give up after five seconds, which is also the timeout of the first attempt.
+            assert time.monotonic() - began < 4
+        assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert refused.value.details() == "the Docker Engine has not answered yet"
+        assert daemon.stop() == 0
+    shutil.rmtree(folder)
 
 
 def test_a_refusal_has_error_info(daemon, contract):

@@ -156,7 +156,9 @@ def test_the_second_of_two_stops_adds_nothing_and_a_resume_is_refused(armed, con
         assert refused.value.details() == "sandbox box-1 is not stopped"
         with pytest.raises(grpc.RpcError) as refused:
             Execs(sandboxes, "box-1").create("true")
-        assert refused.value.details() == "sandbox box-1 is not ready"
+        assert refused.value.details() == (
+            "sandbox box-1 is not ready: it is being stopped (stop_requested); resume it once it is stopped"
+        )
         assert_one_history(sandboxes.delete_wait("box-1"))
 
 

@@ -100,25 +100,34 @@ EngineInspection inspect_engine(const Environment& environment) {
 
 }  // namespace
 
-Result<DaemonInspection> inspect_daemon() {
+DaemonInspection inspect_daemon() {
   const Environment environment = current_environment();
-  const auto paths = resolve_fixed_paths(current_platform(), environment);
-  if (!paths) {
-    return std::unexpected(Error{.kind = ErrorKind::NoSocketPath,
-                                 .code = StatusCode::FailedPrecondition,
-                                 .message = paths.error().message()});
+  const Platform platform = current_platform();
+  DaemonInspection inspection;
+  if (const auto socket = resolve_socket_path(platform, environment); socket) {
+    inspection.lock = socket->parent_path() / "agboxd.lock";
+    inspection.lock_holder = holder_of(inspection.lock);
+  } else {
+    inspection.runtime_problem = socket.error().message();
   }
-  std::error_code ignored;
-  const fs::path program = find_daemon_program(environment);
-  return DaemonInspection{.lock = paths->lock,
-                          .lock_holder = holder_of(paths->lock),
-                          .store = paths->store,
-                          .config_file = paths->config_file,
-                          .has_config_file = fs::exists(paths->config_file, ignored),
-                          .store_problem = write_problem(paths->store),
-                          .program = program,
-                          .may_change_firewall = !program.empty() && may_change_firewall(program),
-                          .engine = inspect_engine(environment)};
+  if (const auto store = resolve_store(platform, environment); store) {
+    inspection.store = *store;
+    inspection.store_problem = write_problem(*store);
+  } else {
+    inspection.store_problem = store.error().message();
+  }
+  if (const auto config_file = resolve_config_file(platform, environment); config_file) {
+    std::error_code ignored;
+    inspection.config_file = *config_file;
+    inspection.has_config_file = fs::exists(*config_file, ignored);
+  } else {
+    inspection.config_problem = config_file.error().message();
+  }
+  inspection.program = find_daemon_program(environment);
+  inspection.may_change_firewall =
+      !inspection.program.empty() && may_change_firewall(inspection.program);
+  inspection.engine = inspect_engine(environment);
+  return inspection;
 }
 
 }  // namespace agbox::sdk

@@ -67,7 +67,10 @@ std::string message_for(const Error& error, const std::string& daemon_message) {
       if (!sandbox.empty()) return "Sandbox " + sandbox + " not found.";
       break;
     case ErrorKind::SandboxNotReady:
-      if (!sandbox.empty()) return "Sandbox " + sandbox + " is not ready.";
+      // A daemon that reports the state explains more.
+      if (daemon_message == "sandbox " + sandbox + " is not ready") {
+        return "Sandbox " + sandbox + " is not ready.";
+      }
       break;
     case ErrorKind::ExecNotFound:
       if (!exec.empty()) return "Exec " + exec + " not found.";

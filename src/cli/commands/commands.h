@@ -14,6 +14,9 @@ void add_logs(CommandLine& line, CLI::App& parent);
 void add_ping(CommandLine& line, CLI::App& parent);
 void add_version(CommandLine& line, CLI::App& parent);
 
+// Added last: it has a subcommand for every command that `parent` has by then.
+void add_help(CommandLine& line, CLI::App& parent);
+
 // Subcommands of agbox sandbox.
 void add_sandbox_create(CommandLine& line, CLI::App& parent);
 void add_sandbox_delete(CommandLine& line, CLI::App& parent);

@@ -88,6 +88,13 @@ int list_execs(Console& console, const ExecListFlags& flags) {
         list.mutable_execs()->MergeFrom(page.execs());
       });
   if (!read) return fail_call(console, "list active execs", read.error());
+  // The call also returns an empty list for a sandbox that does not exist.
+  if (is_of_one && list.execs().empty()) {
+    v1::GetSandboxRequest get;
+    get.set_sandbox_id(flags.id);
+    const auto sandbox = client->get_sandbox(get);
+    if (!sandbox) return fail_call(console, "list active execs", sandbox.error());
+  }
   return show(console, flags, list);
 }
 

@@ -24,6 +24,9 @@ namespace {
 // A daemon that has not accepted a cancellation by then is not waited for.
 constexpr sdk::CallOptions kCancelTimeout{.timeout = std::chrono::milliseconds(1000)};
 
+// More than the longest reason that the daemon reports.
+constexpr std::size_t kTailBytes = 4096;
+
 struct RunFlags {
   explicit RunFlags(CLI::App& command)
       : env_overrides(command, "--env-overrides",
@@ -66,6 +69,7 @@ class Run {
   std::once_flag cancelled_once_;
   int stdout_problem_ = 0;
   int stderr_problem_ = 0;
+  std::string stderr_tail_;
   std::stop_source abort_;
   std::stop_callback<std::function<void()>> on_signal_;
 };
@@ -100,7 +104,13 @@ int Run::exit_code() {
       .on_stdout =
           [this](std::string_view bytes) { pass(bytes, &Console::write_stdout, stdout_problem_); },
       .on_stderr =
-          [this](std::string_view bytes) { pass(bytes, &Console::write_stderr, stderr_problem_); },
+          [this](std::string_view bytes) {
+            pass(bytes, &Console::write_stderr, stderr_problem_);
+            stderr_tail_ += bytes;
+            if (stderr_tail_.size() > kTailBytes) {
+              stderr_tail_.erase(0, stderr_tail_.size() - kTailBytes);
+            }
+          },
   };
   const sdk::FollowOptions follow{.stop = abort_.get_token()};
   if (auto read = sdk::read_output(client_, exec_id_, sinks, follow); !read) {
@@ -129,10 +139,11 @@ int Run::report_lost(const sdk::Error& error) const {
 int Run::code_of(const v1::ExecStatus& exec) const {
   if (exec.state() == v1::EXEC_STATE_FINISHED) return kSuccess;
   const bool has_code = exec.state() == v1::EXEC_STATE_FAILED && exec.exit_code() != 0;
-  // No message if it would only repeat the exit code.
-  if (has_code && exec.error() == "exit code " + std::to_string(exec.exit_code())) {
-    return exec.exit_code();
-  }
+  // No message if it would only repeat the exit code, or the reason why the command could not
+  // start, which is the last line of its stderr.
+  const bool is_known = exec.error() == "exit code " + std::to_string(exec.exit_code()) ||
+                        stderr_tail_.ends_with(exec.error() + "\n");
+  if (has_code && is_known) return exec.exit_code();
   const std::string why = exec.error().empty() ? "" : ": " + exec.error();
   console_.error("exec " + exec_id_ + " ended as " + state_text(exec.state()) + why);
   return has_code ? exec.exit_code() : kNoExitCode;

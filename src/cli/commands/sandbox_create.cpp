@@ -184,9 +184,10 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
   text("--sandbox-id", flags.sandbox_id, "ID", "Sandbox ID (default: generated)");
   flags.idle_ttl_flag =
       text("--idle-ttl", flags.idle_ttl, "DURATION",
-           "Stop the sandbox after this long without an exec, e.g. 30m (0 = never)");
-  text("--cpu-limit", flags.cpu_limit, "CPUS", "CPU limit, e.g. 1.5");
-  text("--memory-limit", flags.memory_limit, "SIZE", "Memory limit, e.g. 2g");
+           "Stop the sandbox after this long without an exec, e.g. 30m; at least 1s (0 = never)");
+  text("--cpu-limit", flags.cpu_limit, "CPUS",
+       "CPU limit, e.g. 1.5; at most the CPUs of the engine");
+  text("--memory-limit", flags.memory_limit, "SIZE", "Memory limit, e.g. 2g; at least 6m");
   command.add_flag("--no-entrypoint", flags.bypass_entrypoint, "Ignore the image's ENTRYPOINT");
   // Not offered in help and completion as long as agboxd rejects it; scripts that pass it get its
   // error.

@@ -41,9 +41,8 @@ std::string unreachable_reason(const sdk::Error& error) {
 }
 
 int diagnose_without_daemon(Console& console, const DoctorFlags& flags, const sdk::Error& error) {
-  const auto inspection = sdk::inspect_daemon();
-  if (!inspection) return fail_call(console, "doctor", inspection.error());
-  return show(console, flags, judge_unreachable_daemon(unreachable_reason(error), *inspection));
+  return show(console, flags,
+              judge_unreachable_daemon(unreachable_reason(error), sdk::inspect_daemon()));
 }
 
 bool is_unreachable(const sdk::Error& error) {
@@ -52,7 +51,7 @@ bool is_unreachable(const sdk::Error& error) {
 
 int doctor(Console& console, const DoctorFlags& flags) {
   const auto client = sdk::RawClient::open();
-  if (!client) return fail_call(console, "doctor", client.error());
+  if (!client) return diagnose_without_daemon(console, flags, client.error());
   const auto response = client->ping();
   if (!response && is_unreachable(response.error())) {
     return diagnose_without_daemon(console, flags, response.error());

@@ -8,6 +8,9 @@ namespace {
 
 void judge_daemon(const std::string& why, const sdk::DaemonInspection& inspection,
                   Findings findings) {
+  if (!inspection.runtime_problem.empty()) {
+    return findings.broken(inspection.runtime_problem, "export XDG_RUNTIME_DIR=/run/user/$(id -u)");
+  }
   if (!inspection.lock_holder) {
     const std::string program = inspection.program.empty() ? "agboxd" : inspection.program.string();
     return findings.broken(why, "systemctl --user start agboxd, or run: " + program);
@@ -35,9 +38,23 @@ void judge_capability(const sdk::DaemonInspection& inspection, Findings findings
 
 void judge_store(const sdk::DaemonInspection& inspection, Findings findings) {
   const std::string store = inspection.store.string();
+  if (store.empty()) {
+    return findings.broken("the path of agboxd's store is not known: " + inspection.store_problem,
+                           "export HOME and unset XDG_DATA_HOME, or set it to an absolute path");
+  }
   if (inspection.store_problem.empty()) return findings.ok(store + " can be written");
   findings.broken("agboxd could not write its store " + store + ": " + inspection.store_problem,
                   "make that directory writable for you, or set XDG_DATA_HOME to one that is");
+}
+
+void judge_configuration(const sdk::DaemonInspection& inspection, Findings findings) {
+  const std::string file = inspection.config_file.string();
+  if (file.empty()) {
+    return findings.broken("the path of config.toml is not known: " + inspection.config_problem,
+                           "export HOME and unset XDG_CONFIG_HOME, or set it to an absolute path");
+  }
+  findings.ok(file + (inspection.has_config_file ? " is read at the start"
+                                                 : " does not exist: the defaults are used"));
 }
 
 void judge_engine(const sdk::EngineInspection& engine, Findings findings) {
@@ -65,11 +82,8 @@ v1::DiagnoseResponse judge_unreachable_daemon(const std::string& why,
   judge_daemon(why, inspection, {response, "daemon"});
   judge_capability(inspection, {response, "capability"});
   judge_store(inspection, {response, "store"});
-  Findings(response, "configuration")
-      .ok(inspection.config_file.string() + (inspection.has_config_file
-                                                 ? " is read at the start"
-                                                 : " does not exist: the defaults are used"));
-  if (!inspection.lock_holder) {
+  judge_configuration(inspection, {response, "configuration"});
+  if (!inspection.lock_holder && !inspection.lock.empty()) {
     Findings(response, "lock").ok("no process holds " + inspection.lock.string());
   }
   judge_engine(inspection.engine, {response, "engine"});

@@ -18,6 +18,11 @@ ExecOutcome failed(std::int32_t exit_code, std::string message) {
           .error_message = std::move(message)};
 }
 
+// The guest adds one if it saw more than the code, such as a lack of memory.
+std::string with_detail(std::string what, const std::string& detail) {
+  return detail.empty() ? what : what + ": " + detail;
+}
+
 v1::EventType end_type(v1::ExecState state) {
   switch (state) {
     case v1::EXEC_STATE_FINISHED:
@@ -43,9 +48,10 @@ ExecOutcome outcome_of(const ExecEnd& end, bool was_cancel_requested) {
                 .error_code = {},
                 .error_message = {}};
       }
-      return failed(end.code, "exit code " + std::to_string(end.code));
+      return failed(end.code, with_detail("exit code " + std::to_string(end.code), end.detail));
     case How::Signaled:
-      return failed(kSignalBase + end.code, "killed by signal " + std::to_string(end.code));
+      return failed(kSignalBase + end.code,
+                    with_detail("killed by signal " + std::to_string(end.code), end.detail));
     case How::NotStarted:
       return failed(end.code, end.detail.empty() ? "the command could not be started" : end.detail);
     case How::Cancelled:

@@ -193,8 +193,12 @@ SandboxActor::OnDisk SandboxActor::stop() {
   return obey(input::Stop{kStopRequested});
 }
 
+bool SandboxActor::has_containers_if_failed() const {
+  return !is_unreadable_ && has_containers_after(journal_.status().error_code);
+}
+
 SandboxActor::OnDisk SandboxActor::resume() {
-  const bool has_containers = !is_unreadable_ && has_containers_after(journal_.status().error_code);
+  const bool has_containers = has_containers_if_failed();
   const auto decision = decide(id(), life(), command::Resume{has_containers});
   if (!decision) return refused(decision.error());
   if (auto engine = check_engine(); !engine) return refused(engine.error());
@@ -208,7 +212,9 @@ SandboxActor::OnDisk SandboxActor::remove(const std::string& reason) {
 
 Result<> SandboxActor::check_takes_execs() const {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  AGBOX_TRY(nothing, decide(id(), life(), command::StartExec{}));
+  const command::StartExec start{.failure_code = journal_.status().error_code,
+                                 .has_containers = has_containers_if_failed()};
+  AGBOX_TRY(nothing, decide(id(), life(), start));
   const std::string& problem = state_.isolation.problem;
   if (problem.empty() || !services_.pauses_unisolated) return {};
   return fail(reason::kSandboxNotReady,

@@ -134,6 +134,7 @@ class SandboxActor final : private GuestListener {
   void restarted();
   void deleted();
 
+  bool has_containers_if_failed() const;
   Result<> check_engine() const;
   void claim_shared();
   bool may_have_guest() const;

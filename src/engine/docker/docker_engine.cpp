@@ -11,6 +11,14 @@
 
 namespace agbox {
 
+namespace {
+
+ReachableEngine reachable(const EngineIdentity& engine) {
+  return {.id = engine.id, .title = title_of(engine), .cpus = engine.cpus};
+}
+
+}  // namespace
+
 DockerEngine::DockerEngine(const asio::any_io_executor& executor, asio::any_io_executor blocking,
                            DockerEngineOptions options, Logger log)
     : log_(std::move(log)),
@@ -41,7 +49,7 @@ void DockerEngine::engine_seen(const EngineIdentity& engine) {
                                {"engine_version", engine.version},
                                {"api_version", engine.api.text()}});
   seen_ = engine;
-  if (listener_ != nullptr) listener_->reachable({.id = engine.id, .title = title_of(engine)});
+  if (listener_ != nullptr) listener_->reachable(reachable(engine));
 }
 
 asio::awaitable<void> DockerEngine::watch(EngineListener& listener, const SandboxClaims& claims) {
@@ -49,7 +57,7 @@ asio::awaitable<void> DockerEngine::watch(EngineListener& listener, const Sandbo
       .reconcile_due =
           [this, &listener] {
             // The stream may use a connection of an existing session, which is not announced again.
-            listener.reachable({.id = seen_->id, .title = title_of(*seen_)});
+            listener.reachable(reachable(*seen_));
             listener.reconcile_due();
           },
       .event = [this, &listener,

@@ -41,8 +41,7 @@ Result<ExecRequest> parse_exec_request(v1::CreateExecRequest request) {
   AGBOX_TRY_VOID(at_most(bytes, maxima::kExecBytes, "the size of an exec request"));
   AGBOX_TRY_VOID(check_command(request));
   AGBOX_TRY_VOID(check_cwd(request.cwd()));
-  AGBOX_TRY_VOID(check_environment("env_overrides", "CreateExecRequest.EnvOverrides",
-                                   request.env_overrides()));
+  AGBOX_TRY_VOID(check_environment("env_overrides", request.env_overrides()));
   return ExecRequest{.request = std::move(request), .bytes = bytes};
 }
 

@@ -61,6 +61,10 @@ std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Ne
   return all - occupied;
 }
 
+Ipv4Address gateway_of(const Ipv4Network& network) {
+  return {network.address.value + 1};
+}
+
 bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others) {
   const auto ours = parse_ipv4_network(subnet);
   return ours && std::ranges::any_of(others, [&ours](const std::string& text) {

@@ -26,6 +26,10 @@ std::optional<Ipv4Network> next_free_network(const Ipv4Network& pool,
 std::uint64_t network_count(const Ipv4Network& pool);
 std::uint64_t free_network_count(const Ipv4Network& pool, std::span<const Ipv4Network> taken);
 
+// The host's address in a sandbox's network: the first one after the network's own, which every
+// engine chooses by default.
+Ipv4Address gateway_of(const Ipv4Network& network);
+
 // In the words of an engine; what is not an IPv4 network overlaps none.
 bool overlaps_any(const std::string& subnet, const std::vector<std::string>& others);
 

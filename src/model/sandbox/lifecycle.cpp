@@ -60,8 +60,38 @@ Verdict verdict_on(Lifecycle state, const LifecycleCommand& command) {
       .by_command.at(command.index());
 }
 
-Error refusal(const std::string& sandbox_id, const LifecycleCommand& command) {
-  const auto wrong_state = [&](Reason reason, const char* what) {
+// " (idle_ttl)", or nothing if it is not known.
+std::string in_brackets(const std::string& text) {
+  return text.empty() ? std::string() : " (" + text + ")";
+}
+
+// The state and the remedy, for a caller that needs a ready sandbox.
+std::string not_ready(const SandboxLife& life, const command::StartExec& exec) {
+  switch (life.state) {
+    case Lifecycle::Creating:
+      return "it is being created; wait until it is ready";
+    case Lifecycle::Resuming:
+      return "it is being resumed; wait until it is ready";
+    case Lifecycle::Stopping:
+      return "it is being stopped" + in_brackets(life.reason) + "; resume it once it is stopped";
+    case Lifecycle::Stopped:
+      return "it is stopped" + in_brackets(life.reason) + "; resume it";
+    case Lifecycle::Failed:
+      return "it has failed" + in_brackets(exec.failure_code) +
+             (exec.has_containers ? "; resume it" : "; delete it and create another");
+    case Lifecycle::Deleting:
+      return "it is being deleted" + in_brackets(life.reason) + "; create another";
+    case Lifecycle::Deleted:
+      return "it is deleted; create another";
+    case Lifecycle::Ready:
+      break;
+  }
+  die("a ready sandbox takes execs");
+}
+
+Error refusal(const std::string& sandbox_id, const SandboxLife& life,
+              const LifecycleCommand& command) {
+  const auto wrong_state = [&](Reason reason, const std::string& what) {
     return Error(reason, "sandbox " + sandbox_id + " " + what, {{"sandbox_id", sandbox_id}});
   };
   return std::visit(
@@ -72,8 +102,8 @@ Error refusal(const std::string& sandbox_id, const LifecycleCommand& command) {
           [&](const command::Resume&) {
             return wrong_state(reason::kSandboxInvalidState, "is not stopped");
           },
-          [&](const command::StartExec&) {
-            return wrong_state(reason::kSandboxNotReady, "is not ready");
+          [&](const command::StartExec& exec) {
+            return wrong_state(reason::kSandboxNotReady, "is not ready: " + not_ready(life, exec));
           },
           // What runs the operations speaks of the one under way; anything else is a bug of ours.
           [&](const auto&) {
@@ -113,7 +143,7 @@ Decision decide(const std::string& sandbox_id, const SandboxLife& life,
                 const LifecycleCommand& command) {
   switch (verdict_on(life.state, command)) {
     case Verdict::Refused:
-      return std::unexpected(refusal(sandbox_id, command));
+      return std::unexpected(refusal(sandbox_id, life, command));
     case Verdict::Nothing:
       return Events{};
     case Verdict::Happens:
@@ -136,7 +166,7 @@ SandboxLife apply(SandboxLife life, const LifecycleEvent& event) {
           [&](const event::Ready&) { return move_to(Lifecycle::Ready); },
           [&](const event::Failed&) { return move_to(Lifecycle::Failed); },
           [&](const event::StopRequested& e) { return move_to(Lifecycle::Stopping, e.reason); },
-          [&](const event::Stopped&) { return move_to(Lifecycle::Stopped); },
+          [&](const event::Stopped& e) { return move_to(Lifecycle::Stopped, e.reason); },
           [&](const event::DeleteRequested& e) { return move_to(Lifecycle::Deleting, e.reason); },
           [&](const event::Deleted&) { return move_to(Lifecycle::Deleted); },
       },

@@ -41,7 +41,8 @@ enum class Lifecycle {
 
 struct SandboxLife {
   Lifecycle state = Lifecycle::Creating;
-  // Why the stop or delete under way was asked for; its completing event repeats it.
+  // Why the stop or delete in progress was requested, or the latest stop of a stopped sandbox; the
+  // completing event repeats it.
   std::string reason;
 
   bool operator==(const SandboxLife&) const = default;
@@ -67,7 +68,10 @@ struct Delete {
   std::string reason;
 };
 // Asks whether an exec may start; leads to no event of the sandbox's own life.
-struct StartExec {};
+struct StartExec {
+  std::string failure_code{};   // of a FAILED sandbox
+  bool has_containers = false;  // as in Resume
+};
 // One more attempt at making it: the first, or after a crash of the daemon.
 struct Prepare {
   std::string phase;

@@ -18,7 +18,8 @@ bool is_digit(char c, bool hexadecimal) {
          (hexadecimal && ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')));
 }
 
-// Takes the '_' out of 1_000; nothing where one does not stand between two digits.
+// Takes the '_' out of 1_000; nullopt if one is not between two digits. The prefix 0x, which `text`
+// does not include, counts as a digit.
 std::optional<std::string> without_separators(std::string_view text, bool hexadecimal) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -26,9 +27,9 @@ std::optional<std::string> without_separators(std::string_view text, bool hexade
       plain += text[i];
       continue;
     }
-    const bool between = i > 0 && i + 1 < text.size() && is_digit(text[i - 1], hexadecimal) &&
-                         is_digit(text[i + 1], hexadecimal);
-    if (!between) return std::nullopt;
+    const bool follows = i == 0 ? hexadecimal : is_digit(text[i - 1], hexadecimal);
+    const bool precedes = i + 1 < text.size() && is_digit(text[i + 1], hexadecimal);
+    if (!follows || !precedes) return std::nullopt;
   }
   return plain;
 }

@@ -8,20 +8,19 @@
 namespace agbox {
 namespace {
 
-Result<> check_variable(const std::string& map, std::string_view setter, const std::string& name,
-                        std::string_view value) {
+Result<> check_variable(const std::string& map, const std::string& name, std::string_view value) {
   if (name.empty()) return invalid_argument(map + ": a name must not be empty");
   if (name.find('=') != std::string::npos || contains_nul(name)) {
     return invalid_argument(map + ": the name \"" + name + "\" must not contain '=' or a NUL byte");
   }
-  const std::string entry = map + "." + name;
-  if (contains_nul(value)) return invalid_argument(entry + ": the value contains a NUL byte");
-  if (name == "HOST_UID" || name == "HOST_GID" || name.starts_with("AGENTS_SANDBOX_")) {
-    return invalid_argument(entry +
-                            " is reserved for internal runtime setup and must not be set by " +
-                            std::string(setter));
+  if (contains_nul(value)) {
+    return invalid_argument(map + "." + name + ": the value contains a NUL byte");
   }
   return {};
+}
+
+bool is_reserved(std::string_view name) {
+  return name == "HOST_UID" || name == "HOST_GID" || name.starts_with("AGENTS_SANDBOX_");
 }
 
 }  // namespace
@@ -40,11 +39,21 @@ bool contains_nul(std::string_view text) {
   return text.find('\0') != std::string_view::npos;
 }
 
-Result<> check_environment(std::string_view field, std::string_view setter,
-                           const EnvironmentMap& environment) {
+Result<> check_environment(std::string_view field, const EnvironmentMap& environment) {
   AGBOX_TRY_VOID(at_most(environment.size(), maxima::kEnvs, "the number of " + std::string(field)));
   for (const auto& [name, value] : environment) {
-    AGBOX_TRY_VOID(check_variable(std::string(field), setter, name, value));
+    AGBOX_TRY_VOID(check_variable(std::string(field), name, value));
+  }
+  return {};
+}
+
+Result<> check_reserved_names(std::string_view field, std::string_view setter,
+                              const EnvironmentMap& environment) {
+  for (const auto& [name, value] : environment) {
+    if (!is_reserved(name)) continue;
+    return invalid_argument(std::string(field) + "." + name +
+                            " is reserved for internal runtime setup and must not be set by " +
+                            std::string(setter));
   }
   return {};
 }

@@ -21,9 +21,12 @@ Result<> at_most(std::size_t count, std::size_t most, std::string_view what);
 
 bool contains_nul(std::string_view text);
 
-// Names that an environment can hold and that are not ours; values without a NUL byte. `field` is
-// the request's name for the map, `setter` what the caller set it with.
-Result<> check_environment(std::string_view field, std::string_view setter,
-                           const EnvironmentMap& environment);
+// Names that an environment can hold; values without a NUL byte. `field` is the request's name for
+// the map.
+Result<> check_environment(std::string_view field, const EnvironmentMap& environment);
+
+// Refuses names that the daemon sets itself. `setter` is what the caller set the map with.
+Result<> check_reserved_names(std::string_view field, std::string_view setter,
+                              const EnvironmentMap& environment);
 
 }  // namespace agbox

@@ -7,11 +7,17 @@
 #include <utility>
 
 #include "model/sandbox/time_to_live.h"
+#include "model/spec/image_reference.h"
 #include "model/spec/maxima.h"
 #include "model/spec/request_checks.h"
 
 namespace agbox {
 namespace {
+
+// The limits of google.protobuf.Duration: ten thousand years.
+constexpr std::int64_t kMaxDurationSeconds = 315'576'000'000;
+// What every container engine requires.
+constexpr std::int64_t kMinMemoryBytes = std::int64_t{6} << 20;
 
 Result<> check_image(const v1::CreateSpec& spec) {
   if (spec.image().empty()) return invalid_argument("create_spec.image is required");
@@ -23,10 +29,21 @@ Result<std::optional<std::chrono::nanoseconds>> parse_idle_ttl(const v1::CreateS
   const auto& ttl = spec.idle_ttl();
   if (ttl.seconds() < 0 || ttl.nanos() < 0)
     return invalid_argument("idle_ttl must not be negative");
-  if (ttl.seconds() > std::chrono::seconds(kLongestTtl).count() || ttl.nanos() > 999'999'999) {
-    return invalid_argument("idle_ttl must be at most 876000h; 0 switches the idle stop off");
+  if (ttl.seconds() > kMaxDurationSeconds || ttl.nanos() > 999'999'999) {
+    return invalid_argument(
+        "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns; 0 disables the "
+        "idle stop");
   }
+  // Beyond what a clock counts in nanoseconds: never.
+  if (ttl.seconds() > std::chrono::seconds(kLongestTtl).count()) return std::chrono::nanoseconds(0);
   return std::chrono::seconds(ttl.seconds()) + std::chrono::nanoseconds(ttl.nanos());
+}
+
+// A shorter one would stop a sandbox before its first exec arrives.
+Result<> check_idle_ttl(const v1::CreateSpec& spec) {
+  AGBOX_TRY(ttl, parse_idle_ttl(spec));
+  if (!ttl || *ttl == std::chrono::nanoseconds(0) || *ttl >= std::chrono::seconds(1)) return {};
+  return invalid_argument("idle_ttl must be at least 1s; 0 disables the idle stop");
 }
 
 Result<> check_labels(const v1::CreateSpec& spec) {
@@ -66,7 +83,20 @@ Result<std::optional<Limit>> parse_limit(std::string_view field, const std::stri
   return std::unexpected(limit.error().within(name + ": " + name + " \"" + text + "\""));
 }
 
+Result<> check_memory(const SandboxSpec& spec) {
+  if (!spec.memory_limit || spec.memory_limit->bytes() >= kMinMemoryBytes) return {};
+  return invalid_argument("memory_limit: memory_limit \"" + spec.create_spec.memory_limit() +
+                          "\": must be at least 6m, the minimum of the container engine");
+}
+
 }  // namespace
+
+Result<> check_cpus(const SandboxSpec& spec, std::int64_t cpus) {
+  if (cpus <= 0 || !spec.cpu_limit || spec.cpu_limit->millicores() <= cpus * 1000) return {};
+  return invalid_argument("cpu_limit: cpu_limit \"" + spec.create_spec.cpu_limit() +
+                          "\": must be at most " + std::to_string(cpus) +
+                          ", the number of CPUs of the container engine");
+}
 
 Result<> check_supported(const v1::CreateSpec& spec) {
   const std::pair<bool, std::string_view> rows[] = {
@@ -94,11 +124,15 @@ Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
   AGBOX_TRY_VOID(check_image(spec));
   AGBOX_TRY_VOID(at_most(spec.image().size(), maxima::kImageBytes, "the size of image"));
   AGBOX_TRY_VOID(check_supported(spec));
-  AGBOX_TRY_VOID(parse_idle_ttl(spec));
-  AGBOX_TRY_VOID(check_environment("envs", "CreateSpec.Envs", spec.envs()));
+  AGBOX_TRY_VOID(parse_image_reference(spec.image()));
+  AGBOX_TRY_VOID(check_idle_ttl(spec));
+  AGBOX_TRY_VOID(check_reserved_names("envs", "CreateSpec.Envs", spec.envs()));
+  AGBOX_TRY_VOID(check_environment("envs", spec.envs()));
   AGBOX_TRY_VOID(check_labels(spec));
   AGBOX_TRY_VOID(check_command(spec));
-  return read_stored_spec(std::move(spec));
+  AGBOX_TRY(parsed, read_stored_spec(std::move(spec)));
+  AGBOX_TRY_VOID(check_memory(parsed));
+  return parsed;
 }
 
 Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "agbox/v1/service.pb.h"
@@ -25,6 +26,9 @@ struct SandboxSpec {
 
 Result<SandboxSpec> parse_create_request(const v1::CreateSandboxRequest& request);
 Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec);
+
+// Refuses more CPUs than the engine has; 0 if their number is not known.
+Result<> check_cpus(const SandboxSpec& spec, std::int64_t cpus);
 
 // Of an accepted sandbox. Fails only if it cannot be understood.
 Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec);

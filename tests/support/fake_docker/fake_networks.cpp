@@ -83,7 +83,12 @@ json::object Engine::show(const Network& network) const {
   }
   json::array pools;
   if (!network.subnet.empty()) {
-    pools.push_back({{"Subnet", network.subnet}, {"Gateway", address_in(network.subnet, 1)}});
+    // Like Docker 20.10, which does not report a gateway that it chose itself.
+    const json::array asked = array_at(object_at(network.spec, "IPAM"), "Config");
+    json::object pool{{"Subnet", network.subnet}};
+    const std::string gateway = text_at(asked[0].as_object(), "Gateway");
+    if (!gateway.empty()) pool["Gateway"] = gateway;
+    pools.push_back(std::move(pool));
   }
   return {{"Id", network.id},
           {"Name", network.name},

@@ -17,6 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 struct CopyFlags {
   std::string source;
@@ -114,12 +115,47 @@ TEST(CommandLine, TheExitCodeIsTheCommands) {
 }
 
 TEST(CommandLine, AnUnknownCommandIsNamedWithoutUsage) {
-  const Outcome root = run({"flie"});
+  const Outcome root = run({"nope"});
   EXPECT_EQ(root.code, 2);
-  EXPECT_EQ(root.error, "Error: unknown command \"flie\" for \"agbox\"\n");
+  EXPECT_EQ(root.error, "Error: unknown command \"nope\" for \"agbox\"\n");
   EXPECT_EQ(root.out, "");
   EXPECT_EQ(run({"file", "x"}).error, "Error: unknown command \"x\" for \"agbox file\"\n");
   EXPECT_EQ(run({"x", "file", "list"}).error, "Error: unknown command \"x\" for \"agbox\"\n");
+}
+
+TEST(CommandLine, AnUnknownCommandHasNoHelp) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"nope", "--help"},
+                                                {"nope", "-h"},
+                                                {"--help", "nope"},
+                                                {"nope", "list", "--help"},
+                                                {"help", "nope"},
+                                                {"help", "nope", "--help"}}) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.error, StartsWith("Error: unknown command \"nope\" for \"agbox"));
+  }
+  EXPECT_THAT(run({"file", "nope", "--help"}).error,
+              StartsWith("Error: unknown command \"nope\" for \"agbox file\"\n"));
+  EXPECT_EQ(run({"file", "list", "extra", "--help"}).code, 0) << "the command exists";
+}
+
+TEST(CommandLine, NearNamesOfAnUnknownCommandAreSuggested) {
+  EXPECT_EQ(run({"flie"}).error,
+            "Error: unknown command \"flie\" for \"agbox\"\n\n"
+            "Did you mean this?\n  agbox fail\n  agbox file\n");
+  EXPECT_THAT(run({"file", "co", "--help"}).error,
+              HasSubstr("Did you mean this?\n  agbox file copy\n"));
+  EXPECT_THAT(run({"f"}).error, HasSubstr("Did you mean this?\n  agbox fail\n  agbox file\n"));
+  EXPECT_THAT(run({"file", "xx"}).error, Not(HasSubstr("Did you mean"))) << "do is no near name";
+}
+
+TEST(CommandLine, HelpIsACommandToo) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "file"}).out, run({"file", "--help"}).out);
+  EXPECT_EQ(run({"help", "file", "copy"}).out, run({"file", "copy", "--help"}).out);
+  EXPECT_EQ(run({"help", "file", "copy"}).code, 0);
+  EXPECT_THAT(run({"--help"}).out, HasSubstr("  help   Print help for a command\n"));
 }
 
 TEST(CommandLine, AGroupAloneNamesItsCommands) {
@@ -157,7 +193,8 @@ TEST(CommandLine, AMissingArgumentOrValueIsAUsageError) {
 }
 
 TEST(CommandLine, ControlCharactersOfAnArgumentAreNotEchoed) {
-  EXPECT_EQ(run({"\x1b[2J"}).error, "Error: unknown command \"\\x1b[2J\" for \"agbox\"\n");
+  EXPECT_THAT(run({"\x1b[2J"}).error,
+              StartsWith("Error: unknown command \"\\x1b[2J\" for \"agbox\"\n"));
 }
 
 TEST(CommandLine, HelpGoesToStdout) {
@@ -192,6 +229,7 @@ TEST(CompletionScript, KnowsFlagsThatTakeAValue) {
   const std::string fish = fish_completion(root);
   EXPECT_THAT(fish, HasSubstr("-s m -l mode -r -F -d 'Its mode'"));
   EXPECT_THAT(fish, HasSubstr("-a copy -d 'Copy a user\\'s file'"));
+  EXPECT_THAT(bash, HasSubstr("'agbox help file') words='copy do list -h --help' ;;"));
   for (const std::string& script : {bash, zsh_completion(root), fish}) {
     EXPECT_THAT(script, Not(testing::ContainsRegex("@[A-Z]+@")));  // no placeholder is left
   }

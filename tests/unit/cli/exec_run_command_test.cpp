@@ -69,6 +69,13 @@ TEST_F(ExecRunCommand, WhatTheExitCodeDoesNotSayIsSaid) {
   EXPECT_EQ(error_, "exec exec-1 ended as Cancelled\n");
 }
 
+TEST_F(ExecRunCommand, AReasonThatIsInTheOutputIsNotRepeated) {
+  ends_as(v1::EXEC_STATE_FAILED, 127, "nope: not found");
+  daemon_.exec_stderr = std::string(5000, 'x') + "\nnope: not found\n";
+  EXPECT_EQ(run({"exec", "run", "box-1", "--", "nope"}), 127);
+  EXPECT_EQ(error_, daemon_.exec_stderr);
+}
+
 TEST_F(ExecRunCommand, OutputThatIsNotWholeIsSaidInOneSentence) {
   daemon_.exec.set_output_truncated(true);
   daemon_.exec_stderr = "";
@@ -128,6 +135,16 @@ TEST_F(ExecRunCommand, ARefusalIsExplained) {
                        .status();
   EXPECT_EQ(run({"exec", "run", "box-1", "--", "ls"}), 1);
   EXPECT_EQ(error_, "create exec: Sandbox box-1 is not ready.\n");
+  daemon_.status = test::ErrorInfoBytes{.code = grpc::FAILED_PRECONDITION,
+                                        .message =
+                                            "sandbox box-1 is not ready: it is stopped "
+                                            "(idle_ttl); resume it",
+                                        .reason = "SANDBOX_NOT_READY",
+                                        .metadata = {{"sandbox_id", "box-1"}}}
+                       .status();
+  EXPECT_EQ(run({"exec", "run", "box-1", "--", "ls"}), 1);
+  EXPECT_EQ(error_,
+            "create exec: sandbox box-1 is not ready: it is stopped (idle_ttl); resume it\n");
 }
 
 class InterruptedRun : public ExecRunCommand, public testing::WithParamInterface<int> {};

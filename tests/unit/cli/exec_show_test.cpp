@@ -95,6 +95,16 @@ TEST_F(ExecShow, ListShowsWhatRuns) {
               ElementsAre("ListActiveExecs", "ListActiveExecs sandbox_id: \"box-1\""));
 }
 
+TEST_F(ExecShow, ListOfAnUnknownSandboxFails) {
+  daemon_.exec.Clear();
+  daemon_.next_statuses = {grpc::Status::OK, unknown("nosuch")};
+  EXPECT_EQ(run({"exec", "list", "nosuch"}), 1);
+  EXPECT_EQ(out_, "");
+  EXPECT_EQ(error_, "list active execs: Sandbox nosuch not found.\n");
+  EXPECT_EQ(run({"exec", "list", "box-1"}), 0) << "one that exists, without execs";
+  EXPECT_EQ(out_, "EXEC ID  SANDBOX ID  STATE  COMMAND\n");
+}
+
 TEST_F(ExecShow, ListAllReadsEveryPage) {
   daemon_.exec_pages.resize(2);
   *daemon_.exec_pages[0].add_execs() = exec("exec-1", v1::EXEC_STATE_FINISHED);

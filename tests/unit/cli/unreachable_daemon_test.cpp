@@ -50,6 +50,25 @@ TEST(UnreachableDaemon, ThatCouldStartIsFixedByStartingIt) {
                                           "/var/run/docker.sock"));
 }
 
+TEST(UnreachableDaemon, PathsThatTheEnvironmentDoesNotDetermineAreNamed) {
+  const auto lost = [](auto& inspection) {
+    inspection.runtime_problem = "no runtime directory";
+    inspection.lock = "";
+    inspection.store = "";
+    inspection.store_problem = "HOME is not set";
+    inspection.config_file = "";
+    inspection.config_problem = "HOME is not set";
+  };
+  EXPECT_THAT(judged("daemon", lost), HasSubstr("FINDING_VERDICT_BROKEN no runtime directory | "
+                                                "export XDG_RUNTIME_DIR="));
+  EXPECT_THAT(judged("store", lost), HasSubstr("FINDING_VERDICT_BROKEN the path of agboxd's store "
+                                               "is not known: HOME is not set | export HOME"));
+  EXPECT_THAT(judged("configuration", lost),
+              HasSubstr("FINDING_VERDICT_BROKEN the path of config.toml is not known: HOME is not "
+                        "set | export HOME"));
+  EXPECT_EQ(judged("lock", lost), "");
+}
+
 TEST(UnreachableDaemon, ThatHangsIsNamedByItsProcess) {
   const auto hangs = [](auto& inspection) { inspection.lock_holder = 42; };
   EXPECT_THAT(judged("daemon", hangs),

@@ -11,6 +11,7 @@ namespace agbox {
 namespace {
 
 using testing::IsEmpty;
+using testing::StartsWith;
 
 struct CallCase {
   const char* call;
@@ -123,7 +124,10 @@ TEST_P(CallsByStateTest, IsAnsweredAsTheTableSays) {
       expect_refused(answer, reason::kSandboxInvalidState, "is not stopped");
       break;
     default:
-      expect_refused(answer, reason::kSandboxNotReady, "is not ready");
+      ASSERT_FALSE(answer.has_value());
+      EXPECT_EQ(answer.error().reason(), reason::kSandboxNotReady);
+      EXPECT_THAT(answer.error().message(), StartsWith("sandbox one-1 is not ready: it "));
+      EXPECT_EQ(answer.error().metadata().at("sandbox_id"), kOne);
   }
   EXPECT_THAT(next, IsEmpty());
   EXPECT_EQ(handle(kOne).SerializeAsString(), before.SerializeAsString());

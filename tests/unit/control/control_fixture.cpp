@@ -76,6 +76,7 @@ void ControlTest::start() {
   ControlOptions options{.lock_file = lock_file_,
                          .ttls = ttls_,
                          .pauses_unisolated = pauses_unisolated_,
+                         .first_answer_timeout = first_answer_timeout_,
                          .created_with = {}};
   LocalPlaceOptions its_place{.instance_id = instance_,
                               .state_root = folder_.path() / state_root_,

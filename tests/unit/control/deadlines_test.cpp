@@ -182,6 +182,16 @@ TEST_F(LeftAloneTest, TheTimeGoesOnWhileTheDaemonIsAway) {
   EXPECT_EQ(last_reason(), "idle_ttl");
 }
 
+TEST_F(LeftAloneTest, AnExecIsToldThatItWasIdleAlsoAfterARestart) {
+  pass(30min);
+  wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
+  const std::string words =
+      "sandbox " + std::string(kBox) + " is not ready: it is stopped (idle_ttl); resume it";
+  EXPECT_EQ(create_exec("late-1").error().message(), words);
+  restart_after(1min);
+  EXPECT_EQ(create_exec("late-1").error().message(), words);
+}
+
 TEST_F(LeftAloneTest, WhoSetsTheDateStopsDeletesAndPurgesNothingEarly) {
   create_ready("stopped-1");
   stop_sandbox("stopped-1");

@@ -34,6 +34,22 @@ class DirectoryTest : public ControlTest {
   }
 };
 
+TEST_F(DirectoryTest, MoreCpusThanTheEngineHasAreRefusedAndReserveNothing) {
+  // The fake engine has four.
+  for (const auto& [cpus, is_accepted] : {std::pair("4.5", false), std::pair("4", true)}) {
+    v1::CreateSpec wanted = spec().create_spec;
+    wanted.set_cpu_limit(cpus);
+    const auto created = create("cpus-1", parse_create_spec(wanted).value());
+    ASSERT_EQ(created.has_value(), is_accepted) << cpus;
+    if (!created) {
+      EXPECT_EQ(created.error().reason(), reason::kInvalidArgument);
+      EXPECT_EQ(created.error().message(),
+                "cpu_limit: cpu_limit \"4.5\": must be at most 4, the number of CPUs of the "
+                "container engine");
+    }
+  }
+}
+
 TEST_F(DirectoryTest, AnIdIsMadeUpWhereNoneIsGiven) {
   const auto created = create("");
   ASSERT_TRUE(created.has_value());

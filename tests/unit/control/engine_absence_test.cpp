@@ -176,6 +176,20 @@ TEST_F(EngineAbsenceTest, AnotherEngineBehindTheSocketIsNotTheSandboxsEngine) {
   wait_for_state("loyal-1", v1::SANDBOX_STATE_DELETED);
 }
 
+TEST_F(EngineAbsenceTest, ACreateDoesNotWaitLongForAnEngineThatHangsFromTheStart) {
+  stop();
+  first_answer_timeout_ = std::chrono::milliseconds(50);
+  docker().hang("*");
+  start();
+  std::optional<Result<v1::SandboxHandle>> created;
+  directory().create(spec(), "hanging-1", [&](auto result) { created = std::move(result); });
+  run_until([&] { return created.has_value(); });
+  ASSERT_FALSE(created->has_value());
+  EXPECT_EQ(created->error().reason(), reason::kEngineUnavailable);
+  EXPECT_EQ(created->error().message(), "the Docker Engine has not answered yet");
+  EXPECT_EQ(directory().get("hanging-1").error().reason(), reason::kSandboxNotFound);
+}
+
 TEST_F(EngineAbsenceTest, AShutdownDoesNotWaitForAnEngineThatHangs) {
   run_until([&] { return docker().event_streams() == 1; });
   docker().hang("*");

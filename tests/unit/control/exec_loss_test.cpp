@@ -236,6 +236,10 @@ TEST(ExecOutcomeTest, IsWhatTheGuestTold) {
   EXPECT_EQ(outcome(How::Exited, 3), failed(3, "exit code 3"));
   EXPECT_EQ(outcome(How::Exited, 255), failed(255, "exit code 255"));
   EXPECT_EQ(outcome(How::Signaled, 15), failed(143, "killed by signal 15"));
+  EXPECT_EQ(outcome(How::Signaled, 9, "out of memory"),
+            failed(137, "killed by signal 9: out of memory"));
+  EXPECT_EQ(outcome(How::Exited, 137, "out of memory"),
+            failed(137, "exit code 137: out of memory"));
   EXPECT_EQ(outcome(How::NotStarted, 127, "nosuch: not found"), failed(127, "nosuch: not found"));
   EXPECT_EQ(outcome(How::NotStarted, 126), failed(126, "the command could not be started"));
   EXPECT_EQ(outcome(How::Cancelled, 0, "", true), cancelled_outcome());

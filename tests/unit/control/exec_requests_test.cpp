@@ -30,7 +30,8 @@ TEST_F(ExecRequestsTest, TheSandboxComesBeforeTheRequest) {
   create_held_at("box-2", "create.image.before");
   const auto early = create_exec(request("some-1", bad, "box-2"));
   EXPECT_EQ(early.error().reason(), reason::kSandboxNotReady);
-  EXPECT_EQ(early.error().message(), "sandbox box-2 is not ready");
+  EXPECT_EQ(early.error().message(),
+            "sandbox box-2 is not ready: it is being created; wait until it is ready");
   EXPECT_EQ(early.error().metadata().at("sandbox_id"), "box-2");
   EXPECT_EQ(create_exec("some-1", bad).error().message(), "command must not be empty");
   disarm();

@@ -109,7 +109,10 @@ TEST_F(StopTest, ASecondStopIsAcceptedAndAddsNothing) {
   const auto late = create_exec("late-1");
   ASSERT_FALSE(late.has_value());
   EXPECT_EQ(late.error().reason(), reason::kSandboxNotReady);
-  EXPECT_EQ(late.error().message(), "sandbox box-1 is not ready");
+  EXPECT_EQ(
+      late.error().message(),
+      "sandbox box-1 is not ready: it is being stopped (stop_requested); resume it once it is "
+      "stopped");
   const auto resumed = ask_resume(kBox);
   ASSERT_FALSE(resumed.has_value());
   EXPECT_EQ(resumed.error().reason(), reason::kSandboxInvalidState);

@@ -63,6 +63,7 @@ TEST(ContainerSettings, ACallersLabelsNeverReplaceOurs) {
 TEST(ContainerSettings, TheNetworkIsTheSandboxsOwn) {
   const NetworkSpec network = network_settings(kInstance, facts({}));
   EXPECT_EQ(network.subnet, "10.99.0.16/28");
+  EXPECT_EQ(network.gateway, "10.99.0.17");
   EXPECT_EQ(network.bridge_name, bridge_name(kInstance, "s-01"));
   EXPECT_EQ(settings({}).network, network.name);
   EXPECT_EQ(network.bridge_name.size(), 15U);

@@ -86,12 +86,14 @@ TEST(NetworkSpec, IsABridgeWithAnExplicitSubnetAndWithoutIpv6) {
   const NetworkSpec spec{.name = "agbox-net-s1",
                          .labels = {{"a", "1"}},
                          .bridge_name = "agbxaaaabbbbbbb",
-                         .subnet = "10.201.0.16/28"};
+                         .subnet = "10.201.0.16/28",
+                         .gateway = "10.201.0.17"};
   EXPECT_EQ(parsed(to_json(spec, ApiVersion{1, 41})), parsed(R"({
     "Name": "agbox-net-s1", "Driver": "bridge", "EnableIPv6": false, "Internal": false,
     "Attachable": false, "CheckDuplicate": true, "Labels": {"a": "1"},
     "Options": {"com.docker.network.bridge.name": "agbxaaaabbbbbbb"},
-    "IPAM": {"Driver": "default", "Config": [{"Subnet": "10.201.0.16/28"}]}
+    "IPAM": {"Driver": "default",
+             "Config": [{"Subnet": "10.201.0.16/28", "Gateway": "10.201.0.17"}]}
   })"));
   EXPECT_FALSE(to_json(spec, ApiVersion{1, 44}).contains("CheckDuplicate"));
 }

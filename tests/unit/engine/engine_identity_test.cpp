@@ -57,10 +57,11 @@ EngineIdentity identity_of(std::string_view info) {
 TEST(ReadEngineIdentity, GivesTheFacts) {
   const EngineIdentity engine =
       identity_of(R"({"ID":"AAAA","OSType":"linux","LiveRestoreEnabled":true,
-      "FirewallBackend":{"Driver":"nftables"},
+      "FirewallBackend":{"Driver":"nftables"},"NCPU":4,
       "SecurityOptions":["name=apparmor","name=seccomp,profile=builtin","name=cgroupns"]})");
   EXPECT_EQ(engine.id, "AAAA");
   EXPECT_EQ(engine.firewall_backend, "nftables");
+  EXPECT_EQ(engine.cpus, 4);
   EXPECT_TRUE(engine.has_live_restore);
   EXPECT_TRUE(engine.has_seccomp);
   EXPECT_FALSE(engine.is_rootless);

@@ -42,6 +42,47 @@ TEST_F(ExecsTest, AFatalSignalIsReported) {
   EXPECT_EQ(end.code(), 11);
 }
 
+TEST_F(ExecsTest, AnExecutableFileWithoutAnInterpreterIsAScript) {
+  std::ofstream(folder() / "script") << "echo \"$0 $1\"; exit 7\n";
+  fs::permissions(folder() / "script", fs::perms(0755));
+  const std::string path = folder() / "script";
+  const auto end = run("e", order_of({path, "an argument"}));
+  EXPECT_EQ(end.how(), v1::ExecEnded::HOW_EXITED);
+  EXPECT_EQ(end.code(), 7);
+  EXPECT_EQ(out("e"), path + " an argument\n");
+  EXPECT_EQ(err("e"), "");
+}
+
+TEST_F(ExecsTest, AScriptWithoutAnInterpreterIsFoundInThePath) {
+  std::ofstream(folder() / "script-in-path") << "echo found\n";
+  fs::permissions(folder() / "script-in-path", fs::perms(0755));
+  ExecOrder order = order_of({"script-in-path"});
+  order.environment = {"PATH=/nowhere:" + folder().string() + ":/bin"};
+  run("e", std::move(order));
+  EXPECT_EQ(out("e"), "found\n");
+}
+
+TEST_F(ExecsTest, ABinaryForAnotherMachineIsNoScript) {
+  std::ofstream(folder() / "binary") << std::string(
+      "\x7f"
+      "ELF\0\0\0\0echo no\n",
+      16);
+  fs::permissions(folder() / "binary", fs::perms(0755));
+  const auto end = run("e", order_of({folder() / "binary"}));
+  EXPECT_EQ(end.how(), v1::ExecEnded::HOW_NOT_STARTED);
+  EXPECT_EQ(end.code(), 126);
+  EXPECT_THAT(end.detail(), HasSubstr("Exec format error"));
+  EXPECT_EQ(out("e"), "");
+}
+
+TEST_F(ExecsTest, WhyItCouldNotStartIsTheLastLineOfItsStandardError) {
+  const auto end = run("e", order_of({"no-such-program"}));
+  EXPECT_EQ(end.code(), 127);
+  EXPECT_EQ(err("e"), "cannot run 'no-such-program': No such file or directory\n");
+  EXPECT_EQ(err("e"), end.detail() + "\n");
+  EXPECT_EQ(out("e"), "");
+}
+
 TEST_F(ExecsTest, StandardOutputCanBeReopenedOnlyByItsUser) {
   run("again", shell("echo a; echo b >/dev/stdout; echo c >/dev/stderr; echo d"));
   EXPECT_EQ(out("again"), "a\nb\nd\n");
@@ -131,7 +172,7 @@ TEST_F(ExecsTest, AFailureToStartIsExplained) {
     std::string reason;
   };
   std::ofstream(folder() / "plain") << "text";
-  std::ofstream(folder() / "garbage") << "text";
+  std::ofstream(folder() / "garbage") << std::string("te\0t", 4);
   fs::permissions(folder() / "garbage", fs::perms{0755});
   const std::vector<Case> cases = {
       {{"no-such"}, 127, "cannot run 'no-such': No such file or directory"},

@@ -32,7 +32,9 @@ struct Row {
 const Failure kFailure{.code = "CODE", .message = "why"};
 const Refused kNotReady{reason::kSandboxInvalidState, "sandbox s-1 is not ready"};
 const Refused kNotStopped{reason::kSandboxInvalidState, "sandbox s-1 is not stopped"};
-const Refused kNoExec{reason::kSandboxNotReady, "sandbox s-1 is not ready"};
+Refused no_exec(const std::string& state) {
+  return {reason::kSandboxNotReady, "sandbox s-1 is not ready: " + state};
+}
 const Refused kBug{reason::kInternal, "sandbox s-1 has no such operation under way"};
 
 // clang-format off
@@ -42,7 +44,7 @@ const Row kTable[] = {
     {command::Stop{"stop_requested"},       {kNotReady,                     kNotReady,                     event::StopRequested{"stop_requested"}, Nothing{},             kNotReady,                  kNotReady,                      kNotReady,                     kNotReady}},
     {command::Resume{true},                 {kNotStopped,                   kNotStopped,                   kNotStopped,                    kNotStopped,                   event::Accepted{},          event::Accepted{},              kNotStopped,                   kNotStopped}},
     {command::Delete{"d"},                  {event::DeleteRequested{"d"},   event::DeleteRequested{"d"},   event::DeleteRequested{"d"},    event::DeleteRequested{"d"},   event::DeleteRequested{"d"}, event::DeleteRequested{"d"},   Nothing{},                     Nothing{}}},
-    {command::StartExec{},                  {kNoExec,                       kNoExec,                       Nothing{},                      kNoExec,                       kNoExec,                    kNoExec,                        kNoExec,                       kNoExec}},
+    {command::StartExec{"CODE", true},      {no_exec("it is being created; wait until it is ready"), no_exec("it is being resumed; wait until it is ready"), Nothing{}, no_exec("it is being stopped (because); resume it once it is stopped"), no_exec("it is stopped (because); resume it"), no_exec("it has failed (CODE); resume it"), no_exec("it is being deleted (because); create another"), no_exec("it is deleted; create another")}},
     {command::Prepare{"materialize"},       {event::Preparing{"materialize"}, kBug,                        kBug,                           kBug,                          kBug,                       kBug,                           kBug,                          kBug}},
     {command::Succeed{},                    {event::Ready{},                event::Ready{},                kBug,                           event::Stopped{"because"},     kBug,                       kBug,                           event::Deleted{"because"},     kBug}},
     {command::Refuse{kFailure},             {event::Failed{kFailure},       event::Failed{kFailure},       kBug,                           event::Failed{kFailure},       kBug,                       kBug,                           event::Failed{kFailure},       kBug}},
@@ -51,7 +53,8 @@ const Row kTable[] = {
 // clang-format on
 
 SandboxLife life_in(Lifecycle state) {
-  return {.state = state, .reason = state == Stopping || state == Deleting ? "because" : ""};
+  const bool has_reason = state == Stopping || state == Stopped || state == Deleting;
+  return {.state = state, .reason = has_reason ? "because" : ""};
 }
 
 TEST(Lifecycle, EveryCommandInEveryStateDoesWhatTheTableSays) {
@@ -75,6 +78,20 @@ TEST(Lifecycle, EveryCommandInEveryStateDoesWhatTheTableSays) {
       }
     }
   }
+}
+
+TEST(Lifecycle, AnExecInAFailedSandboxWithoutContainersIsToldToCreateAnother) {
+  const auto refused = decide("s-1", life_in(Failed), command::StartExec{"CODE", false});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message(),
+            "sandbox s-1 is not ready: it has failed (CODE); delete it and create another");
+}
+
+// As restored from a store that an earlier version wrote.
+TEST(Lifecycle, AStoppedSandboxWithoutAReasonIsMerelyStopped) {
+  const auto refused = decide("s-1", {.state = Stopped, .reason = {}}, command::StartExec{});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().message(), "sandbox s-1 is not ready: it is stopped; resume it");
 }
 
 TEST(Lifecycle, AFailedSandboxWithoutContainersIsNotResumed) {

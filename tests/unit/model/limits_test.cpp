@@ -8,8 +8,9 @@ namespace {
 
 TEST(CpuLimit, ReadsNumbersAsDockerUsersWriteThem) {
   const std::pair<std::string_view, std::int64_t> rows[] = {
-      {"2", 2000},      {"0.5", 500}, {"+1.5", 1500}, {"1e-1", 100}, {"0x1p-1", 500},
-      {"1_0.5", 10500}, {"0.001", 1}, {".25", 250},   {"2.", 2000},  {"0.0019", 1},
+      {"2", 2000},      {"0.5", 500},       {"+1.5", 1500},   {"1e-1", 100}, {"0x1p-1", 500},
+      {"1_0.5", 10500}, {"0.001", 1},       {".25", 250},     {"2.", 2000},  {"0.0019", 1},
+      {"0x_1p2", 4000}, {"0X1_0P-1_0", 15}, {"1e0_1", 10000},
   };
   for (const auto& [text, millicores] : rows) {
     const auto limit = CpuLimit::parse(text);
@@ -32,7 +33,9 @@ TEST(CpuLimit, SaysWhatIsWrong) {
     ASSERT_FALSE(limit.has_value()) << text;
     EXPECT_EQ(limit.error().message(), why) << text;
   }
-  for (const char* text : {"two", "", " 2", "2 ", "1_", "_1", "1__0", "0x1", "--1", "+-1", "1,5"}) {
+  for (const char* text :
+       {"two", "", " 2", "2 ", "1_", "_1", "1__0", "0x1", "--1", "+-1", "1,5", "0x", "0x_p1",
+        "0x__1p2", "0x_.8p1", "0x1_p2", "0x1p_2", "0_x1p2", "_0x1p2"}) {
     EXPECT_FALSE(CpuLimit::parse(text).has_value()) << text;
   }
 }

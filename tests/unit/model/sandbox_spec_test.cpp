@@ -34,6 +34,37 @@ TEST(SandboxSpec, AnAbsentIdleTtlIsNotZero) {
   EXPECT_EQ(parse_create_spec(spec("image: 'x' idle_ttl {}"))->idle_ttl, 0ns);
 }
 
+TEST(SandboxSpec, AnIdleTtlOfMoreThanAHundredYearsMeansNever) {
+  // 3153600000 s are a hundred years, 9223372036 s Go's largest duration.
+  EXPECT_EQ(parse_create_spec(spec("image: 'x' idle_ttl { seconds: 3153600000 }"))->idle_ttl,
+            std::chrono::seconds(3153600000));
+  for (const char* ttl :
+       {"seconds: 3153600001", "seconds: 9223372036 nanos: 854775807", "seconds: 315576000000"}) {
+    const auto parsed = parse_create_spec(spec("image: 'x' idle_ttl { " + std::string(ttl) + " }"));
+    ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+    EXPECT_EQ(parsed->idle_ttl, 0ns) << ttl;
+  }
+}
+
+TEST(SandboxSpec, TheSmallestLimitsAreAccepted) {
+  EXPECT_TRUE(parse_create_spec(spec("image: 'x' memory_limit: '6m' idle_ttl { seconds: 1 }")));
+}
+
+TEST(SandboxSpec, MoreCpusThanTheEngineHasAreRefused) {
+  const auto parsed = parse_create_spec(spec("image: 'x' cpu_limit: '2.001'")).value();
+  const auto refused = check_cpus(parsed, 2);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().reason(), reason::kInvalidArgument);
+  EXPECT_EQ(
+      refused.error().message(),
+      "cpu_limit: cpu_limit \"2.001\": must be at most 2, the number of CPUs of the container "
+      "engine");
+  EXPECT_TRUE(check_cpus(parsed, 3));
+  EXPECT_TRUE(check_cpus(parsed, 0));  // not known
+  EXPECT_TRUE(check_cpus(parse_create_spec(spec("image: 'x' cpu_limit: '2'")).value(), 2));
+  EXPECT_TRUE(check_cpus(parse_create_spec(spec("image: 'x'")).value(), 2));
+}
+
 TEST(SandboxSpec, TheFirstProblemIsNamed) {
   struct Row {
     std::string spec;
@@ -47,7 +78,16 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
       {"image: 'x' idle_ttl { nanos: -1 }", reason::kInvalidArgument,
        "idle_ttl must not be negative"},
       {"image: 'x' idle_ttl { seconds: 9223372036854775807 }", reason::kInvalidArgument,
-       "idle_ttl must be at most 876000h; 0 switches the idle stop off"},
+       "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns; 0 disables the "
+       "idle stop"},
+      {"image: 'x' idle_ttl { nanos: 1000000000 }", reason::kInvalidArgument,
+       "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns; 0 disables the "
+       "idle stop"},
+      {"image: 'x' idle_ttl { nanos: 999999999 }", reason::kInvalidArgument,
+       "idle_ttl must be at least 1s; 0 disables the idle stop"},
+      {"image: 'Not an image'", reason::kInvalidArgument,
+       "image 'Not an image': the name is not lower-case words with / between them; expected for "
+       "example busybox:1.36 or registry.example/team/image:tag"},
       {"image: 'x' envs { key: 'AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS' }", reason::kInvalidArgument,
        "envs.AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS is reserved for internal runtime setup and must "
        "not "
@@ -70,6 +110,9 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
        "cpu_limit: cpu_limit \"0\": must be > 0"},
       {"image: 'x' memory_limit: '1x'", reason::kInvalidArgument,
        "memory_limit: memory_limit \"1x\": invalid suffix: 'x'"},
+      {"image: 'x' memory_limit: '6291455'", reason::kInvalidArgument,
+       "memory_limit: memory_limit \"6291455\": must be at least 6m, the minimum of the container "
+       "engine"},
       {"image: 'x' idle_ttl { seconds: -1 } cpu_limit: '0'", reason::kInvalidArgument,
        "idle_ttl must not be negative"},
   };
@@ -85,6 +128,7 @@ TEST(SandboxSpec, AStoredOneIsReadWhateverRequestsAreChecked) {
   const auto stored =
       read_stored_spec(spec("image: 'x' gpus: 'all' labels { key: '\\n' } envs { key: '' } "
                             "command: '' idle_ttl { seconds: 90 } memory_limit: '64m'"));
+  EXPECT_TRUE(read_stored_spec(spec("image: 'X Y' idle_ttl { nanos: 1 } memory_limit: '1m'")));
   ASSERT_TRUE(stored.has_value()) << stored.error().message();
   EXPECT_EQ(stored->idle_ttl, 90s);
   EXPECT_EQ(stored->memory_limit->bytes(), 64 << 20);

@@ -34,13 +34,17 @@ class OutputService final : public Base {
       : control_(control), output_(output), find_(std::move(find)) {}
   grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadExecOutput(
       grpc::CallbackServerContext*, const grpc::ByteBuffer* request) override {
-    return OutputStream::open(control_, output_, find_, *request);
+    return OutputStream::open(control_, output_, find_, streams_, *request);
+  }
+  void end_streams(const grpc::Status& status) {
+    output_.post([streams = streams_, status] { streams->end_all(status); });
   }
 
  private:
   ControlLoop& control_;
   OutputLoop& output_;
   OutputStream::FindSource find_;
+  std::shared_ptr<OpenStreams> streams_ = std::make_shared<OpenStreams>();
 };
 
 class OutputStreamTest : public testing::Test {
@@ -184,6 +188,18 @@ class OutputStreamTest : public testing::Test {
 
 constexpr auto kOut = v1::OUTPUT_STREAM_STDOUT;
 constexpr auto kErr = v1::OUTPUT_STREAM_STDERR;
+
+TEST_F(OutputStreamTest, AnEndedStreamHasItsStatusAfterWhatWasSent) {
+  append(kOut, "out");
+  const auto followed = call(kOut, true);
+  EXPECT_EQ(followed->read(3), "out");
+  service_->end_streams({grpc::StatusCode::UNAVAILABLE, "the end"});
+  EXPECT_EQ(followed->rest(), "");
+  EXPECT_EQ(followed->end().error_message(), "the end");
+  const auto late = call(kOut, true);
+  EXPECT_EQ(late->rest(), "");
+  EXPECT_EQ(late->end().error_message(), "the end");
+}
 
 TEST_F(OutputStreamTest, StreamsAreSeparate) {
   append(kOut, std::string("out\0\xff", 5));

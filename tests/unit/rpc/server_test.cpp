@@ -4,14 +4,20 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/client_unary_call.h>
 #include <gtest/gtest.h>
 
 #include <future>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "agbox/rpc/error_details.pb.h"
 #include "control/control_plane.h"
+#include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "place/local/local_place.h"
 #include "rpc/unix_listener.h"
 #include "unit/control/docker_engine_options.h"
@@ -34,8 +40,8 @@ class ServerTest : public testing::Test {
     std::future<void> is_serving = serving.get_future();
     control_ = std::jthread([this, serving = std::move(serving)]() mutable { run(serving); });
     is_serving.wait();
-    stub_ = v1::SandboxService::NewStub(
-        grpc::CreateChannel("unix://" + path_, grpc::InsecureChannelCredentials()));
+    channel_ = grpc::CreateChannel("unix://" + path_, grpc::InsecureChannelCredentials());
+    stub_ = v1::SandboxService::NewStub(channel_);
   }
   ~ServerTest() override {
     shut_down();
@@ -52,6 +58,7 @@ class ServerTest : public testing::Test {
     control_.join();
   }
 
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::SandboxService::Stub> stub_;
   grpc::ClientContext context_;
 
@@ -188,6 +195,81 @@ TEST_F(ServerTest, AStreamOfAnUnknownSandboxEndsWithNotFound) {
   v1::SandboxEvent event;
   EXPECT_FALSE(stream->Read(&event));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+rpc::ErrorInfo error_info(const grpc::Status& status) {
+  rpc::Status details;
+  EXPECT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.message(), status.error_message());
+  rpc::ErrorInfo info;
+  EXPECT_TRUE(details.details_size() == 1 && info.ParseFromString(details.details(0).value()));
+  return info;
+}
+
+TEST_F(ServerTest, ARequestThatCannotBeParsedIsAnInvalidArgument) {
+  const auto* service = v1::PingRequest::descriptor()->file()->pool()->FindServiceByName(
+      v1::SandboxService::service_full_name());
+  ASSERT_NE(service, nullptr);
+  const grpc::Slice garbage("\xff\xff\xff");
+  for (int i = 0; i < service->method_count(); ++i) {
+    const auto* method = service->method(i);
+    if (method->server_streaming()) continue;
+    const std::string path = "/" + service->full_name() + "/" + method->name();
+    grpc::ClientContext context;
+    grpc::ByteBuffer response;
+    const grpc::Status status =
+        grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(
+            channel_.get(), {path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC, channel_},
+            &context, grpc::ByteBuffer(&garbage, 1), &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << path;
+    EXPECT_EQ(status.error_message(), "the request is not a " + method->input_type()->name());
+    EXPECT_EQ(error_info(status).reason(), "INVALID_ARGUMENT");
+  }
+}
+
+TEST_F(ServerTest, AStreamOfReflectionDescribesTheService) {
+  const auto reflection = grpc::reflection::v1::ServerReflection::NewStub(channel_);
+  const auto stream = reflection->ServerReflectionInfo(&context_);
+  const auto ask = [&](const grpc::reflection::v1::ServerReflectionRequest& request) {
+    grpc::reflection::v1::ServerReflectionResponse response;
+    EXPECT_TRUE(stream->Write(request) && stream->Read(&response));
+    EXPECT_EQ(response.original_request().SerializeAsString(), request.SerializeAsString());
+    return response;
+  };
+  grpc::reflection::v1::ServerReflectionRequest request;
+  request.set_list_services("");
+  std::vector<std::string> names;
+  const auto listed = ask(request);
+  for (const auto& service : listed.list_services_response().service()) {
+    names.push_back(service.name());
+  }
+  EXPECT_THAT(names, Contains("agbox.v1.SandboxService"));
+  EXPECT_THAT(names, Contains("grpc.reflection.v1.ServerReflection"));
+
+  request.set_file_containing_symbol("agbox.v1.SandboxService");
+  std::set<std::string> files;
+  const auto described = ask(request);
+  for (const std::string& bytes : described.file_descriptor_response().file_descriptor_proto()) {
+    google::protobuf::FileDescriptorProto file;
+    ASSERT_TRUE(file.ParseFromString(bytes));
+    EXPECT_TRUE(files.insert(file.name()).second) << "each file once: " << file.name();
+  }
+  for (const char* name :
+       {"agbox/v1/service.proto", "agbox/v1/spec.proto", "google/protobuf/duration.proto"}) {
+    EXPECT_TRUE(files.contains(name)) << name;
+  }
+  request.set_file_by_filename("agbox/v1/spec.proto");
+  EXPECT_TRUE(ask(request).has_file_descriptor_response());
+
+  request.set_file_containing_symbol("agbox.v1.Nothing");
+  EXPECT_EQ(ask(request).error_response().error_code(), grpc::StatusCode::NOT_FOUND);
+  request.set_all_extension_numbers_of_type("agbox.v1.CreateSpec");
+  EXPECT_EQ(ask(request).all_extension_numbers_response().base_type_name(), "agbox.v1.CreateSpec");
+  request.mutable_file_containing_extension()->set_containing_type("agbox.v1.CreateSpec");
+  EXPECT_EQ(ask(request).error_response().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(ask({}).error_response().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST_F(ServerTest, AMessageAbove4MiBIsRefused) {

@@ -73,15 +73,14 @@ class DaemonInspectionTest : public testing::Test {
 
 TEST_F(DaemonInspectionTest, NameTheFilesOfADaemonThatNeverRan) {
   const auto inspection = inspect_daemon();
-  ASSERT_TRUE(inspection.has_value());
-  EXPECT_EQ(inspection->lock, lock());
-  EXPECT_EQ(inspection->lock_holder, std::nullopt);
-  EXPECT_EQ(inspection->store, folder_.path() / "agents-sandbox/ids.db");
-  EXPECT_EQ(inspection->store_problem, "");
-  EXPECT_FALSE(inspection->has_config_file);
-  EXPECT_EQ(inspection->engine.socket, engine_socket());
-  EXPECT_EQ(inspection->engine.problem, "No such file or directory");
-  EXPECT_FALSE(inspection->engine.is_denied);
+  EXPECT_EQ(inspection.lock, lock());
+  EXPECT_EQ(inspection.lock_holder, std::nullopt);
+  EXPECT_EQ(inspection.store, folder_.path() / "agents-sandbox/ids.db");
+  EXPECT_EQ(inspection.store_problem, "");
+  EXPECT_FALSE(inspection.has_config_file);
+  EXPECT_EQ(inspection.engine.socket, engine_socket());
+  EXPECT_EQ(inspection.engine.problem, "No such file or directory");
+  EXPECT_FALSE(inspection.engine.is_denied);
 }
 
 TEST_F(DaemonInspectionTest, NameTheProcessThatHoldsTheLockWhileItDoes) {
@@ -89,24 +88,27 @@ TEST_F(DaemonInspectionTest, NameTheProcessThatHoldsTheLockWhileItDoes) {
     const UniqueFd held(::open(lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
     std::ofstream(lock()) << ::getpid() << "\n";
-    EXPECT_EQ(inspect_daemon()->lock_holder, ::getpid());
+    EXPECT_EQ(inspect_daemon().lock_holder, ::getpid());
   }
-  EXPECT_EQ(inspect_daemon()->lock_holder, std::nullopt) << "only its id is left";
+  EXPECT_EQ(inspect_daemon().lock_holder, std::nullopt) << "only its id is left";
 }
 
-TEST_F(DaemonInspectionTest, NeedAnEnvironmentThatSaysWhereFilesAre) {
+TEST_F(DaemonInspectionTest, SayWhichPathsTheEnvironmentDoesNotDetermine) {
   ::unsetenv("XDG_RUNTIME_DIR");
+  ::setenv("XDG_CONFIG_HOME", "relative", 1);
   const auto inspection = inspect_daemon();
-  ASSERT_FALSE(inspection.has_value());
-  EXPECT_THAT(inspection.error().message, HasSubstr("XDG_RUNTIME_DIR is required"));
+  EXPECT_THAT(inspection.runtime_problem, HasSubstr("XDG_RUNTIME_DIR is required"));
+  EXPECT_TRUE(inspection.lock.empty());
+  EXPECT_THAT(inspection.config_problem, HasSubstr("XDG_CONFIG_HOME must be an absolute path"));
+  EXPECT_EQ(inspection.store, folder_.path() / "agents-sandbox/ids.db");
+  EXPECT_EQ(inspection.engine.problem, "No such file or directory");
 }
 
 TEST_F(DaemonInspectionTest, SayWhatDockerHostMayNotBe) {
   ::setenv("DOCKER_HOST", "tcp://192.0.2.1:2375", 1);
   const auto inspection = inspect_daemon();
-  ASSERT_TRUE(inspection.has_value());
-  EXPECT_TRUE(inspection->engine.socket.empty());
-  EXPECT_THAT(inspection->engine.problem, HasSubstr("DOCKER_HOST is tcp://192.0.2.1:2375"));
+  EXPECT_TRUE(inspection.engine.socket.empty());
+  EXPECT_THAT(inspection.engine.problem, HasSubstr("DOCKER_HOST is tcp://192.0.2.1:2375"));
 }
 
 TEST_F(DaemonInspectionTest, HaveTheEnginesOwnWords) {

@@ -81,7 +81,7 @@ TEST_F(RawClientTest, KnownReasonsBecomeKindsWithTheWordsOfEveryClient) {
       {grpc::NOT_FOUND, "SANDBOX_NOT_FOUND", "sandbox_id", ErrorKind::SandboxNotFound,
        "Sandbox x1 not found."},
       {grpc::FAILED_PRECONDITION, "SANDBOX_NOT_READY", "sandbox_id", ErrorKind::SandboxNotReady,
-       "Sandbox x1 is not ready."},
+       "words of the daemon"},
       {grpc::NOT_FOUND, "EXEC_NOT_FOUND", "exec_id", ErrorKind::ExecNotFound, "Exec x1 not found."},
       {grpc::FAILED_PRECONDITION, "EXEC_ALREADY_TERMINAL", "exec_id",
        ErrorKind::ExecAlreadyTerminal, "Exec x1 is already terminal."},

@@ -233,7 +233,7 @@ grpc::Status ScriptedDaemon::ListActiveExecs(grpc::ServerContext* context,
   return answer<v1::ListActiveExecsResponse>(
       context, "ListActiveExecs", *request, response,
       [](ScriptedDaemon& daemon, v1::ListActiveExecsResponse& out) {
-        *out.add_execs() = daemon.exec;
+        if (!daemon.exec.exec_id().empty()) *out.add_execs() = daemon.exec;
       });
 }
 

@@ -20,11 +20,14 @@ struct EngineInspection {
   std::string api_version = {};
 };
 
+// A path is empty if the environment does not determine it; its problem then says why.
 struct DaemonInspection {
+  std::string runtime_problem = {};  // of the directory of socket and lock
   std::filesystem::path lock = {};
   std::optional<int> lock_holder = {};  // the process that holds it, if any
   std::filesystem::path store = {};
   std::filesystem::path config_file = {};
+  std::string config_problem = {};
   bool has_config_file = false;
   std::string store_problem = {};  // why the daemon could not write there; empty if it could
   // The daemon's executable: next to this program, else on PATH; empty if not found.
@@ -33,7 +36,6 @@ struct DaemonInspection {
   EngineInspection engine = {};
 };
 
-// Fails if the environment does not determine the paths of the daemon.
-Result<DaemonInspection> inspect_daemon();
+DaemonInspection inspect_daemon();
 
 }  // namespace agbox::sdk

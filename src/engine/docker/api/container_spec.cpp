@@ -93,8 +93,10 @@ std::string to_json(const NetworkSpec& spec, ApiVersion api) {
     body["Options"] = json::object{{"com.docker.network.bridge.name", spec.bridge_name}};
   }
   if (!spec.subnet.empty()) {
+    json::object pool{{"Subnet", spec.subnet}};
+    if (!spec.gateway.empty()) pool["Gateway"] = spec.gateway;
     json::array pools;
-    pools.push_back(json::object{{"Subnet", spec.subnet}});
+    pools.push_back(std::move(pool));
     body["IPAM"] = json::object{{"Driver", "default"}, {"Config", std::move(pools)}};
   }
   return json::serialize(body);

@@ -68,6 +68,7 @@ struct NetworkSpec {
   EngineLabels labels{};
   std::string bridge_name{};  // empty: the engine's choice
   std::string subnet{};       // 10.201.0.16/28; empty: the engine's choice
+  std::string gateway{};      // in the subnet; empty: the engine's choice
 };
 
 // The body of POST /networks/create.

@@ -98,6 +98,7 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   engine.backing_filesystem = backing_filesystem_of(document);
   engine.root_folder = info["DockerRootDir"].text();
   engine.firewall_backend = info["FirewallBackend"]["Driver"].text();
+  engine.cpus = info["NCPU"].number();
   engine.has_live_restore = info["LiveRestoreEnabled"].flag();
   const std::vector<std::string> options = info["SecurityOptions"].texts();
   engine.has_seccomp = has_option(options, "seccomp");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ struct EngineIdentity {
   std::string backing_filesystem;  // of the driver; may be empty
   std::string root_folder;
   std::string firewall_backend;  // empty before Docker 29
+  std::int64_t cpus = 0;         // 0 if not known
   bool has_live_restore = false;
   bool has_seccomp = false;
   bool is_rootless = false;

@@ -2,6 +2,7 @@
 #include "engine/docker/workload/container_settings.h"
 
 #include "guestwire/place.h"
+#include "model/network/sandbox_subnet.h"
 #include "model/object_names.h"
 
 namespace agbox {
@@ -28,11 +29,14 @@ std::vector<std::string> environment(const SandboxFacts& facts) {
 
 }  // namespace
 
+// The gateway is explicit because engines up to Docker 26 do not report one that they chose.
 NetworkSpec network_settings(std::string_view instance_id, const SandboxFacts& facts) {
+  const auto subnet = parse_ipv4_network(facts.subnet.value());
   return {.name = network_name(facts.sandbox_id),
           .labels = network_labels(instance_id, facts.sandbox_id, user_labels(facts)),
           .bridge_name = bridge_name(instance_id, facts.sandbox_id),
-          .subnet = facts.subnet.value()};
+          .subnet = *facts.subnet,
+          .gateway = subnet ? gateway_of(*subnet).text() : ""};
 }
 
 ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts& facts,
