@@ -52,12 +52,15 @@ void Directory::time_is_up(const std::string& sandbox_id) {
 // Removes the output of its execs first: after a crash in between, the history is still due at the
 // next start, and no unknown files are left.
 boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) {
-  const auto actor = find(sandbox_id);
+  // Found again after every wait: another purge may have come first.
+  auto actor = find(sandbox_id);
   if (!actor) co_return;
   const auto removed = co_await services_.place.remove_output(sandbox_id, (*actor)->created_with());
   if (!removed && removed.error().reason() == reason::kCancelled) co_return;
-  // An exec that is still being refused is on its way through files that do not respond.
-  if (!removed || (*actor)->execs().has_any()) {
+  actor = find(sandbox_id);
+  if (!actor) co_return;
+  // An exec that ended or is being refused may still wait for files that do not respond.
+  if (!removed || (*actor)->execs().use_files()) {
     services_.log.warn(
         "output of a deleted sandbox cannot be removed; its history is kept until it can",
         {{"sandbox_id", sandbox_id},
@@ -67,6 +70,8 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
   }
   // History, execs and record together; the ID stays reserved forever.
   if (!co_await commit(services_.store, {.mutations = {change::Purge{sandbox_id}}})) co_return;
+  actor = find(sandbox_id);
+  if (!actor) co_return;
   (*actor)->feed()->end();
   actors_.erase(sandbox_id);
   services_.log.info("sandbox history purged", {{"sandbox_id", sandbox_id}});

@@ -71,6 +71,8 @@ class SandboxExecs {
   // All of them as events for a new subscription.
   EventSubscription::Snapshot snapshot() const;
   bool has_any() const { return !execs_.empty(); }
+  // Whether the place creates or opens files for one of them: it must not be destroyed now.
+  bool use_files() const { return has_any() || opening_ > 0; }
   std::uint64_t newest_sequence() const { return journal_.handle().last_event_sequence(); }
   // `on_end` is called once, when this exec's end is published, if the caller still holds the
   // result.
@@ -90,7 +92,8 @@ class SandboxExecs {
   };
   // The sandbox stops: asks the guest to end them. No exec is taken from now on.
   Part cancel_all();
-  // Returns when none is left, or at the limit. CANCELLED if the caller was cancelled.
+  // Returns when none is left, or at the limit. CANCELLED if the caller was cancelled. Does not wait
+  // for those whose files are still being created: they will be refused.
   asio::awaitable<Result<>> wait_for_ends(std::chrono::steady_clock::time_point limit);
   // The container is gone, so all of them have ended. No exec is taken from now on.
   Part end_all(const ExecOutcome& outcome);
@@ -147,6 +150,7 @@ class SandboxExecs {
   Logger log_;
   std::map<std::string, RunningExec, std::less<>> execs_;
   std::size_t bytes_ = 0;
+  int opening_ = 0;  // whose files are being opened; they may have ended
   // The outcome of an exec that was still being accepted when the sandbox stopped taking execs.
   std::optional<ExecOutcome> no_more_;
   // The container is down or starting: a connected guest has not started the workload yet.

@@ -42,10 +42,13 @@ std::vector<std::string> SandboxExecs::environment(const v1::CreateExecRequest& 
 asio::awaitable<void> SandboxExecs::send(std::string exec_id) {
   RunningExec* exec = find(exec_id);
   if (exec == nullptr || std::exchange(exec->is_opening, true)) co_return;
+  ++opening_;
   const auto opened = co_await place_.open_output(exec_id, exec->record);
+  --opening_;
+  // It may have ended meanwhile, and a request for another exec with its ID be under way.
   exec = find(exec_id);
-  if (exec != nullptr) exec->is_opening = false;
-  if (exec != nullptr && !exec->is_ending) {
+  const bool is_same = exec != nullptr && std::exchange(exec->is_opening, false);
+  if (is_same && !exec->is_ending) {
     if (opened) {
       give_to_guest(exec_id);
     } else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sandbox: its history, its execs and at most one running operation. Passes events to the work
 // table (model/sandbox/work.h) and executes what the table returns: records, runs, waits. Every
-// method runs on the control thread and never suspends; an operation is a coroutine that owns what
-// it needs and reports its end.
+// method runs on the control thread, and only reconnect() suspends, before the first operation; an
+// operation is a coroutine that owns what it needs and reports its end.
 //
 // `state_` is what decisions see and may be ahead of the disk; handle() is what readers see and
 // never is.

@@ -75,10 +75,11 @@ TEST_F(ExecRestartTest, AnAcceptedExecRunsExactlyOnceWhereverTheDaemonEnds) {
   }
 }
 
-// Accepted on disk, but neither the client nor the guest was told.
 TEST_F(ExecRestartTest, AnExecWhoseAcceptanceIsOnDiskIsGivenToTheGuest) {
   begin_accepting("silent-1", [](const auto&) {});
+  ASSERT_TRUE(failpoint::arm("exec.send.before=error"));  // the guest is not told
   stop();
+  disarm();
   start();
   wait_given("silent-1");
   EXPECT_EQ(exec("silent-1").state(), v1::EXEC_STATE_RUNNING);

@@ -155,12 +155,12 @@ TEST_F(StopTest, AnExecWhoseFilesCannotBeCreatedYetHoldsNothingElseAndIsRefused)
                           [&](auto reply) { created = std::move(reply); });
   create_ready("box-2");
   ASSERT_TRUE(ask_stop(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
   EXPECT_FALSE(created.has_value());
   disk.set_value();
   run_until([&] { return created.has_value(); });
   ASSERT_FALSE(created->has_value());
   EXPECT_EQ(created->error().reason(), reason::kSandboxNotReady);
-  wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
   EXPECT_THAT(exec_events(), ElementsAre("SANDBOX_STOP_REQUESTED", "SANDBOX_STOPPED"));
   EXPECT_THAT(log_files(), IsEmpty());
 }
