@@ -74,6 +74,7 @@ class ControlTest : public testing::Test {
   // What the store reports, as that a change is on disk, waits for release_store() or stop().
   void hold_store() { holds_store_ = true; }
   void release_store();
+  std::size_t held_reports() const { return held_.size(); }
   // Until all that was told to the store so far is on disk and shown.
   void settle();
 

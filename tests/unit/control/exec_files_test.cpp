@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <optional>
 
@@ -45,6 +46,10 @@ class ExecFilesTest : public ExecTest {
   void respond() {
     is_hung_ = false;
     disk_.set_value();
+    std::promise<void> is_done;  // with all that waited
+    boost::asio::post(place().exec_files(), [&is_done] { is_done.set_value(); });
+    is_done.get_future().wait();
+    run_until_idle();
   }
   // Accepted, and its files are being opened for a guest that does not have it.
   void begin_opening(const std::string& exec_id) {
@@ -59,11 +64,20 @@ class ExecFilesTest : public ExecTest {
   }
   void begin_purge() {
     clock_.advance(2h);
-    directory().deadlines().call_due();
-    run_until([&] { return !std::filesystem::exists(output()); });
+    run_until([&] {
+      directory().deadlines().call_due();
+      return !std::filesystem::exists(output());
+    });
     run_until_idle();
   }
   bool is_purged() { return !directory().get(kBox).has_value(); }
+  void wait_purged() {
+    run_until([&] {
+      clock_.advance(1h);
+      directory().deadlines().call_due();
+      return is_purged();
+    });
+  }
   std::filesystem::path output() const { return folder_.path() / "execs" / kBox; }
 
  private:
@@ -112,9 +126,7 @@ TEST_F(ExecFilesTest, APurgeWaitsForAnExecThatHasEnded) {
   settle();
   EXPECT_FALSE(is_purged());
   respond();
-  settle();
-  begin_purge();
-  run_until([&] { return is_purged(); });
+  wait_purged();
 }
 
 TEST_F(ExecFilesTest, APurgeWaitsForAnExecThatIsBeingRefused) {
@@ -132,8 +144,7 @@ TEST_F(ExecFilesTest, APurgeWaitsForAnExecThatIsBeingRefused) {
   run_until([&] { return created.has_value(); });
   ASSERT_FALSE(created->has_value());
   EXPECT_EQ(created->error().reason(), reason::kSandboxNotReady);
-  begin_purge();
-  run_until([&] { return is_purged(); });
+  wait_purged();
 }
 
 TEST_F(ExecFilesTest, OfTwoPurgesOneComesFirst) {
@@ -141,9 +152,13 @@ TEST_F(ExecFilesTest, OfTwoPurgesOneComesFirst) {
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
   hold_store();
   begin_purge();
+  run_until([&] { return held_reports() > 0; });
+  // The second one takes longer to remove these than the first one to end.
   std::filesystem::create_directory(output());
+  for (int i = 0; i < 2000; ++i) std::ofstream(output() / std::to_string(i)) << "text";
   directory().deadlines().set(kBox, clock_.boot_now());
-  begin_purge();
+  directory().deadlines().call_due();
+  run_until_idle();
   release_store();
   run_until([&] { return is_purged(); });
   settle();
