@@ -30,7 +30,7 @@ from support.engine_api import EngineApi, UnixConnection  # noqa: E402
 from support.engine_root import cached, say_on_stderr  # noqa: E402
 from support.images import make_image  # noqa: E402
 from support.process import all_processes, descendants  # noqa: E402
-from support.run_folder import RunFolder  # noqa: E402
+from support.run_directory import RunDirectory  # noqa: E402
 
 IMAGE = "agents-sandbox/bench:local"
 # Nobody listens there, so the engine refuses the pull at once.
@@ -48,17 +48,17 @@ AT_ONCE = 4  # as many as the daemon itself starts at a time
 class Sandboxes:
     """Our side: sandboxes through the daemon, with one stream of events each."""
 
-    def __init__(self, contract: Contract, channel, folder: Path):
+    def __init__(self, contract: Contract, channel, directory: Path):
         self._contract = contract
         self._stub = contract.stub(channel)
         self._names = itertools.count()
-        self.folder = folder
+        self.directory = directory
 
     def create(self, image: str = IMAGE) -> "Created":
         service = self._contract.service
         request = service.CreateSandboxRequest(
             create_spec=self._contract.spec.CreateSpec(image=image),
-            sandbox_id=f"bench-{self.folder.name}-{next(self._names)}")
+            sandbox_id=f"bench-{self.directory.name}-{next(self._names)}")
         began = time.monotonic()
         name = self._stub.CreateSandbox(request, timeout=PATIENCE).sandbox.sandbox_id
         last = self._follow(name, 0, (READY, FAILED))
@@ -179,12 +179,12 @@ class KeptAliveApi(EngineApi):
 class Raw:
     """The engine's API by hand, in the shape of a sample that the daemon made."""
 
-    def __init__(self, api: KeptAliveApi, folder: Path, sample: str):
+    def __init__(self, api: KeptAliveApi, directory: Path, sample: str):
         self._api = api
         self._numbers = itertools.count()
         self._sample_container = self._api.call("GET", f"/containers/agbox-primary-{sample}/json").json()
         self._sample_network = self._api.call("GET", f"/networks/agbox-net-{sample}").json()
-        self._link = folder / "raw-link"  # where the sample has its link to the daemon
+        self._link = directory / "raw-link"  # where the sample has its link to the daemon
         self._link.mkdir(exist_ok=True)
 
     def create(self) -> Created:
@@ -291,14 +291,14 @@ class EngineWorld:
 
 
 @contextlib.contextmanager
-def run_directory() -> Iterator[RunFolder]:
+def run_directory() -> Iterator[RunDirectory]:
     """The test kit keeps all that a run makes in it, and marks processes with it."""
     remove_abandoned()
-    run_folder = RunFolder()
+    run_directory = RunDirectory()
     try:
-        yield run_folder
+        yield run_directory
     finally:
-        run_folder.remove()
+        run_directory.remove()
 
 
 def fetch_engine(name: str) -> None:
@@ -309,7 +309,7 @@ def fetch_engine(name: str) -> None:
 
 
 @contextlib.contextmanager
-def private_engine(name: str) -> Iterator[tuple[PrivateEngine, RunFolder]]:
+def private_engine(name: str) -> Iterator[tuple[PrivateEngine, RunDirectory]]:
     with run_directory() as directory, PrivateEngine(KINDS[name], directory) as engine:
         yield engine, directory
 
@@ -333,9 +333,9 @@ def connected_daemon(build: Path, engine: PrivateEngine, directory: Path,
 def engine_world(run: Run, log_level: str = "info") -> Iterator[EngineWorld]:
     with contextlib.ExitStack() as stack:
         engine, engine_directory = stack.enter_context(private_engine(run.engine))
-        contract = Contract(engine_directory.new_folder("c"))
+        contract = Contract(engine_directory.new_directory("c"))
         make_image(engine.api, IMAGE)
-        directory = engine_directory.new_folder("d")
+        directory = engine_directory.new_directory("d")
         daemon = stack.enter_context(connected_daemon(run.build, engine, directory, log_level))
         channel = stack.enter_context(daemon.channel())
         sandboxes = Sandboxes(contract, channel, directory)

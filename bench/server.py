@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that a benchmark starts, waits for and ends: our daemon with every path in a temporary
-folder, and the bare echo beside it. Readiness is told, never guessed."""
+directory, and the bare echo beside it. Readiness is told, never guessed."""
 import contextlib
 import os
 import select
@@ -124,32 +124,32 @@ class Server:
             os.close(ended)
 
 
-def start_daemon(build: Path, folder: Path) -> Server:
-    """agboxd on the store in `folder`, without an engine; starting again on the same folder finds the same store."""
+def start_daemon(build: Path, directory: Path) -> Server:
+    """agboxd on the store in `directory`, without an engine; starting again on the same directory finds the same store."""
     program = build / "bin" / "agboxd"
     if not program.is_file():
         raise RuntimeError(f"{program} is not there; build it: cmake --build --preset release")
-    environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(directory)}
     for name in ("runtime", "config", "data", "state"):
-        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-    environment |= {"XDG_RUNTIME_DIR": str(folder / "runtime"),
-                    "XDG_CONFIG_HOME": str(folder / "config"),
-                    "XDG_DATA_HOME": str(folder / "data"),
-                    "XDG_STATE_HOME": str(folder / "state"),
-                    "DOCKER_HOST": f"unix://{folder}/no-engine.sock",
-                    "NOTIFY_SOCKET": str(folder / "notify")}
-    server = Server(folder / "runtime" / "agbox" / "agboxd.sock", folder / "agboxd.log")
-    (folder / "notify").unlink(missing_ok=True)
+        (directory / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    environment |= {"XDG_RUNTIME_DIR": str(directory / "runtime"),
+                    "XDG_CONFIG_HOME": str(directory / "config"),
+                    "XDG_DATA_HOME": str(directory / "data"),
+                    "XDG_STATE_HOME": str(directory / "state"),
+                    "DOCKER_HOST": f"unix://{directory}/no-engine.sock",
+                    "NOTIFY_SOCKET": str(directory / "notify")}
+    server = Server(directory / "runtime" / "agbox" / "agboxd.sock", directory / "agboxd.log")
+    (directory / "notify").unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-        notify.bind(str(folder / "notify"))
+        notify.bind(str(directory / "notify"))
         server.run_until([str(program)], environment, notify,
                          lambda told: b"READY=1" in told.recv(4096).split(b"\n"))
     return server
 
 
-def start_echo(build: Path, folder: Path) -> Server:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    server = Server(folder / "echo.sock", folder / "echo.log")
+def start_echo(build: Path, directory: Path) -> Server:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    server = Server(directory / "echo.sock", directory / "echo.log")
     server.run_until([str(build / "bench" / "echo_server"), str(server.socket_path)],
                      dict(os.environ), None, lambda told: told.readline() == b"listening\n")
     return server
@@ -173,6 +173,6 @@ def subscribers(build: Path, count: int, socket_path: Path, sandbox_id: str,
         raise RuntimeError(f"the program with {count} subscribers ended with {process.returncode}")
 
 
-def temporary_folder(below: str = "/tmp") -> tempfile.TemporaryDirectory:
+def temporary_directory(below: str = "/tmp") -> tempfile.TemporaryDirectory:
     # Whatever TMPDIR says, because a socket's path has at most 107 bytes.
     return tempfile.TemporaryDirectory(prefix="agb-", dir=below)

@@ -106,8 +106,8 @@ class Answer {
 
 class StoreArm {
  public:
-  explicit StoreArm(const fs::path& folder) {
-    auto opened = Store::open({.path = folder / "ids.db",
+  explicit StoreArm(const fs::path& directory) {
+    auto opened = Store::open({.path = directory / "ids.db",
                                .post = [this](auto f) { callbacks_.post(std::move(f)); },
                                .clock = clock_});
     AGBOX_CHECK(opened.has_value(), "open the store");
@@ -139,8 +139,8 @@ class StoreArm {
 // The plain way: a mutex around one connection, one transaction per event.
 class PlainArm {
  public:
-  explicit PlainArm(const fs::path& folder)
-      : connection_(open(folder / "plain.db")),
+  explicit PlainArm(const fs::path& directory)
+      : connection_(open(directory / "plain.db")),
         insert_(prepared("INSERT INTO event VALUES (?, ?, ?)")),
         begin_(prepared("BEGIN IMMEDIATE")),
         commit_(prepared("COMMIT")) {}
@@ -179,9 +179,9 @@ class PlainArm {
   std::int64_t sequence_ = 0;
 };
 
-int bench(int rounds, const fs::path& folder) {
-  StoreArm store(folder);
-  PlainArm plain(folder);
+int bench(int rounds, const fs::path& directory) {
+  StoreArm store(directory);
+  PlainArm plain(directory);
   using Arm = std::pair<std::string, std::function<Metrics()>>;
   std::vector<Arm> arms = {
       {"store alone", [&] { return measure(1, kAppendsAlone, [&](int w) { store.append(w); }); }},

@@ -29,7 +29,7 @@ from support.engine import (
 from support.host_engine import HostEngine
 from support.leaks import LeakCheck, Snapshot
 from support.registry import Registry
-from support.run_folder import RunFolder
+from support.run_directory import RunDirectory
 from support.user import TestUser
 
 
@@ -149,11 +149,11 @@ def pytest_make_collect_report(collector: pytest.Collector):
 
 
 @pytest.fixture(scope="session")
-def run_folder() -> Iterator[RunFolder]:
-    folder = RunFolder()
+def run_directory() -> Iterator[RunDirectory]:
+    directory = RunDirectory()
     remove_abandoned()
-    yield folder
-    folder.remove()
+    yield directory
+    directory.remove()
 
 
 _LEAK_CHECK = pytest.StashKey[LeakCheck]()
@@ -170,10 +170,10 @@ class _SharedFixtures:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def leak_check(run_folder: RunFolder, pytestconfig: pytest.Config) -> Iterator[LeakCheck]:
+def leak_check(run_directory: RunDirectory, pytestconfig: pytest.Config) -> Iterator[LeakCheck]:
     """Every session fixture requests this one, even if it does not use it: pytest then tears it down
     before the final check, which also detects leaks of the kit itself."""
-    check = LeakCheck(run_folder, _is_one_of_several(pytestconfig))
+    check = LeakCheck(run_directory, _is_one_of_several(pytestconfig))
     pytestconfig.stash[_LEAK_CHECK] = check
     before = check.snapshot()
     yield check
@@ -186,16 +186,16 @@ def _is_one_of_several(config: pytest.Config) -> bool:
     return config.getoption("--beside-others") or hasattr(config, "workerinput")
 
 
-_WHOLE_RUN = pytest.StashKey[tuple[RunFolder, LeakCheck, Snapshot]]()
+_WHOLE_RUN = pytest.StashKey[tuple[RunDirectory, LeakCheck, Snapshot]]()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compares the whole host before and after all workers, for leaks that no worker can attribute to a test."""
     has_workers = bool(session.config.getoption("numprocesses", None))
     if has_workers and not _is_one_of_several(session.config):
-        folder = RunFolder()
-        check = LeakCheck(folder)
-        session.config.stash[_WHOLE_RUN] = (folder, check, check.snapshot())
+        directory = RunDirectory()
+        check = LeakCheck(directory)
+        session.config.stash[_WHOLE_RUN] = (directory, check, check.snapshot())
 
 
 @pytest.hookimpl(optionalhook=True)  # of xdist
@@ -212,9 +212,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.workeroutput["leaks"] = leaks  # for the controller
         return
     if _WHOLE_RUN in stash:
-        folder, check, before = stash[_WHOLE_RUN]
+        directory, check, before = stash[_WHOLE_RUN]
         leaks += check.leaks_since(before)
-        folder.remove()
+        directory.remove()
     if leaks:
         print("\nthis test run left behind:\n  " + "\n  ".join(leaks), file=sys.stderr)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # no retry of a test can fix it
@@ -222,7 +222,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind(
-    request: pytest.FixtureRequest, run_folder: RunFolder, leak_check: LeakCheck
+    request: pytest.FixtureRequest, run_directory: RunDirectory, leak_check: LeakCheck
 ) -> Iterator[None]:
     # Engines and users of the whole run start before the first snapshot, not during a test.
     for name in ("engine", "host_engine", "test_user", "contract", "daemon_user"):
@@ -236,9 +236,9 @@ def leaves_nothing_behind(
 
 
 @pytest.fixture
-def folder(run_folder: RunFolder) -> Iterator[Path]:
+def directory(run_directory: RunDirectory) -> Iterator[Path]:
     """An empty directory with a short path, which every private engine sees under the same path."""
-    made = run_folder.new_folder()
+    made = run_directory.new_directory()
     yield made
     shutil.rmtree(made)
 
@@ -260,7 +260,7 @@ def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
 
 @pytest.fixture(scope="session")
 def engines(
-    run_folder: RunFolder, leak_check: LeakCheck, say
+    run_directory: RunDirectory, leak_check: LeakCheck, say
 ) -> Iterator[Callable[[str], PrivateEngine]]:
     """Starts each private engine on first use; they run until the end of the run."""
     with contextlib.ExitStack() as stack:
@@ -268,7 +268,7 @@ def engines(
 
         def get(name: str) -> PrivateEngine:
             if name not in running:
-                engine = stack.enter_context(PrivateEngine(KINDS[name], run_folder, say=say))
+                engine = stack.enter_context(PrivateEngine(KINDS[name], run_directory, say=say))
                 stack.enter_context(leak_check.watching(engine))
                 running[name] = engine
             return running[name]
@@ -283,13 +283,13 @@ def engine(engine_name: str, engines: Callable[[str], PrivateEngine]) -> Private
 
 
 @pytest.fixture
-def make_engine(run_folder: RunFolder, say) -> Iterator[Callable[..., PrivateEngine]]:
+def make_engine(run_directory: RunDirectory, say) -> Iterator[Callable[..., PrivateEngine]]:
     """make_engine("28", live_restore=True): an engine that the test may break."""
     with contextlib.ExitStack() as stack:
 
         def make(name: str, **options) -> PrivateEngine:
             return stack.enter_context(
-                PrivateEngine(KINDS[name], run_folder, EngineOptions(**options), say)
+                PrivateEngine(KINDS[name], run_directory, EngineOptions(**options), say)
             )
 
         yield make
@@ -304,13 +304,13 @@ def host_engine(leak_check: LeakCheck) -> Iterator[HostEngine]:
 
 
 @pytest.fixture
-def make_registry(run_folder: RunFolder) -> Iterator[Callable[..., Registry]]:
+def make_registry(run_directory: RunDirectory) -> Iterator[Callable[..., Registry]]:
     """make_registry(engine, credentials=("user", "password")): on the engine's loopback."""
     with contextlib.ExitStack() as stack:
         ports = iter(PODMAN_REGISTRY_PORTS)
 
         def make(engine: PrivateEngine, credentials: tuple[str, str] | None = None) -> Registry:
-            place = run_folder.new_folder("g")
+            place = run_directory.new_directory("g")
             stack.callback(shutil.rmtree, place)
             port = next(ports) if engine.kind.podman else 0
             return stack.enter_context(Registry(place, engine.network_namespace, credentials, port))
@@ -324,26 +324,26 @@ def make_registry(run_folder: RunFolder) -> Iterator[Callable[..., Registry]]:
 @pytest.fixture(scope="session")
 def bin_dir() -> Path:
     """The directory of the programs under test."""
-    folder = Path(os.environ.get("AGBOX_BIN_DIR") or REPOSITORY / "build" / "release" / "bin")
-    if not (folder / "agboxd").exists():
+    directory = Path(os.environ.get("AGBOX_BIN_DIR") or REPOSITORY / "build" / "release" / "bin")
+    if not (directory / "agboxd").exists():
         pytest.fail(
-            f"there is no agboxd in {folder}; build it with `cmake --preset release && cmake "
+            f"there is no agboxd in {directory}; build it with `cmake --preset release && cmake "
             "--build --preset release`, or set AGBOX_BIN_DIR",
             pytrace=False,
         )
-    return folder.resolve()
+    return directory.resolve()
 
 
 @pytest.fixture(scope="session")
-def contract(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[Contract]:
-    generated = run_folder.new_folder("c")
+def contract(run_directory: RunDirectory, leak_check: LeakCheck) -> Iterator[Contract]:
+    generated = run_directory.new_directory("c")
     yield Contract(generated)
     shutil.rmtree(generated)
 
 
 @pytest.fixture(scope="session")
-def test_user(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[TestUser]:
-    user = TestUser(run_folder)
+def test_user(run_directory: RunDirectory, leak_check: LeakCheck) -> Iterator[TestUser]:
+    user = TestUser(run_directory)
     yield user
     user.remove()
 
@@ -355,7 +355,7 @@ def daemon_user(request: pytest.FixtureRequest) -> TestUser | None:
 
 
 @pytest.fixture
-def make_daemon(run_folder: RunFolder, bin_dir: Path) -> Iterator[Callable[..., PrivateDaemon]]:
+def make_daemon(run_directory: RunDirectory, bin_dir: Path) -> Iterator[Callable[..., PrivateDaemon]]:
     """make_daemon(user=…, engine=…, config=…): a private daemon that is not started yet."""
     with contextlib.ExitStack() as stack:
 
@@ -364,7 +364,7 @@ def make_daemon(run_folder: RunFolder, bin_dir: Path) -> Iterator[Callable[..., 
             engine: PrivateEngine | HostEngine | None = None,
             **options,
         ) -> PrivateDaemon:
-            place = run_folder.new_folder("d")
+            place = run_directory.new_directory("d")
             stack.callback(shutil.rmtree, place)
             if engine is not None:
                 options.setdefault("docker_host", engine.docker_host)

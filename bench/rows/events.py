@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine_world import NO_IMAGE, engine_world
 from row import Aim, Gate, Measured, Row, Run
-from server import Server, cpu_ms, start_daemon, start_echo, subscribers, temporary_folder
+from server import Server, cpu_ms, start_daemon, start_echo, subscribers, temporary_directory
 
 HISTORY = 20_000
 # How many events each of so many subscribers takes.
@@ -31,17 +31,17 @@ def run_program(build: Path, *arguments: object) -> list[dict]:
 
 
 def measure_latency(run: Run) -> Measured:
-    with engine_world(run) as world, temporary_folder() as folder, \
-            start_echo(run.build, Path(folder)) as echo:
+    with engine_world(run) as world, temporary_directory() as directory, \
+            start_echo(run.build, Path(directory)) as echo:
         return Measured(run_program(run.build, "latency", run.rounds, world.daemon.socket, echo.socket_path,
                                     NO_IMAGE))
 
 
 def measure_deliveries(run: Run) -> Measured:
-    with temporary_folder(below="/var/tmp") as name:
-        folder = Path(name)
-        make_history(run.build, folder)
-        with start_daemon(run.build, folder) as daemon, start_echo(run.build, folder / "echo") as echo:
+    with temporary_directory(below="/var/tmp") as name:
+        directory = Path(name)
+        make_history(run.build, directory)
+        with start_daemon(run.build, directory) as daemon, start_echo(run.build, directory / "echo") as echo:
             by_crowd = {count: run_program(run.build, "flood", run.rounds, daemon.socket_path,
                                            echo.socket_path, SANDBOX, count, events)
                         for count, events in CROWDS.items()}
@@ -53,11 +53,11 @@ def measure_deliveries(run: Run) -> Measured:
 
 def measure_stalled(run: Run) -> Measured:
     measured = []
-    with temporary_folder(below="/var/tmp") as name:
-        folder = Path(name)
-        make_history(run.build, folder)
-        arms = {OURS: lambda: stalled(run.build, start_daemon(run.build, folder), SANDBOX, 0),
-                ECHO: lambda: stalled(run.build, start_echo(run.build, folder / "echo"), "flood", HISTORY)}
+    with temporary_directory(below="/var/tmp") as name:
+        directory = Path(name)
+        make_history(run.build, directory)
+        arms = {OURS: lambda: stalled(run.build, start_daemon(run.build, directory), SANDBOX, 0),
+                ECHO: lambda: stalled(run.build, start_echo(run.build, directory / "echo"), "flood", HISTORY)}
         for _ in range(run.rounds):
             measured.append({arm: arms[arm]() for arm in random.sample(list(arms), len(arms))})
     return Measured(measured)
@@ -70,9 +70,9 @@ def stalled(build: Path, server: Server, sandbox: str, from_sequence: int) -> di
         return server.memory_kib()
 
 
-def make_history(build: Path, folder: Path) -> None:
+def make_history(build: Path, directory: Path) -> None:
     """A store with one sandbox and its events."""
-    store = folder / STORE
+    store = directory / STORE
     store.parent.mkdir(mode=0o700, parents=True)
     subprocess.run([str(build / "bench" / "store_generator"), "make", str(store), "1", str(HISTORY)],
                    check=True, stdout=subprocess.DEVNULL, timeout=600)
@@ -80,8 +80,8 @@ def make_history(build: Path, folder: Path) -> None:
 
 def measure_idle(run: Run) -> Measured:
     measured = []
-    with engine_world(run) as world, temporary_folder() as folder, \
-            start_echo(run.build, Path(folder)) as echo:
+    with engine_world(run) as world, temporary_directory() as directory, \
+            start_echo(run.build, Path(directory)) as echo:
         failed = world.sandboxes.create(NO_IMAGE)
         arms = {OURS: (world.daemon.pid, world.daemon.socket, failed.name),
                 POLLER: (echo.process.pid, echo.socket_path, "poll")}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine_world import EngineWorld, create_many, delete_many, engine_world
 from row import Aim, Gate, Measured, Row, Run
-from server import cpu_ms, memory_kib, start_echo, temporary_folder
+from server import cpu_ms, memory_kib, start_echo, temporary_directory
 
 ASLEEP_SANDBOXES = 200
 ASLEEP_SECONDS = 15.0  # how often somebody looks who has no events to wait for
@@ -19,8 +19,8 @@ CROWDS = (0, 100, 300)
 
 def measure_asleep(run: Run) -> Measured:
     measured = []
-    with engine_world(run) as world, temporary_folder() as folder, \
-            start_echo(run.build, Path(folder)) as echo:
+    with engine_world(run) as world, temporary_directory() as directory, \
+            start_echo(run.build, Path(directory)) as echo:
         alone = memory_kib(world.daemon.pid)["rss_kib"]
         made = create_many(world.sandboxes, ASLEEP_SANDBOXES)
         names = [created.name for created in made]

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine_world import (
     NO_IMAGE, PrivateEngine, Sandboxes, connected_daemon, engine_world, private_engine, side_by_side)
 from row import Aim, Gate, Measured, Row, Run
-from server import memory_kib, start_echo, subscribers, temporary_folder
+from server import memory_kib, start_echo, subscribers, temporary_directory
 
 SANDBOXES = 60
 EXECS_EACH = 17  # a little more than 1,000
@@ -21,8 +21,8 @@ USED, CROWDED = "agboxd, 60 lives and 1,000 execs", "agboxd, 1,000 subscribers"
 def measure_at_rest(run: Run) -> Measured:
     measured = []
     with private_engine(run.engine) as (engine, directories):
-        arms = {OURS: lambda: daemon_at_rest(run.build, engine, directories.new_folder("d")),
-                ECHO: lambda: echo_at_rest(run.build, directories.new_folder("echo"))}
+        arms = {OURS: lambda: daemon_at_rest(run.build, engine, directories.new_directory("d")),
+                ECHO: lambda: echo_at_rest(run.build, directories.new_directory("echo"))}
         for _ in range(run.rounds):
             measured.append({arm: arms[arm]() for arm in random.sample(list(arms), len(arms))})
     return Measured(measured)
@@ -48,8 +48,8 @@ def ping(build: Path, socket_path: Path) -> None:
 def measure_in_use(run: Run) -> Measured:
     measured = []
     for _ in range(run.rounds):
-        with engine_world(run) as world, temporary_folder() as folder, \
-                start_echo(run.build, Path(folder)) as echo:
+        with engine_world(run) as world, temporary_directory() as directory, \
+                start_echo(run.build, Path(directory)) as echo:
             results = {ECHO: echo.memory_kib()}
             for _ in range(SANDBOXES // AT_ONCE):
                 side_by_side(lambda _: live(world.sandboxes), AT_ONCE)

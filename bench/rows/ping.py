@@ -5,14 +5,14 @@ import subprocess
 from pathlib import Path
 
 from row import Aim, Gate, Measured, Row, Run
-from server import start_daemon, start_echo, temporary_folder
+from server import start_daemon, start_echo, temporary_directory
 
 
 def measure(run: Run) -> Measured:
-    with temporary_folder() as name:
-        folder = Path(name)
-        with start_echo(run.build, folder / "echo") as echo, \
-                start_daemon(run.build, folder / "daemon") as daemon:
+    with temporary_directory() as name:
+        directory = Path(name)
+        with start_echo(run.build, directory / "echo") as echo, \
+                start_daemon(run.build, directory / "daemon") as daemon:
             before = {"agboxd": daemon.cpu_ms(), "echo": echo.cpu_ms()}
             output = subprocess.run(
                 [str(run.build / "bench" / "ping_bench"), str(run.rounds),

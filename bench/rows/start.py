@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from row import Aim, Gate, Measured, Row, Run
-from server import start_daemon, temporary_folder
+from server import start_daemon, temporary_directory
 
 SANDBOXES = 1000
 EVENTS = 100_000
@@ -19,17 +19,17 @@ READER = "sqlite3 reading the same file"
 STORE = Path("data") / "agents-sandbox" / "ids.db"
 
 def measure(run: Run) -> Measured:
-    with temporary_folder(below="/var/tmp") as name:
-        folder = Path(name)
-        store = folder / "full" / STORE
+    with temporary_directory(below="/var/tmp") as name:
+        directory = Path(name)
+        store = directory / "full" / STORE
         store.parent.mkdir(mode=0o700, parents=True)
         subprocess.run([str(run.build / "bench" / "store_generator"), "make", str(store), str(SANDBOXES),
                         str(EVENTS)], check=True, stdout=subprocess.DEVNULL, timeout=600)
-        copy = folder / "copy.db"
+        copy = directory / "copy.db"
         shutil.copy(store, copy)
         arms = {
-            FULL: lambda: time_daemon(run.build, folder / "full"),
-            EMPTY: lambda: time_daemon(run.build, folder / "empty"),
+            FULL: lambda: time_daemon(run.build, directory / "full"),
+            EMPTY: lambda: time_daemon(run.build, directory / "empty"),
             READER: lambda: time_reader(copy),
         }
         for measure_once in arms.values():  # unmeasured: caches warm, empty store made
@@ -43,10 +43,10 @@ def measure(run: Run) -> Measured:
                                f"{size / 2**20:.1f} MiB"])
 
 
-def time_daemon(build: Path, folder: Path) -> dict[str, float]:
-    with start_daemon(build, folder) as server:
-        if not server.has_open(folder / STORE):
-            raise RuntimeError(f"agboxd serves without having opened its store {folder / STORE}")
+def time_daemon(build: Path, directory: Path) -> dict[str, float]:
+    with start_daemon(build, directory) as server:
+        if not server.has_open(directory / STORE):
+            raise RuntimeError(f"agboxd serves without having opened its store {directory / STORE}")
         return {"ms": server.started_ms, "cpu_ms": server.cpu_ms()}
 
 

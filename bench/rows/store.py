@@ -4,13 +4,13 @@ import json
 import subprocess
 
 from row import Aim, Gate, Measured, Row, Run
-from server import temporary_folder
+from server import temporary_directory
 
 
 def measure(run: Run) -> Measured:
     # Not below /tmp, which may live in memory: an fsync there proves nothing.
-    with temporary_folder(below="/var/tmp") as folder:
-        output = subprocess.run([str(run.build / "bench" / "store_bench"), str(run.rounds), folder],
+    with temporary_directory(below="/var/tmp") as directory:
+        output = subprocess.run([str(run.build / "bench" / "store_bench"), str(run.rounds), directory],
                                 check=True, stdout=subprocess.PIPE, text=True, timeout=1800).stdout
     return Measured(json.loads(output)["rounds"])
 

@@ -13,7 +13,7 @@ namespace {
 // the kernel's network code, so a lower limit leaves the engine idle; a higher one only makes each
 // start slower.
 constexpr int kStartsAtOnce = 6;
-constexpr int kLooksAtOnce = 8;
+constexpr int kMaxInspections = 8;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
                                 bool from_inside) { directory_.isolation_holds(id, from_inside); }},
           log_),
       starts_(loop.io().get_executor(), kStartsAtOnce),
-      looks_(loop.io().get_executor(), kLooksAtOnce),
+      inspections_(loop.io().get_executor(), kMaxInspections),
       operations_(loop.io().get_executor()),
       deadlines_(loop, clock,
                  [this](const std::string& sandbox_id) { directory_.time_is_up(sandbox_id); }),
@@ -66,7 +66,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
                 .place = place,
                 .isolation = isolation_,
                 .starts = starts_,
-                .looks = looks_,
+                .inspections = inspections_,
                 .execs = execs_,
                 .tasks = operations_,
                 .deadlines = deadlines_,
@@ -122,8 +122,8 @@ void ControlPlane::reconcile_due() {
   if (std::exchange(was_engine_lost_, false)) isolation_.verify_live_sandboxes();
 }
 
-void ControlPlane::container_doubted(const std::string& sandbox_id) {
-  directory_.doubt_container(sandbox_id);
+void ControlPlane::container_may_have_ended(const std::string& sandbox_id) {
+  directory_.recheck_container(sandbox_id);
 }
 
 void ControlPlane::object_created(const std::string& sandbox_id) {

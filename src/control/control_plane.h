@@ -76,7 +76,7 @@ class ControlPlane final : private EngineListener {
   void reachable(const ReachableEngine& engine) override;
   void unreachable(std::string problem) override;
   void reconcile_due() override;
-  void container_doubted(const std::string& sandbox_id) override;
+  void container_may_have_ended(const std::string& sandbox_id) override;
   void object_created(const std::string& sandbox_id) override;
   void sweep_due() override { janitor_.sweep(); }
   void use_resolvers(const std::vector<Ipv4Address>& resolvers);
@@ -88,7 +88,7 @@ class ControlPlane final : private EngineListener {
   EngineStatus engine_status_;
   SandboxIsolation isolation_;
   Semaphore starts_;
-  Semaphore looks_;
+  Semaphore inspections_;
   RunningExecs execs_;
   TaskGroup operations_;
   Deadlines deadlines_;

@@ -358,7 +358,7 @@ Directory::Call<std::vector<std::string>> Directory::remove_matching(LabelSelect
 }
 
 Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
-    const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_news) {
+    const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_available) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   AGBOX_TRY(actor, find(request.sandbox_id()));
   const auto& feed = actor->feed();
@@ -372,7 +372,7 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
   std::optional<EventSubscription::Snapshot> snapshot;
   if (request.include_current_snapshot()) snapshot = actor->execs().snapshot();
   return EventSubscription::open(feed, services_.store, request.from_sequence(),
-                                 std::move(snapshot), std::move(on_news));
+                                 std::move(snapshot), std::move(on_available));
 }
 
 void Directory::engine_was_asked() {

@@ -50,7 +50,7 @@ class Directory final : public SandboxClaims {
   void remove_matching(const google::protobuf::Map<std::string, std::string>& selector,
                        Reply<std::vector<std::string>> reply);
   Result<std::shared_ptr<EventSubscription>> subscribe(
-      const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_news);
+      const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_available);
 
   // --- execs, in directory_execs.cpp ---
 
@@ -70,7 +70,7 @@ class Directory final : public SandboxClaims {
 
   // --- the engine ---
   // Its container may have ended, or may lack what it was started with.
-  void doubt_container(const std::string& sandbox_id);
+  void recheck_container(const std::string& sandbox_id);
   // See input::IsolationFailed and input::IsolationHolds.
   void isolation_failed(const std::string& sandbox_id, const std::string& why);
   void isolation_holds(const std::string& sandbox_id, bool from_inside);

@@ -201,8 +201,8 @@ void Directory::engine_made_something(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->engine_made_something();
 }
 
-void Directory::doubt_container(const std::string& sandbox_id) {
-  if (const auto actor = find(sandbox_id)) (*actor)->doubt_container();
+void Directory::recheck_container(const std::string& sandbox_id) {
+  if (const auto actor = find(sandbox_id)) (*actor)->recheck_container();
 }
 
 }  // namespace agbox

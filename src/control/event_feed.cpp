@@ -52,24 +52,24 @@ void EventFeed::wake_all() {
   // A follower may unsubscribe while another is being notified.
   const auto followers = followers_;
   for (const auto& follower : followers) {
-    if (const auto alive = follower.lock()) alive->on_news_();
+    if (const auto alive = follower.lock()) alive->on_available_();
   }
 }
 
 std::shared_ptr<EventSubscription> EventSubscription::open(std::shared_ptr<EventFeed> feed,
                                                            Store& store, std::uint64_t after,
                                                            std::optional<Snapshot> snapshot,
-                                                           std::function<void()> on_news) {
+                                                           std::function<void()> on_available) {
   AGBOX_CHECK(after <= feed->newest(), "the anchor was checked");
   auto subscription = std::shared_ptr<EventSubscription>(new EventSubscription(
-      std::move(feed), store, after, std::move(snapshot), std::move(on_news)));
+      std::move(feed), store, after, std::move(snapshot), std::move(on_available)));
   subscription->feed_->followers_.push_back(subscription);
   return subscription;
 }
 
 EventSubscription::EventSubscription(std::shared_ptr<EventFeed> feed, Store& store,
                                      std::uint64_t after, std::optional<Snapshot> snapshot,
-                                     std::function<void()> on_news)
+                                     std::function<void()> on_available)
     : feed_(std::move(feed)),
       store_(store),
       cursor_(after),
@@ -77,7 +77,7 @@ EventSubscription::EventSubscription(std::shared_ptr<EventFeed> feed, Store& sto
       with_snapshot_(snapshot.has_value()),
       owes_snapshot_(with_snapshot_ && replay_until_ > 0),
       snapshot_(snapshot ? std::move(*snapshot) : Snapshot{}),
-      on_news_(std::move(on_news)) {}
+      on_available_(std::move(on_available)) {}
 
 EventSubscription::~EventSubscription() {
   feed_->forget_those_who_left();
@@ -133,7 +133,7 @@ void EventSubscription::read_page(std::uint64_t after) {
       self->outcome_ =
           fail(reason::kStoreFailed, "sandbox " + self->feed_->sandbox_id() +
                                          ": the store has no event after " + std::to_string(after) +
-                                         "; the file may be damaged, look into the log");
+                                         "; the file may be damaged, see the log");
     } else if (page) {
       for (StoredEvent& event : page->events) {
         self->page_.push_back(std::make_shared<const StoredEvent>(std::move(event)));
@@ -143,7 +143,7 @@ void EventSubscription::read_page(std::uint64_t after) {
     } else {
       self->outcome_ = std::unexpected(page.error());
     }
-    self->on_news_();
+    self->on_available_();
   };
   store_.read_events(feed_->sandbox_id(), after, kPageEvents, kHistoryPageBytes, std::move(done));
 }

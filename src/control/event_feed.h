@@ -62,7 +62,7 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
     bool is_replay = false;
     bool is_snapshot = false;
   };
-  struct Nothing {};  // yet: on_news will be called
+  struct Nothing {};  // yet: on_available will be called
   struct End {
     Result<> outcome;
   };
@@ -72,12 +72,12 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
   using Snapshot = std::deque<std::shared_ptr<const StoredEvent>>;
 
   // Follows from `after`, which must not be beyond the newest event. With a snapshot the newest
-  // stored event comes first, and is not repeated; then the snapshot. `on_news` is called, on the
-  // control thread, when next() may have an event again after it returned Nothing.
+  // stored event comes first, and is not repeated; then the snapshot. `on_available` is called, on
+  // the control thread, when next() may have an event again after it returned Nothing.
   static std::shared_ptr<EventSubscription> open(std::shared_ptr<EventFeed> feed, Store& store,
                                                  std::uint64_t after,
                                                  std::optional<Snapshot> snapshot,
-                                                 std::function<void()> on_news);
+                                                 std::function<void()> on_available);
 
   EventSubscription(const EventSubscription&) = delete;
   ~EventSubscription();
@@ -86,7 +86,7 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
 
  private:
   EventSubscription(std::shared_ptr<EventFeed> feed, Store& store, std::uint64_t after,
-                    std::optional<Snapshot> snapshot, std::function<void()> on_news);
+                    std::optional<Snapshot> snapshot, std::function<void()> on_available);
   friend class EventFeed;
   // The event after `sequence`; nullptr if it has to be read first, which this call then begins.
   std::shared_ptr<const StoredEvent> event_after(std::uint64_t sequence);
@@ -102,7 +102,7 @@ class EventSubscription : public std::enable_shared_from_this<EventSubscription>
   std::deque<std::shared_ptr<const StoredEvent>> page_;
   bool is_reading_ = false;
   std::optional<Result<>> outcome_;
-  std::function<void()> on_news_;
+  std::function<void()> on_available_;
 };
 
 }  // namespace agbox

@@ -31,7 +31,7 @@ struct Services {
   // Limits concurrent container starts: the engine does the same work either way, but when fifty
   // sandboxes are requested at once, the first ones are ready in a fraction of the time.
   Semaphore& starts;
-  Semaphore& looks;  // inspections of containers, a few at a time
+  Semaphore& inspections;  // inspections of containers, a few at a time
   RunningExecs& execs;
   TaskGroup& tasks;
   Deadlines& deadlines;

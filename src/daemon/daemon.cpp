@@ -133,7 +133,7 @@ void Daemon::wait_for_hang_up() {
     AGBOX_CHECK(!error, "nothing cancels this wait");
     log_.warn(
         "SIGHUP changes nothing: the configuration is read at start; restart agboxd to apply a "
-        "change, sandboxes keep running meanwhile");
+        "change; sandboxes keep running");
     wait_for_hang_up();
   });
 }

@@ -40,7 +40,7 @@ class EngineListener {
   // Reports begin, initially or after a gap: anything may have changed.
   virtual void reconcile_due() = 0;
   // A container of the sandbox may have ended, or runs on after a pause.
-  virtual void container_doubted(const std::string& sandbox_id) = 0;
+  virtual void container_may_have_ended(const std::string& sandbox_id) = 0;
   // Something was created in the name of the sandbox, perhaps for an earlier daemon, or for that of
   // another instance.
   virtual void object_created(const std::string& sandbox_id) = 0;
@@ -105,7 +105,7 @@ class Engine {
   virtual EngineAwaitable<> require_workload(const SandboxFacts& facts) = 0;
   // Records in the facts what distinguishes this start from the next.
   virtual EngineAwaitable<> start(SandboxFacts& facts) = 0;
-  virtual EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) = 0;
+  virtual EngineAwaitable<SandboxInspection> inspect(const SandboxFacts& facts) = 0;
   // Its processes have a few seconds to end, unless it is paused: then they are killed. Succeeds if
   // it does not run, or is gone.
   virtual EngineAwaitable<> stop(const SandboxFacts& facts) = 0;

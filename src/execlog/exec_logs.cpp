@@ -44,20 +44,20 @@ Error problem_with(const std::string& path, int error_number) {
 // Creates the parent directories of the file. Needed only for a template with more of them than the
 // sandbox's own, or if another process removed a directory.
 void make_parents(int root, const std::string& relative) {
-  UniqueFd folder(::fcntl(root, F_DUPFD_CLOEXEC, 0));
-  for (std::size_t begin = 0; folder;) {
+  UniqueFd directory(::fcntl(root, F_DUPFD_CLOEXEC, 0));
+  for (std::size_t begin = 0; directory;) {
     const std::size_t end = relative.find('/', begin);
     if (end == std::string::npos) return;
     const std::string name = relative.substr(begin, end - begin);
-    if (::mkdirat(folder.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return;
-    folder = open_beneath(folder.get(), name.c_str(), O_PATH | O_DIRECTORY);
+    if (::mkdirat(directory.get(), name.c_str(), 0700) != 0 && errno != EEXIST) return;
+    directory = open_beneath(directory.get(), name.c_str(), O_PATH | O_DIRECTORY);
     begin = end + 1;
   }
 }
 
 // The directory of a file, and the file's name in it.
 struct Place {
-  UniqueFd folder;
+  UniqueFd directory;
   std::string name;
 };
 
@@ -65,23 +65,23 @@ Place place_below(int root, const std::string& relative) {
   const std::size_t slash = relative.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : relative.substr(0, slash);
   constexpr int flags = O_PATH | O_DIRECTORY;
-  Place place{.folder = open_beneath(root, parent.c_str(), flags),
+  Place place{.directory = open_beneath(root, parent.c_str(), flags),
               .name = relative.substr(slash + 1)};
-  if (!place.folder && errno == ENOENT) {
+  if (!place.directory && errno == ENOENT) {
     make_parents(root, relative);
-    place.folder = open_beneath(root, parent.c_str(), flags);
+    place.directory = open_beneath(root, parent.c_str(), flags);
   }
   return place;
 }
 
 UniqueFd open_log(const Place& place, std::string_view suffix, int flags) {
   const std::string name = place.name + std::string(suffix);
-  return UniqueFd(::openat(place.folder.get(), name.c_str(), flags, 0600));
+  return UniqueFd(::openat(place.directory.get(), name.c_str(), flags, 0600));
 }
 
 UniqueFd make_log(const Place& place, std::string_view suffix, SpareFiles* spares) {
   if (spares != nullptr) {
-    if (UniqueFd taken = spares->take(place.folder.get(), place.name + std::string(suffix))) {
+    if (UniqueFd taken = spares->take(place.directory.get(), place.name + std::string(suffix))) {
       return taken;
     }
   }
@@ -106,10 +106,10 @@ Result<Root> open_root(const std::string& configured) {
   return root;
 }
 
-Result<DiskRoom> room_of(const Root& root) {
+Result<DiskSpace> space_of(const Root& root) {
   struct statvfs disk{};
   if (::fstatvfs(root.fd.get(), &disk) != 0) return std::unexpected(problem_with(root.path, errno));
-  return disk_room(disk);
+  return disk_space(disk);
 }
 
 // Refuses to write to anything but a log of ours.
@@ -137,11 +137,11 @@ Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput 
 
 // Collects the first few entries of a directory, contents before their directory. A directory that
 // does not exist has none.
-std::error_code find_few(const std::filesystem::path& folder,
+std::error_code find_few(const std::filesystem::path& directory,
                          std::vector<std::filesystem::path>& few) {
   namespace fs = std::filesystem;
   std::error_code problem;
-  fs::directory_iterator entry(folder, problem);
+  fs::directory_iterator entry(directory, problem);
   if (problem == std::errc::no_such_file_or_directory) return {};
   while (!problem && entry != fs::directory_iterator() && few.size() < kRemovedAtOnce) {
     if (!entry->is_symlink(problem) && entry->is_directory(problem)) {
@@ -155,16 +155,16 @@ std::error_code find_few(const std::filesystem::path& folder,
 }
 
 // Whether the directory itself was removed as well.
-Result<bool> remove_few(const std::filesystem::path& folder) {
+Result<bool> remove_few(const std::filesystem::path& directory) {
   namespace fs = std::filesystem;
   std::vector<fs::path> few;
-  std::error_code problem = find_few(folder, few);
+  std::error_code problem = find_few(directory, few);
   for (const fs::path& path : few) {
     if (!problem) fs::remove(path, problem);
   }
-  if (few.empty() && !problem) fs::remove(folder, problem);
+  if (few.empty() && !problem) fs::remove(directory, problem);
   if (!problem) return few.empty();
-  return fail(reason::kHostNotReady, "remove " + folder.string() + ": " + problem.message());
+  return fail(reason::kHostNotReady, "remove " + directory.string() + ": " + problem.message());
 }
 
 // The path relative to the root, without the suffix.
@@ -175,37 +175,37 @@ std::string below(const std::string& root, const std::string& path, std::string_
 
 }  // namespace
 
-Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith& created_with,
-                                                   const std::string& sandbox_id) {
+Result<std::filesystem::path> make_exec_log_directory(const store::v1::CreatedWith& created_with,
+                                                      const std::string& sandbox_id) {
   const std::filesystem::path root(created_with.exec_output_root());
-  std::filesystem::path folder = root / sandbox_id;
+  std::filesystem::path directory = root / sandbox_id;
   std::error_code problem;
   std::filesystem::create_directories(root, problem);
   if (problem) {
     return fail(reason::kHostNotReady, "create exec log directory: " + root.string() + ": " +
                                            problem.message() + "; see artifacts.exec_output_root");
   }
-  const auto cannot = [&folder] {
-    return std::unexpected(errno_error("create exec log directory: " + folder.string(), errno));
+  const auto cannot = [&directory] {
+    return std::unexpected(errno_error("create exec log directory: " + directory.string(), errno));
   };
-  if (::mkdir(folder.c_str(), kOnlyUs) != 0 && errno != EEXIST) return cannot();
+  if (::mkdir(directory.c_str(), kOnlyUs) != 0 && errno != EEXIST) return cannot();
   // Inspect what was opened, even if another file takes its name concurrently.
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
     return fail(reason::kHostNotReady,
-                "create exec log directory: something that is not a folder is at " +
-                    folder.string() + "; move it away");
+                "create exec log directory: something that is not a directory is at " +
+                    directory.string() + "; move it away");
   }
   struct stat found{};
   if (!fd || ::fstat(fd.get(), &found) != 0) return cannot();
   if (found.st_uid != ::geteuid()) {
-    return fail(reason::kHostNotReady, "create exec log directory: " + folder.string() +
+    return fail(reason::kHostNotReady, "create exec log directory: " + directory.string() +
                                            " belongs to user " + std::to_string(found.st_uid) +
                                            ", not to user " + std::to_string(::geteuid()) +
                                            ", who runs agboxd; move it away");
   }
   if ((found.st_mode & 077) != 0 && ::fchmod(fd.get(), kOnlyUs) != 0) return cannot();
-  return folder;
+  return directory;
 }
 
 std::string exec_log_name(const std::string& exec_output_template, const std::string& sandbox_id,
@@ -228,12 +228,13 @@ std::string exec_log_name(const std::string& exec_output_template, const std::st
   return name;
 }
 
-Result<> check_room(const std::string& root, const DiskRoom& room) {
-  if (room.left >= room.reserve) return {};
-  return fail(reason::kResourceExhausted,
-              "prepare exec artifact output: the filesystem of " + root + " has " +
-                  std::to_string(room.left / kMiB) + " MiB left, and " +
-                  std::to_string(room.reserve / kMiB) + " MiB have to stay free; make room there");
+Result<> check_space(const std::string& root, const DiskSpace& space) {
+  if (space.left >= space.reserve) return {};
+  return fail(reason::kResourceExhausted, "prepare exec artifact output: the filesystem of " +
+                                              root + " has " + std::to_string(space.left / kMiB) +
+                                              " MiB left, and " +
+                                              std::to_string(space.reserve / kMiB) +
+                                              " MiB have to stay free; free some space there");
 }
 
 Result<ExecLogs> make_exec_logs(const store::v1::CreatedWith& created_with,
@@ -243,8 +244,8 @@ Result<ExecLogs> make_exec_logs(const store::v1::CreatedWith& created_with,
     return std::unexpected(problem_with("failpoint", EIO));
   }
   AGBOX_TRY(root, open_root(created_with.exec_output_root()));
-  AGBOX_TRY(room, room_of(root));
-  AGBOX_TRY_VOID(check_room(root.path, room));
+  AGBOX_TRY(space, space_of(root));
+  AGBOX_TRY_VOID(check_space(root.path, space));
   const std::string name = exec_log_name(created_with.exec_output_template(), sandbox_id, exec_id);
   const std::string path = root.path + "/" + name;
   ExecLogs logs{.root = root.path,
@@ -253,9 +254,9 @@ Result<ExecLogs> make_exec_logs(const store::v1::CreatedWith& created_with,
                 .are_new = false,
                 .out = {},
                 .err = {},
-                .free_space_reserve = room.reserve};
+                .free_space_reserve = space.reserve};
   const Place place = place_below(root.fd.get(), name);
-  if (!place.folder) return std::unexpected(problem_with(path, errno));
+  if (!place.directory) return std::unexpected(problem_with(path, errno));
   // A sandbox that was created under another configuration keeps its own root.
   SpareFiles* const same_root =
       spares.root() == created_with.exec_output_root() ? &spares : nullptr;
@@ -281,7 +282,7 @@ void remove_exec_logs(const ExecLogs& logs) {
   ::unlink(logs.stderr_path.c_str());
 }
 
-Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::path& root) {
+Result<std::vector<std::string>> find_exec_log_directories(const std::filesystem::path& root) {
   std::vector<std::string> sandbox_ids;
   std::error_code problem;  // an unreadable root has nothing to remove
   for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
@@ -294,30 +295,30 @@ Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::pa
   return sandbox_ids;
 }
 
-boost::asio::awaitable<Result<>> remove_exec_log_folder(boost::asio::any_io_executor blocking,
-                                                        std::filesystem::path folder) {
+boost::asio::awaitable<Result<>> remove_exec_log_directory(boost::asio::any_io_executor blocking,
+                                                           std::filesystem::path directory) {
   // A few at a time, so that a shutdown of the daemon does not wait for the rest.
   while (!co_await is_cancelled()) {
     AGBOX_CO_TRY(is_gone,
-                 co_await run_blocking(blocking, [&folder] { return remove_few(folder); }));
+                 co_await run_blocking(blocking, [&directory] { return remove_few(directory); }));
     if (is_gone) co_return Result<>{};
   }
-  co_return fail(reason::kCancelled, "given up");
+  co_return fail(reason::kCancelled, "cancelled");
 }
 
 Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput earlier) {
   AGBOX_TRY(root, open_root(record.output_root()));
-  AGBOX_TRY(room, room_of(root));
+  AGBOX_TRY(space, space_of(root));
   ExecLogs logs{.root = record.output_root(),
                 .stdout_path = record.stdout_log_path(),
                 .stderr_path = record.stderr_log_path(),
                 .are_new = false,
                 .out = {},
                 .err = {},
-                .free_space_reserve = room.reserve};
+                .free_space_reserve = space.reserve};
   const std::string name = below(logs.root, logs.stdout_path, kStdoutSuffix);
   const Place place = place_below(root.fd.get(), name);
-  if (!place.folder) return std::unexpected(problem_with(logs.stdout_path, errno));
+  if (!place.directory) return std::unexpected(problem_with(logs.stdout_path, errno));
   logs.out = open_log(place, kStdoutSuffix, kReopening);
   AGBOX_TRY_VOID(take_over(logs.out, logs.stdout_path, earlier));
   logs.err = open_log(place, kStderrSuffix, kReopening);

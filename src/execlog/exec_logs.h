@@ -14,14 +14,14 @@
 #include "agbox/store/v1/record.pb.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "execlog/disk_room.h"
+#include "execlog/disk_space.h"
 #include "execlog/spare_files.h"
 
 namespace agbox {
 
 // Creates it if missing.
-Result<std::filesystem::path> make_exec_log_folder(const store::v1::CreatedWith& created_with,
-                                                   const std::string& sandbox_id);
+Result<std::filesystem::path> make_exec_log_directory(const store::v1::CreatedWith& created_with,
+                                                      const std::string& sandbox_id);
 
 // The files of one exec, relative to the root: <name>.stdout.log and <name>.stderr.log.
 std::string exec_log_name(const std::string& exec_output_template, const std::string& sandbox_id,
@@ -54,12 +54,12 @@ Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput e
 
 // Removes the output of all execs of one sandbox, a few files at a time and at any depth: there may
 // be very many. Repeating it is no error. CANCELLED if the caller was cancelled.
-boost::asio::awaitable<Result<>> remove_exec_log_folder(boost::asio::any_io_executor blocking,
-                                                        std::filesystem::path folder);
+boost::asio::awaitable<Result<>> remove_exec_log_directory(boost::asio::any_io_executor blocking,
+                                                           std::filesystem::path directory);
 // The sandboxes with a directory below the root, by name; empty if it cannot be read.
-Result<std::vector<std::string>> find_exec_log_folders(const std::filesystem::path& root);
+Result<std::vector<std::string>> find_exec_log_directories(const std::filesystem::path& root);
 
 // RESOURCE_EXHAUSTED if less space is free than the reserve.
-Result<> check_room(const std::string& root, const DiskRoom& room);
+Result<> check_space(const std::string& root, const DiskSpace& space);
 
 }  // namespace agbox

@@ -14,24 +14,24 @@ constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
 // A reader that keeps up with a busy writer would be woken by every write, and both would spend
 // their time on that: a gigabyte took ten times as long. So bytes that follow soon after the last
 // ones are sent together; bytes after a silence are sent at once.
-constexpr std::chrono::milliseconds kRest{5};
+constexpr std::chrono::milliseconds kThrottle{5};
 
 }  // namespace
 
-ExecOutput::ExecOutput(LogWatch& watch, ExecOutputCut cut, std::function<void()> on_news)
+ExecOutput::ExecOutput(LogWatch& watch, ExecOutputCut cut, std::function<void()> on_available)
     : watch_(watch),
       cut_(std::move(cut)),
-      on_news_(std::move(on_news)),
+      on_available_(std::move(on_available)),
       offset_(cut_.offset),
-      rest_(watch.executor()) {}
+      throttle_(watch.executor()) {}
 
 ExecOutput::Next ExecOutput::next() {
   while (true) {
     if (offset_ < size_) return take();
     if (is_size_final_) return End{outcome()};
-    if (rests()) return Nothing{};
+    if (is_throttled()) return Nothing{};
     const bool was_armed = wait_.has_value();
-    if (auto looked = look(); !looked) return End{looked};
+    if (auto updated = update_size(); !updated) return End{updated};
     if (offset_ < size_ || is_size_final_) continue;
     if (was_armed) return Nothing{};
     // Arm first, then check again, so that nothing written in between is missed.
@@ -41,33 +41,34 @@ ExecOutput::Next ExecOutput::next() {
 
 void ExecOutput::exec_ended() {
   cut_.is_over = true;
-  tell_news();
+  notify();
 }
 
 // Copied, because the call may destroy this reader.
-void ExecOutput::tell_news() {
-  const auto on_news = on_news_;
-  on_news();
+void ExecOutput::notify() {
+  const auto on_available = on_available_;
+  on_available();
 }
 
-bool ExecOutput::rests() {
+bool ExecOutput::is_throttled() {
   if (cut_.is_over || !last_taken_) return false;
-  const auto end = *last_taken_ + kRest;
+  const auto end = *last_taken_ + kThrottle;
   if (std::chrono::steady_clock::now() >= end) return false;
-  if (std::exchange(is_resting_, true)) return true;
-  rest_.expires_at(end);
-  rest_.async_wait([this, life = std::weak_ptr(life_)](const boost::system::error_code& error) {
-    if (error || life.expired()) return;
-    is_resting_ = false;
-    tell_news();
-  });
+  if (std::exchange(is_throttle_set_, true)) return true;
+  throttle_.expires_at(end);
+  throttle_.async_wait(
+      [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+        if (error || alive.expired()) return;
+        is_throttle_set_ = false;
+        notify();
+      });
   return true;
 }
 
 Result<> ExecOutput::arm() {
   auto wait = watch_.wait(file_->fd(), [this] {
     wait_.reset();
-    tell_news();
+    notify();
   });
   if (!wait) return std::unexpected(wait.error());
   wait_.emplace(std::move(*wait));
@@ -76,7 +77,7 @@ Result<> ExecOutput::arm() {
 
 // The first check after the end of the exec, or the only one of a reader that does not follow,
 // determines where it ends: background children may write forever.
-Result<> ExecOutput::look() {
+Result<> ExecOutput::update_size() {
   if (!file_) {
     auto file = LogFile::open(cut_.root, cut_.path);
     if (!file) return std::unexpected(of_exec(file.error()));

@@ -40,14 +40,14 @@ class ExecOutput {
     std::unique_ptr<char[]> bytes;
     std::size_t size;
   };
-  struct Nothing {};  // yet: on_news will be called
+  struct Nothing {};  // yet: on_available will be called
   struct End {
     Result<> outcome;
   };
   using Next = std::variant<Chunk, Nothing, End>;
 
-  // `on_news` is called when next() may have something again after it returned Nothing.
-  ExecOutput(LogWatch& watch, ExecOutputCut cut, std::function<void()> on_news);
+  // `on_available` is called when next() may have something again after it returned Nothing.
+  ExecOutput(LogWatch& watch, ExecOutputCut cut, std::function<void()> on_available);
 
   Next next();
 
@@ -56,27 +56,27 @@ class ExecOutput {
   void exec_ended();
 
  private:
-  Result<> look();
-  bool rests();
+  Result<> update_size();
+  bool is_throttled();
   Result<> arm();
   Next take();
   Result<> outcome() const;
-  void tell_news();
+  void notify();
   Error of_exec(const Error& error) const;
 
   LogWatch& watch_;
   ExecOutputCut cut_;
-  std::function<void()> on_news_;
+  std::function<void()> on_available_;
   std::optional<LogFile> file_;
   std::uint64_t offset_;    // of the next byte to return
   std::uint64_t size_ = 0;  // when last checked
   bool is_size_final_ = false;
   std::optional<std::chrono::steady_clock::time_point> last_taken_;
-  boost::asio::steady_timer rest_;
-  bool is_resting_ = false;
+  boost::asio::steady_timer throttle_;
+  bool is_throttle_set_ = false;
   std::optional<LogWatch::Wait> wait_;
   // An expired timer may call its handler after this object is destroyed; the handler checks this.
-  std::shared_ptr<const bool> life_ = std::make_shared<const bool>(true);
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
 }  // namespace agbox

@@ -40,12 +40,12 @@ Result<LogFile> LogFile::open(const std::filesystem::path& root,
   if (relative.empty() || *relative.begin() == "..") {
     return lost(path, "it does not lie below " + root.string());
   }
-  const UniqueFd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return not_opened(path, root.string() + ": " + errno_text());
+  const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return not_opened(path, root.string() + ": " + errno_text());
   // O_NONBLOCK: must not block on a FIFO or a lease.
-  LogFile file(
-      open_beneath(folder.get(), relative.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY),
-      path);
+  LogFile file(open_beneath(directory.get(), relative.c_str(),
+                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY),
+               path);
   // Its owner may take a lease on it, and commands inside the sandbox run as its owner. The kernel
   // breaks the lease 45 seconds after another process tries to open the file.
   if (!file.fd_ && errno == EAGAIN) {
@@ -67,7 +67,7 @@ Result<std::uint64_t> LogFile::size() const {
   struct stat found{};
   if (::fstat(fd_.get(), &found) != 0) return lost(path_, errno_text());
   if (!S_ISREG(found.st_mode)) return lost(path_, "it is not a regular file");
-  if (found.st_nlink == 0) return lost(path_, "it was removed meanwhile");
+  if (found.st_nlink == 0) return lost(path_, "it was removed while it was read");
   if (found.st_nlink > 1) {
     return lost(path_, "it has " + std::to_string(found.st_nlink) +
                            " names, but a log of ours has one; remove the hard links");
@@ -79,7 +79,7 @@ Result<> LogFile::read(std::uint64_t offset, std::span<char> buffer) const {
   while (!buffer.empty()) {
     const ssize_t got =
         ::pread(fd_.get(), buffer.data(), buffer.size(), static_cast<off_t>(offset));
-    if (got == 0) return lost(path_, "it was truncated meanwhile");
+    if (got == 0) return lost(path_, "it was truncated while it was read");
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return lost(path_, errno_text());
     offset += static_cast<std::uint64_t>(got);

@@ -19,26 +19,26 @@ namespace {
 constexpr std::size_t kMostSpares = 128;
 constexpr std::size_t kFewSpares = 96;
 // No sandbox ID begins with this.
-constexpr const char* kFolderPrefix = ".spare-";
+constexpr const char* kDirectoryPrefix = ".spare-";
 
 }  // namespace
 
 SpareFiles::SpareFiles(const std::filesystem::path& root, const std::string& instance_id)
-    : root_(root), folder_(root / (kFolderPrefix + instance_id)) {
+    : root_(root), directory_(root / (kDirectoryPrefix + instance_id)) {
   thread_.emplace();
 }
 
 SpareFiles::~SpareFiles() {
   thread_.reset();
-  if (!folder_fd_) return;
-  for (const Spare& spare : spares_) ::unlinkat(folder_fd_.get(), spare.name.c_str(), 0);
-  ::rmdir(folder_.c_str());
+  if (!directory_fd_) return;
+  for (const Spare& spare : spares_) ::unlinkat(directory_fd_.get(), spare.name.c_str(), 0);
+  ::rmdir(directory_.c_str());
 }
 
-UniqueFd SpareFiles::take(int folder, const std::string& name) {
+UniqueFd SpareFiles::take(int directory, const std::string& name) {
   UniqueFd taken;
   if (!spares_.empty()) {
-    if (::renameat2(folder_fd_.get(), spares_.back().name.c_str(), folder, name.c_str(),
+    if (::renameat2(directory_fd_.get(), spares_.back().name.c_str(), directory, name.c_str(),
                     RENAME_NOREPLACE) == 0) {
       taken = std::move(spares_.back().fd);
       spares_.pop_back();
@@ -51,17 +51,17 @@ UniqueFd SpareFiles::take(int folder, const std::string& name) {
 }
 
 // First removes what a killed daemon left in the directory.
-UniqueFd SpareFiles::open_folder() const {
+UniqueFd SpareFiles::open_directory() const {
   std::error_code ignored;  // any problem here shows up at the next step too
-  std::filesystem::remove_all(folder_, ignored);
-  ::mkdir(folder_.c_str(), 0700);
-  return UniqueFd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  std::filesystem::remove_all(directory_, ignored);
+  ::mkdir(directory_.c_str(), 0700);
+  return UniqueFd(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 // Another process removed them.
 void SpareFiles::forget_removed() {
   spares_.clear();
-  folder_fd_.reset();
+  directory_fd_.reset();
 }
 
 void SpareFiles::refill_later() {
@@ -70,10 +70,10 @@ void SpareFiles::refill_later() {
 
 // If none can be created, the next attempt is at the next take().
 void SpareFiles::refill() {
-  if (!folder_fd_) folder_fd_ = open_folder();
+  if (!directory_fd_) directory_fd_ = open_directory();
   constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   std::string name = random_uuid();
-  UniqueFd fd(::openat(folder_fd_.get(), name.c_str(), flags, 0600));
+  UniqueFd fd(::openat(directory_fd_.get(), name.c_str(), flags, 0600));
   if (!fd && errno == ENOENT) forget_removed();
   is_refilling_ = fd && spares_.size() + 1 < kMostSpares;
   if (fd) spares_.push_back({.name = std::move(name), .fd = std::move(fd)});

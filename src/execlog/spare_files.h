@@ -31,10 +31,10 @@ class SpareFiles {
   // Of its thread.
   boost::asio::any_io_executor executor() { return thread_->executor(); }
 
-  // On its thread: moves a spare file to `name` in `folder`, a descriptor; it is open for
+  // On its thread: moves a spare file to `name` in `directory`, a descriptor; it is open for
   // appending. None if there is no spare, or if that name exists: the caller then tries to create
   // the file itself, and gets the reason.
-  UniqueFd take(int folder, const std::string& name);
+  UniqueFd take(int directory, const std::string& name);
 
  private:
   struct Spare {
@@ -46,11 +46,11 @@ class SpareFiles {
   void refill();
   void refill_later();
   void forget_removed();
-  UniqueFd open_folder() const;
+  UniqueFd open_directory() const;
 
   const std::filesystem::path root_;
-  const std::filesystem::path folder_;
-  UniqueFd folder_fd_;  // none: the directory has to be created
+  const std::filesystem::path directory_;
+  UniqueFd directory_fd_;  // none: the directory has to be created
   std::vector<Spare> spares_;
   bool is_refilling_ = false;
   std::optional<WorkerThread> thread_;  // alone uses what is above

@@ -25,7 +25,7 @@ using std::chrono::steady_clock;
 // Fallback for inotify, whose instances can run out and which some filesystems do not support.
 constexpr milliseconds kSlowPoll{2000};
 constexpr milliseconds kPollWithoutInotify{250};
-constexpr milliseconds kFirstPause{20};
+constexpr milliseconds kFirstRetryDelay{20};
 
 std::string path_of(int directory) {
   return "/proc/self/fd/" + std::to_string(directory);
@@ -132,8 +132,8 @@ void DaemonLink::on_lost() {
   socket_.reset();
   // Backs off if the daemon keeps refusing us.
   const int doublings = std::min(refusals_, 7);
-  next_try_ =
-      steady_clock::now() + (refusals_ == 0 ? milliseconds(0) : kFirstPause * (1 << doublings));
+  next_try_ = steady_clock::now() +
+              (refusals_ == 0 ? milliseconds(0) : kFirstRetryDelay * (1 << doublings));
 }
 
 }  // namespace agbox::guest

@@ -92,8 +92,8 @@ void TreeKiller::advance(Killing& killing, const std::vector<Process>& members, 
   signal_all(members, SIGKILL);
   // Start over with what is left: another process may have continued it.
   killing.stopped.clear();
-  killing.pause = std::clamp(2 * killing.pause, kFirstRecheck, kLongestRecheck);
-  killing.next = now + killing.pause;
+  killing.recheck_delay = std::clamp(2 * killing.recheck_delay, kFirstRecheck, kLongestRecheck);
+  killing.next = now + killing.recheck_delay;
 }
 
 }  // namespace agbox::guest

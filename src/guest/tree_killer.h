@@ -52,7 +52,7 @@ class TreeKiller {
     std::function<void()> none_left;
     bool begun = false;
     std::set<std::pair<pid_t, std::uint64_t>> stopped{};  // by pid and start
-    std::chrono::milliseconds pause{0};                   // before the next walk after a SIGKILL
+    std::chrono::milliseconds recheck_delay{0};           // before the next walk after a SIGKILL
   };
 
   static void advance(Killing& killing, const std::vector<Process>& members, Moment now);

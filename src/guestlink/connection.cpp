@@ -90,7 +90,7 @@ boost::system::error_code Connection::take_what_came() {
   return problem;
 }
 
-bool Connection::has_room_for_orders() const {
+bool Connection::can_take_orders() const {
   return unsent_bytes_ <= kMaxUnsentForOrders && unsent_.size() < kMaxUnsentFrames;
 }
 
@@ -136,8 +136,8 @@ asio::awaitable<void> Connection::write(std::shared_ptr<Connection> self) {
     const Flush outcome = flush();
     if (outcome == Flush::Done) break;
     if (outcome == Flush::KernelIsFull) {  // no notification when this changes
-      asio::steady_timer pause(socket_.get_executor(), std::chrono::milliseconds(100));
-      co_await pause.async_wait(kAwait);
+      asio::steady_timer timer(socket_.get_executor(), std::chrono::milliseconds(100));
+      co_await timer.async_wait(kAwait);
     } else {
       co_await socket_.async_wait(Socket::wait_write, kAwait);
     }

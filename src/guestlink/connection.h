@@ -43,7 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // closed once they are sent, and when the connection ends. False if it has ended.
   bool send(const guest::v1::ToGuest& message, std::vector<UniqueFd> descriptors = {});
   // False for a guest that does not read: further orders would only use memory.
-  bool has_room_for_orders() const;
+  bool can_take_orders() const;
 
   // Closes the connection unless it is lifted in time.
   void limit_time(std::chrono::milliseconds time);

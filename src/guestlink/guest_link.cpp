@@ -19,10 +19,10 @@ constexpr std::size_t kMaxGo = std::size_t{1} << 20;
 
 }  // namespace
 
-GuestLink::GuestLink(const asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
-                     GuestListener& listener, TaskGroup& tasks, Logger log)
+GuestLink::GuestLink(const asio::any_io_executor& executor, LinkDirectory directory,
+                     LinkLimits limits, GuestListener& listener, TaskGroup& tasks, Logger log)
     : executor_(executor),
-      folder_(std::move(folder)),
+      directory_(std::move(directory)),
       limits_(limits),
       listener_(listener),
       tasks_(tasks),
@@ -35,13 +35,13 @@ GuestLink::GuestLink(const asio::any_io_executor& executor, LinkFolder folder, L
 GuestResult<> GuestLink::expect(Expectation expectation) {
   ++epoch_;
   stop_listening();
-  if (auto former = std::exchange(guest_, nullptr)) former->close("its container starts anew");
+  if (auto former = std::exchange(guest_, nullptr)) former->close("its container starts again");
   hello_.reset();
   outcome_.reset();
   pings_.clear();
   probes_.clear();
   execs_.clear();
-  is_doubted_ = false;
+  may_have_ended_ = false;
   unconfirmed_go_.reset();
   gone_ = expectation.secret.has_value();
   secret_ = expectation.secret;
@@ -53,11 +53,11 @@ GuestResult<> GuestLink::expect(Expectation expectation) {
 }
 
 GuestResult<> GuestLink::listen() {
-  AGBOX_TRY(fd, folder_.listen());
+  AGBOX_TRY(fd, directory_.listen());
   boost::system::error_code problem;
   acceptor_.assign(asio::local::stream_protocol(), fd.get(), problem);
   if (problem) {
-    folder_.stop_listening();
+    directory_.stop_listening();
     return guest_fail(GuestErrorKind::Unavailable, "listening for the guest: " + problem.message());
   }
   fd.release();
@@ -69,7 +69,7 @@ void GuestLink::stop_listening() {
   if (listening()) {
     boost::system::error_code ignored;  // the descriptor is closed either way
     acceptor_.close(ignored);
-    folder_.stop_listening();
+    directory_.stop_listening();
   }
   for (const auto& connection : std::exchange(unproven_, {})) {
     connection->close("the guest is here already");
@@ -107,7 +107,7 @@ void GuestLink::admit(Connection::Socket socket) {
     return;
   }
   if (unproven_.size() >= limits_.unproven_connections) {
-    log_refusal(*peer, "too many are not proven yet");
+    log_refusal(*peer, "too many are not authenticated yet");
     return;
   }
   auto connection = std::make_shared<Connection>(std::move(socket), *peer, tasks_);
@@ -119,7 +119,7 @@ void GuestLink::admit(Connection::Socket socket) {
 void GuestLink::log_refusal(const Peer& peer, const std::string& problem) {
   const auto left_out = refusals_.is_due();
   if (!left_out) return;
-  log_.warn("refused a connection that does not prove to be the guest's",
+  log_.warn("refused a connection that is not authenticated as the guest's",
             {{"problem", problem},
              {"uid", peer.uid},
              {"pid", peer.process.pid},
@@ -150,20 +150,20 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
     connection->violation("something before its hello");
     co_return std::nullopt;
   }
-  const v1::Hello& said = opening->hello();
+  const v1::Hello& opened_with = opening->hello();
   GuestHello hello;
   hello.process = connection->peer().process;
-  hello.build_id = to_hex(std::string_view(said.build_id()).substr(0, 64));
-  hello.protocol = std::min(said.protocol_max(), guestwire::kProtocolMax);
-  const auto phase = to_phase(said.phase());
+  hello.build_id = to_hex(std::string_view(opened_with.build_id()).substr(0, 64));
+  hello.protocol = std::min(opened_with.protocol_max(), guestwire::kProtocolMax);
+  const auto phase = to_phase(opened_with.phase());
   if (!phase) {
     connection->violation("a hello without a phase");
     co_return std::nullopt;
   }
   hello.phase = *phase;
-  if (hello.protocol < said.protocol_min() || hello.protocol < guestwire::kProtocolMin) {
-    last_problem_ = "it speaks protocol " + std::to_string(said.protocol_min()) + " to " +
-                    std::to_string(said.protocol_max()) + ", the daemon " +
+  if (hello.protocol < opened_with.protocol_min() || hello.protocol < guestwire::kProtocolMin) {
+    last_problem_ = "it speaks protocol " + std::to_string(opened_with.protocol_min()) + " to " +
+                    std::to_string(opened_with.protocol_max()) + ", the daemon " +
                     std::to_string(guestwire::kProtocolMin) + " to " +
                     std::to_string(guestwire::kProtocolMax);
     connection->close(last_problem_);
@@ -177,7 +177,7 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
   if (!connection->send(challenge)) co_return std::nullopt;
   const auto answer = co_await connection->read();
   if (!answer) co_return std::nullopt;
-  if (!answer->has_proof() || !is_proven(hello.process, said, answer->proof(), nonce)) {
+  if (!answer->has_proof() || !is_proven(hello.process, opened_with, answer->proof(), nonce)) {
     connection->violation("no proof of this container start's secret");
     co_return std::nullopt;
   }
@@ -185,21 +185,22 @@ asio::awaitable<std::optional<GuestHello>> GuestLink::identify(
   // Only the report of an authenticated guest counts.
   if (gone_ && !outcome_ && *phase == GuestPhase::Passed) entrypoint_ended({});
   if (gone_ && !outcome_ && *phase == GuestPhase::Failed) {
-    entrypoint_ended({to_failure(said.failure()).value_or(EntrypointFailure{})});
+    entrypoint_ended({to_failure(opened_with.failure()).value_or(EntrypointFailure{})});
   }
   co_return hello;
 }
 
-bool GuestLink::is_proven(const PeerProcess& process, const v1::Hello& said, const v1::Proof& proof,
-                          const std::string& nonce) const {
+bool GuestLink::is_proven(const PeerProcess& process, const v1::Hello& opened_with,
+                          const v1::Proof& proof, const std::string& nonce) const {
   if (secret_ && !proof.mac().empty()) return guestwire::proves(proof.mac(), *secret_, nonce);
   // A guest with a secret that we do not know belongs to another start.
-  if (said.has_secret() || !proof.mac().empty()) return false;
-  if (!secret_) return said.phase() == v1::PHASE_FRESH || said.phase() == v1::PHASE_PREPARED;
+  if (opened_with.has_secret() || !proof.mac().empty()) return false;
+  if (!secret_)
+    return opened_with.phase() == v1::PHASE_FRESH || opened_with.phase() == v1::PHASE_PREPARED;
   // The guest may have lost its Go. If not, code of the image is running: then only the kernel's
   // report that this is the process that the Go was sent to excludes other processes.
   const bool is_same_process = process.pid != 0 && process.start_time != 0 && process == process_;
-  return unconfirmed_go_ && is_same_process && said.phase() == v1::PHASE_PREPARED;
+  return unconfirmed_go_ && is_same_process && opened_with.phase() == v1::PHASE_PREPARED;
 }
 
 // The guest has the slot; now both sides exchange what they need to know.
@@ -297,12 +298,12 @@ void GuestLink::on_lost(const Connection& connection) {
               {{"problem", connection.problem()}, {"others_since_last_line", *left_out}});
   }
   tasks_.spawn("guest link listen again",
-               listen_again(shared_from_this(), pause_after(connection), epoch_));
+               listen_again(shared_from_this(), delay_after(connection), epoch_));
   listener_.guest_lost(connection.problem());
   changed_.notify();
 }
 
-std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) const {
+std::chrono::milliseconds GuestLink::delay_after(const Connection& connection) const {
   if (connection.misbehaved()) return limits_.penalty;
   const auto next = taken_in_ + limits_.penalty;
   const auto left =
@@ -310,48 +311,48 @@ std::chrono::milliseconds GuestLink::pause_after(const Connection& connection) c
   return std::max(left, std::chrono::milliseconds(0));
 }
 
-asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::milliseconds pause,
+asio::awaitable<void> GuestLink::listen_again(Self self, std::chrono::milliseconds delay,
                                               unsigned epoch) {
   const auto is_over = [&] { return epoch != epoch_; };
-  while (!co_await changed_.wait(is_over, std::chrono::steady_clock::now() + pause)) {
+  while (!co_await changed_.wait(is_over, std::chrono::steady_clock::now() + delay)) {
     const auto listening = listen();
     if (listening) co_return;
     log_.error("cannot listen for the guest", {{"problem", listening.error().message()}});
-    pause = limits_.penalty;
+    delay = limits_.penalty;
   }
 }
 
-std::unexpected<GuestError> GuestLink::given_up() {
+std::unexpected<GuestError> GuestLink::cancelled() {
   return guest_fail(GuestErrorKind::Cancelled, "gave up waiting for the guest");
 }
 
-std::unexpected<GuestError> GuestLink::absent() const {
+std::unexpected<GuestError> GuestLink::not_connected() const {
   return guest_fail(GuestErrorKind::Silent, closed_
                                                 ? "the guest's link was closed"
                                                 : "the guest does not answer: " + last_problem_);
 }
 
-void GuestLink::doubt() {
-  is_doubted_ = true;
+void GuestLink::container_may_have_ended() {
+  may_have_ended_ = true;
   changed_.notify();
 }
 
-std::unexpected<GuestError> GuestLink::doubted() {
-  is_doubted_ = false;
-  return guest_fail(GuestErrorKind::Doubted, "the guest's container may have ended");
+std::unexpected<GuestError> GuestLink::may_have_ended() {
+  may_have_ended_ = false;
+  return guest_fail(GuestErrorKind::MayHaveEnded, "the guest's container may have ended");
 }
 
 template <class T>
-asio::awaitable<GuestResult<T>> GuestLink::wait_for(const std::optional<T>& told,
+asio::awaitable<GuestResult<T>> GuestLink::wait_for(const std::optional<T>& report,
                                                     Deadline deadline) {
   const auto self = shared_from_this();
   const unsigned epoch = epoch_;
-  const auto is_over = [&] { return told || epoch != epoch_ || is_doubted_; };
+  const auto is_over = [&] { return report || epoch != epoch_ || may_have_ended_; };
   const bool is_in_time = co_await changed_.wait(is_over, deadline);
-  if (!is_in_time && co_await is_cancelled()) co_return given_up();
-  if (!is_in_time || epoch != epoch_) co_return absent();
-  if (!told) co_return doubted();
-  co_return *told;
+  if (!is_in_time && co_await is_cancelled()) co_return cancelled();
+  if (!is_in_time || epoch != epoch_) co_return not_connected();
+  if (!report) co_return may_have_ended();
+  co_return *report;
 }
 
 asio::awaitable<GuestResult<GuestHello>> GuestLink::hello(Deadline deadline) {
@@ -359,7 +360,7 @@ asio::awaitable<GuestResult<GuestHello>> GuestLink::hello(Deadline deadline) {
 }
 
 GuestResult<> GuestLink::go(const GoOrder& order) {
-  if (!hello_) return absent();
+  if (!hello_) return not_connected();
   if (!hello_->failure.empty()) {
     return guest_fail(GuestErrorKind::Refused,
                       "the guest could not prepare its container: " + hello_->failure);
@@ -369,7 +370,7 @@ GuestResult<> GuestLink::go(const GoOrder& order) {
   }
   if (gone_ && secret_ != order.secret) {
     return guest_fail(GuestErrorKind::Refused,
-                      "go was said with another secret in this container start");
+                      "Go was sent with another secret in this container start");
   }
   v1::ToGuest message = go_for(order);
   if (message.ByteSizeLong() > kMaxGo) {
@@ -378,7 +379,7 @@ GuestResult<> GuestLink::go(const GoOrder& order) {
   }
   secret_ = order.secret;
   gone_ = true;
-  if (!guest_->send(message)) return absent();
+  if (!guest_->send(message)) return not_connected();
   unconfirmed_go_ = std::move(message);
   return {};
 }
@@ -388,10 +389,10 @@ asio::awaitable<GuestResult<EntrypointOutcome>> GuestLink::entrypoint(Deadline d
 }
 
 GuestResult<> GuestLink::stop() {
-  if (!guest_) return absent();
+  if (!guest_) return not_connected();
   v1::ToGuest message;
   message.mutable_stop();
-  if (!guest_->send(message)) return absent();
+  if (!guest_->send(message)) return not_connected();
   return {};
 }
 

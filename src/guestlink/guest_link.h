@@ -29,7 +29,7 @@
 #include "guestlink/connection.h"
 #include "guestlink/guest_report.h"
 #include "guestlink/known_execs.h"
-#include "guestlink/link_folder.h"
+#include "guestlink/link_directory.h"
 #include "guestlink/orders.h"
 #include "guestlink/output_files.h"
 #include "model/guest/exec_order.h"
@@ -58,16 +58,16 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  GuestLink(const asio::any_io_executor& executor, LinkFolder folder, LinkLimits limits,
+  GuestLink(const asio::any_io_executor& executor, LinkDirectory directory, LinkLimits limits,
             GuestListener& listener, TaskGroup& tasks, Logger log);
 
-  const LinkFolder& folder() const { return folder_; }
+  const LinkDirectory& directory() const { return directory_; }
 
   // Discards the previous state and listens for the guest of a container start.
   GuestResult<> expect(Expectation expectation);
-  // The container may have ended: callers that wait for the guest, now or next, get Doubted once,
-  // so that they can inspect it.
-  void doubt();
+  // The container may have ended: callers that wait for the guest, now or next, get MayHaveEnded
+  // once, so that they can inspect it.
+  void container_may_have_ended();
   // The guest's hello, once it is connected and has prepared its container.
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline);
   // Sent again on the next connection if the guest loses this one before it has read the order.
@@ -102,7 +102,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   void log_refusal(const Peer& peer, const std::string& problem);
   asio::awaitable<void> converse(Self self, std::shared_ptr<Connection> connection, unsigned epoch);
   asio::awaitable<std::optional<GuestHello>> identify(std::shared_ptr<Connection> connection);
-  bool is_proven(const PeerProcess& process, const guest::v1::Hello& said,
+  bool is_proven(const PeerProcess& process, const guest::v1::Hello& opened_with,
                  const guest::v1::Proof& proof, const std::string& nonce) const;
   asio::awaitable<bool> greet(std::shared_ptr<Connection> connection, GuestHello hello);
   asio::awaitable<bool> read_known_execs(std::shared_ptr<Connection> connection,
@@ -114,17 +114,17 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   bool on_exec_ended(Connection& connection, const guest::v1::ExecEnded& ended);
   bool on_exec_truncated(Connection& connection, const std::string& exec_id);
   void on_lost(const Connection& connection);
-  std::chrono::milliseconds pause_after(const Connection& connection) const;
-  asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds pause, unsigned epoch);
+  std::chrono::milliseconds delay_after(const Connection& connection) const;
+  asio::awaitable<void> listen_again(Self self, std::chrono::milliseconds delay, unsigned epoch);
   // Waits for a report of the guest, which is stored in a member.
   template <class T>
-  asio::awaitable<GuestResult<T>> wait_for(const std::optional<T>& told, Deadline deadline);
-  static std::unexpected<GuestError> given_up();
-  std::unexpected<GuestError> absent() const;
-  std::unexpected<GuestError> doubted();
+  asio::awaitable<GuestResult<T>> wait_for(const std::optional<T>& report, Deadline deadline);
+  static std::unexpected<GuestError> cancelled();
+  std::unexpected<GuestError> not_connected() const;
+  std::unexpected<GuestError> may_have_ended();
 
   asio::any_io_executor executor_;
-  LinkFolder folder_;
+  LinkDirectory directory_;
   LinkLimits limits_;
   GuestListener& listener_;
   TaskGroup& tasks_;
@@ -145,7 +145,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::optional<GuestHello> hello_;  // while it is connected and has prepared its container
   bool gone_ = false;                // go() was called in this container start
   std::optional<guest::v1::ToGuest> unconfirmed_go_;  // until the guest shows that it has it
-  bool is_doubted_ = false;                           // and not reported yet
+  bool may_have_ended_ = false;                       // and not reported yet
   std::optional<EntrypointOutcome> outcome_;
   std::uint64_t next_ping_ = 1;
   std::set<std::uint64_t> pings_;  // sent and not answered

@@ -48,9 +48,9 @@ asio::awaitable<bool> GuestLink::read_known_execs(std::shared_ptr<Connection> co
 }
 
 Result<> GuestLink::takes_execs() const {
-  if (!is_connected()) return absent();
-  if (!gone_) return fail(reason::kSandboxNotReady, "the guest has not been told to go yet");
-  if (!guest_->has_room_for_orders()) {
+  if (!is_connected()) return not_connected();
+  if (!gone_) return fail(reason::kSandboxNotReady, "the guest has not got Go yet");
+  if (!guest_->can_take_orders()) {
     return fail(reason::kResourceExhausted,
                 "the guest does not read its orders: too many are waiting for it; try again when "
                 "the sandbox answers");
@@ -75,48 +75,48 @@ Result<> GuestLink::start_exec(const ExecOrder& order, OutputFiles files) {
   std::vector<UniqueFd> descriptors;
   descriptors.push_back(std::move(files.out));
   descriptors.push_back(std::move(files.err));
-  if (!guest_->send(message, std::move(descriptors))) return absent();
+  if (!guest_->send(message, std::move(descriptors))) return not_connected();
   return {};
 }
 
 Result<> GuestLink::cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) {
-  if (!is_connected()) return absent();
+  if (!is_connected()) return not_connected();
   if (!execs_.contains(exec_id)) return not_given(exec_id);
   v1::ToGuest message;
   message.mutable_cancel_exec()->set_exec_id(exec_id);
   message.mutable_cancel_exec()->set_grace_ms(static_cast<std::uint32_t>(grace.count()));
-  if (!guest_->send(message)) return absent();
+  if (!guest_->send(message)) return not_connected();
   return {};
 }
 
 Result<> GuestLink::forget_exec(const std::string& exec_id) {
-  if (!is_connected()) return absent();
+  if (!is_connected()) return not_connected();
   if (!execs_.forget(exec_id)) return not_given(exec_id);
   v1::ToGuest message;
   message.mutable_forget_exec()->set_exec_id(exec_id);
-  if (!guest_->send(message)) return absent();
+  if (!guest_->send(message)) return not_connected();
   return {};
 }
 
 bool GuestLink::on_exec_ended(Connection& connection, const v1::ExecEnded& ended) {
-  const auto word = execs_.ended(ended.exec_id());
+  const auto verdict = execs_.ended(ended.exec_id());
   const auto end = to_exec_end(ended);
-  if (word == KnownExecs::Word::Lie || !end) {
+  if (verdict == KnownExecs::Verdict::Violation || !end) {
     connection.violation(end ? "the end of an exec that it does not have"
                              : "the end of an exec without how it ended");
     return false;
   }
-  if (word == KnownExecs::Word::Heard) listener_.exec_ended(*end);
+  if (verdict == KnownExecs::Verdict::Accepted) listener_.exec_ended(*end);
   return true;
 }
 
 bool GuestLink::on_exec_truncated(Connection& connection, const std::string& exec_id) {
-  const auto word = execs_.truncated(exec_id);
-  if (word == KnownExecs::Word::Lie) {
-    connection.violation("word of the output of an exec that it does not have");
+  const auto verdict = execs_.truncated(exec_id);
+  if (verdict == KnownExecs::Verdict::Violation) {
+    connection.violation("truncated output of an exec that it does not have");
     return false;
   }
-  if (word == KnownExecs::Word::Heard) listener_.exec_truncated(exec_id);
+  if (verdict == KnownExecs::Verdict::Accepted) listener_.exec_truncated(exec_id);
   return true;
 }
 

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kProbeSlack{2000};
 
 asio::awaitable<GuestResult<>> GuestLink::ping(std::chrono::milliseconds limit) {
   const auto self = shared_from_this();
-  if (!hello_ || pings_.size() >= kMaxPings) co_return absent();
+  if (!hello_ || pings_.size() >= kMaxPings) co_return not_connected();
   const auto guest = guest_;
   const std::uint64_t id = next_ping_++;
   pings_.insert(id);
@@ -31,15 +31,15 @@ asio::awaitable<GuestResult<>> GuestLink::ping(std::chrono::milliseconds limit) 
                         co_await changed_.wait(over, std::chrono::steady_clock::now() + limit) &&
                         guest_ == guest;
   if (answered) co_return GuestResult<>{};
-  if (co_await is_cancelled()) co_return given_up();
-  if (guest_ != guest) co_return absent();
+  if (co_await is_cancelled()) co_return cancelled();
+  if (guest_ != guest) co_return not_connected();
   co_return guest_fail(GuestErrorKind::Silent,
                        "the guest did not answer within " + std::to_string(limit.count()) + " ms");
 }
 
 asio::awaitable<GuestResult<ProbeReport>> GuestLink::probe(ProbeTarget target) {
   const auto self = shared_from_this();
-  if (!hello_ || probes_.size() >= kMaxProbes) co_return absent();
+  if (!hello_ || probes_.size() >= kMaxProbes) co_return not_connected();
   const auto guest = guest_;
   const std::uint64_t id = next_probe_++;
   const auto report = std::make_shared<std::optional<ProbeReport>>();
@@ -49,8 +49,8 @@ asio::awaitable<GuestResult<ProbeReport>> GuestLink::probe(ProbeTarget target) {
   const bool sent = guest->send(probe_for(id, target));
   const bool ended = sent && co_await changed_.wait(over, deadline);
   if (*report) co_return std::move(**report);
-  if (!ended && co_await is_cancelled()) co_return given_up();
-  if (!sent || guest_ != guest) co_return absent();
+  if (!ended && co_await is_cancelled()) co_return cancelled();
+  if (!sent || guest_ != guest) co_return not_connected();
   co_return guest_fail(GuestErrorKind::Silent,
                        "the guest did not say what came of a connection that it was "
                        "asked to try to " +

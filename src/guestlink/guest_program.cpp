@@ -28,14 +28,14 @@ Result<std::string> read_program(const std::filesystem::path& path) {
   return std::unexpected(errno_error("reading the guest program " + path.string(), bytes.error()));
 }
 
-Result<> make_folder(const std::filesystem::path& path) {
+Result<> make_directory(const std::filesystem::path& path) {
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
     return std::unexpected(errno_error("making " + path.string(), errno));
   }
   return {};
 }
 
-Result<> sync_folder(const std::filesystem::path& path) {
+Result<> sync_directory(const std::filesystem::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) {
     return std::unexpected(errno_error("syncing " + path.string(), errno));
@@ -56,9 +56,9 @@ Result<> write_program(const std::filesystem::path& path, std::string_view bytes
 // time, at every start.
 std::optional<GuestProgram> find_copy(const std::filesystem::path& guests, std::string_view bytes) {
   std::error_code problem;
-  for (std::filesystem::directory_iterator folder(guests, problem), end; !problem && folder != end;
-       folder.increment(problem)) {
-    GuestProgram copy{folder->path() / kName, folder->path().filename()};
+  for (std::filesystem::directory_iterator directory(guests, problem), end;
+       !problem && directory != end; directory.increment(problem)) {
+    GuestProgram copy{directory->path() / kName, directory->path().filename()};
     std::error_code missing;
     if (std::filesystem::file_size(copy.path, missing) != bytes.size() || missing) continue;
     if (const auto there = read_program(copy.path); there && *there == bytes) return copy;
@@ -69,14 +69,14 @@ std::optional<GuestProgram> find_copy(const std::filesystem::path& guests, std::
 }  // namespace
 
 Result<std::filesystem::path> find_guest_program(const std::filesystem::path& daemon_program) {
-  const auto folder = daemon_program.parent_path();
-  const auto installed = folder.parent_path() / "libexec" / "agents-sandbox" / kName;
-  const auto beside = folder / kName;
-  for (const auto& candidate : {installed, beside}) {
+  const auto directory = daemon_program.parent_path();
+  const auto installed = directory.parent_path() / "libexec" / "agents-sandbox" / kName;
+  const auto next_to_daemon = directory / kName;
+  for (const auto& candidate : {installed, next_to_daemon}) {
     if (::access(candidate.c_str(), R_OK | X_OK) == 0) return candidate;
   }
   return fail(reason::kHostNotReady, "the guest program is neither at " + installed.string() +
-                                         " nor at " + beside.string() +
+                                         " nor at " + next_to_daemon.string() +
                                          ": install agents-sandbox as a whole");
 }
 
@@ -86,11 +86,11 @@ Result<GuestProgram> install_guest_program(const std::filesystem::path& source,
   const auto guests = state_root / "guests";
   if (auto copy = find_copy(guests, bytes)) return std::move(*copy);
   const std::string hash = sha256_of(bytes);
-  const auto folder = guests / hash;
-  GuestProgram program{folder / kName, hash};
-  AGBOX_TRY_VOID(make_folder(guests));
-  AGBOX_TRY_VOID(make_folder(folder));
-  const auto draft = folder / (std::string(kName) + "." + random_uuid());
+  const auto directory = guests / hash;
+  GuestProgram program{directory / kName, hash};
+  AGBOX_TRY_VOID(make_directory(guests));
+  AGBOX_TRY_VOID(make_directory(directory));
+  const auto draft = directory / (std::string(kName) + "." + random_uuid());
   Result<> made = write_program(draft, bytes);
   if (made && ::rename(draft.c_str(), program.path.c_str()) != 0) {
     made =
@@ -98,8 +98,8 @@ Result<GuestProgram> install_guest_program(const std::filesystem::path& source,
   }
   if (!made) ::unlink(draft.c_str());
   AGBOX_TRY_VOID(made);
-  AGBOX_TRY_VOID(sync_folder(folder));
-  AGBOX_TRY_VOID(sync_folder(guests));
+  AGBOX_TRY_VOID(sync_directory(directory));
+  AGBOX_TRY_VOID(sync_directory(guests));
   return program;
 }
 

@@ -7,22 +7,23 @@ bool KnownExecs::add(std::string_view exec_id) {
   return execs_.try_emplace(std::string(exec_id)).second;
 }
 
-KnownExecs::Word KnownExecs::ended(std::string_view exec_id) {
+KnownExecs::Verdict KnownExecs::ended(std::string_view exec_id) {
   const auto exec = execs_.find(exec_id);
-  if (exec == execs_.end() || exec->second.ended) return Word::Lie;
+  if (exec == execs_.end() || exec->second.ended) return Verdict::Violation;
   if (exec->second.forgotten) {
     execs_.erase(exec);  // no further report is possible
-    return Word::TooLate;
+    return Verdict::TooLate;
   }
   exec->second.ended = true;
-  return Word::Heard;
+  return Verdict::Accepted;
 }
 
-KnownExecs::Word KnownExecs::truncated(std::string_view exec_id) {
+KnownExecs::Verdict KnownExecs::truncated(std::string_view exec_id) {
   const auto exec = execs_.find(exec_id);
-  if (exec == execs_.end() || exec->second.ended || exec->second.truncated) return Word::Lie;
+  if (exec == execs_.end() || exec->second.ended || exec->second.truncated)
+    return Verdict::Violation;
   exec->second.truncated = true;
-  return exec->second.forgotten ? Word::TooLate : Word::Heard;
+  return exec->second.forgotten ? Verdict::TooLate : Verdict::Accepted;
 }
 
 // A guest reports every end again after a reconnect, without being asked: it may be in flight.

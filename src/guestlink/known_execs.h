@@ -13,10 +13,10 @@ namespace agbox::guestlink {
 
 class KnownExecs {
  public:
-  enum class Word {
-    Heard,
+  enum class Verdict {
+    Accepted,
     TooLate,  // about an exec that was forgotten while the report was in flight: no violation
-    Lie,
+    Violation,
   };
 
   // False if it exists already.
@@ -24,20 +24,20 @@ class KnownExecs {
   bool contains(std::string_view exec_id) const { return execs_.contains(exec_id); }
   std::size_t size() const { return execs_.size(); }
 
-  Word ended(std::string_view exec_id);
-  Word truncated(std::string_view exec_id);
+  Verdict ended(std::string_view exec_id);
+  Verdict truncated(std::string_view exec_id);
 
   // Further reports are ignored. False if it does not exist.
   bool forget(std::string_view exec_id);
   void clear() { execs_.clear(); }
 
  private:
-  struct Told {
+  struct Reports {
     bool ended = false;
     bool truncated = false;
     bool forgotten = false;
   };
-  std::map<std::string, Told, std::less<>> execs_;
+  std::map<std::string, Reports, std::less<>> execs_;
 };
 
 }  // namespace agbox::guestlink

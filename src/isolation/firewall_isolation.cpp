@@ -82,10 +82,10 @@ asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
 asio::awaitable<Result<>> FirewallIsolation::verify(std::string bridge_name, Probe probe) {
   unsigned replacements = co_await restore();
   for (int attempt = 1;; ++attempt) {
-    auto proven = co_await verify_once(bridge_name, probe);
-    if (proven || attempt == kVerificationAttempts) co_return proven;
+    auto verified = co_await verify_once(bridge_name, probe);
+    if (verified || attempt == kVerificationAttempts) co_return verified;
     const unsigned replacements_now = co_await restore();
-    if (std::exchange(replacements, replacements_now) == replacements_now) co_return proven;
+    if (std::exchange(replacements, replacements_now) == replacements_now) co_return verified;
   }
 }
 

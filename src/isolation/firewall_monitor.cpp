@@ -27,8 +27,8 @@ constexpr milliseconds kAfterRepair{50};
 // Links and addresses change in bursts when containers start.
 constexpr milliseconds kAfterRouteChange{20};
 // Between retries of what the kernel refused.
-constexpr milliseconds kFirstRetryPause{200};
-constexpr milliseconds kLongestRetryPause{10'000};
+constexpr milliseconds kFirstRetryDelay{200};
+constexpr milliseconds kLongestRetryDelay{10'000};
 
 constexpr std::uint32_t group_bit(unsigned group) {
   return 1U << (group - 1);
@@ -81,7 +81,7 @@ FirewallMonitor::FirewallMonitor(asio::any_io_executor executor, FirewallOptions
       route_events_(std::move(route_events)),
       on_health_(std::move(on_health)),
       log_(std::move(log)),
-      retry_pause_(executor_, kFirstRetryPause, kLongestRetryPause),
+      retry_timer_(executor_, kFirstRetryDelay, kLongestRetryDelay),
       tasks_(executor_) {}
 
 Result<std::unique_ptr<FirewallMonitor>> FirewallMonitor::start(asio::any_io_executor executor,
@@ -168,7 +168,7 @@ asio::awaitable<void> FirewallMonitor::watch_tables() {
     const std::uint64_t repairs_before = health_.repairs;
     repair();
     const bool was_at_work = health_.repairs != repairs_before || !table_problem_.empty();
-    if (was_at_work) co_await pause(kAfterRepair);
+    if (was_at_work) co_await delay(kAfterRepair);
   }
 }
 
@@ -177,7 +177,7 @@ asio::awaitable<void> FirewallMonitor::watch_routes() {
     // Whatever changed, also if events were lost: read the lists again.
     static_cast<void>(route_events_.drain([](const nlmsghdr*) {}));
     static_cast<void>(follow_routes());
-    co_await pause(kAfterRouteChange);
+    co_await delay(kAfterRouteChange);
   }
 }
 
@@ -194,8 +194,8 @@ void FirewallMonitor::repair_if_needed() {
   if (take_table_events() || !table_problem_.empty()) repair();
 }
 
-asio::awaitable<void> FirewallMonitor::repair_after(asio::awaitable<bool> pause) {
-  if (co_await std::move(pause)) static_cast<void>(repair_all());
+asio::awaitable<void> FirewallMonitor::repair_after(asio::awaitable<bool> delay) {
+  if (co_await std::move(delay)) static_cast<void>(repair_all());
 }
 
 Result<> FirewallMonitor::check() const {
@@ -279,7 +279,7 @@ Result<HostNetwork> FirewallMonitor::read_host_network() {
                      .resolvers = resolvers_};
 }
 
-asio::awaitable<void> FirewallMonitor::pause(milliseconds duration) {
+asio::awaitable<void> FirewallMonitor::delay(milliseconds duration) {
   asio::steady_timer timer(executor_, duration);
   co_await timer.async_wait(kAwait);
 }
@@ -288,9 +288,9 @@ void FirewallMonitor::set_problem(std::string& which, std::string problem) {
   which = std::move(problem);
   const std::string& first = table_problem_.empty() ? route_problem_ : table_problem_;
   if (first.empty()) {
-    retry_pause_.reset();
-  } else if (!retry_pause_.is_waiting()) {
-    tasks_.spawn("repair the firewall", repair_after(retry_pause_.wait()));
+    retry_timer_.reset();
+  } else if (!retry_timer_.is_waiting()) {
+    tasks_.spawn("repair the firewall", repair_after(retry_timer_.wait()));
   }
   if (first == health_.shortcoming) return;
   health_.shortcoming = first;

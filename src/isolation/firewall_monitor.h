@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "async/retry_pause.h"
+#include "async/retry_timer.h"
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -99,10 +99,10 @@ class FirewallMonitor {
   Result<> follow_routes();
   // Everything pending; fails if any part is refused.
   Result<> repair_all();
-  asio::awaitable<void> repair_after(asio::awaitable<bool> pause);
+  asio::awaitable<void> repair_after(asio::awaitable<bool> delay);
   Result<> check() const;
   Result<HostNetwork> read_host_network();
-  asio::awaitable<void> pause(std::chrono::milliseconds duration);
+  asio::awaitable<void> delay(std::chrono::milliseconds duration);
   // What the kernel refused and is retried; empty: resolved.
   void set_problem(std::string& which, std::string problem);
 
@@ -122,7 +122,7 @@ class FirewallMonitor {
   std::string table_problem_;
   std::string route_problem_;
   IsolationHealth health_;
-  RetryPause retry_pause_;
+  RetryTimer retry_timer_;
   TaskGroup tasks_;
 };
 

@@ -89,9 +89,9 @@ ProbeListener::Seen ProbeListener::check(std::chrono::milliseconds limit) {
   sockaddr_in place = socket_address(address_, port_);
   const bool begun =
       own && (::connect(own.get(), generic(place), sizeof place) == 0 || errno == EINPROGRESS);
-  const bool said = begun && becomes_ready(own, POLLOUT, deadline) &&
-                    ::send(own.get(), token.data(), token.size(), MSG_NOSIGNAL) > 0;
-  if (said) static_cast<void>(becomes_ready(socket_, POLLIN, deadline));
+  const bool is_sent = begun && becomes_ready(own, POLLOUT, deadline) &&
+                       ::send(own.get(), token.data(), token.size(), MSG_NOSIGNAL) > 0;
+  if (is_sent) static_cast<void>(becomes_ready(socket_, POLLIN, deadline));
   Seen seen;
   // One other connection is enough; many silent ones would each delay us.
   while (!seen.was_reached) {

@@ -86,9 +86,9 @@ class SandboxPlace {
   // --- a start of the container ---
   // Listens for the guest of the next start; that of an earlier one is disconnected.
   virtual GuestResult<> expect(const SandboxFacts& facts) = 0;
-  // The container may have ended: hello() and entrypoint() fail once with Doubted, so that the
+  // The container may have ended: hello() and entrypoint() fail once with MayHaveEnded, so that the
   // caller can inspect it.
-  virtual void doubt() = 0;
+  virtual void container_may_have_ended() = 0;
   // Returns once the guest is connected and has prepared its container.
   virtual asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) = 0;
   // Whether the sandbox is isolated now. While a start is in progress nothing but the guest runs.

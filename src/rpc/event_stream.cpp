@@ -46,10 +46,10 @@ EventStream* EventStream::open(ControlLoop& loop, Directory& directory,
 void EventStream::begin(Directory& directory, const v1::SubscribeSandboxEventsRequest& request) {
   streams_->add(*this);
   if (has_finished_) return;
-  auto on_news = [weak = weak_from_this()] {
+  auto on_available = [weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->write_more();
   };
-  auto subscription = directory.subscribe(request, std::move(on_news));
+  auto subscription = directory.subscribe(request, std::move(on_available));
   if (!subscription) return finish(to_status(subscription.error()));
   subscription_ = std::move(*subscription);
   StartSendInitialMetadata();  // confirms the subscription to the client

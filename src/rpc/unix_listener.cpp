@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
 // While the process is out of descriptors, the pending connection stays readable: without a pause
 // the loop would spin.
-constexpr std::chrono::milliseconds kPause{50};
+constexpr std::chrono::milliseconds kAcceptRetryDelay{50};
 // Bounds one iteration of the loop.
 constexpr int kMaxAcceptsPerIteration = 64;
 
@@ -39,7 +39,7 @@ UnixListener::UnixListener(ControlLoop& loop, UniqueFd directory, std::filesyste
       path_(std::move(socket)),
       log_(std::move(log)),
       socket_(loop.io()),
-      pause_(loop.io()) {}
+      retry_timer_(loop.io()) {}
 
 UnixListener::~UnixListener() {
   close();
@@ -150,8 +150,8 @@ void UnixListener::back_off(int error_number) {
         "cannot accept a connection, retrying",
         {{"error", std::generic_category().message(error_number)}, {"lines_left_out", *left_out}});
   }
-  pause_.expires_after(kPause);
-  pause_.async_wait([this](const boost::system::error_code& error) {
+  retry_timer_.expires_after(kAcceptRetryDelay);
+  retry_timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) wait();
   });
 }
@@ -186,7 +186,7 @@ void UnixListener::close() {
   }
   boost::system::error_code ignored;  // the descriptor is closed regardless
   socket_.close(ignored);
-  pause_.cancel();
+  retry_timer_.cancel();
 }
 
 }  // namespace agbox

@@ -53,7 +53,7 @@ class UnixListener {
   std::filesystem::path path_;
   Logger log_;
   asio::posix::stream_descriptor socket_;
-  asio::steady_timer pause_;
+  asio::steady_timer retry_timer_;
   OnConnection on_connection_;
   dev_t device_ = 0;  // identifies our socket in close()
   ino_t inode_ = 0;

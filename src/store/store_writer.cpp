@@ -14,8 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 using sqlite::SqlResult;
 
-constexpr auto kFirstPause = 20ms;
-constexpr auto kLongestPause = 1s;
+constexpr auto kFirstRetryDelay = 20ms;
+constexpr auto kLongestRetryDelay = 1s;
 // How often an idle writer checks whether there is space again.
 constexpr auto kSpaceCheckInterval = 1s;
 constexpr int kLogPagesBeforeCheckpoint = 1000;
@@ -110,7 +110,7 @@ bool StoreWriter::take_queued(Batch& waiting) {
   std::unique_lock lock(mutex_);
   const auto has_work = [&] { return is_ending_ || !queued_.empty(); };
   if (!waiting.empty()) {
-    wake_.wait_for(lock, pause_, [&] { return has_work() || !may_wait_; });
+    wake_.wait_for(lock, retry_delay_, [&] { return has_work() || !may_wait_; });
   } else if (is_short_of_space_) {
     wake_.wait_for(lock, kSpaceCheckInterval, has_work);
   } else {
@@ -142,17 +142,17 @@ void StoreWriter::commit(Batch& waiting) {
       return refuse(std::exchange(waiting, {}),
                     Error(reason::kShuttingDown, "agboxd is shutting down; retry later"));
     }
-    if (pause_ == 0ms) {
+    if (retry_delay_ == 0ms) {
       log_.warn("store cannot write, retrying",
                 {{"error", outcomes.error().message()}, {"waiting_changes", waiting.size()}});
     }
-    pause_ = std::clamp(2 * pause_, std::chrono::milliseconds(kFirstPause),
-                        std::chrono::milliseconds(kLongestPause));
+    retry_delay_ = std::clamp(2 * retry_delay_, std::chrono::milliseconds(kFirstRetryDelay),
+                              std::chrono::milliseconds(kLongestRetryDelay));
     return;
   }
   if (!outcomes) die("store: commit failed: " + outcomes.error().message());
-  if (pause_ > 0ms) log_.info("store can write again", {{"waited_changes", waiting.size()}});
-  pause_ = 0ms;
+  if (retry_delay_ > 0ms) log_.info("store can write again", {{"waited_changes", waiting.size()}});
+  retry_delay_ = 0ms;
   acknowledge(std::exchange(waiting, {}), std::move(*outcomes));
 }
 

@@ -77,7 +77,7 @@ class StoreWriter {
   sqlite::Statement begin_, commit_;
   int log_pages_ = 0;  // after the latest commit
   bool is_short_of_space_ = false;
-  std::chrono::milliseconds pause_{0};  // before the next attempt to write
+  std::chrono::milliseconds retry_delay_{0};  // before the next attempt to write
 
   mutable std::mutex mutex_;  // guards what append() and space() share with the thread
   std::condition_variable wake_;

@@ -20,7 +20,7 @@
 #include "support/fake_docker/fake_docker.h"
 #include "support/memory/memory_engine.h"
 #include "support/test_loop.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -45,7 +45,9 @@ class Listener final : public EngineListener {
   void reachable(const ReachableEngine& engine) override { id = engine.id; }
   void unreachable(std::string why) override { problem = std::move(why); }
   void reconcile_due() override { ++reconciliations; }
-  void container_doubted(const std::string& sandbox_id) override { doubted.insert(sandbox_id); }
+  void container_may_have_ended(const std::string& sandbox_id) override {
+    doubted.insert(sandbox_id);
+  }
   void object_created(const std::string&) override {}
   void sweep_due() override {}
 
@@ -112,11 +114,11 @@ class EnginePort : public testing::TestWithParam<std::string> {
     const auto done = run(std::move(call));
     ASSERT_TRUE(done.has_value()) << done.error().message();
   }
-  SandboxLook look(const SandboxFacts& facts) {
+  SandboxInspection look(const SandboxFacts& facts) {
     const auto seen = run(engine_->inspect(facts));
     EXPECT_TRUE(seen.has_value()) << seen.error().message();
     // None of the tests expects this one.
-    return seen ? *seen : SandboxLook{.seen = {.primary = PrimarySeen::Foreign}, .loss = {}};
+    return seen ? *seen : SandboxInspection{.seen = {.primary = PrimarySeen::Foreign}, .loss = {}};
   }
 
   // Of a sandbox that is removed at the end of the test.
@@ -134,7 +136,7 @@ class EnginePort : public testing::TestWithParam<std::string> {
     if (GetParam() != "Real") return {};
     return {{.source = setting("AGBOX_GUEST_PROGRAM"),
              .target = std::string(guestwire::kProgramInside)},
-            {.source = folder_.path().string(),
+            {.source = temp_directory_.path().string(),
              .target = std::string(guestwire::kLinkDirectoryInside)}};
   }
   SandboxFacts& created(const std::string& name) {
@@ -151,7 +153,7 @@ class EnginePort : public testing::TestWithParam<std::string> {
 
   MemoryMachine machine_;
   TestLoop loop_;
-  TempFolder folder_;
+  TempDirectory temp_directory_;
   Listener listener_;
   Claims claims_;
   std::unique_ptr<FakeDocker> fake_;
@@ -193,7 +195,7 @@ TEST_P(EnginePort, ReportsAnIdentityThatStays) {
 
 TEST_P(EnginePort, EnsuringAWorkloadTwiceCreatesOne) {
   SandboxFacts& facts = created("box");
-  const SandboxLook first = look(facts);
+  const SandboxInspection first = look(facts);
   EXPECT_EQ(first.seen.primary, PrimarySeen::Created);
   EXPECT_TRUE(first.seen.has_network);
   const std::string id = facts.primary_id();
@@ -236,7 +238,7 @@ TEST_P(EnginePort, AStopMayBeRepeatedAndIsSeen) {
   SandboxFacts& facts = started("box");
   must(engine_->stop(facts));
   must(engine_->stop(facts));
-  const SandboxLook seen = look(facts);
+  const SandboxInspection seen = look(facts);
   EXPECT_EQ(seen.seen.primary, PrimarySeen::Exited);
   ASSERT_TRUE(seen.loss);
   EXPECT_THAT(seen.loss->how, HasSubstr("exited with code"));

@@ -70,8 +70,8 @@ def test_a_command_runs_as_if_it_ran_here(box: PrivateDaemon) -> None:
     assert run(box, "sh", "-c", "pwd; echo $A-$B-", flags=flags) == (0, b"/tmp\n1=2--\n", b"")
     code, out, err = run(box, "no-such-program")
     assert (code, out) == (127, b"") and b"no-such-program" in err and err.count(b"\n") == 1
-    code, out, err = run(box, "true", flags=("--cwd", "/no/such/folder"))
-    assert (code, out) == (126, b"") and b"/no/such/folder" in err
+    code, out, err = run(box, "true", flags=("--cwd", "/no/such/directory"))
+    assert (code, out) == (126, b"") and b"/no/such/directory" in err
     code, _, err = run(box, "sh", "-c", "kill -9 $$")
     assert code == 137 and b"signal 9" in err
     same = box.agbox("sandbox", "exec", BOX, "--", "echo", "--help", "--")

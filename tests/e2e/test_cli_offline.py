@@ -19,10 +19,10 @@ NOBODY = 65534
 
 @pytest.fixture(scope="module")
 def agbox() -> pathlib.Path:
-    folder = pathlib.Path(os.environ.get("AGBOX_BIN_DIR") or REPOSITORY / "build/release/bin")
-    program = folder / "agbox"
+    directory = pathlib.Path(os.environ.get("AGBOX_BIN_DIR") or REPOSITORY / "build/release/bin")
+    program = directory / "agbox"
     assert program.exists(), (
-        f"there is no agbox in {folder}; build it with `cmake --preset release && cmake --build "
+        f"there is no agbox in {directory}; build it with `cmake --preset release && cmake --build "
         "--preset release`, or set AGBOX_BIN_DIR")
     return program.resolve()
 
@@ -30,8 +30,8 @@ def agbox() -> pathlib.Path:
 @pytest.fixture
 def runtime() -> Iterator[pathlib.Path]:
     """An empty XDG_RUNTIME_DIR with a short name: a socket's path has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="agbox-cli-", dir="/tmp") as folder:
-        yield pathlib.Path(folder)
+    with tempfile.TemporaryDirectory(prefix="agbox-cli-", dir="/tmp") as directory:
+        yield pathlib.Path(directory)
 
 
 def run(program: pathlib.Path, *arguments: str, runtime: pathlib.Path | None = None,

@@ -18,7 +18,7 @@ def box_daemon(make_daemon, daemon_user, engine):
     """A running daemon that has met its engine, which has IMAGE."""
     make_image(engine.api, IMAGE)
     daemon = make_daemon(user=daemon_user, engine=engine).start()
-    daemon.wait_for_message("engine answers")
+    daemon.wait_for_message("engine is reachable")
     return daemon
 
 

@@ -90,10 +90,10 @@ def said(box: Execs, *command: str) -> str:
     return output(status)
 
 
-def test_every_system_call_has_the_expected_result(box, engine, folder, bin_dir):
+def test_every_system_call_has_the_expected_result(box, engine, directory, bin_dir):
     wanted = verdicts()
-    shutil.copy(hostile_program(bin_dir), folder / "hostile-sandbox")
-    engine.docker("cp", str(folder / "hostile-sandbox"), f"{primary('box-1')}:{PROGRAM}")
+    shutil.copy(hostile_program(bin_dir), directory / "hostile-sandbox")
+    engine.docker("cp", str(directory / "hostile-sandbox"), f"{primary('box-1')}:{PROGRAM}")
     as_user = answers(said(box, PROGRAM, "calls"))
     as_root = answers(said(box, *SUDO, PROGRAM, "calls"))
     assert as_user.keys() == as_root.keys() == wanted.keys()
@@ -217,7 +217,7 @@ def test_nothing_of_the_host_the_engine_or_a_neighbour_is_within_reach(
         str(daemon.store),
         own.stdout_log_path,
         neighbours.stdout_log_path,
-        *map(str, (daemon.folder / "data/agents-sandbox/state/links").glob("*/*")),
+        *map(str, (daemon.directory / "data/agents-sandbox/state/links").glob("*/*")),
     ]
     assert all(os.path.exists(path) for path in host_paths[1:])
     for how in ((), SUDO):

@@ -54,12 +54,12 @@ def test_a_request_that_cannot_be_parsed_is_an_invalid_argument(daemon, contract
     assert "grpc-status-details-bin" in dict(refused.value.trailing_metadata())
 
 
-def test_an_engine_that_hangs_from_the_start_does_not_delay_a_create(make_daemon, run_folder, contract):
-    folder = run_folder.new_folder("e")
+def test_an_engine_that_hangs_from_the_start_does_not_delay_a_create(make_daemon, run_directory, contract):
+    directory = run_directory.new_directory("e")
     with socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(str(folder / "engine.sock"))
+        silent.bind(str(directory / "engine.sock"))
         silent.listen()
-        daemon = make_daemon(docker_host=f"unix://{folder}/engine.sock").start()
+        daemon = make_daemon(docker_host=f"unix://{directory}/engine.sock").start()
         with daemon.channel() as channel:
             spec = contract.spec.CreateSpec(image="busybox")
             request = contract.service.CreateSandboxRequest(create_spec=spec)
@@ -71,7 +71,7 @@ def test_an_engine_that_hangs_from_the_start_does_not_delay_a_create(make_daemon
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
         assert refused.value.details() == "the Docker Engine has not answered yet"
         assert daemon.stop() == 0
-    shutil.rmtree(folder)
+    shutil.rmtree(directory)
 
 
 def test_a_refusal_has_error_info(daemon, contract):
@@ -94,8 +94,8 @@ def test_a_refusal_has_error_info(daemon, contract):
 def let_everybody_through(daemon):
     """Makes the socket and its parent directories accessible."""
     daemon.socket.chmod(0o777)
-    for folder in [daemon.socket.parent, daemon.runtime_folder, daemon.folder]:
-        folder.chmod(0o755)
+    for directory in [daemon.socket.parent, daemon.runtime_directory, daemon.directory]:
+        directory.chmod(0o755)
 
 
 def test_another_user_is_refused_whatever_the_modes_say(make_daemon, test_user, contract):

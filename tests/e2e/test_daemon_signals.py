@@ -46,8 +46,8 @@ def test_a_second_signal_ends_it_at_once(make_daemon, number):
 def test_a_hang_up_changes_nothing_and_says_so(daemon, contract):
     daemon.signal(signal.SIGHUP)
     line = daemon.wait_for_message(
-        "SIGHUP changes nothing: the configuration is read at start; restart agboxd to apply a change, "
-        "sandboxes keep running meanwhile"
+        "SIGHUP changes nothing: the configuration is read at start; restart agboxd to apply a change; "
+        "sandboxes keep running"
     )
     assert line["level"] == "WARN"
     with daemon.channel() as channel:
@@ -112,13 +112,13 @@ def test_a_control_thread_that_hangs_does_not_hold_up_the_end(with_full_log):
     assert with_full_log.wait(timeout=30) == 1
 
 
-def test_the_service_manager_is_notified_of_ready_and_stopping(make_daemon, daemon_user, folder):
+def test_the_service_manager_is_notified_of_ready_and_stopping(make_daemon, daemon_user, directory):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(10)
-        manager.bind(str(folder / "notify"))
-        (folder / "notify").chmod(0o777)
-        folder.chmod(0o755)
-        daemon = make_daemon(user=daemon_user, environment={"NOTIFY_SOCKET": str(folder / "notify")})
+        manager.bind(str(directory / "notify"))
+        (directory / "notify").chmod(0o777)
+        directory.chmod(0o755)
+        daemon = make_daemon(user=daemon_user, environment={"NOTIFY_SOCKET": str(directory / "notify")})
         daemon.launch()
         assert manager.recv(4096) == b"READY=1\nSTATUS=Serving"
         # It is ready when it says so, not a moment later.
@@ -132,9 +132,9 @@ def test_the_service_manager_is_notified_of_ready_and_stopping(make_daemon, daem
             manager.recv(4096)
 
 
-def test_the_systemd_unit_is_valid(bin_dir, folder):
+def test_the_systemd_unit_is_valid(bin_dir, directory):
     template = (REPOSITORY / "packaging" / "agboxd.service.in").read_text()
-    unit = folder / "agboxd.service"
+    unit = directory / "agboxd.service"
     unit.write_text(template.replace("@CMAKE_INSTALL_FULL_BINDIR@", str(bin_dir)))
     assert "@" not in unit.read_text()
 
@@ -142,7 +142,7 @@ def test_the_systemd_unit_is_valid(bin_dir, folder):
         # It ends with 0 for a misspelt key too; what it says is what counts.
         return subprocess.run(
             ["systemd-analyze", "verify", "--user", unit],
-            env={"XDG_RUNTIME_DIR": str(folder), "HOME": str(folder), "PATH": "/usr/bin:/bin"},
+            env={"XDG_RUNTIME_DIR": str(directory), "HOME": str(directory), "PATH": "/usr/bin:/bin"},
             capture_output=True,
             text=True,
             timeout=60,

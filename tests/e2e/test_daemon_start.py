@@ -137,10 +137,10 @@ def test_any_other_argument_is_refused(make_daemon):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--socket", "x"]])
-def test_without_the_capability_it_refuses_before_anything_else(bin_dir, folder, arguments):
+def test_without_the_capability_it_refuses_before_anything_else(bin_dir, directory, arguments):
     answer = run(
         *("setpriv", "--bounding-set=-net_admin", bin_dir / "agboxd", *arguments),
-        env={"XDG_RUNTIME_DIR": str(folder), "HOME": str(folder)},
+        env={"XDG_RUNTIME_DIR": str(directory), "HOME": str(directory)},
         check=False,
     )
     assert answer.returncode == FAILURE
@@ -148,7 +148,7 @@ def test_without_the_capability_it_refuses_before_anything_else(bin_dir, folder,
         "AgentsSandbox daemon requires CAP_NET_ADMIN for sandbox network isolation.\n"
         "Grant it with: sudo setcap cap_net_admin+ep $(which agboxd)\n"
     )
-    assert list(folder.iterdir()) == []
+    assert list(directory.iterdir()) == []
 
 
 # --- paths and configuration: exit code 2, a plain sentence, and no trace -------------------------
@@ -281,9 +281,9 @@ def test_on_a_terminal_the_sentence_stands_alone_as_well(make_daemon):
 
 
 @pytest.mark.parametrize("name", ["agboxd.lock", "agboxd.sock"])
-def test_a_symbolic_link_is_not_followed(make_daemon, folder, name):
+def test_a_symbolic_link_is_not_followed(make_daemon, directory, name):
     daemon = make_daemon()
-    target = folder / "target"
+    target = directory / "target"
     target.write_text("precious")
     daemon.socket.parent.mkdir(mode=0o700)
     link = daemon.socket.parent / name
@@ -295,13 +295,13 @@ def test_a_symbolic_link_is_not_followed(make_daemon, folder, name):
     assert link.is_symlink()
 
 
-def test_a_link_in_place_of_the_runtime_directory_is_not_followed(make_daemon, folder):
+def test_a_link_in_place_of_the_runtime_directory_is_not_followed(make_daemon, directory):
     daemon = make_daemon()
-    daemon.socket.parent.symlink_to(folder)
+    daemon.socket.parent.symlink_to(directory)
     code, _ = ended(daemon)
     assert code == FAILURE
     assert "symbolic link" in error_of(daemon)
-    assert list(folder.iterdir()) == []
+    assert list(directory.iterdir()) == []
 
 
 def test_a_runtime_directory_of_another_user_is_refused(make_daemon, test_user):
@@ -325,7 +325,7 @@ def test_a_directory_in_place_of_the_socket_is_left_alone(make_daemon):
 def test_a_socket_path_of_108_bytes_is_refused_with_the_remedy(make_daemon):
     def daemon_with_socket_path_of(length: int) -> PrivateDaemon:
         daemon = make_daemon()
-        runtime = str(daemon.runtime_folder) + "/"
+        runtime = str(daemon.runtime_directory) + "/"
         runtime += "x" * (length - len(runtime) - len("/agbox/agboxd.sock"))
         daemon.environment["XDG_RUNTIME_DIR"] = runtime
         daemon.socket = Path(runtime) / "agbox" / "agboxd.sock"

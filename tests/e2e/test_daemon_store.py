@@ -27,8 +27,8 @@ def instance(daemon: PrivateDaemon, contract) -> str:
         return contract.stub(channel).Ping(contract.service.PingRequest(), timeout=10).instance_id
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 def test_the_instance_survives_every_end(daemon, contract):

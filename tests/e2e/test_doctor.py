@@ -284,7 +284,7 @@ def test_an_engine_that_is_gone_or_hangs(make_started, own_engine):
     own_engine.stop()
     told = Diagnosis(daemon)
     assert told.checks(BROKEN) == {"engine"}
-    assert told.of("engine")["sentence"].startswith("the Docker Engine does not answer: ")
+    assert told.of("engine")["sentence"].startswith("the Docker Engine is unreachable: ")
     assert told.checks(UNKNOWN) == {"images", "layer-quota", "live-restore", "unknown-primaries"}
     assert told.of("firewall")["verdict"] == OK
     own_engine.start()
@@ -293,7 +293,7 @@ def test_an_engine_that_is_gone_or_hangs(make_started, own_engine):
 
 def test_a_lock_that_somebody_removed(make_started, engine):
     daemon = make_started(engine)
-    (daemon.runtime_folder / "agbox" / "agboxd.lock").unlink()
+    (daemon.runtime_directory / "agbox" / "agboxd.lock").unlink()
     Diagnosis(daemon).assert_only("lock", BROKEN, "a second daemon could start")
 
 
@@ -320,8 +320,8 @@ def test_a_pool_without_a_free_network(make_daemon, daemon_user, engine, contrac
     assert Diagnosis(daemon).of("address-pool")["verdict"] == OK
 
 
-def test_a_host_whose_resolvers_are_on_its_loopback(make_daemon, daemon_user, engine, folder):
-    resolv_conf, own_run = folder / "resolv.conf", folder / "run"
+def test_a_host_whose_resolvers_are_on_its_loopback(make_daemon, daemon_user, engine, directory):
+    resolv_conf, own_run = directory / "resolv.conf", directory / "run"
     resolv_conf.write_text("nameserver 127.0.0.53\n")
     own_run.mkdir()
     mounts = {"/etc/resolv.conf": resolv_conf, "/run": own_run}
@@ -378,10 +378,10 @@ def test_a_daemon_that_hangs_is_named(make_started, engine):
     assert f"kill {daemon.pid};" in remedy
 
 
-def test_a_program_without_the_capability(make_daemon, test_user, engine, folder):
+def test_a_program_without_the_capability(make_daemon, test_user, engine, directory):
     """As a user; the copy has no file capability, and neither has the user."""
     daemon = make_daemon(user=test_user, engine=engine)
-    copies = folder / "bin"
+    copies = directory / "bin"
     copies.mkdir()
     for program in ("agbox", "agboxd"):
         shutil.copy(daemon.bin_dir / program, copies / program)

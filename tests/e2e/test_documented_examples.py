@@ -27,7 +27,7 @@ def daemon(make_daemon, engine, test_user):
     """Of an ordinary user, as readers have it: root's daemon has sandboxes whose user is root."""
     make_image(engine.api, "debian:12")  # by name; the examples need only a shell
     daemon = make_daemon(user=test_user, engine=engine, config=CONFIG).start()
-    daemon.wait_for_message("engine answers")
+    daemon.wait_for_message("engine is reachable")
     return daemon
 
 

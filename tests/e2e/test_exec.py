@@ -133,9 +133,9 @@ def test_who_runs_where_with_which_environment(execs):
     assert output(status).split() == [user, "/workspace", "/home/agbox", "agbox", "sandbox", "exec"]
     assert output(execs.run("pwd", cwd="/etc")) == "/etc\n"
     assert output(execs.run("sh", "-c", "echo $HOME", env={"HOME": "/tmp"})) == "/tmp\n"
-    status = execs.run("true", cwd="/no/such/folder")
+    status = execs.run("true", cwd="/no/such/directory")
     assert (status.state, status.exit_code) == (FAILED, 126)
-    assert "/no/such/folder" in status.error
+    assert "/no/such/directory" in status.error
 
 
 def test_arguments_and_environments_of_any_size(execs):

@@ -50,9 +50,9 @@ def test_a_sandbox_at_its_output_limit_does_not_affect_others(
 
 
 @pytest.fixture
-def small_disk(folder, test_user):
+def small_disk(directory, test_user):
     """A filesystem of 64 MiB with nothing else on it, of the test user."""
-    with loop_disk(folder, 64 * MIB) as place:
+    with loop_disk(directory, 64 * MIB) as place:
         yield test_user.own(place)
 
 
@@ -83,7 +83,7 @@ def assert_refused(execs: Execs) -> None:
         execs.create("true", exec_id="too-much")
     assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     # The reserve for output is looked at first; the store's own is smaller.
-    assert re.search("make room there|free some space and try again", refused.value.details())
+    assert re.search("free some space there|free some space and try again", refused.value.details())
 
 
 def test_on_a_full_disk_nothing_acknowledged_is_lost(

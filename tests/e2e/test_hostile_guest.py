@@ -28,7 +28,7 @@ LIES = {
     "lists-without-end": "an endless list of execs",
     "no-secret": "no proof of this container start's secret",
     "comes-and-goes": "the guest closed it",
-    "crowds": "too many are not proven yet",
+    "crowds": "too many are not authenticated yet",
 }
 # Lines like these are written at most once in this time per sandbox.
 SECONDS_BETWEEN_LINES = 10
@@ -40,7 +40,7 @@ def daemon(make_daemon, daemon_user, engine, bin_dir):
     honest one."""
     config = CONFIG.replace("debug", "info")  # what is counted is what users get
     made = make_daemon(user=daemon_user, engine=engine, config=config)
-    programs = made.folder / "programs"
+    programs = made.directory / "programs"
     programs.mkdir(mode=0o700)
     for name in ("agbox", "agboxd"):
         shutil.copy2(made.bin_dir / name, programs / name)

@@ -51,10 +51,10 @@ def watched(daemon, contract) -> Watch:
     return quiet
 
 
-def size_of_files(folder) -> int:
+def size_of_files(directory) -> int:
     """Of a directory in use by the engine: a file may disappear meanwhile."""
     size = 0
-    for file in folder.iterdir():
+    for file in directory.iterdir():
         with contextlib.suppress(FileNotFoundError):
             size += file.stat().st_size
     return size
@@ -76,7 +76,7 @@ def test_what_a_container_writes_to_its_log_is_bounded(
             assert Execs(sandboxes, "loud").run("sh", "-c", until_done).state == FINISHED
             beside.wait_for(1)
         container = inspect(engine, primary("loud"))["Id"]
-        logs = engine.folder / "data" / "containers" / container / "local-logs"
+        logs = engine.directory / "data" / "containers" / container / "local-logs"
         kept = size_of_files(logs)
         say(f"beside a flood of the container's output: {beside.beside(quiet)}; {kept / MIB:.0f} MiB kept")
         # Three files of 10 MB each, whatever the engine counts as one, and the copy of one that it is
@@ -141,8 +141,8 @@ def test_garbage_on_the_guests_socket_does_not_block_the_guest(
 
 
 @pytest.fixture
-def engine_disk(folder):
-    with loop_disk(folder, 256 * MIB) as disk:
+def engine_disk(directory):
+    with loop_disk(directory, 256 * MIB) as disk:
         yield disk
 
 
@@ -186,7 +186,7 @@ def test_a_sandbox_that_fills_the_engines_disk_does_not_stop_others(
         failed = sandboxes.follow("late", lambda event: event.sandbox_state in {READY, FAILED})[-1]
         assert failed.sandbox_state == FAILED
         told = failed.sandbox_phase.error_message
-        assert told.endswith(f"; the engine's disk ({engine_disk}) has 0 MiB left: make room there")
+        assert told.endswith(f"; the engine's disk ({engine_disk}) has 0 MiB left: free some space there")
         sandboxes.delete_wait("late")
         sandboxes.delete_wait("hostile")
         assert room(engine_disk) > 64 * MIB

@@ -343,7 +343,7 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_until_they_can(
     with owned_by_another_process(engine.network_namespace, tables[-1]):
         daemon.start()
         daemon.wait_for_message("sandboxes cannot be isolated, so none is created or started")
-        daemon.wait_for_message("engine answers")
+        daemon.wait_for_message("engine is reachable")
         with connected(daemon, contract) as sandboxes:
             for ask in (lambda: sandboxes.create("box-2", image), lambda: sandboxes.resume("box-1")):
                 with pytest.raises(grpc.RpcError) as refused:

@@ -367,11 +367,11 @@ def assert_a_vpn_that_takes_over_keeps_the_internet(matrix):
 
 
 def write_report(title, rows, say):
-    folder = REPOSITORY / "build" / "reports"
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = REPOSITORY / "build" / "reports"
+    directory.mkdir(parents=True, exist_ok=True)
     lines = ["| " + " | ".join(map(str, (title, *row))) + " |\n" for row in rows]
     name = title.replace(",", "").replace(" ", "-")
-    (folder / f"isolation-matrix-{name}.md").write_text("".join(lines))
+    (directory / f"isolation-matrix-{name}.md").write_text("".join(lines))
     say(f"{title}: {sum(sum(row[1:-3]) for row in rows)} tries in {len(rows)} states, 0 reached; "
         f"slowest refusal {max(row[-1] for row in rows)} ms")
 

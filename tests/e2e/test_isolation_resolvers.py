@@ -12,13 +12,13 @@ from support.sandboxes import connected, primary, started
 
 @pytest.mark.engines("20.10", "29")
 def test_a_resolver_on_the_hosts_loopback_is_never_asked(
-    make_engine, engine_name, make_daemon, test_user, contract, folder
+    make_engine, engine_name, make_daemon, test_user, contract, directory
 ):
     """The engine resolves other names for a container itself, in the host's namespace."""
-    own_run = folder / "run"
+    own_run = directory / "run"
     own_run.mkdir()
     loopback = ("127.0.0.53", "127.0.0.1")
-    resolv_conf = folder / "resolv.conf"
+    resolv_conf = directory / "resolv.conf"
     resolv_conf.write_text("".join(f"nameserver {address}\n" for address in loopback))
     internet = [as_name(INTERNET)]
     with contextlib.ExitStack() as stack:

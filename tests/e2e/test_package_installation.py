@@ -15,7 +15,7 @@ INTERNET, PORT = "203.0.113.10", 8080
 
 
 @pytest.fixture
-def engine_with_repository(make_engine, engine_name, folder):
+def engine_with_repository(make_engine, engine_name, directory):
     """An engine with an uplink to a place that serves packages."""
     engine = make_engine(engine_name)
     outside = engine.connect_outside()
@@ -23,7 +23,7 @@ def engine_with_repository(make_engine, engine_name, folder):
     argv = [
         *("nsenter", f"--net={outside.network_namespace}", "--"),
         *("/usr/bin/python3", "-u", "-m", "http.server", str(PORT)),
-        *("--bind", INTERNET, "--directory", str(make_repository(folder))),
+        *("--bind", INTERNET, "--directory", str(make_repository(directory))),
     ]
     with contextlib.ExitStack() as stack:
         server = LoggedProcess("repository", argv, base_environment())

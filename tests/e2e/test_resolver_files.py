@@ -19,10 +19,10 @@ class DaemonWithItsOwnEtc(PrivateDaemon):
     services that name resolvers elsewhere."""
 
     _MOUNT = """
-    folder=$1; shift
-    mount -t tmpfs tmpfs "$folder"
-    mkdir "$folder/upper" "$folder/work"
-    mount -t overlay -o "lowerdir=/etc,upperdir=$folder/upper,workdir=$folder/work" overlay /etc
+    directory=$1; shift
+    mount -t tmpfs tmpfs "$directory"
+    mkdir "$directory/upper" "$directory/work"
+    mount -t overlay -o "lowerdir=/etc,upperdir=$directory/upper,workdir=$directory/work" overlay /etc
     for others in /run/systemd /run/NetworkManager; do
       if [ -d "$others" ]; then mount -t tmpfs tmpfs "$others"; fi
     done
@@ -32,7 +32,7 @@ class DaemonWithItsOwnEtc(PrivateDaemon):
     """
 
     def command(self, *arguments):
-        place = self.folder / "etc"
+        place = self.directory / "etc"
         place.mkdir(exist_ok=True)
         enter = ["unshare", "--mount", "--propagation", "private", "--"]
         return [*enter, "sh", "-euc", self._MOUNT, "sh", str(place), *super().command(*arguments)]
@@ -61,10 +61,10 @@ def within_reach(engine, daemon):
 
 @pytest.mark.engines("28")
 def test_new_sandboxes_ask_the_resolvers_that_the_host_asks_then(
-    bin_dir, run_folder, engine, contract
+    bin_dir, run_directory, engine, contract
 ):
     image = make_image(engine.api, "resolvers:1")
-    place = run_folder.new_folder("d")
+    place = run_directory.new_directory("d")
     beside = {"network_namespace": engine.network_namespace, "docker_host": engine.docker_host}
     with DaemonWithItsOwnEtc(bin_dir, place, **beside) as daemon:
         started(daemon)

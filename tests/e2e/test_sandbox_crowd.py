@@ -117,7 +117,7 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
     strangers.containers, strangers.networks = [], []
     assert left_over(engine) == []
     assert daemon.stop() == 0
-    links = daemon.folder / "data" / "agents-sandbox" / "state" / "links"
+    links = daemon.directory / "data" / "agents-sandbox" / "state" / "links"
     assert list(links.glob("*/*")) == []
 
 

@@ -44,9 +44,9 @@ def sandboxes(make_daemon, test_user, engine, contract):
 
 def expect_user(sandboxes, engine, sandbox_id, shell=("sh", "-c")):
     said = inside(engine, sandbox_id, *shell, "id -u; id -g; echo ~agbox; pwd; touch x; stat -c %u x")
-    uid, gid, home, folder, owner = said.splitlines()
+    uid, gid, home, directory, owner = said.splitlines()
     assert (int(uid), int(gid), int(owner)) == (sandboxes.uid, sandboxes.gid, sandboxes.uid)
-    assert (home, folder) == ("/home/agbox", "/workspace")
+    assert (home, directory) == ("/home/agbox", "/workspace")
 
 
 @pytest.mark.parametrize("name", ["busybox", "debian", "user-1234", "uid-1000", "drops", "own-ideas"])
@@ -183,12 +183,12 @@ def test_a_sandbox_has_no_more_power_than_it_needs(sandboxes, engine):
 
 
 def test_the_daemons_directories_have_no_leftovers(sandboxes, engine):
-    """Folders of guests go with their sandboxes; the store is private."""
-    image = make_image(engine.api, "odd-folders:1", odd_image("busybox"))
-    sandboxes.create_ready("folders", image)
-    links = sandboxes.daemon.folder / "data" / "agents-sandbox" / "state" / "links"
+    """Directories of guests go with their sandboxes; the store is private."""
+    image = make_image(engine.api, "odd-directories:1", odd_image("busybox"))
+    sandboxes.create_ready("directories", image)
+    links = sandboxes.daemon.directory / "data" / "agents-sandbox" / "state" / "links"
     assert len(list(links.glob("*/*"))) == 1
-    sandboxes.delete_wait("folders")
+    sandboxes.delete_wait("directories")
     assert list(links.glob("*/*")) == []
     assert os.stat(links).st_mode & 0o077 == 0
     assert json.loads(sandboxes.daemon.log_lines()[0])["msg"] == "starting"

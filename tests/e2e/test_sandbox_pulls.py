@@ -99,9 +99,9 @@ def test_credentials_come_from_the_docker_configuration(
         sandboxes.create("locked-out", image)
         failed = sandboxes.follow("locked-out", lambda event: event.sandbox_state == FAILED)[-1]
         assert "no basic auth credentials" in failed.sandbox_phase.error_message
-        folder = test_user.own(daemon.home / ".docker")
+        directory = test_user.own(daemon.home / ".docker")
         token = base64.b64encode(b"agent:secret word").decode()
-        config = folder / "config.json"
+        config = directory / "config.json"
         config.write_text(json.dumps({"auths": {registry.address: {"auth": token}}}))
         os.chown(config, test_user.uid, test_user.gid)
         forget_image(image)

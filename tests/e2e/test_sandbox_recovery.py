@@ -36,8 +36,8 @@ def image(engine):
 
 
 def links_of(daemon):
-    folder = daemon.folder / "data" / "agents-sandbox" / "state" / "links"
-    return [entry.name for entry in folder.glob("*/*")]
+    directory = daemon.directory / "data" / "agents-sandbox" / "state" / "links"
+    return [entry.name for entry in directory.glob("*/*")]
 
 
 def instance_of(daemon):
@@ -170,9 +170,9 @@ def test_a_primary_that_is_killed_is_started_again(armed, engine, contract, imag
 
 @pytest.mark.engines("28")
 @pytest.mark.parametrize("failpoint", [
-    "look.inspect.before",
-    "look.network.before",
-    "look.network.after",
+    "inspect.container.before",
+    "inspect.network.before",
+    "inspect.network.after",
     "restart.ends.before",
     "resume.container.after",
     "start.container.before",
@@ -243,7 +243,7 @@ def test_one_that_is_paused_by_hand_stays_ready(armed, engine, contract, image):
 
 @pytest.mark.engines("28")
 def test_damaged_sandboxes_say_so_and_the_others_serve(armed, engine, contract, image):
-    names = ["good-1", "spec-1", "pruned-1", "folder-1", "removed-1"]
+    names = ["good-1", "spec-1", "pruned-1", "directory-1", "removed-1"]
     daemon = started(armed())
     with connected(daemon, contract) as sandboxes:
         for name in names:
@@ -258,15 +258,15 @@ def test_damaged_sandboxes_say_so_and_the_others_serve(armed, engine, contract, 
     )
     engine.docker("network", "rm", network("pruned-1"))
     engine.docker("rm", primary("removed-1"))
-    mounts = inspect(engine, primary("folder-1"))["Mounts"]
+    mounts = inspect(engine, primary("directory-1"))["Mounts"]
     link = next(m["Source"] for m in mounts if m["Destination"] == "/.agbox-link")
-    for entry in (daemon.folder / "data").rglob(link.rsplit("/", 1)[1]):
+    for entry in (daemon.directory / "data").rglob(link.rsplit("/", 1)[1]):
         entry.rename(entry.with_name("moved-away"))
     with connected(restarted(daemon), contract) as sandboxes:
         expected = {
             "spec-1": ("RECORD_UNREADABLE", "CreateSpec"),
             "pruned-1": ("NETWORK_MISSING", "network"),
-            "folder-1": ("GUEST_UNREACHABLE", "folder"),
+            "directory-1": ("GUEST_UNREACHABLE", "directory"),
             "removed-1": ("CONTAINER_NOT_RUNNING", "removed"),
         }
         for name, (code, words) in expected.items():
@@ -275,7 +275,7 @@ def test_damaged_sandboxes_say_so_and_the_others_serve(armed, engine, contract, 
             assert handle.error_code == code
             assert words in handle.error_message
         assert works(sandboxes, "good-1", "after-1")
-        assert inspect(engine, primary("folder-1"))["State"]["Running"] is False
+        assert inspect(engine, primary("directory-1"))["State"]["Running"] is False
         for name in names:
             assert_one_history(sandboxes.delete_wait(name))
     assert left_over(engine) == []
@@ -357,7 +357,7 @@ def test_unclaimed_objects_are_removed_and_foreign_ones_stay(armed, engine, cont
 def test_what_the_engine_makes_after_the_delete_goes_at_once(armed, engine, contract, image):
     """As it does for a daemon that was killed while it asked: the next one has looked by then."""
     daemon = started(armed())
-    daemon.wait_for_message("orphans were looked for")
+    daemon.wait_for_message("orphans were swept")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("late-1", image)
         sandboxes.delete_wait("late-1")
@@ -378,7 +378,7 @@ def test_what_the_engine_makes_after_the_delete_goes_at_once(armed, engine, cont
         before = len(daemon.log_lines())
         engine.api.call("POST", path, query=query, json_body=body)
         daemon.process.wait_for_line(
-            lambda line: "orphans were looked for" in line, "the sweep", timeout=20, after=before
+            lambda line: "orphans were swept" in line, "the sweep", timeout=20, after=before
         )
         assert left_over(engine) == []
 
@@ -419,7 +419,7 @@ def test_an_unclaimed_bridge_is_removed_at_the_start(armed, engine, contract, im
             engine.world.run("ip", "link", "add", name, "type", "bridge")
         try:
             removed = restarted(daemon).wait_for_message("bridge that the engine forgot is removed")
-            daemon.wait_for_message("orphans were looked for")
+            daemon.wait_for_message("orphans were swept")
         finally:
             engine.world.run("ip", "link", "delete", of_another)
         assert removed["bridge"] == of_nobody
@@ -454,7 +454,7 @@ def test_a_sweep_goes_on_after_a_crash_anywhere(armed, engine, contract, image, 
     engine.api.call("POST", "/containers/create", query={"name": "orphan"}, json_body=body)
     engine.api.call("POST", "/networks/create", json_body={"Name": "orphan", "Labels": labels})
     with connected(restarted(killed_at(daemon, failpoint)), contract) as sandboxes:
-        daemon.wait_for_message("orphans were looked for")
+        daemon.wait_for_message("orphans were swept")
         assert works(sandboxes, "claimed-1", "after-1")
         sandboxes.stop_wait("claimed-1")
         assert sandboxes.get("claimed-1").state == STOPPED

@@ -22,9 +22,9 @@ struct Listener {
   UniqueFd fd;
 
   Listener() {
-    char folder[] = "/tmp/docker-http-fuzz-XXXXXX";
-    if (::mkdtemp(folder) == nullptr) std::abort();
-    path = std::string(folder) + "/s";
+    char directory[] = "/tmp/docker-http-fuzz-XXXXXX";
+    if (::mkdtemp(directory) == nullptr) std::abort();
+    path = std::string(directory) + "/s";
     fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -53,7 +53,7 @@ boost::asio::awaitable<void> ask(const Listener& listener, std::string_view answ
   const auto status = co_await (*connection)->send({.method = "GET", .target = "/x"});
   if (status) (void)co_await (*connection)->read_all(std::size_t{1} << 20);
   (void)(*connection)->is_reusable();
-  (void)(*connection)->is_quiet();
+  (void)(*connection)->is_idle();
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ class ExecTalk {
       const std::string& id = message.exec_ended().exec_id();
       count(known_.ended(id));
       if (known_.contains(id)) {
-        if (known_.ended(id) != Word::Lie || known_.truncated(id) != Word::Lie) std::abort();
+        if (known_.ended(id) != Verdict::Violation || known_.truncated(id) != Verdict::Violation)
+          std::abort();
         if (heard_ % 2 == 0 && !known_.forget(id)) std::abort();
       }
     }
@@ -61,8 +62,8 @@ class ExecTalk {
   }
 
  private:
-  using Word = agbox::guestlink::KnownExecs::Word;
-  void count(Word word) { heard_ += word == Word::Lie ? 0 : 1; }
+  using Verdict = agbox::guestlink::KnownExecs::Verdict;
+  void count(Verdict verdict) { heard_ += verdict == Verdict::Violation ? 0 : 1; }
 
   agbox::guestlink::KnownExecs known_;
   std::size_t named_ = 0;

@@ -70,9 +70,10 @@ v1::ToDaemon try_connection(const v1::TryConnection& order) {
 Liar::Liar(const std::string& words)
     : name_(words.substr(0, words.find(' '))),
       exec_id_(words.substr(std::min(words.size(), name_.size() + 1))),
-      folder_(::open(guestwire::kLinkDirectoryInside, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+      directory_(::open(guestwire::kLinkDirectoryInside, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
   struct stat status{};
-  AGBOX_CHECK(folder_ && ::fstat(folder_.get(), &status) == 0, "the link's folder is there");
+  AGBOX_CHECK(directory_ && ::fstat(directory_.get(), &status) == 0,
+              "the link's directory is there");
   owner_ = status.st_uid;
   group_ = status.st_gid;
 }
@@ -218,7 +219,7 @@ UniqueFd Liar::open_connection() const {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path =
-      "/proc/self/fd/" + std::to_string(folder_.get()) + "/" + guestwire::kSocketName;
+      "/proc/self/fd/" + std::to_string(directory_.get()) + "/" + guestwire::kSocketName;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   const guest::FileAccessAs owner(owner_, group_);
   // sockaddr is the base class of the C interface.

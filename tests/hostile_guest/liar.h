@@ -52,7 +52,7 @@ class Liar {
 
   std::string name_;
   std::string exec_id_;
-  UniqueFd folder_;
+  UniqueFd directory_;
   uid_t owner_ = 0;
   gid_t group_ = 0;
 

@@ -28,10 +28,10 @@ def test_the_engine_behaves_as_the_client_relies_on(strict_engine, bin_dir, make
     registry = make_registry(strict_engine)
     wanted = registry.push(strict_engine.api, "pullable:latest", Image(files={"/pull": b"me"}))
     # The engine sees its own directory of this machine, and no other.
-    guest = Path(shutil.copy(bin_dir / "agbox-guest", strict_engine.folder))
+    guest = Path(shutil.copy(bin_dir / "agbox-guest", strict_engine.directory))
     environment = {
         **base_environment(),
-        "TMPDIR": str(strict_engine.folder),
+        "TMPDIR": str(strict_engine.directory),
         "AGBOX_ENGINE_SOCKET": str(strict_engine.socket),
         "AGBOX_ENGINE_IMAGE": image,
         "AGBOX_ENGINE_PULL_IMAGE": wanted,

@@ -8,14 +8,14 @@ from pathlib import Path
 class InnerRun:
     """A pytest run of its own with the fixtures of the kit and the given tests."""
 
-    def __init__(self, folder: Path, tests: str):
+    def __init__(self, directory: Path, tests: str):
         kit = Path(__file__).parents[1]
-        (folder / "conftest.py").write_text((kit / "conftest.py").read_text())
+        (directory / "conftest.py").write_text((kit / "conftest.py").read_text())
         imports = (
             "import os\nimport subprocess\nimport pytest\nfrom support.images import make_image\n"
         )
-        (folder / "test_inner.py").write_text(imports + textwrap.dedent(tests))
+        (directory / "test_inner.py").write_text(imports + textwrap.dedent(tests))
         markers = "markers =\n    engines\n    long\n    not_selected\n"
-        (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
+        (directory / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
         options = ["-p", "no:cacheprovider", "--beside-others", "-v"]
-        self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(folder / "test_inner.py")]
+        self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(directory / "test_inner.py")]

@@ -21,8 +21,8 @@ from support.process import run
     ],
     ids=["importorskip", "skip", "engine"],
 )
-def test_what_cannot_be_collected_fails_the_run(folder: Path, tests: str, words: str):
-    inner = InnerRun(folder, f"{tests}\ndef test_beside_it(): pass\n")
-    done = run(*inner.command, check=False, cwd=folder)
+def test_what_cannot_be_collected_fails_the_run(directory: Path, tests: str, words: str):
+    inner = InnerRun(directory, f"{tests}\ndef test_beside_it(): pass\n")
+    done = run(*inner.command, check=False, cwd=directory)
     assert done.returncode != 0
     assert words in done.stdout

@@ -17,11 +17,11 @@ def test_it_runs_as_the_user_that_it_was_given(daemon, daemon_user):
     assert os.readlink(f"/proc/{daemon.pid}/exe") == str(daemon.bin_dir / "agboxd")
 
 
-def test_every_path_that_it_uses_is_in_its_folder(daemon):
+def test_every_path_that_it_uses_is_in_its_directory(daemon):
     opened = set(open_files(daemon.pid))
     files = {path for path in opened if path.startswith("/") and not path.startswith("/dev/")}
     assert files, "the daemon holds its lock and its store open"
-    assert all(path.startswith(f"{daemon.folder}/") for path in files), files
+    assert all(path.startswith(f"{daemon.directory}/") for path in files), files
     assert daemon.socket.is_socket()
 
 
@@ -88,7 +88,7 @@ def test_it_runs_beside_a_private_engine(make_daemon, daemon_user, engine):
 
 
 def test_without_an_engine_it_asks_for_none(daemon):
-    assert daemon.environment["DOCKER_HOST"].startswith(f"unix://{daemon.folder}/")
+    assert daemon.environment["DOCKER_HOST"].startswith(f"unix://{daemon.directory}/")
 
 
 def test_without_an_engine_it_leaves_the_hosts_network_alone(daemon):

@@ -22,8 +22,8 @@ def test_it_runs_a_container(engine, image):
     assert done.stdout == "hello from inside\n"
 
 
-def test_an_exec_works_and_cannot_see_a_host_file(engine, running_container, folder):
-    marker = folder / "only-on-the-host"
+def test_an_exec_works_and_cannot_see_a_host_file(engine, running_container, directory):
+    marker = directory / "only-on-the-host"
     marker.write_text("secret of the host\n")
     also_in_the_root = Path("/usr/bin/mmdebstrap")  # part of the tree that 20.10 runs on
     assert also_in_the_root.exists()
@@ -39,7 +39,7 @@ def test_an_exec_works_and_cannot_see_a_host_file(engine, running_container, fol
             == 1
         )
     # The control: if the directory is mounted, the same exec sees the file.
-    control = ("run", "--rm", "--volume", f"{folder}:{folder}", IMAGE, "cat", str(marker))
+    control = ("run", "--rm", "--volume", f"{directory}:{directory}", IMAGE, "cat", str(marker))
     assert engine.docker(*control).stdout == "secret of the host\n"
 
 
@@ -134,9 +134,9 @@ def test_its_containers_reach_an_outside_that_it_was_connected_to(make_engine, e
     assert ping.returncode == 0, ping.stdout + ping.stderr
 
 
-def test_ended_it_is_gone_without_a_trace(run_folder, engine_name, leak_check):
+def test_ended_it_is_gone_without_a_trace(run_directory, engine_name, leak_check):
     before = leak_check.snapshot()
-    with PrivateEngine(KINDS[engine_name], run_folder) as engine:
+    with PrivateEngine(KINDS[engine_name], run_directory) as engine:
         make_image(engine.api, IMAGE)
         start_sleeper(engine, IMAGE)
         engine.connect_outside()
@@ -147,9 +147,9 @@ def test_ended_it_is_gone_without_a_trace(run_folder, engine_name, leak_check):
 
 
 @pytest.mark.engines("20.10")
-def test_a_start_that_fails_half_way_leaves_nothing(run_folder, engine_name, leak_check):
+def test_a_start_that_fails_half_way_leaves_nothing(run_directory, engine_name, leak_check):
     before = leak_check.snapshot()
     broken = EngineOptions(arguments=("--no-such-argument",))
     with pytest.raises(RuntimeError, match="unknown flag: --no-such-argument"):
-        PrivateEngine(KINDS[engine_name], run_folder, broken)
+        PrivateEngine(KINDS[engine_name], run_directory, broken)
     assert leak_check.leaks_since(before) == []

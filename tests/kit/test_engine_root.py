@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.engine_root import DebianRoot, cache_folder, cached, debian_mirror
+from support.engine_root import DebianRoot, cache_directory, cached, debian_mirror
 
 
 @dataclass
@@ -26,19 +26,19 @@ class SlowRecipe:
     def recipe(self) -> str:
         return "the same every time"
 
-    def make(self, folder: Path, say) -> None:
+    def make(self, directory: Path, say) -> None:
         self.made += 1
-        (folder / "first").touch()
+        (directory / "first").touch()
         assert self.go.wait(10)
         if self.failure:
             raise RuntimeError(self.failure)
-        (folder / "second").touch()
+        (directory / "second").touch()
 
 
 @pytest.fixture(autouse=True)
-def cache(folder, monkeypatch) -> Path:
-    monkeypatch.setenv("AGBOX_TEST_CACHE", str(folder))
-    return folder
+def cache(directory, monkeypatch) -> Path:
+    monkeypatch.setenv("AGBOX_TEST_CACHE", str(directory))
+    return directory
 
 
 def test_runs_that_want_the_same_root_at_once_make_it_once():
@@ -92,7 +92,7 @@ def test_a_cache_that_others_may_write_to_is_refused(cache):
 
 def test_a_new_cache_is_roots_alone(cache, monkeypatch):
     monkeypatch.setenv("AGBOX_TEST_CACHE", str(cache / "new"))
-    assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
+    assert stat.S_IMODE(cache_directory().stat().st_mode) == 0o700
 
 
 def test_another_recipe_is_another_root():

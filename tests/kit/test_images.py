@@ -11,7 +11,7 @@ def test_an_image_carries_its_configuration(engine):
         entrypoint=["/bin/sh", "-c"],
         command=["id -un; echo $GREETING; pwd"],
         user="nobody",
-        working_folder="/tmp",
+        working_directory="/tmp",
     )
     name = make_image(engine.api, "kit/configured:1", image)
     try:

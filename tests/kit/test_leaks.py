@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import support.run_folder
+import support.run_directory
 from kit.inner_run import InnerRun
 from support.abandoned import remove_abandoned
 from support.engine import remove_cgroups
@@ -22,7 +22,7 @@ from support.host_engine import HostEngine
 from support.images import Image, make_image
 from support.leaks import LeakCheck
 from support.process import LoggedProcess, base_environment, kill_and_wait, run
-from support.run_folder import MARK, RunFolder
+from support.run_directory import MARK, RunDirectory
 from support.user import edit_accounts, remove_account
 
 # With the machine's own engine, accounts and network: one after the other.
@@ -32,9 +32,9 @@ NAME = "agbxleak"
 
 
 @pytest.fixture
-def check(run_folder: RunFolder) -> LeakCheck:
+def check(run_directory: RunDirectory) -> LeakCheck:
     """A separate check, strict regardless of options: everything on the host counts."""
-    return LeakCheck(run_folder)
+    return LeakCheck(run_directory)
 
 
 def assert_caught(
@@ -66,11 +66,11 @@ def engine_caught(leak_check: LeakCheck) -> Callable:
     return lambda plant, remove, *words: assert_caught(leak_check, plant, remove, words)
 
 
-def test_a_test_that_leaves_nothing_is_not_blamed(check: LeakCheck, folder: Path):
+def test_a_test_that_leaves_nothing_is_not_blamed(check: LeakCheck, directory: Path):
     before = check.snapshot()
-    (folder / "file").write_text("removed with its folder")
+    (directory / "file").write_text("removed with its directory")
     run("true")
-    assert [leak for leak in check.leaks_since(before) if str(folder) in leak] == []
+    assert [leak for leak in check.leaks_since(before) if str(directory) in leak] == []
 
 
 # --- on the host ---------------------------------------------------------------------------------
@@ -110,16 +110,16 @@ def test_an_iptables_chain_is_caught(caught, program):
     )
 
 
-def test_a_mount_is_caught(caught, folder):
+def test_a_mount_is_caught(caught, directory):
     caught(
-        lambda: run("mount", "-t", "tmpfs", "tmpfs", folder),
-        lambda: run("umount", folder),
-        *("mount", str(folder)),
+        lambda: run("mount", "-t", "tmpfs", "tmpfs", directory),
+        lambda: run("umount", directory),
+        *("mount", str(directory)),
     )
 
 
-def test_a_file_in_the_folder_of_the_run_is_caught(caught, run_folder):
-    path = run_folder.path / "forgotten"
+def test_a_file_in_the_directory_of_the_run_is_caught(caught, run_directory):
+    path = run_directory.path / "forgotten"
     caught(lambda: path.write_text(""), path.unlink, "file", str(path))
 
 
@@ -129,8 +129,8 @@ def test_a_file_in_tmp_is_caught(caught, name):
     caught(lambda: path.write_text(""), path.unlink, "file", str(path))
 
 
-def test_a_control_group_is_caught(caught, run_folder):
-    name = f"{run_folder.path.name}-{NAME}"
+def test_a_control_group_is_caught(caught, run_directory):
+    name = f"{run_directory.path.name}-{NAME}"
     hierarchy = next(Path("/sys/fs/cgroup").glob("**/cgroup.procs")).parent
     caught(lambda: (hierarchy / name).mkdir(), lambda: remove_cgroups(name), "control group", name)
 
@@ -161,16 +161,16 @@ def orphan(program: str | Path, environment: dict[str, str], **options) -> Itera
         kill_and_wait([pid])
 
 
-@pytest.mark.parametrize("known_by", ["the mark", "the working folder", "the command line"])
-def test_a_process_that_got_away_is_caught(check, folder, known_by):
+@pytest.mark.parametrize("known_by", ["the mark", "the working directory", "the command line"])
+def test_a_process_that_got_away_is_caught(check, directory, known_by):
     environment = base_environment()
     program, options = Path("/usr/bin/sleep"), {}
     if known_by != "the mark":
         environment = {"PATH": environment["PATH"]}
-    if known_by == "the working folder":
-        options["cwd"] = folder
+    if known_by == "the working directory":
+        options["cwd"] = directory
     if known_by == "the command line":
-        program = folder / "program"
+        program = directory / "program"
         program.symlink_to("/usr/bin/sleep")
     before = check.snapshot()
     with orphan(program, environment, **options) as pid:
@@ -293,9 +293,9 @@ class ScriptedEngine:
 
 
 @pytest.fixture
-def scripted(run_folder: RunFolder, monkeypatch) -> Iterator[tuple[LeakCheck, ScriptedEngine]]:
+def scripted(run_directory: RunDirectory, monkeypatch) -> Iterator[tuple[LeakCheck, ScriptedEngine]]:
     monkeypatch.setattr("support.leaks._GRACE", 0.3)
-    check, engine = LeakCheck(run_folder, beside_others=True), ScriptedEngine()
+    check, engine = LeakCheck(run_directory, beside_others=True), ScriptedEngine()
     with check.watching(engine):
         yield check, engine
 
@@ -329,10 +329,10 @@ def test_no_test_begins_without_the_answer_of_every_engine(scripted):
 # --- as pytest sees it ---------------------------------------------------------------------------
 
 
-def test_the_fixture_blames_the_test_that_left_something(folder):
+def test_the_fixture_blames_the_test_that_left_something(directory):
     """A small pytest run: the leaking test fails, the next one does not."""
     inner = InnerRun(
-        folder,
+        directory,
         """
         def test_leaks():
             subprocess.run(["sh", "-c", "sleep 601 >/dev/null 2>&1 &"], check=True)
@@ -344,7 +344,7 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
             pytest.skip("nothing to run with")
         """,
     )
-    done = run(*inner.command, check=False, cwd=folder)
+    done = run(*inner.command, check=False, cwd=directory)
     try:
         # What is still there at the end is the run's too.
         assert done.returncode == pytest.ExitCode.INTERNAL_ERROR, done.stdout + done.stderr
@@ -358,9 +358,9 @@ def test_the_fixture_blames_the_test_that_left_something(folder):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_what_the_whole_run_left_is_not_blamed_on_its_last_test(folder, workers):
+def test_what_the_whole_run_left_is_not_blamed_on_its_last_test(directory, workers):
     inner = InnerRun(
-        folder,
+        directory,
         """
         @pytest.fixture(scope="session")
         def careless(leak_check):
@@ -371,7 +371,7 @@ def test_what_the_whole_run_left_is_not_blamed_on_its_last_test(folder, workers)
             pass
         """,
     )
-    done = run(*inner.command, *workers, check=False, cwd=folder)
+    done = run(*inner.command, *workers, check=False, cwd=directory)
     stray = re.findall(r"process: pid (\d+) .*sleep 602", done.stdout + done.stderr)
     kill_and_wait({int(pid) for pid in stray})
     assert done.returncode == pytest.ExitCode.INTERNAL_ERROR, done.stdout + done.stderr
@@ -381,12 +381,12 @@ def test_what_the_whole_run_left_is_not_blamed_on_its_last_test(folder, workers)
 
 @pytest.mark.engines("20.10")
 def test_the_next_run_removes_leftovers_of_a_killed_run(
-    folder, check, engine_name, monkeypatch
+    directory, check, engine_name, monkeypatch
 ):
-    monkeypatch.setenv("AGBOX_TEST_TMP", str(folder))
+    monkeypatch.setenv("AGBOX_TEST_TMP", str(directory))
     before = check.snapshot()
     inner = InnerRun(
-        folder,
+        directory,
         f"""
         def test_hangs(make_engine, test_user):
             engine = make_engine("{engine_name}")
@@ -396,25 +396,25 @@ def test_the_next_run_removes_leftovers_of_a_killed_run(
             os.read(os.pipe()[0], 1)
         """,
     )
-    environment = {**base_environment(), "AGBOX_TEST_TMP": str(folder)}
-    process = LoggedProcess("inner pytest", [*inner.command, "-s"], environment, cwd=folder)
+    environment = {**base_environment(), "AGBOX_TEST_TMP": str(directory)}
+    process = LoggedProcess("inner pytest", [*inner.command, "-s"], environment, cwd=directory)
     up = process.wait_for_line(lambda line: "all is up" in line, "the inner test", timeout=60)
     user = up.split()[-1]
     assert pwd.getpwnam(user)
     process.kill()
     remove_abandoned()
-    assert list(folder.glob("agbx-*")) == []
-    assert [leak for leak in check.leaks_since(before) if user in leak or str(folder) in leak] == []
+    assert list(directory.glob("agbx-*")) == []
+    assert [leak for leak in check.leaks_since(before) if user in leak or str(directory) in leak] == []
 
 
-def test_concurrent_starts_and_ends_of_runs(folder):
+def test_concurrent_starts_and_ends_of_runs(directory):
     """Every second one of each is abandoned."""
     rounds = """
         import os
         from support.abandoned import remove_abandoned
-        from support.run_folder import RunFolder
+        from support.run_directory import RunDirectory
         for number in range(20):
-            run = RunFolder()
+            run = RunDirectory()
             remove_abandoned()
             if number % 2:
                 run.remove()
@@ -424,42 +424,42 @@ def test_concurrent_starts_and_ends_of_runs(folder):
     """
     environment = {
         **base_environment(),
-        "AGBOX_TEST_TMP": str(folder),
+        "AGBOX_TEST_TMP": str(directory),
         "PYTHONPATH": str(Path(__file__).parents[1]),
     }
     command = ["/usr/bin/python3", "-c", textwrap.dedent(rounds)]
     runs = [LoggedProcess(f"run {number}", command, environment) for number in range(4)]
     assert [run.wait() for run in runs] == [0] * len(runs), [run.tail() for run in runs]
-    assert list(folder.glob("agbx-*")) == []
+    assert list(directory.glob("agbx-*")) == []
 
 
-def test_a_lock_on_the_folder_of_runs_holds_nobody_up(folder, monkeypatch):
-    monkeypatch.setenv("AGBOX_TEST_TMP", str(folder))
+def test_a_lock_on_the_directory_of_runs_holds_nobody_up(directory, monkeypatch):
+    monkeypatch.setenv("AGBOX_TEST_TMP", str(directory))
     monkeypatch.setenv(MARK, os.environ[MARK])  # restored: the other run removes its own
-    parent = os.open(folder, os.O_RDONLY)
+    parent = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(parent, fcntl.LOCK_EX)
-        RunFolder().remove()
+        RunDirectory().remove()
     finally:
         os.close(parent)
 
 
-def test_a_run_that_cannot_begin_says_why(folder, monkeypatch):
-    monkeypatch.setattr(support.run_folder, "_CHANGE_LOCK", folder / "lock")
-    monkeypatch.setattr(support.run_folder, "_CHANGE_TIMEOUT", 0.1)
-    with (folder / "lock").open("wb") as held:
+def test_a_run_that_cannot_begin_says_why(directory, monkeypatch):
+    monkeypatch.setattr(support.run_directory, "_CHANGE_LOCK", directory / "lock")
+    monkeypatch.setattr(support.run_directory, "_CHANGE_TIMEOUT", 0.1)
+    with (directory / "lock").open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(RuntimeError, match="lock is still locked after 0.1 s"):
-            RunFolder()
+            RunDirectory()
 
 
-def test_a_folder_that_goes_while_abandoned_ones_are_looked_for_harms_nothing(folder, monkeypatch):
-    monkeypatch.setattr(Path, "glob", lambda *_: [folder / "agbx-gone"])
+def test_a_directory_that_goes_while_abandoned_ones_are_looked_for_harms_nothing(directory, monkeypatch):
+    monkeypatch.setattr(Path, "glob", lambda *_: [directory / "agbx-gone"])
     remove_abandoned()
 
 
-def test_an_abandoned_user_goes_also_if_its_folder_went_before(folder):
-    name, directory = "agbx00beef", folder / "agbx-00beef"
+def test_an_abandoned_user_goes_also_if_its_directory_went_before(directory):
+    name, directory = "agbx00beef", directory / "agbx-00beef"
     home = directory / "u0" / "home"
     edit_accounts("useradd", "--system", "--no-create-home", "--home-dir", home, name)
     try:

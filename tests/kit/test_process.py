@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from support.process import LoggedProcess, base_environment, kill_and_wait, run
-from support.run_folder import check_socket_path
+from support.run_directory import check_socket_path
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_command_that_fails_is_reported_with_its_words():
         run("ls", "/no/such")
 
 
-def test_a_socket_path_that_is_too_long_is_refused(folder):
-    check_socket_path(folder / "s")
+def test_a_socket_path_that_is_too_long_is_refused(directory):
+    check_socket_path(directory / "s")
     with pytest.raises(ValueError, match="more than the 107"):
-        check_socket_path(folder / ("x" * 100))
+        check_socket_path(directory / ("x" * 100))

@@ -91,16 +91,16 @@ def test_forwarding_is_restored_when_the_engine_stops(policy):
 
 
 @pytest.mark.parametrize("has_private_group", [True, False])
-def test_a_users_engine_is_for_no_other_user(test_user, folder, has_private_group):
+def test_a_users_engine_is_for_no_other_user(test_user, directory, has_private_group):
     """sudo shows what it was to run as root."""
-    shutil.copy(WITH_ENGINE, folder)  # the clone may be in a directory that the user may not enter
-    sudo = folder / "sudo"
+    shutil.copy(WITH_ENGINE, directory)  # the clone may be in a directory that the user may not enter
+    sudo = directory / "sudo"
     sudo.write_text("#!/bin/sh\necho sudo: $* >&2\nexit 1\n")
     sudo.chmod(0o755)
     group = test_user.gid if has_private_group else 65534
     become = ("setpriv", f"--reuid={test_user.uid}", f"--regid={group}", "--clear-groups")
-    environment = {**test_user.environment, "PATH": f"{folder}:{SYSTEM_PATH}"}
-    done = alone(*become, folder / "with-engine", "true", forwarding=1, env=environment, cwd="/")
+    environment = {**test_user.environment, "PATH": f"{directory}:{SYSTEM_PATH}"}
+    done = alone(*become, directory / "with-engine", "true", forwarding=1, env=environment, cwd="/")
     assert done.returncode == 1
     if has_private_group:
         assert "dockerd --pidfile" in done.stderr and f"--group {group}\n" in done.stderr
@@ -110,8 +110,8 @@ def test_a_users_engine_is_for_no_other_user(test_user, folder, has_private_grou
         assert f"--groups={docker_group()} " in done.stderr
 
 
-def test_a_lock_that_another_user_holds_is_one_sentence(script, folder, capsys):
-    script.CHANGE_LOCK, script.USE_LOCK = str(folder / "change"), str(folder / "use")
+def test_a_lock_that_another_user_holds_is_one_sentence(script, directory, capsys):
+    script.CHANGE_LOCK, script.USE_LOCK = str(directory / "change"), str(directory / "use")
     script.LOCK_TIMEOUT = 0.1
     with open(script.CHANGE_LOCK, "wb") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
@@ -119,16 +119,16 @@ def test_a_lock_that_another_user_holds_is_one_sentence(script, folder, capsys):
     assert f"{script.CHANGE_LOCK} is still locked after 0.1 s" in capsys.readouterr().err
 
 
-def test_an_engine_that_does_not_come_up_is_stopped_also_if_it_is_sudos(script, folder, monkeypatch):
-    script.START_TIMEOUT, script.OUR_PID_FILE = 1, folder / "pid"
-    shutil.copy("/usr/bin/sleep", folder / "dockerd")
-    start = folder / "start"
-    start.write_text(f'#!/bin/sh\necho $$ >"$2"\nexec {folder}/dockerd 600\n')
+def test_an_engine_that_does_not_come_up_is_stopped_also_if_it_is_sudos(script, directory, monkeypatch):
+    script.START_TIMEOUT, script.OUR_PID_FILE = 1, directory / "pid"
+    shutil.copy("/usr/bin/sleep", directory / "dockerd")
+    start = directory / "start"
+    start.write_text(f'#!/bin/sh\necho $$ >"$2"\nexec {directory}/dockerd 600\n')
     start.chmod(0o755)
     started = []
     monkeypatch.setattr(script.subprocess, "Popen", lambda *a, **o: started.append(OfRoot(*a, **o)) or started[-1])
     with pytest.raises(script.Failed, match="was not ready within 1 s"):
-        script.start_dockerd(str(start), 0, folder)
+        script.start_dockerd(str(start), 0, directory)
     assert started[0].wait(10) == -15
 
 

@@ -20,7 +20,7 @@ from support.contract import REPOSITORY, Contract
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
 from support.images import make_image
-from support.run_folder import RunFolder
+from support.run_directory import RunDirectory
 from support.sandboxes import CONFIG, remove_left_overs, started
 from support.user import TestUser
 
@@ -67,7 +67,7 @@ class Run:
         self._probes = itertools.count()
         if is_fake:  # it has no firewall
             daemon.start()
-            daemon.wait_for_message("engine answers")
+            daemon.wait_for_message("engine is reachable")
         else:
             started(daemon)
 
@@ -215,8 +215,8 @@ def make_real_run(
 
 
 @pytest.fixture
-def fake_engine(bin_dir: Path, folder: Path) -> Iterator[FakeEngine]:
-    engine = FakeEngine(bin_dir.parent / "tests", folder)
+def fake_engine(bin_dir: Path, directory: Path) -> Iterator[FakeEngine]:
+    engine = FakeEngine(bin_dir.parent / "tests", directory)
     yield engine
     engine.end()
 
@@ -224,17 +224,17 @@ def fake_engine(bin_dir: Path, folder: Path) -> Iterator[FakeEngine]:
 @pytest.fixture
 def make_fake_run(
     fake_engine: FakeEngine,
-    run_folder: RunFolder,
+    run_directory: RunDirectory,
     bin_dir: Path,
-    folder: Path,
+    directory: Path,
     make_run: Callable[..., Run],
 ) -> Iterator[Callable[..., Run]]:
     """make_fake_run(): on a fake engine; `docker_host` may be a proxy."""
     with contextlib.ExitStack() as stack:
 
         def make(docker_host: str = fake_engine.docker_host) -> Run:
-            programs = install_daemon(bin_dir.parent / "tests", folder / "bin")
-            place = run_folder.new_folder("d")
+            programs = install_daemon(bin_dir.parent / "tests", directory / "bin")
+            place = run_directory.new_directory("d")
             stack.callback(shutil.rmtree, place)
             # Fake guests use the daemon's socket paths, which must be short.
             config = CONFIG.replace("[network]", f'state_root = "{place}/s"\n[network]')

@@ -36,8 +36,8 @@ namespace asio = boost::asio;
 class Commands {
  public:
   Commands(asio::io_context& io, FakeDocker& docker, LivingGuests& guests,
-           std::filesystem::path folder)
-      : io_(io), docker_(docker), guests_(guests), folder_(std::move(folder)) {}
+           std::filesystem::path directory)
+      : io_(io), docker_(docker), guests_(guests), directory_(std::move(directory)) {}
 
   void begin(const std::string& container, const std::string& exec_id) {
     const GivenExec& exec = *guests_.exec(container, exec_id);
@@ -45,7 +45,8 @@ class Commands {
                                            exec.order.command().end());
     AGBOX_CHECK(command.size() == 6, "a command is: sh -c SCRIPT ID SECONDS CODE");
     const std::string line = command[3] + "\n";
-    std::ofstream(folder_ / docker_.engine().find_container(container)->id, std::ios::app) << line;
+    std::ofstream(directory_ / docker_.engine().find_container(container)->id, std::ios::app)
+        << line;
     AGBOX_CHECK(
         ::write(exec.out.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()),
         "write the output of an exec");
@@ -64,15 +65,15 @@ class Commands {
   asio::io_context& io_;
   FakeDocker& docker_;
   LivingGuests& guests_;
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
-void serve(const std::string& folder, const std::string& image) {
+void serve(const std::string& directory, const std::string& image) {
   asio::io_context io(1);
   FakeDocker docker(io);
   docker.engine().add_image(image);
   LivingGuests guests(io.get_executor(), docker);
-  Commands commands(io, docker, guests, folder);
+  Commands commands(io, docker, guests, directory);
   guests.on_begun = [&](const std::string& container, const std::string& exec_id) {
     commands.begin(container, exec_id);
   };

@@ -17,16 +17,16 @@ class FakeEngine:
 
     network_namespace = None
 
-    def __init__(self, programs: Path, folder: Path):
+    def __init__(self, programs: Path, directory: Path):
         program = programs / "fake_engine"
         if not program.exists():
             raise RuntimeError(f"{program} is not there; build the target fake_engine")
-        self._ran = folder / "ran"
+        self._ran = directory / "ran"
         self._ran.mkdir()
         self._process = LoggedProcess(
             "fake engine",
             [str(program), str(self._ran), IMAGE],
-            {**base_environment(), "TMPDIR": str(folder)},
+            {**base_environment(), "TMPDIR": str(directory)},
         )
         line = self._process.wait_for_line(lambda text: text.startswith("/"), "its socket", 30)
         self.socket = Path(line)
@@ -54,11 +54,11 @@ class FakeEngine:
             raise RuntimeError(f"the fake engine ended with {code}:\n{self._process.tail()}")
 
 
-def install_daemon(programs: Path, folder: Path) -> Path:
+def install_daemon(programs: Path, directory: Path) -> Path:
     """The directory of an agboxd for fakes, with a placeholder for the guest, which is never run."""
-    folder.mkdir()
-    shutil.copy(programs / "fake_engine_daemon", folder / "agboxd")
-    guest = folder / "agbox-guest"
+    directory.mkdir()
+    shutil.copy(programs / "fake_engine_daemon", directory / "agboxd")
+    guest = directory / "agbox-guest"
     guest.write_text("a guest program")
     guest.chmod(0o755)
-    return folder
+    return directory

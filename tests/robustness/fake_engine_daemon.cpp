@@ -39,8 +39,8 @@ Result<> serve() {
   ControlLoop loop;
   boost::asio::thread_pool blocking(1);
 
-  AGBOX_TRY(folder, RuntimeDirectory::open(paths.runtime_directory, log));
-  AGBOX_TRY(lock, HostLock::acquire(folder, paths.lock.filename().c_str()));
+  AGBOX_TRY(directory, RuntimeDirectory::open(paths.runtime_directory, log));
+  AGBOX_TRY(lock, HostLock::acquire(directory, paths.lock.filename().c_str()));
   auto post = [&loop](std::function<void()> callback) { loop.post(std::move(callback)); };
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
@@ -55,7 +55,7 @@ Result<> serve() {
                                       std::move(its_place), log));
   AGBOX_TRY(plane, ControlPlane::start(loop, *store, clock, engine, *place,
                                        control_options(configuration, paths), log));
-  AGBOX_TRY(listener, UnixListener::open(loop, folder.fd(), paths.socket, log));
+  AGBOX_TRY(listener, UnixListener::open(loop, directory.fd(), paths.socket, log));
   AGBOX_TRY(server, RpcServer::start(loop, *plane,
                                      {.version = "0", .instance_id = store->instance_id()}, log));
   listener->accept([&server](UniqueFd connection) { server->serve(std::move(connection)); });

@@ -214,11 +214,11 @@ class FirewallChanger:
 class SmallDisk:
     """A separate filesystem for a store, which can be filled."""
 
-    def __init__(self, folder: Path, size: str, daemon: PrivateDaemon):
-        self.folder = folder
-        self._filler = folder / "filler"
+    def __init__(self, directory: Path, size: str, daemon: PrivateDaemon):
+        self.directory = directory
+        self._filler = directory / "filler"
         owner = f",uid={daemon.user.uid},gid={daemon.user.gid}" if daemon.user else ""
-        run("mount", "-t", "tmpfs", "-o", f"size={size},mode=700{owner}", "tmpfs", folder)
+        run("mount", "-t", "tmpfs", "-o", f"size={size},mode=700{owner}", "tmpfs", directory)
 
     def fill(self) -> None:
         with open(self._filler, "ab", buffering=0) as filler:
@@ -235,7 +235,7 @@ class SmallDisk:
         self._filler.unlink(missing_ok=True)
 
     def end(self) -> None:
-        run("umount", self.folder)
+        run("umount", self.directory)
 
 
 class JumpingClock:

@@ -188,7 +188,7 @@ class Observer:
         lines = self._daemon.log_lines()
         lost = [n for n, line in enumerate(lines) if "container event subscription lost" in line]
         self._daemon.process.wait_for_line(
-            lambda line: "orphans were looked for" in line,
+            lambda line: "orphans were swept" in line,
             "the last sweep",
             timeout=60,
             after=lost[-1] if lost else 0,

@@ -13,11 +13,11 @@ ROUNDS = 6
 _YEAR = 365 * 86400.0
 
 
-def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run, folder):
+def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run, directory):
     engine = make_engine(engine_name)
     daemon = make_daemon(user=test_user, engine=engine)
     # Only the store is on the small disk: a private engine does not see later mounts.
-    elsewhere = test_user.own(folder / "elsewhere")
+    elsewhere = test_user.own(directory / "elsewhere")
     daemon.write_config(
         CONFIG.replace("[network]", f'state_root = "{elsewhere}/state"\n[network]')
         + f'[artifacts]\nexec_output_root = "{elsewhere}/logs"\n'
@@ -47,8 +47,8 @@ def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run,
             disk.end()
 
 
-def test_a_clock_that_jumps(make_real_run, engine_name, folder, bin_dir):
-    clock = JumpingClock(folder / "shift", bin_dir.parent / "tests" / "libclock_shift.so")
+def test_a_clock_that_jumps(make_real_run, engine_name, directory, bin_dir):
+    clock = JumpingClock(directory / "shift", bin_dir.parent / "tests" / "libclock_shift.so")
     try:
         run = make_real_run(engine_name, user=None, environment=clock.environment)
         rng = run.rng("rounds")

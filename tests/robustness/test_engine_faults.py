@@ -38,11 +38,11 @@ def test_many_crashes_of_the_engine(make_real_run, engine_name, live_restore):
 @pytest.mark.engines("20.10")
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "no-live-restore"])
 def test_many_crashes_of_an_old_engine(
-    make_daemon, test_user, make_engine, engine_name, make_run, folder, live_restore
+    make_daemon, test_user, make_engine, engine_name, make_run, directory, live_restore
 ):
     engine = make_engine(engine_name, live_restore=live_restore)
     turns = NetworkTurns()
-    gate = EngineGate(folder / "gate", engine.socket, turns.manners)
+    gate = EngineGate(directory / "gate", engine.socket, turns.manners)
     try:
         daemon = make_daemon(
             user=test_user, engine=engine, docker_host=gate.docker_host, config=CONFIG
@@ -69,10 +69,10 @@ def crash_the_engine(run, breaker):
 
 @pytest.mark.engines("28")
 def test_a_flaky_socket_of_the_engine(
-    make_daemon, test_user, make_engine, engine_name, make_run, folder
+    make_daemon, test_user, make_engine, engine_name, make_run, directory
 ):
     engine = make_engine(engine_name)
-    gate = EngineGate(folder / "gate", engine.socket)
+    gate = EngineGate(directory / "gate", engine.socket)
     try:
         daemon = make_daemon(
             user=test_user, engine=engine, docker_host=gate.docker_host, config=CONFIG

@@ -39,10 +39,10 @@ def test_a_daemon_without_a_bug_is_passed(run):
     assert run.broken() == []
 
 
-def test_an_event_that_is_shown_before_its_commit(run, folder):
+def test_an_event_that_is_shown_before_its_commit(run, directory):
     """A crash loses a commit that has not reached the disk: restores an earlier copy of the store."""
     store = run.daemon.store
-    kept = folder / "store"
+    kept = directory / "store"
     with run.crowd():
         run.work(100)
         run.killer.kill()
@@ -62,8 +62,8 @@ def test_an_event_that_is_shown_before_its_commit(run, folder):
     named(broken, "is not there in the last look", "was another one", "lost in the last look")
 
 
-def test_a_delete_that_forgets_the_network(make_fake_run, fake_engine, folder):
-    gate = EngineGate(folder / "gate", fake_engine.socket, ForgetsNetworks)
+def test_a_delete_that_forgets_the_network(make_fake_run, fake_engine, directory):
+    gate = EngineGate(directory / "gate", fake_engine.socket, ForgetsNetworks)
     try:
         run = make_fake_run(gate.docker_host)
         with run.crowd():

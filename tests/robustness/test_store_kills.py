@@ -141,9 +141,9 @@ class Stored:
 class Victim:
     """A store, the model of its expected content, and the runs that are killed."""
 
-    def __init__(self, folder: Path, *options: str, wrapper: tuple[str, ...] = ()) -> None:
-        self.path = folder / "data" / "ids.db"
-        self.taken = folder.parent / f"{folder.name}.taken"
+    def __init__(self, directory: Path, *options: str, wrapper: tuple[str, ...] = ()) -> None:
+        self.path = directory / "data" / "ids.db"
+        self.taken = directory.parent / f"{directory.name}.taken"
         self.options = options
         self.wrapper = wrapper
         self.model = Model()
@@ -188,7 +188,7 @@ class Victim:
 
 
 @pytest.fixture
-def folder():
+def directory():
     path = Path(tempfile.mkdtemp(prefix="agbox-kills-"))
     yield path
     shutil.rmtree(path)
@@ -223,8 +223,8 @@ def kill_at(victim: Victim, failpoint: str, passage: int, *options: str) -> None
 
 
 @pytest.mark.parametrize("failpoint", sorted(WRITE))
-def test_killed_while_writing(folder: Path, failpoint: str) -> None:
-    victim = Victim(folder / "store")
+def test_killed_while_writing(directory: Path, failpoint: str) -> None:
+    victim = Victim(directory / "store")
     for passage in (1, 2, random.randint(3, 8)):
         if "checkpoint" in failpoint:
             passage = min(passage, 2)
@@ -233,8 +233,8 @@ def test_killed_while_writing(folder: Path, failpoint: str) -> None:
 
 
 @pytest.mark.parametrize("failpoint", sorted(CREATE | {"store.ballast.before_make", "store.ballast.after_make"}))
-def test_killed_while_the_store_is_made(folder: Path, failpoint: str) -> None:
-    victim = Victim(folder / "store")
+def test_killed_while_the_store_is_made(directory: Path, failpoint: str) -> None:
+    victim = Victim(directory / "store")
     kill_at(victim, failpoint, 1)
     assert not victim.model.created
     victim.check()
@@ -244,8 +244,8 @@ def test_killed_while_the_store_is_made(folder: Path, failpoint: str) -> None:
 
 @pytest.mark.parametrize("failpoint", sorted(MIGRATE))
 @pytest.mark.parametrize("step", [1, 2])
-def test_killed_while_migrating(folder: Path, failpoint: str, step: int) -> None:
-    victim = Victim(folder / "store")
+def test_killed_while_migrating(directory: Path, failpoint: str, step: int) -> None:
+    victim = Victim(directory / "store")
     victim.finish(victim.start("changes=20"))
     kill_at(victim, failpoint, step, "plan=migrate")
     code, errors = victim.finish(victim.start("changes=5", "plan=migrate"))
@@ -253,7 +253,7 @@ def test_killed_while_migrating(folder: Path, failpoint: str, step: int) -> None
     # The backup before each step is a complete store; the first one has our own schema.
     copies = victim.path.parent.glob("ids.db.before-*")
     min(copies, key=lambda copy: int(copy.name.rpartition("-")[2])).rename(victim.path)
-    other = Victim(folder / "store")
+    other = Victim(directory / "store")
     code, errors = other.finish(other.start("changes=1"))
     assert code == 0, errors
 
@@ -261,13 +261,13 @@ def test_killed_while_migrating(folder: Path, failpoint: str, step: int) -> None
 class SmallDisk:
     """A private tmpfs, in a mount namespace that ends with it."""
 
-    def __init__(self, folder: Path, size: str) -> None:
-        self.folder = folder
-        folder.mkdir()
+    def __init__(self, directory: Path, size: str) -> None:
+        self.directory = directory
+        directory.mkdir()
         user = [] if os.geteuid() == 0 else ["-r"]
         script = f'mount -t tmpfs -o size={size},mode=700 none "$1" && echo ready && exec sleep 300'
         self.holder = subprocess.Popen(
-            ["unshare", *user, "-m", "sh", "-c", script, "sh", str(folder)], stdout=subprocess.PIPE, text=True
+            ["unshare", *user, "-m", "sh", "-c", script, "sh", str(directory)], stdout=subprocess.PIPE, text=True
         )
         assert self.holder.stdout and self.holder.stdout.readline() == "ready\n"
         enter = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
@@ -277,10 +277,10 @@ class SmallDisk:
         return subprocess.run([*self.wrapper, *command], capture_output=True, text=True, timeout=60)
 
     def fill(self) -> None:
-        self.run("sh", "-c", f"cat /dev/zero > {self.folder}/filler")
+        self.run("sh", "-c", f"cat /dev/zero > {self.directory}/filler")
 
     def make_room(self) -> None:
-        self.run("rm", "-f", f"{self.folder}/filler")
+        self.run("rm", "-f", f"{self.directory}/filler")
 
     def close(self) -> None:
         self.holder.kill()
@@ -288,15 +288,15 @@ class SmallDisk:
 
 
 @pytest.fixture
-def small_disk(folder: Path):
-    disk = SmallDisk(folder / "disk", "2m")
+def small_disk(directory: Path):
+    disk = SmallDisk(directory / "disk", "2m")
     yield disk
     disk.close()
 
 
 @pytest.fixture
-def roomy_disk(folder: Path):
-    disk = SmallDisk(folder / "disk", "64m")
+def roomy_disk(directory: Path):
+    disk = SmallDisk(directory / "disk", "64m")
     yield disk
     disk.close()
 
@@ -315,7 +315,7 @@ def read_until(process: subprocess.Popen, is_it, seconds: float = 60) -> list[st
 
 @pytest.mark.parametrize("failpoint", sorted(BALLAST))
 def test_killed_while_short_of_room(small_disk: SmallDisk, failpoint: str) -> None:
-    victim = Victim(small_disk.folder / "store", "ballast=200000", wrapper=small_disk.wrapper)
+    victim = Victim(small_disk.directory / "store", "ballast=200000", wrapper=small_disk.wrapper)
     victim.check()
     making = "make" in failpoint
     if making:  # the ballast is released, and recreated when there is space
@@ -331,7 +331,7 @@ def test_killed_while_short_of_room(small_disk: SmallDisk, failpoint: str) -> No
 
 def test_a_full_disk_refuses_new_work_loses_nothing_and_recovers(roomy_disk: SmallDisk) -> None:
     # More than the log ever holds, so that a checkpoint does not look like free space.
-    victim = Victim(roomy_disk.folder / "store", "ballast=8000000", wrapper=roomy_disk.wrapper)
+    victim = Victim(roomy_disk.directory / "store", "ballast=8000000", wrapper=roomy_disk.wrapper)
     victim.check()
     has_ballast = ("test", "-e", f"{victim.path}.ballast")
     process = victim.start()
@@ -348,7 +348,7 @@ def test_a_full_disk_refuses_new_work_loses_nothing_and_recovers(roomy_disk: Sma
 
 
 def test_accepted_work_waits_for_room_and_is_never_dropped(small_disk: SmallDisk) -> None:
-    victim = Victim(small_disk.folder / "store", "ballast=100000", wrapper=small_disk.wrapper)
+    victim = Victim(small_disk.directory / "store", "ballast=100000", wrapper=small_disk.wrapper)
     victim.check()
     process = victim.start("insist=1")
     lines: list[str] = []
@@ -371,47 +371,47 @@ def test_accepted_work_waits_for_room_and_is_never_dropped(small_disk: SmallDisk
 
 def test_a_full_disk_without_a_store_leaves_nothing(small_disk: SmallDisk) -> None:
     small_disk.fill()
-    victim = Victim(small_disk.folder / "store", "ballast=400000", wrapper=small_disk.wrapper)
+    victim = Victim(small_disk.directory / "store", "ballast=400000", wrapper=small_disk.wrapper)
     code, errors = victim.finish(victim.start("changes=1"))
     assert code == 1
     assert "No space left on device" in errors
-    assert small_disk.run("find", str(small_disk.folder), "-type", "f").stdout.split() == [
-        f"{small_disk.folder}/filler"
+    assert small_disk.run("find", str(small_disk.directory), "-type", "f").stdout.split() == [
+        f"{small_disk.directory}/filler"
     ]
 
 
 def test_a_read_only_disk_is_refused_and_nothing_changes(small_disk: SmallDisk) -> None:
-    victim = Victim(small_disk.folder / "store", "ballast=4096", wrapper=small_disk.wrapper)
+    victim = Victim(small_disk.directory / "store", "ballast=4096", wrapper=small_disk.wrapper)
     victim.check()
     before = small_disk.run("sh", "-c", f"cd {victim.path.parent} && sha256sum *").stdout
     assert before.count("\n") == 2
-    assert small_disk.run("mount", "-o", "remount,ro", str(small_disk.folder)).returncode == 0
+    assert small_disk.run("mount", "-o", "remount,ro", str(small_disk.directory)).returncode == 0
     code, errors = victim.finish(victim.start("changes=1"))
     assert code == 1
     assert "read-only file system" in errors
     assert small_disk.run("sh", "-c", f"cd {victim.path.parent} && sha256sum *").stdout == before
-    other = Victim(small_disk.folder / "other", wrapper=small_disk.wrapper)
+    other = Victim(small_disk.directory / "other", wrapper=small_disk.wrapper)
     code, errors = other.finish(other.start("changes=1"))
     assert code == 1
     assert "Read-only file system" in errors
 
 
-def test_every_failpoint_of_the_store_is_killed_at(folder: Path, small_disk: SmallDisk) -> None:
+def test_every_failpoint_of_the_store_is_killed_at(directory: Path, small_disk: SmallDisk) -> None:
     """The tests above take the names from the source; this checks that the runs pass them."""
     passed: set[str] = set()
     for options in (["changes=150"], ["changes=5", "plan=migrate"]):
-        process = Victim(folder / "store").start(*options, "record=1")
+        process = Victim(directory / "store").start(*options, "record=1")
         output, _ = process.communicate(timeout=120)
         passed |= {line.split()[1] for line in output.splitlines() if line.startswith("passed ")}
     assert failpoints_in_source() - BALLAST - passed == set()
 
 
-def kill_at_random(folder: Path, kills: int, *options: str) -> None:
+def kill_at_random(directory: Path, kills: int, *options: str) -> None:
     acknowledged = 0
-    victim = Victim(folder / "store-0", *options)
+    victim = Victim(directory / "store-0", *options)
     for number in range(kills):
         if number % KILLS_PER_STORE == 0:
-            victim = Victim(folder / f"store-{number}", *options)
+            victim = Victim(directory / f"store-{number}", *options)
         process = victim.start()
         before = []
         if random.random() < 0.8:  # the others are killed during start, open and load
@@ -424,15 +424,15 @@ def kill_at_random(folder: Path, kills: int, *options: str) -> None:
     assert acknowledged > kills, "killed before there was anything to lose"
 
 
-def test_killed_at_random(folder: Path) -> None:
-    kill_at_random(folder, KILLS)
+def test_killed_at_random(directory: Path) -> None:
+    kill_at_random(directory, KILLS)
 
 
-def test_killed_at_random_on_a_disk_that_forgets_what_was_not_synced(folder: Path) -> None:
-    kill_at_random(folder, KILLS // 5, "vfs=forgetful")
+def test_killed_at_random_on_a_disk_that_forgets_what_was_not_synced(directory: Path) -> None:
+    kill_at_random(directory, KILLS // 5, "vfs=forgetful")
 
 
-def test_the_check_sees_a_missing_sync(folder: Path) -> None:
+def test_the_check_sees_a_missing_sync(directory: Path) -> None:
     """The same with a setting that is known to lose data: the check must detect it."""
     with pytest.raises(AssertionError, match="lost|twice|came back"):
-        kill_at_random(folder, KILLS, "vfs=forgetful", "synchronous=NORMAL")
+        kill_at_random(directory, KILLS, "vfs=forgetful", "synchronous=NORMAL")

@@ -26,7 +26,7 @@ import ratios  # noqa: E402
 from engine_world import KeptAliveApi, Raw  # noqa: E402
 from row import ENGINES, Aim, Gate, Measured, Outcome, Row, compare, describe, judge  # noqa: E402
 from rows import ROWS, execs  # noqa: E402
-from server import Server, start_daemon, start_echo, subscribers, temporary_folder  # noqa: E402
+from server import Server, start_daemon, start_echo, subscribers, temporary_directory  # noqa: E402
 
 
 def rounds_of(ours: list[float], theirs: list[float]) -> list[ratios.Round]:
@@ -236,21 +236,21 @@ def test_without_root_nothing_is_built(script, monkeypatch: pytest.MonkeyPatch) 
         script.main()
 
 
-def test_the_owner_of_the_clone_builds(script, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_of_the_clone_builds(script, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = pwd.getpwnam("nobody")
     for name in ("scripts/install-packages", "cmake"):
-        program = folder / name
+        program = directory / name
         program.parent.mkdir(exist_ok=True)
-        program.write_text(f"#!/bin/sh\necho {program.name} $(id -u) $HOME >>{folder}/log\n")
+        program.write_text(f"#!/bin/sh\necho {program.name} $(id -u) $HOME >>{directory}/log\n")
         program.chmod(0o755)
-    (folder / "log").touch()
-    (folder / "log").chmod(0o666)
-    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-    monkeypatch.setattr(script, "ROOT", folder)
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    (directory / "log").touch()
+    (directory / "log").chmod(0o666)
+    os.chown(directory, nobody.pw_uid, nobody.pw_gid)
+    monkeypatch.setattr(script, "ROOT", directory)
+    monkeypatch.setenv("PATH", str(directory), prepend=os.pathsep)
     monkeypatch.setenv("HOME", "/root")
     script.build_release()
-    assert (folder / "log").read_text().splitlines() == [
+    assert (directory / "log").read_text().splitlines() == [
         "install-packages 0 /root", *[f"cmake {nobody.pw_uid} {nobody.pw_dir}"] * 2]
 
 
@@ -297,8 +297,8 @@ def test_a_reader_that_was_refused_or_cut_off_fails_the_row(
 
 
 def test_both_arms_are_measured_in_every_round(release_build: Path) -> None:
-    with temporary_folder() as folder, start_echo(release_build, Path(folder) / "a") as first, \
-            start_echo(release_build, Path(folder) / "b") as second:
+    with temporary_directory() as directory, start_echo(release_build, Path(directory) / "a") as first, \
+            start_echo(release_build, Path(directory) / "b") as second:
         assert first.memory_kib()["rss_kib"] > 1000
         assert first.cpu_ms() > 0
         assert first.has_open(first.log) and not first.has_open(second.log)
@@ -351,8 +351,8 @@ def engine_socket() -> Iterator[tuple[Path, list[list[str]]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with temporary_folder() as folder:
-        path = Path(folder) / "engine"
+    with temporary_directory() as directory:
+        path = Path(directory) / "engine"
         with socketserver.ThreadingUnixStreamServer(str(path), Connection) as server:
             thread = threading.Thread(target=server.serve_forever)
             thread.start()
@@ -385,16 +385,16 @@ def test_the_raw_arm_keeps_its_connection_to_the_engine_alive(
 
 
 def test_a_server_that_ends_is_reported_with_its_words(release_build: Path) -> None:
-    with temporary_folder() as folder:
-        (Path(folder) / "echo" / "echo.sock").mkdir(parents=True)
+    with temporary_directory() as directory:
+        (Path(directory) / "echo" / "echo.sock").mkdir(parents=True)
         with pytest.raises(RuntimeError, match="(?s)ended: .*cannot listen"):
-            start_echo(release_build, Path(folder) / "echo")
+            start_echo(release_build, Path(directory) / "echo")
 
 
 def test_the_daemon_does_not_talk_to_the_machines_own_engine(release_build: Path) -> None:
-    with temporary_folder() as folder, start_daemon(release_build, Path(folder)) as daemon:
+    with temporary_directory() as directory, start_daemon(release_build, Path(directory)) as daemon:
         environment = Path(f"/proc/{daemon.process.pid}/environ").read_bytes().split(b"\0")
-        assert f"DOCKER_HOST=unix://{folder}/no-engine.sock".encode() in environment
+        assert f"DOCKER_HOST=unix://{directory}/no-engine.sock".encode() in environment
 
 
 def test_a_ping_that_fails_fails_the_program(release_build: Path) -> None:
@@ -404,8 +404,8 @@ def test_a_ping_that_fails_fails_the_program(release_build: Path) -> None:
 
 
 def test_stop_waits_for_the_end(release_build: Path) -> None:
-    with temporary_folder() as folder:
-        server: Server = start_echo(release_build, Path(folder) / "echo")
+    with temporary_directory() as directory:
+        server: Server = start_echo(release_build, Path(directory) / "echo")
         pid = server.process.pid
         server.stop()
         assert not Path(f"/proc/{pid}").exists()
@@ -413,7 +413,7 @@ def test_stop_waits_for_the_end(release_build: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["hold", "stall"])
 def test_subscribers_are_connected_while_the_block_lasts(release_build: Path, mode: str) -> None:
-    with temporary_folder() as folder, start_echo(release_build, Path(folder) / "echo") as echo:
+    with temporary_directory() as directory, start_echo(release_build, Path(directory) / "echo") as echo:
         descriptors = Path(f"/proc/{echo.process.pid}/fd")
         before = len(list(descriptors.iterdir()))
         with subscribers(release_build, 120, echo.socket_path, "idle", mode):

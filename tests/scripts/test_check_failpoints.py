@@ -53,8 +53,8 @@ def check(root: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 
 def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) -> Path:
-    folder = root / "src/control/sandbox/operations"
-    folder.mkdir(parents=True)
+    directory = root / "src/control/sandbox/operations"
+    directory.mkdir(parents=True)
     upkeep = root / "src/control/upkeep"
     upkeep.mkdir()
     adapter = root / "src/engine/docker"
@@ -62,10 +62,10 @@ def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) 
     (adapter / "objects").mkdir()
     (adapter / "workload/workloads.cpp").write_text(WORKLOADS)
     (adapter / "objects/orphan_sweep.cpp").write_text(OTHERS.format(name="sweep"))
-    (folder / "materialize.cpp").write_text(materialize)
-    (folder / "teardown.cpp").write_text(teardown)
-    for name in ("start_primary", "stop", "resume", "look"):
-        (folder / f"{name}.cpp").write_text(OTHERS.format(name=name))
+    (directory / "materialize.cpp").write_text(materialize)
+    (directory / "teardown.cpp").write_text(teardown)
+    for name in ("start_primary", "stop", "resume", "inspect"):
+        (directory / f"{name}.cpp").write_text(OTHERS.format(name=name))
     (upkeep / "janitor.cpp").write_text(OTHERS.format(name="janitor"))
     return root
 
@@ -75,7 +75,7 @@ def test_a_step_has_a_failpoint_on_both_sides(tmp_path):
     assert listed.returncode == 0
     assert listed.stdout.split() == [
         f"{name}.thing.{side}"
-        for name in ("create", "start_primary", "stop", "resume", "delete", "look", "janitor",
+        for name in ("create", "start_primary", "stop", "resume", "delete", "inspect", "janitor",
                      "workload", "sweep")
         for side in ("before", "after")]
 
@@ -117,10 +117,10 @@ def test_the_tree_passes():
 
 
 def test_unit_tests_pass_every_failpoint():
-    """By its name, or with all that begin alike (failpoints_of_a_life)."""
+    """By its name, or with all that begin alike (failpoints_of_a_lifecycle)."""
     source = "".join(file.read_text() for file in (ROOT / "tests" / "unit").rglob("*.[ch]*"))
     named = set(re.findall(r'"([a-z_.]+\.(?:before|after))[="]', source))
-    families = tuple(name for listed in re.findall(r"failpoints_of_a_life\(\{([^}]*)\}", source)
+    families = tuple(name for listed in re.findall(r"failpoints_of_a_lifecycle\(\{([^}]*)\}", source)
                      for name in re.findall(r'"([a-z_]+\.)"', listed))
     steps = check(ROOT, "--list").stdout.split()
     passed = {step for step in steps if step in named or step.startswith(families)}

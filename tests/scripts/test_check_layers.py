@@ -83,8 +83,8 @@ def test_our_own_tree_passes() -> None:
     ("src/place/local/local_place.cpp", "  const auto made = make_exec_logs(root);\n",
      "make_exec_logs() may block the control thread; call it with run_blocking()"),
     ("src/place/local/local_place.cpp",
-     "  co_await run_blocking(pool, [&] { return f(1); });\n  LinkFolder::adopt(root, id);\n",
-     "local_place.cpp:2: LinkFolder::adopt() may block the control thread"),
+     "  co_await run_blocking(pool, [&] { return f(1); });\n  LinkDirectory::adopt(root, id);\n",
+     "local_place.cpp:2: LinkDirectory::adopt() may block the control thread"),
     ("src/guestlink/guest_link.cpp", "  ::unlink(path);\n", "unlink() may block the control thread"),
     ("src/control/sleep.cpp", "  std::this_thread::sleep_for(1s);\n", "may block the control thread"),
     ("src/control/actor.cpp", "void other() {\n  AGBOX_ON_CONTROL_THREAD(l);\n  Actor::stop();\n}\n",
@@ -100,7 +100,7 @@ def test_our_own_tree_passes() -> None:
     ("src/model/typo.h", '#include "base/reslt.h"\n', '"base/reslt.h" is no file of the tree'),
     ("src/model/test.h", '#include "unit/store/store_test.cpp"\n', "may not see its tests"),
     ("tests/unit/store/up_test.cpp", '#include "control/loop.h"\n', "may not see control"),
-    ("tests/unit/temp_folder.h", '#include "store/store.h"\n', "test support may not see store"),
+    ("tests/unit/temp_directory.h", '#include "store/store.h"\n', "test support may not see store"),
     ("tests/unit/store/rpc_test.cpp", "#include <grpcpp/grpcpp.h>\n", "store may not see gRPC"),
 ])
 def test_a_planted_fault_is_named(tree: Path, name: str, text: str, words: str) -> None:

@@ -103,5 +103,5 @@ def test_every_row_needs_a_test(tmp_path: Path, build: Path) -> None:
     assert done.returncode == 1
     missing = {line.split(": no test")[0] for line in done.stderr.splitlines()}
     assert {"decide Stop:Creating", "decide LosePrimary:Deleted", "plan Creating:seen",
-            "plan Stopped:Foreign:no_network:no_folder", "apply Deleted",
+            "plan Stopped:Foreign:no_network:no_directory", "apply Deleted",
             "work Creating/Idle/None:Accept"} <= missing

@@ -56,8 +56,8 @@ def test_nothing_installed_names_the_build(package: Path, release_build: Path) -
     assert files
     for path in files:
         content = path.read_bytes()
-        for folder in (str(ROOT), str(release_build), str(package)):
-            assert folder.encode() not in content, f"{path} holds {folder}"
+        for directory in (str(ROOT), str(release_build), str(package)):
+            assert directory.encode() not in content, f"{path} holds {directory}"
 
 
 def test_the_guest_is_where_the_daemon_looks_for_it(package: Path, release_build: Path) -> None:

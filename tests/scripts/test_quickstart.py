@@ -18,7 +18,7 @@ COMMAND = [str(ROOT / "scripts" / "with-engine"), str(ROOT / "scripts" / "quicks
 
 
 def leftovers() -> tuple[set[str], set[str], set[str]]:
-    """Folders of a quickstart, processes that work in them, and bridges of its sandboxes."""
+    """Directories of a quickstart, processes that work in them, and bridges of its sandboxes."""
     processes = set()
     for environment in glob.glob("/proc/[0-9]*/environ"):
         try:

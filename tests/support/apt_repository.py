@@ -27,9 +27,9 @@ echo "hello from $(stat -c %U:%a /var/lib/greeting), $(stat -c %G:%a /usr/bin/gr
 GREETING = "hello from greeter:755, greeter:2755\n"
 
 
-def make_repository(folder: Path) -> Path:
+def make_repository(directory: Path) -> Path:
     """A flat one, for `deb [trusted=yes] http://PLACE ./`."""
-    tree, repository = folder / "tree", folder / "repository"
+    tree, repository = directory / "tree", directory / "repository"
     for path, content, mode in (
         ("DEBIAN/control", _CONTROL, 0o644),
         ("DEBIAN/postinst", _AFTER_INSTALLATION, 0o755),

@@ -15,7 +15,7 @@ _PLUGIN = "/usr/bin/grpc_python_plugin"
 class Contract:
     """The generated modules: contract.service.PingRequest, contract.stub(channel).Ping(…)."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, directory: Path):
         api = REPOSITORY / "api"
         protos = sorted((api / "agbox" / "v1").glob("*.proto")) + sorted(
             (api / "agbox" / "rpc").glob("*.proto")
@@ -24,12 +24,12 @@ class Contract:
             *(
                 "protoc",
                 f"--proto_path={api}",
-                f"--python_out={folder}",
-                f"--grpc_python_out={folder}",
+                f"--python_out={directory}",
+                f"--grpc_python_out={directory}",
             ),
             *(f"--plugin=protoc-gen-grpc_python={_PLUGIN}", *protos),
         )
-        sys.path.insert(0, str(folder))
+        sys.path.insert(0, str(directory))
         try:
             self.service = _module("agbox.v1.service_pb2")
             self.spec = _module("agbox.v1.spec_pb2")
@@ -40,7 +40,7 @@ class Contract:
             self.error_details = _module("agbox.rpc.error_details_pb2")
             self._grpc = _module("agbox.v1.service_pb2_grpc")
         finally:
-            sys.path.remove(str(folder))
+            sys.path.remove(str(directory))
 
     def stub(self, channel):
         return self._grpc.SandboxServiceStub(channel)

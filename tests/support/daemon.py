@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 
 from support.process import LoggedProcess, base_environment, run
-from support.run_folder import check_socket_path
+from support.run_directory import check_socket_path
 from support.user import TestUser
 
 _START_TIMEOUT = 30
@@ -35,7 +35,7 @@ class PrivateDaemon:
     `user` runs it as the test user instead of root, `network_namespace` puts it beside an engine
     (without one each start has a namespace of its own, so that the host's firewall is left alone),
     `docker_host` says which engine it talks to (none by default, and never the machine's own),
-    `config` is the text of config.toml, `mounts` are files and folders that it sees in the place of
+    `config` is the text of config.toml, `mounts` are files and directories that it sees in the place of
     the host's: {"/etc/resolv.conf": path}.
 
     A daemon that ends in another way than it was asked to fails its test.
@@ -44,7 +44,7 @@ class PrivateDaemon:
     def __init__(
         self,
         bin_dir: Path,
-        folder: Path,
+        directory: Path,
         user: TestUser | None = None,
         network_namespace: str | None = None,
         docker_host: str | None = None,
@@ -54,28 +54,28 @@ class PrivateDaemon:
     ):
         self.bin_dir = user.install(bin_dir) if user else bin_dir
         self._test_programs = bin_dir.parent / "tests"
-        self.folder = folder
+        self.directory = directory
         self.user = user
         self.network_namespace = network_namespace
         self.mounts = mounts or {}
-        self.runtime_folder = self._own(folder / "r")
-        self.home = self._own(folder / "home")
-        self.config_file = folder / "config" / "agents-sandbox" / "config.toml"
-        self.store = folder / "data" / "agents-sandbox" / "ids.db"
-        self.socket = check_socket_path(self.runtime_folder / "agbox" / "agboxd.sock")
-        self._own(folder / "config")
-        self._own(folder / "data")
+        self.runtime_directory = self._own(directory / "r")
+        self.home = self._own(directory / "home")
+        self.config_file = directory / "config" / "agents-sandbox" / "config.toml"
+        self.store = directory / "data" / "agents-sandbox" / "ids.db"
+        self.socket = check_socket_path(self.runtime_directory / "agbox" / "agboxd.sock")
+        self._own(directory / "config")
+        self._own(directory / "data")
         if config is not None:
             self.write_config(config)
         self.environment = {
             **base_environment(),
             "HOME": str(self.home),
-            "XDG_RUNTIME_DIR": str(self.runtime_folder),
-            "XDG_CONFIG_HOME": str(folder / "config"),
-            "XDG_DATA_HOME": str(folder / "data"),
-            "XDG_STATE_HOME": str(folder / "data"),
-            "XDG_CACHE_HOME": str(folder / "data"),
-            "DOCKER_HOST": docker_host or f"unix://{folder}/no-engine.sock",
+            "XDG_RUNTIME_DIR": str(self.runtime_directory),
+            "XDG_CONFIG_HOME": str(directory / "config"),
+            "XDG_DATA_HOME": str(directory / "data"),
+            "XDG_STATE_HOME": str(directory / "data"),
+            "XDG_CACHE_HOME": str(directory / "data"),
+            "DOCKER_HOST": docker_host or f"unix://{directory}/no-engine.sock",
             **(environment or {}),
         }
         self._process: LoggedProcess | None = None
@@ -135,7 +135,7 @@ class PrivateDaemon:
         if not weakens and not self.user:
             return self.bin_dir / "agboxd"
         source = self._test_programs / "faulty_firewall_daemon" if weakens else self.bin_dir / "agboxd"
-        place = self.folder / ("faulty" if weakens else "armed")
+        place = self.directory / ("faulty" if weakens else "armed")
         if not place.exists():
             place.mkdir(mode=0o755)
             shutil.copy(source, place / "agboxd")
@@ -271,12 +271,12 @@ class PrivateDaemon:
         with grpc.insecure_channel(f"unix://{self.socket}") as channel:
             yield channel
 
-    def _own(self, folder: Path) -> Path:
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
+    def _own(self, directory: Path) -> Path:
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o700)
         if self.user:
-            self.user.own(folder)
-        return folder
+            self.user.own(directory)
+        return directory
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from pathlib import Path
 from support.engine_api import EngineApi
 from support.engine_root import DebianRoot, MobyPrograms, Say, cached, say_on_stderr
 from support.process import LoggedProcess, base_environment, run
-from support.run_folder import RunFolder, check_socket_path
+from support.run_directory import RunDirectory, check_socket_path
 from support.world import Outside, World, child_of
 
 
@@ -70,14 +70,14 @@ class EngineOptions:
 class PrivateEngine:
     """A running engine. The constructor returns when it is reachable; end() removes everything.
 
-    with PrivateEngine(KINDS["28"], run_folder) as engine:
+    with PrivateEngine(KINDS["28"], run_directory) as engine:
         engine.docker("run", "--rm", image, "true")
     """
 
     def __init__(
         self,
         kind: EngineKind,
-        run_folder: RunFolder,
+        run_directory: RunDirectory,
         options: EngineOptions | None = None,
         say: Say = say_on_stderr,
     ):
@@ -85,21 +85,21 @@ class PrivateEngine:
         self.options = options or EngineOptions()
         tree = cached(kind.root, say) if kind.root else _this_machine()
         programs = cached(kind.programs, say) if kind.programs else None
-        self._place = (tree, run_folder.path, programs)
-        self.folder = run_folder.new_folder("e")
-        self.socket = check_socket_path(self.folder / "s")
+        self._place = (tree, run_directory.path, programs)
+        self.directory = run_directory.new_directory("e")
+        self.socket = check_socket_path(self.directory / "s")
         self.api = EngineApi(self.socket)
-        self.cgroup = f"{run_folder.path.name}-{self.folder.name}"
+        self.cgroup = f"{run_directory.path.name}-{self.directory.name}"
         self._world: World | None = None
         self._outside: Outside | None = None
         self._process: LoggedProcess | None = None
         try:
             # 20.10 writes a key into /etc by default.
             config = (
-                {"deprecated-key-path": f"{self.folder}/key.json"} if kind.name == "20.10" else {}
+                {"deprecated-key-path": f"{self.directory}/key.json"} if kind.name == "20.10" else {}
             )
-            (self.folder / "config.json").write_text(json.dumps(config))
-            (self.folder / "registries.conf").write_text(
+            (self.directory / "config.json").write_text(json.dumps(config))
+            (self.directory / "registries.conf").write_text(
                 "".join(
                     f'[[registry]]\nlocation = "127.0.0.1:{port}"\ninsecure = true\n'
                     for port in PODMAN_REGISTRY_PORTS
@@ -154,7 +154,7 @@ class PrivateEngine:
         argv = self._podman_command() if self.kind.podman else self._dockerd_command()
         environment = {
             **base_environment(),
-            "CONTAINERS_REGISTRIES_CONF": f"{self.folder}/registries.conf",
+            "CONTAINERS_REGISTRIES_CONF": f"{self.directory}/registries.conf",
             **self.options.environment,
         }
         self._process = LoggedProcess(repr(self), self.world.command(argv), environment)
@@ -188,8 +188,8 @@ class PrivateEngine:
         if self.kind.podman:
             raise NotImplementedError("Podman's runtime files are not sorted from the others")
         self._end_processes()
-        shutil.rmtree(self.folder / "exec")
-        (self.folder / "pid").unlink(missing_ok=True)
+        shutil.rmtree(self.directory / "exec")
+        (self.directory / "pid").unlink(missing_ok=True)
         self._world = World(*self._place)
         self.start()
 
@@ -225,8 +225,8 @@ class PrivateEngine:
             # All Podman engines share this parent; the last one removes it.
             with contextlib.suppress(OSError):
                 remove_cgroups("libpod_parent")
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
+        if self.directory.exists():
+            shutil.rmtree(self.directory)
 
     def _end_processes(self) -> None:
         if self._process:
@@ -257,10 +257,10 @@ class PrivateEngine:
             "dockerd",
             *("--host", self.docker_host),
             *("--group", str(docker_group())),
-            *("--data-root", f"{self.folder}/data"),
-            *("--exec-root", f"{self.folder}/exec"),
-            *("--pidfile", f"{self.folder}/pid"),
-            *("--config-file", f"{self.folder}/config.json"),
+            *("--data-root", f"{self.directory}/data"),
+            *("--exec-root", f"{self.directory}/exec"),
+            *("--pidfile", f"{self.directory}/pid"),
+            *("--config-file", f"{self.directory}/config.json"),
             *("--cgroup-parent", f"/{self.cgroup}"),
             *("--exec-opt", "native.cgroupdriver=cgroupfs"),
             *("--bip", "172.30.0.1/24"),
@@ -273,10 +273,10 @@ class PrivateEngine:
     def _podman_command(self) -> list[str]:
         return [
             "podman",
-            *("--root", f"{self.folder}/data"),
-            *("--runroot", f"{self.folder}/exec"),
-            *("--tmpdir", f"{self.folder}/tmp"),
-            *("--network-config-dir", f"{self.folder}/net"),
+            *("--root", f"{self.directory}/data"),
+            *("--runroot", f"{self.directory}/exec"),
+            *("--tmpdir", f"{self.directory}/tmp"),
+            *("--network-config-dir", f"{self.directory}/net"),
             "--cgroup-manager=cgroupfs",
             "--events-backend=file",
             "--log-level=info",
@@ -299,8 +299,8 @@ def remove_cgroups(pattern: str) -> None:
     for group in [*top.glob(pattern), *top.glob(f"*/{pattern}")]:
         if not group.is_dir() or group.is_symlink():
             continue
-        for folder, _, _ in os.walk(group, topdown=False):
-            os.rmdir(folder)
+        for directory, _, _ in os.walk(group, topdown=False):
+            os.rmdir(directory)
 
 
 def _this_machine() -> Path:

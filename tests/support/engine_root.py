@@ -39,7 +39,7 @@ class DebianRoot:
     def name(self) -> str:
         return f"debian-{self.suite}"
 
-    def command(self, folder: Path) -> list[str]:
+    def command(self, directory: Path) -> list[str]:
         return [
             "mmdebstrap",
             "--variant=minbase",
@@ -50,15 +50,15 @@ class DebianRoot:
             "--dpkgopt=path-exclude=/usr/share/locale/*",
             *self.options,
             self.suite,
-            os.fspath(folder),
+            os.fspath(directory),
         ]
 
     def recipe(self) -> str:
         return " ".join(self.command(Path("ROOT")))
 
-    def make(self, folder: Path, say: Say) -> None:
+    def make(self, directory: Path, say: Say) -> None:
         say(f"making a Debian {self.suite} root for private engines (once, about a minute)")
-        _run_build([*self.command(folder), debian_mirror()])
+        _run_build([*self.command(directory), debian_mirror()])
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,20 @@ class DebianArchive:
     def name(self) -> str:
         return f"image-{self.suite}"
 
-    def command(self, folder: Path) -> list[str]:
+    def command(self, directory: Path) -> list[str]:
         return [
             *("mmdebstrap", "--variant=minbase", "--include=sudo"),
             '--aptopt=APT::Install-Recommends "false"',
             *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale")),
-            *(self.suite, os.fspath(folder / "tree.tar")),
+            *(self.suite, os.fspath(directory / "tree.tar")),
         ]
 
     def recipe(self) -> str:
-        return " ".join(self.command(Path("FOLDER")))
+        return " ".join(self.command(Path("DIRECTORY")))
 
-    def make(self, folder: Path, say: Say) -> None:
+    def make(self, directory: Path, say: Say) -> None:
         say(f"making a Debian {self.suite} image (once, about a minute)")
-        _run_build([*self.command(folder), debian_mirror()])
+        _run_build([*self.command(directory), debian_mirror()])
 
 
 @dataclass(frozen=True)
@@ -99,19 +99,19 @@ class MobyPrograms:
     def recipe(self) -> str:
         return f"{self.module} {self.version}"
 
-    def make(self, folder: Path, say: Say) -> None:
+    def make(self, directory: Path, say: Say) -> None:
         go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
         if go is None:
             raise RuntimeError(f"Docker {self.version} is compiled from source; install Go first")
         say(f"compiling Docker {self.version} (once, about five minutes)")
         module, _, release = self.module.partition("@")
         stamp = f"-X {module}/dockerversion.Version={self.version}"
-        with tempfile.TemporaryDirectory(prefix=f"{folder.name}-go-", dir=folder.parent) as work:
+        with tempfile.TemporaryDirectory(prefix=f"{directory.name}-go-", dir=directory.parent) as work:
             environment = {
                 **os.environ,
                 "CGO_ENABLED": "0",
                 "GOTOOLCHAIN": "local",
-                "GOBIN": os.fspath(folder),
+                "GOBIN": os.fspath(directory),
                 "GOCACHE": f"{work}/build",
                 "GOPATH": f"{work}/path",
                 # The module cache is read-only by default, and could not be removed.
@@ -125,28 +125,28 @@ class MobyPrograms:
 Recipe = DebianRoot | DebianArchive | MobyPrograms
 
 
-def cache_folder() -> Path:
+def cache_directory() -> Path:
     home_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(os.environ.get("AGBOX_TEST_CACHE") or Path(home_cache) / "agents-sandbox-tests")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return _trusted(folder)
+    directory = Path(os.environ.get("AGBOX_TEST_CACHE") or Path(home_cache) / "agents-sandbox-tests")
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _trusted(directory)
 
 
-def _trusted(folder: Path) -> Path:
+def _trusted(directory: Path) -> Path:
     """What is in the cache runs as root, so nobody else may have put it there."""
-    status = folder.stat()
+    status = directory.stat()
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise RuntimeError(
-            f"{folder} is not root's alone to write to; remove it, or set AGBOX_TEST_CACHE to another "
+            f"{directory} is not root's alone to write to; remove it, or set AGBOX_TEST_CACHE to another "
             "directory"
         )
-    return folder
+    return directory
 
 
 def cached(recipe: Recipe, say: Say) -> Path:
     """The finished directory of the recipe; creates it if missing."""
     digest = hashlib.sha256(f"{platform.machine()} {recipe.recipe()}".encode()).hexdigest()[:12]
-    place = cache_folder() / f"{recipe.name()}-{digest}"
+    place = cache_directory() / f"{recipe.name()}-{digest}"
     if place.is_dir():
         return _trusted(place)
     with locked(place.with_name(f"{place.name}.lock")):

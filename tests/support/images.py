@@ -29,7 +29,7 @@ class Image:
     entrypoint: Sequence[str] = ()
     command: Sequence[str] = ()
     user: str = ""
-    working_folder: str = ""
+    working_directory: str = ""
     volumes: Sequence[str] = ()
     ports: Sequence[str] = ()
     more: Sequence[str] = ()  # Dockerfile lines that old engines do not accept in an import
@@ -48,8 +48,8 @@ class Image:
             lines.append(f"CMD {json.dumps(list(self.command))}")
         if self.user:
             lines.append(f"USER {self.user}")
-        if self.working_folder:
-            lines.append(f"WORKDIR {self.working_folder}")
+        if self.working_directory:
+            lines.append(f"WORKDIR {self.working_directory}")
         return lines
 
     def tar(self) -> bytes:
@@ -107,8 +107,8 @@ def _add_shell(tree: tarfile.TarFile) -> None:
         raise RuntimeError(
             f"{BUSYBOX} is not there; install it with: apt-get install busybox-static"
         )
-    for folder, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777)):
-        entry = tarfile.TarInfo(folder)
+    for directory, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777)):
+        entry = tarfile.TarInfo(directory)
         entry.type, entry.mode = tarfile.DIRTYPE, mode
         tree.addfile(entry)
     _add_file(tree, "bin/busybox", BUSYBOX.read_bytes())

@@ -20,7 +20,7 @@ from typing import Protocol
 from support.engine_api import EngineApi
 from support.host_engine import DEFAULT_SOCKET
 from support.process import all_processes, descendants, run
-from support.run_folder import PREFIX, RunFolder
+from support.run_directory import PREFIX, RunDirectory
 
 # What Docker, Podman and iptables create once in a network namespace or on a host, and keep.
 _STAYS_LINKS = {"docker0"}
@@ -73,8 +73,8 @@ class Snapshot:
 
 
 class LeakCheck:
-    def __init__(self, run_folder: RunFolder, beside_others: bool = False):
-        self._run_folder = run_folder
+    def __init__(self, run_directory: RunDirectory, beside_others: bool = False):
+        self._run_directory = run_directory
         self._beside_others = beside_others
         self._engines: list[WatchedEngine] = []
         self._latest: Snapshot | None = None
@@ -150,8 +150,8 @@ class LeakCheck:
                 continue
             if (
                 process.pid in ours
-                or process.has_mark(self._run_folder.id)
-                or process.works_in(self._run_folder.path)
+                or process.has_mark(self._run_directory.id)
+                or process.works_in(self._run_directory.path)
             ):
                 # Created by the snapshot itself, or just ended.
                 command = process.command()
@@ -160,11 +160,11 @@ class LeakCheck:
 
     def _files(self) -> Iterator[str]:
         """The run's directory, and default paths that our programs might use by mistake."""
-        run_folder = self._run_folder.path
-        yield from _entries(run_folder)
+        run_directory = self._run_directory.path
+        yield from _entries(run_directory)
         if self._beside_others:
             return
-        for parent in {Path("/tmp"), Path("/var/tmp"), Path("/run"), run_folder.parent}:
+        for parent in {Path("/tmp"), Path("/var/tmp"), Path("/run"), run_directory.parent}:
             yield from (
                 name
                 for name in _entries(parent)
@@ -180,7 +180,7 @@ class LeakCheck:
             )
 
     def _cgroups(self) -> Iterator[str]:
-        prefix = self._run_folder.path.name if self._beside_others else PREFIX
+        prefix = self._run_directory.path.name if self._beside_others else PREFIX
         # An engine creates the parent group with its first container, and keeps it.
         of_engines = {getattr(engine, "cgroup", None) for engine in self._engines}
         top = Path("/sys/fs/cgroup")
@@ -195,7 +195,7 @@ class LeakCheck:
             ("group", (entry.gr_name for entry in grp.getgrall())),
         ):
             for name in names:
-                if not self._beside_others or self._run_folder.id in name:
+                if not self._beside_others or self._run_directory.id in name:
                     yield f"{kind} {name}"
 
     def _mounts(self) -> Iterator[str]:
@@ -204,7 +204,7 @@ class LeakCheck:
             place = left.split()[4]
             if place in _STAYS_MOUNTS:
                 continue
-            if not self._beside_others or f"{self._run_folder.path}/" in f"{line}/":
+            if not self._beside_others or f"{self._run_directory.path}/" in f"{line}/":
                 yield f"{place} ({right.split()[0]})"
 
 
@@ -255,8 +255,8 @@ def _first_line(text: str) -> str:
     return text.splitlines()[0][:200]
 
 
-def _entries(folder: Path) -> list[str]:
+def _entries(directory: Path) -> list[str]:
     try:
-        return [str(entry) for entry in folder.iterdir()]
+        return [str(entry) for entry in directory.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return []

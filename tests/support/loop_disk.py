@@ -9,9 +9,9 @@ from support.process import run
 
 
 @contextlib.contextmanager
-def loop_disk(folder: Path, size: int) -> Iterator[Path]:
-    """Mounted in `folder`. An engine sees only what is mounted before it is created."""
-    image, place = folder / "disk", folder / "mounted"
+def loop_disk(directory: Path, size: int) -> Iterator[Path]:
+    """Mounted in `directory`. An engine sees only what is mounted before it is created."""
+    image, place = directory / "disk", directory / "mounted"
     with image.open("wb") as file:
         file.truncate(size)
     run("mkfs.ext4", "-q", "-m", "0", image)

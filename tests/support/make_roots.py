@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from support.engine import DOCKER_KINDS, EVERYDAY_KIND, KINDS, OLDEST_KIND
 from support.engine_root import DebianArchive, cached, say_on_stderr
-from support.run_folder import RunFolder
+from support.run_directory import RunDirectory
 
 
 def main() -> None:
     kinds = DOCKER_KINDS if "--long" in sys.argv[1:] else (OLDEST_KIND, EVERYDAY_KIND)
     trees = [tree for name in kinds for tree in (KINDS[name].root, KINDS[name].programs) if tree]
-    mark = RunFolder()
+    mark = RunDirectory()
     try:
         with ThreadPoolExecutor() as pool:
             made = [pool.submit(cached, tree, say_on_stderr) for tree in dict.fromkeys([*trees, DebianArchive()])]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.run_folder import MARK
+from support.run_directory import MARK
 
 # Only Debian's own programs.
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -188,13 +188,13 @@ class ProcessSeen:
     def has_mark(self, mark: str) -> bool:
         return f"{MARK}={mark}".encode() in _read_proc(self.pid, "environ").split(b"\0")
 
-    def works_in(self, folder: Path) -> bool:
+    def works_in(self, directory: Path) -> bool:
         """Its working directory or a path in its command line is in the directory."""
         try:
             here = os.readlink(f"/proc/{self.pid}/cwd")
         except OSError:
             here = ""
-        return (here + "/").startswith(f"{folder}/") or f"{folder}/" in self.command()
+        return (here + "/").startswith(f"{directory}/") or f"{directory}/" in self.command()
 
 
 def _read_proc(pid: int, name: str) -> bytes:

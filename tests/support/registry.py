@@ -32,7 +32,7 @@ class Registry:
 
     def __init__(
         self,
-        folder: Path,
+        directory: Path,
         network_namespace: str | None = None,
         credentials: tuple[str, str] | None = None,
         port: int = 0,
@@ -42,10 +42,10 @@ class Registry:
             raise RuntimeError(
                 "docker-registry is not there; install it with: apt-get install docker-registry"
             )
-        self.folder = folder
+        self.directory = directory
         self.credentials = credentials
         self._port = port
-        config = folder / "registry.json"
+        config = directory / "registry.json"
         config.write_text(json.dumps(self._config()))  # JSON is YAML too
         enter = ["nsenter", f"--net={network_namespace}", "--"] if network_namespace else []
         self._process = LoggedProcess(
@@ -86,7 +86,7 @@ class Registry:
     def lose_layers(self) -> None:
         """The registry keeps its manifests and loses the layers: pulls start and then fail."""
         manifests = {link.read_text().partition(":")[2] for link in self._links("_manifests")}
-        for blob in (self.folder / "data").glob("docker/registry/v2/blobs/sha256/*/*/data"):
+        for blob in (self.directory / "data").glob("docker/registry/v2/blobs/sha256/*/*/data"):
             if blob.parent.name not in manifests:
                 blob.unlink()
 
@@ -115,7 +115,7 @@ class Registry:
             "version": 0.1,
             "log": {"level": "info"},
             "storage": {
-                "filesystem": {"rootdirectory": f"{self.folder}/data"},
+                "filesystem": {"rootdirectory": f"{self.directory}/data"},
                 "delete": {"enabled": True},
                 # The loss of layers must be noticed immediately.
                 "maintenance": {"uploadpurging": {"enabled": False}},
@@ -123,7 +123,7 @@ class Registry:
             "http": {"addr": f"127.0.0.1:{self._port}"},
         }
         if self.credentials:
-            passwords = self.folder / "htpasswd"
+            passwords = self.directory / "htpasswd"
             user, password = self.credentials
             passwords.write_text(f"{user}:{_bcrypt(password)}\n")
             config["auth"] = {"htpasswd": {"realm": "tests", "path": str(passwords)}}
@@ -137,5 +137,5 @@ class Registry:
 
     def _links(self, kind: str) -> list[Path]:
         return list(
-            (self.folder / "data").glob(f"docker/registry/v2/repositories/**/{kind}/**/link")
+            (self.directory / "data").glob(f"docker/registry/v2/repositories/**/{kind}/**/link")
         )

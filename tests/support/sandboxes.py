@@ -159,7 +159,7 @@ def connected(daemon: PrivateDaemon, contract: Contract) -> Iterator[Sandboxes]:
 def started(daemon: PrivateDaemon) -> PrivateDaemon:
     """Runs the daemon and returns when its engine is reachable and its firewall in place."""
     daemon.start()
-    daemon.wait_for_message("engine answers")
+    daemon.wait_for_message("engine is reachable")
     daemon.wait_for_message("sandbox firewall loaded")
     return daemon
 

@@ -10,9 +10,9 @@ import subprocess
 from pathlib import Path
 
 from support.engine import docker_group
-from support.engine_root import cache_folder, locked
+from support.engine_root import cache_directory, locked
 from support.process import all_processes, base_environment, kill_and_wait, run
-from support.run_folder import PREFIX, RunFolder
+from support.run_directory import PREFIX, RunDirectory
 
 # No process of a container has one of these by chance: images number their users as distributions do,
 # and the ranges of user namespaces and directory services end below.
@@ -24,11 +24,11 @@ class TestUser:
 
     __test__ = False  # not a test class, despite its name
 
-    def __init__(self, run_folder: RunFolder):
-        self.name = f"agbx{run_folder.id}"
-        self.folder = run_folder.new_folder("u")
-        self.home = self.folder / "home"
-        self.runtime_folder = self.folder / "run"
+    def __init__(self, run_directory: RunDirectory):
+        self.name = f"agbx{run_directory.id}"
+        self.directory = run_directory.new_directory("u")
+        self.home = self.directory / "home"
+        self.runtime_directory = self.directory / "run"
         self.uid = self.gid = _unused_id()
         try:
             edit_accounts(
@@ -38,18 +38,18 @@ class TestUser:
                 *("--no-create-home", "--home-dir", self.home, "--shell", "/usr/sbin/nologin"),
                 *("--groups", str(docker_group()), self.name),
             )
-            for folder in (self.home, self.runtime_folder):
-                self.own(folder)
+            for directory in (self.home, self.runtime_directory):
+                self.own(directory)
         except BaseException:
             self.remove()
             raise
 
-    def own(self, folder: Path) -> Path:
+    def own(self, directory: Path) -> Path:
         """Creates the directory if missing and makes it private to the user."""
-        folder.mkdir(exist_ok=True)
-        os.chown(folder, self.uid, self.gid)
-        folder.chmod(0o700)
-        return folder
+        directory.mkdir(exist_ok=True)
+        os.chown(directory, self.uid, self.gid)
+        directory.chmod(0o700)
+        return directory
 
     def share(self, directory: Path) -> None:
         """Lets the user, and no other than root, read and run what is in the directory."""
@@ -63,7 +63,7 @@ class TestUser:
             **base_environment(),
             "HOME": str(self.home),
             "USER": self.name,
-            "XDG_RUNTIME_DIR": str(self.runtime_folder),
+            "XDG_RUNTIME_DIR": str(self.runtime_directory),
         }
 
     def command(self, argv: list[str], ambient_capability: str | None = None) -> list[str]:
@@ -83,12 +83,12 @@ class TestUser:
     def install(self, bin_dir: Path) -> Path:
         """A copy of our programs that the user may run, the daemon with its file capability.
         Returns the copy's bin directory."""
-        if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+        if os.statvfs(self.directory).f_flag & os.ST_NOSUID:
             raise RuntimeError(
-                f"{self.folder} is mounted nosuid, so file capabilities do not count there; set "
+                f"{self.directory} is mounted nosuid, so file capabilities do not count there; set "
                 "AGBOX_TEST_TMP to a short path on another filesystem"
             )
-        prefix = self.folder / "programs"
+        prefix = self.directory / "programs"
         if not prefix.exists():
             prefix.mkdir(mode=0o700)
             shutil.copytree(bin_dir, prefix / "bin")
@@ -99,8 +99,8 @@ class TestUser:
         return prefix / "bin"
 
     def remove(self) -> None:
-        remove_account(self.name, self.folder.parent)
-        shutil.rmtree(self.folder)
+        remove_account(self.name, self.directory.parent)
+        shutil.rmtree(self.directory)
 
 
 def _unused_id() -> int:
@@ -137,5 +137,5 @@ def _is_of(pid: int, uid: int) -> bool:
 def edit_accounts(*argv: str | os.PathLike) -> None:
     """useradd and userdel give up at once where another holds the lock of /etc/passwd, so the runs
     of this kit take turns."""
-    with locked(cache_folder() / "accounts.lock"):
+    with locked(cache_directory() / "accounts.lock"):
         run(*argv)

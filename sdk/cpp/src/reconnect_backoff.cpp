@@ -31,7 +31,7 @@ ReconnectBackoff::ReconnectBackoff(const RawClient& client, std::string subject,
     : client_(client),
       subject_(std::move(subject)),
       options_(std::move(options)),
-      pause_(options_.first_pause) {}
+      pause_(options_.first_delay) {}
 
 Error ReconnectBackoff::stopped() const {
   return {.kind = ErrorKind::Cancelled,
@@ -41,7 +41,7 @@ Error ReconnectBackoff::stopped() const {
 
 void ReconnectBackoff::reset() {
   failures_in_a_row_ = 0;
-  pause_ = options_.first_pause;
+  pause_ = options_.first_delay;
 }
 
 Result<void> ReconnectBackoff::wait_after(const std::optional<Error>& loss) {
@@ -55,7 +55,7 @@ Result<void> ReconnectBackoff::wait_after(const std::optional<Error>& loss) {
     return std::unexpected(std::move(error));
   }
   // Do not busy-loop if the daemon is reachable but keeps ending the stream.
-  sleep_unless_stopped(options_.stop, options_.first_pause);
+  sleep_unless_stopped(options_.stop, options_.first_delay);
   client_.wait_until_reachable(pause_, options_.stop);
   if (is_stopped()) return std::unexpected(stopped());
   pause_ = std::min(pause_ * 2, kMaxPause);

@@ -76,7 +76,7 @@ Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseReques
   if (request.images_size() > kMostImagesRequested) {
     return fail(reason::kInvalidArgument,
                 "images: at most " + std::to_string(kMostImagesRequested) +
-                    " can be looked for, not " + std::to_string(request.images_size()));
+                    " can be checked, not " + std::to_string(request.images_size()));
   }
   for (const std::string& image : request.images()) {
     if (image.size() > maxima::kImageBytes) {

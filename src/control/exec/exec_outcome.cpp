@@ -56,7 +56,7 @@ ExecOutcome outcome_of(const ExecEnd& end, bool was_cancel_requested) {
       return failed(end.code, end.detail.empty() ? "the command could not be started" : end.detail);
     case How::Cancelled:
       if (was_cancel_requested) return cancelled_outcome();
-      return failed(0, "the sandbox's guest ended it although nobody asked for that");
+      return failed(0, "the sandbox's guest ended it without a request");
     case How::RunnerLost:
       return failed(0, end.detail.empty() ? "its runner was killed inside the sandbox, and what it "
                                             "ran was killed with it; its exit code is not known"

@@ -261,7 +261,7 @@ asio::awaitable<Result<>> SandboxExecs::wait_for_ends(std::chrono::steady_clock:
   const auto is_recorded = [](const auto& exec) { return exec.second.record.has_started_at(); };
   const auto none_is_left = [&] { return std::ranges::none_of(execs_, is_recorded); };
   const bool have_ended = co_await changed_.wait(none_is_left, limit);
-  if (!have_ended && co_await is_cancelled()) co_return fail(reason::kCancelled, "given up");
+  if (!have_ended && co_await is_cancelled()) co_return fail(reason::kCancelled, "cancelled");
   co_return Result<>{};
 }
 

@@ -92,8 +92,8 @@ class SandboxExecs {
   };
   // The sandbox stops: asks the guest to end them. No exec is taken from now on.
   Part cancel_all();
-  // Returns when none is left, or at the limit. CANCELLED if the caller was cancelled. Does not wait
-  // for those whose files are still being created: they will be refused.
+  // Returns when none is left, or at the limit. CANCELLED if the caller was cancelled. Does not
+  // wait for those whose files are still being created: they will be refused.
   asio::awaitable<Result<>> wait_for_ends(std::chrono::steady_clock::time_point limit);
   // The container is gone, so all of them have ended. No exec is taken from now on.
   Part end_all(const ExecOutcome& outcome);

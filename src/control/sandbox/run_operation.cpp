@@ -6,7 +6,7 @@
 
 #include "async/cancellation.h"
 #include "control/commit.h"
-#include "control/sandbox/operations/look.h"
+#include "control/sandbox/operations/inspect.h"
 #include "control/sandbox/operations/materialize.h"
 #include "control/sandbox/operations/resume.h"
 #include "control/sandbox/operations/stop.h"
@@ -97,33 +97,33 @@ class Run {
 
   // The result of an inspection, and the conclusion from it.
   struct Seen {
-    SandboxLook look;
+    SandboxInspection inspection;
     RestartStep step;
   };
 
-  asio::awaitable<OperationResult<Seen>> look() {
-    AGBOX_CO_TRY(look, co_await look_at_sandbox(services_, facts()));
-    if (report_.guest_directory == GuestDirectory::Unreachable && runs(look.seen.primary)) {
+  asio::awaitable<OperationResult<Seen>> observe() {
+    AGBOX_CO_TRY(inspection, co_await inspect_sandbox(services_, facts()));
+    if (report_.guest_directory == GuestDirectory::Unreachable && runs(inspection.seen.primary)) {
       const auto reconnected = co_await run_.place.reconnect(facts());
       report_.guest_directory = directory_after(reconnected);
       if (report_.guest_directory == GuestDirectory::Unreachable) {
         co_return std::unexpected<OperationFailure>(reconnected.error());
       }
     }
-    look.seen.has_guest_folder = report_.guest_directory != GuestDirectory::Gone;
-    const RestartStep step = restart_plan(run_.state, look.seen).step;
-    co_return Seen{.look = std::move(look), .step = step};
+    inspection.seen.has_guest_directory = report_.guest_directory != GuestDirectory::Gone;
+    const RestartStep step = restart_plan(run_.state, inspection.seen).step;
+    co_return Seen{.inspection = std::move(inspection), .step = step};
   }
 
   asio::awaitable<OperationResult<>> inspect() {
-    AGBOX_CO_TRY(seen, co_await look());
+    AGBOX_CO_TRY(seen, co_await observe());
     co_return co_await leave_to_sandbox(std::move(seen));
   }
 
   asio::awaitable<OperationResult<>> restart() {
     // A host that cannot isolate it for a while is not a failure of the sandbox.
     AGBOX_CO_TRY_VOID(co_await services_.isolation.at_last_in_place());
-    AGBOX_CO_TRY(seen, co_await look());
+    AGBOX_CO_TRY(seen, co_await observe());
     if (seen.step == RestartStep::Fail) co_return co_await leave_to_sandbox(std::move(seen));
     auto started = co_await start();
     if (started || !is_definite(started.error()) || co_await is_cancelled()) co_return started;
@@ -133,9 +133,9 @@ class Run {
   }
 
   asio::awaitable<OperationResult<>> pause() {
-    AGBOX_CO_TRY(seen, co_await look());
+    AGBOX_CO_TRY(seen, co_await observe());
     if (seen.step != RestartStep::Adopt) co_return co_await leave_to_sandbox(std::move(seen));
-    const bool is_paused = seen.look.seen.primary == PrimarySeen::Paused;
+    const bool is_paused = seen.inspection.seen.primary == PrimarySeen::Paused;
     report_.is_paused_by_others = is_paused && !run_.may_be_paused;
     if (is_paused && !run_.may_be_paused) co_return OperationResult<>{};
     co_return co_await services_.engine.pause(facts());
@@ -145,12 +145,12 @@ class Run {
   // another process.
   asio::awaitable<OperationResult<>> leave_to_sandbox(Seen seen) {
     const bool is_usable = seen.step == RestartStep::Stay || seen.step == RestartStep::Adopt;
-    if (!is_usable && runs(seen.look.seen.primary)) {
+    if (!is_usable && runs(seen.inspection.seen.primary)) {
       auto stopped = co_await stop_unusable(services_, facts());
       if (!stopped && !is_definite(stopped.error())) co_return stopped;
       if (!stopped) log_.warn("the container runs on", {{"error", stopped.error().message()}});
     }
-    report_.look = std::move(seen.look);
+    report_.inspection = std::move(seen.inspection);
     co_return OperationResult<>{};
   }
 

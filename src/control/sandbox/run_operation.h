@@ -36,10 +36,10 @@ struct OperationReport {
   // As the operation left them, regardless of how it ended.
   SandboxFacts facts;
   GuestDirectory guest_directory = GuestDirectory::Usable;
-  bool is_outdated = false;           // see input::Ended
-  std::string engine_remark{};        // on a refusal; see Engine::remark_on_refusal()
-  std::optional<SandboxLook> look{};  // see input::Ended
-  bool is_paused_by_others = false;   // see input::Ended
+  bool is_outdated = false;                       // see input::Ended
+  std::string engine_remark{};                    // on a refusal; see Engine::remark_on_refusal()
+  std::optional<SandboxInspection> inspection{};  // see input::Ended
+  bool is_paused_by_others = false;               // see input::Ended
 };
 
 asio::awaitable<OperationReport> run_operation(Services& services, OperationRun run, Logger log);

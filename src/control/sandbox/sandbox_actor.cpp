@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/overloaded.h"
-#include "control/sandbox/stored_life.h"
+#include "control/sandbox/stored_work.h"
 #include "model/reasons.h"
 #include "model/sandbox/time_to_live.h"
 
@@ -17,8 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kFirstRetryPause = 100ms;
-constexpr auto kLongestRetryPause = std::chrono::milliseconds(30s);
+constexpr auto kFirstRetryDelay = 100ms;
+constexpr auto kLongestRetryDelay = std::chrono::milliseconds(30s);
 // Reasons of a stop or a delete.
 constexpr const char* kStopRequested = "stop_requested";
 constexpr const char* kIdleTtl = "idle_ttl";
@@ -81,7 +81,7 @@ SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSp
               .on_change = [this] { set_deadline(); }},
              log_),
       is_reconnected_(services.loop.io().get_executor()),
-      retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {}
+      retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {}
 
 SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec)
     : services_(services),
@@ -102,7 +102,7 @@ SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec
               .on_change = [this] { set_deadline(); }},
              log_),
       is_reconnected_(services.loop.io().get_executor()),
-      retry_pause_(services.loop.io().get_executor(), kFirstRetryPause, kLongestRetryPause) {
+      retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {
   execs_.restore(std::move(record.running_execs));
   showing_isolation({})();
   if (is_deleted()) forget_spec();
@@ -157,14 +157,14 @@ void SandboxActor::recover_unreadable(const std::string& why) {
 
 // After a stop or a delete that the engine refused, the container may continue to run its execs.
 bool SandboxActor::may_have_guest() const {
-  return life().state == Lifecycle::Ready || life().state == Lifecycle::Stopping ||
-         (life().state == Lifecycle::Failed && execs_.has_any());
+  return lifecycle().state == Lifecycle::Ready || lifecycle().state == Lifecycle::Stopping ||
+         (lifecycle().state == Lifecycle::Failed && execs_.has_any());
 }
 
 SandboxClaim SandboxActor::claim() const {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   const bool is_running = std::holds_alternative<activity::Running>(state_.activity);
-  if (life().state == Lifecycle::Deleted && !is_running) {
+  if (lifecycle().state == Lifecycle::Deleted && !is_running) {
     return {.kind = SandboxClaim::Kind::Deleted};
   }
   // An operation finds its objects by label and handles them itself.
@@ -187,7 +187,7 @@ Result<> SandboxActor::check_engine() const {
 }
 
 SandboxActor::OnDisk SandboxActor::stop() {
-  const auto decision = decide(id(), life(), command::Stop{kStopRequested});
+  const auto decision = decide(id(), lifecycle(), command::Stop{kStopRequested});
   if (!decision) return refused(decision.error());
   if (auto engine = check_engine(); !decision->empty() && !engine) return refused(engine.error());
   return obey(input::Stop{kStopRequested});
@@ -199,7 +199,7 @@ bool SandboxActor::has_containers_if_failed() const {
 
 SandboxActor::OnDisk SandboxActor::resume() {
   const bool has_containers = has_containers_if_failed();
-  const auto decision = decide(id(), life(), command::Resume{has_containers});
+  const auto decision = decide(id(), lifecycle(), command::Resume{has_containers});
   if (!decision) return refused(decision.error());
   if (auto engine = check_engine(); !engine) return refused(engine.error());
   if (auto isolated = services_.isolation.check(); !isolated) return refused(isolated.error());
@@ -214,7 +214,7 @@ Result<> SandboxActor::check_takes_execs() const {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   const command::StartExec start{.failure_code = journal_.status().error_code,
                                  .has_containers = has_containers_if_failed()};
-  AGBOX_TRY(nothing, decide(id(), life(), start));
+  AGBOX_TRY(nothing, decide(id(), lifecycle(), start));
   const std::string& problem = state_.isolation.problem;
   if (problem.empty() || !services_.pauses_unisolated) return {};
   return fail(reason::kSandboxNotReady,
@@ -223,18 +223,19 @@ Result<> SandboxActor::check_takes_execs() const {
 }
 
 void SandboxActor::time_is_up() {
-  if (life().state == Lifecycle::Stopped || life().state == Lifecycle::Failed) {
+  if (lifecycle().state == Lifecycle::Stopped || lifecycle().state == Lifecycle::Failed) {
     take(input::Delete{kCleanupTtl});
     return;
   }
-  AGBOX_CHECK(life().state == Lifecycle::Ready, "only what is ready can be idle");
+  AGBOX_CHECK(lifecycle().state == Lifecycle::Ready, "only what is ready can be idle");
   take(input::Stop{kIdleTtl});
 }
 
 void SandboxActor::set_deadline() {
-  auto ttl = time_to_live(life().state, execs_.has_any(), facts_.spec.idle_ttl, services_.ttls);
+  auto ttl =
+      time_to_live(lifecycle().state, execs_.has_any(), facts_.spec.idle_ttl, services_.ttls);
   // Its history is purged only after readers can see that it is deleted.
-  if (life().state == Lifecycle::Deleted && !is_deleted()) ttl.reset();
+  if (lifecycle().state == Lifecycle::Deleted && !is_deleted()) ttl.reset();
   if (!ttl) return services_.deadlines.clear(id());
   const Moment now = services_.clock.now();
   const auto age = std::min(time_since(journal_.quiet_since(), now), *ttl);
@@ -249,13 +250,13 @@ void SandboxActor::restart_is_due() {
 
 // A start in progress that waits for its guest rechecks its container.
 void SandboxActor::engine_is_back() {
-  place_->doubt();
+  place_->container_may_have_ended();
   take(input::EngineBack{});
 }
 
-void SandboxActor::doubt_container() {
-  place_->doubt();
-  take(input::ContainerDoubted{});
+void SandboxActor::recheck_container() {
+  place_->container_may_have_ended();
+  take(input::RecheckContainer{});
 }
 
 void SandboxActor::isolation_failed(const std::string& why) {
@@ -267,7 +268,7 @@ void SandboxActor::isolation_holds(bool from_inside) {
 }
 
 void SandboxActor::guest_lost(const std::string&) {
-  place_->doubt();
+  place_->container_may_have_ended();
   take(input::GuestLost{});
 }
 
@@ -294,7 +295,7 @@ SandboxActor::OnDisk SandboxActor::obey(const WorkInput& input) {
 
 SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  SandboxLife before = state_.life;
+  LifecycleStatus before = state_.lifecycle;
   const IsolationState isolation = state_.isolation;
   auto [state, next] = advance(std::move(state_), input, surroundings());
   state_ = std::move(state);
@@ -313,11 +314,11 @@ SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
     services_.restarts.set(id(), services_.clock.boot_now() + *step.restart_in);
   }
   follow_isolation(step);
-  if (step.resets_pause) retry_pause_.reset();
-  if (step.pause == WorkStep::Pause::Begin) {
-    services_.tasks.spawn("sandbox " + id() + " retry", pause_over(retry_pause_.wait()));
+  if (step.resets_backoff) retry_timer_.reset();
+  if (step.backoff == WorkStep::Backoff::Begin) {
+    services_.tasks.spawn("sandbox " + id() + " retry", backoff_over(retry_timer_.wait()));
   }
-  if (step.pause == WorkStep::Pause::End) retry_pause_.skip();
+  if (step.backoff == WorkStep::Backoff::End) retry_timer_.skip();
   if (step.cancels) cancel_->emit(asio::cancellation_type::terminal);
   if (step.start) start(*step.start);
   return taken;
@@ -364,14 +365,14 @@ void SandboxActor::log_isolation(const IsolationState& before) const {
   }
 }
 
-SandboxActor::OnDisk SandboxActor::record(const Record& change, SandboxLife life) {
+SandboxActor::OnDisk SandboxActor::record(const Record& change, LifecycleStatus lifecycle) {
   if (change.execs == ExecsChange::EndForRestart) AGBOX_FAILPOINT("restart.ends.before");
   if (change.then == Record::Then::IsRestarted) AGBOX_FAILPOINT("restart.commit.before");
   const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
   SandboxExecs::Part execs = change_execs(change);
   if (change.then == Record::Then::IsLive) execs_.take_again();
   std::vector<Mutation> mutations = std::move(execs.mutations);
-  std::ranges::move(mutations_of(change, std::move(life)), std::back_inserter(mutations));
+  std::ranges::move(mutations_of(change, std::move(lifecycle)), std::back_inserter(mutations));
   // Actors are destroyed only after their last commit, so `this` is valid.
   auto show = [this, then = change.then,
                first = change.has_isolation ? showing_isolation(std::move(execs.show))
@@ -386,13 +387,13 @@ SandboxActor::OnDisk SandboxActor::record(const Record& change, SandboxLife life
   return on_disk;
 }
 
-std::vector<Mutation> SandboxActor::mutations_of(const Record& change, SandboxLife life) {
+std::vector<Mutation> SandboxActor::mutations_of(const Record& change, LifecycleStatus lifecycle) {
   const bool is_new = journal_.status().state == v1::SANDBOX_STATE_UNSPECIFIED;
   std::vector<Mutation> mutations;
   for (const LifecycleEvent& event : change.events) {
-    log_event(event, life.state);
-    life = apply(std::move(life), event);
-    mutations.push_back(journal_.entry(to_message(id(), life, event)));
+    log_event(event, lifecycle.state);
+    lifecycle = apply(std::move(lifecycle), event);
+    mutations.push_back(journal_.entry(to_message(id(), lifecycle, event)));
   }
   const bool has_events = !change.events.empty();
   if (is_new) {
@@ -528,7 +529,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
   auto progress = [this](std::string phase) { take(input::Progress{std::move(phase)}); };
   const auto* pause = std::get_if<work::Pause>(&state_.work);
   OperationRun run{.kind = kind,
-                   .state = life().state,
+                   .state = lifecycle().state,
                    .facts = facts_,
                    .guest_directory = guest_directory_,
                    .may_be_paused = pause != nullptr && pause->may_be_done,
@@ -546,10 +547,10 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
   guest_directory_ = report.guest_directory;
   input::Ended end{.end = end_of(report.result),
                    .is_outdated = report.is_outdated,
-                   .look = std::move(report.look),
+                   .inspection = std::move(report.inspection),
                    .is_paused_by_others = report.is_paused_by_others};
   if (!report.result) end.message = report.result.error().message() + report.engine_remark;
-  const bool lacks_guest = end.look && !end.look->loss && !place_->is_connected();
+  const bool lacks_guest = end.inspection && !end.inspection->loss && !place_->is_connected();
   const WorkStep step = take(end).step;
   log_end(kind, end, step);
   // A guest that stays away may be hostile.
@@ -560,7 +561,7 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
 
 void SandboxActor::log_end(OperationKind kind, const input::Ended& end,
                            const WorkStep& step) const {
-  if (step.pause == WorkStep::Pause::Begin) {
+  if (step.backoff == WorkStep::Backoff::Begin) {
     log_.warn("operation is tried again", {{"operation", name_of(kind)}, {"error", end.message}});
   }
   const bool is_refused = end.end == OperationEnd::Refused || end.end == OperationEnd::Lost;
@@ -571,10 +572,10 @@ void SandboxActor::log_end(OperationKind kind, const input::Ended& end,
     log_.warn("sandbox without isolation is paused by another process, which may unpause it");
   }
   if (step.restart_in) {
-    const bool has_ended = end.look && end.look->loss;
+    const bool has_ended = end.inspection && end.inspection->loss;
     log_.warn(has_ended ? "the container ended and is started again"
                         : "the container could not be started and is tried again",
-              {{"error", has_ended ? end.look->loss->how : end.message},
+              {{"error", has_ended ? end.inspection->loss->how : end.message},
                {"backoff", std::chrono::nanoseconds(*step.restart_in).count()}});
   }
   if (step.record && step.record->then == Record::Then::IsRestarted) {
@@ -585,9 +586,9 @@ void SandboxActor::log_end(OperationKind kind, const input::Ended& end,
   }
 }
 
-asio::awaitable<void> SandboxActor::pause_over(asio::awaitable<bool> pause) {
-  co_await std::move(pause);
-  take(input::PauseOver{});
+asio::awaitable<void> SandboxActor::backoff_over(asio::awaitable<bool> backoff) {
+  co_await std::move(backoff);
+  take(input::BackoffOver{});
 }
 
 }  // namespace agbox

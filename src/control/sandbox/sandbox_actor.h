@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "async/event.h"
-#include "async/retry_pause.h"
+#include "async/retry_timer.h"
 #include "base/log.h"
 #include "control/event_feed.h"
 #include "control/exec/sandbox_execs.h"
@@ -53,7 +53,7 @@ class SandboxActor final : private GuestListener {
   bool is_deleted() const { return handle().state() == v1::SANDBOX_STATE_DELETED; }
   // Whether a delete would be the first one.
   bool is_deletable() const {
-    return life().state != Lifecycle::Deleting && life().state != Lifecycle::Deleted;
+    return lifecycle().state != Lifecycle::Deleting && lifecycle().state != Lifecycle::Deleted;
   }
   // In memory: 0 once it is deleted.
   std::size_t spec_bytes() const { return facts_.spec.bytes; }
@@ -89,7 +89,7 @@ class SandboxActor final : private GuestListener {
   // An object of this sandbox, possibly requested by an earlier run of the daemon.
   void engine_made_something() { ++objects_made_; }
   // The engine reports that the container ended.
-  void doubt_container();
+  void recheck_container();
   // See input::IsolationFailed and input::IsolationHolds.
   void isolation_failed(const std::string& why);
   void isolation_holds(bool from_inside);
@@ -100,7 +100,7 @@ class SandboxActor final : private GuestListener {
   void exec_ended(const ExecEnd& end) override { execs_.guest_ended(end); }
   void exec_truncated(const std::string& exec_id) override { execs_.guest_truncated(exec_id); }
 
-  const SandboxLife& life() const { return state_.life; }
+  const LifecycleStatus& lifecycle() const { return state_.lifecycle; }
   Surroundings surroundings() const;
   // Passes the input to the table and executes the result.
   struct Taken {
@@ -115,8 +115,8 @@ class SandboxActor final : private GuestListener {
   void keep_isolation();
   void report_isolation();
   void follow_isolation(const WorkStep& step);
-  OnDisk record(const Record& change, SandboxLife life);
-  std::vector<Mutation> mutations_of(const Record& change, SandboxLife life);
+  OnDisk record(const Record& change, LifecycleStatus lifecycle);
+  std::vector<Mutation> mutations_of(const Record& change, LifecycleStatus lifecycle);
   SandboxExecs::Part change_execs(const Record& change);
   void after(Record::Then then);
   SandboxJournal::Show showing_isolation(SandboxJournal::Show show);
@@ -129,7 +129,7 @@ class SandboxActor final : private GuestListener {
   asio::awaitable<void> reconnect();
   void ended(OperationKind kind, OperationReport report);
   void log_end(OperationKind kind, const input::Ended& end, const WorkStep& step) const;
-  asio::awaitable<void> pause_over(asio::awaitable<bool> pause);
+  asio::awaitable<void> backoff_over(asio::awaitable<bool> backoff);
   void became_live();
   void restarted();
   void deleted();
@@ -154,7 +154,7 @@ class SandboxActor final : private GuestListener {
   SandboxExecs execs_;
   Event is_reconnected_;  // the guest of an earlier run of the daemon; no operation runs before
   std::shared_ptr<asio::cancellation_signal> cancel_;  // of the running operation
-  RetryPause retry_pause_;
+  RetryTimer retry_timer_;
 };
 
 }  // namespace agbox

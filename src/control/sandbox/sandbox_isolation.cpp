@@ -14,8 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // An attempt takes milliseconds, and users who have fixed the cause want to continue.
-constexpr auto kFirstLoadPause = 200ms;
-constexpr auto kLongestLoadPause = 5000ms;
+constexpr auto kFirstLoadDelay = 200ms;
+constexpr auto kLongestLoadDelay = 5000ms;
 
 constexpr const char* kCannotIsolate =
     "sandboxes cannot be isolated, so none is created or started";
@@ -32,7 +32,7 @@ SandboxIsolation::SandboxIsolation(asio::io_context& io, Place& place, Options o
       log_(std::move(log)),
       has_outcome_(io.get_executor()),
       is_in_place_(io.get_executor()),
-      retry_pause_(io.get_executor(), kFirstLoadPause, kLongestLoadPause),
+      retry_timer_(io.get_executor(), kFirstLoadDelay, kLongestLoadDelay),
       tasks_(io.get_executor()) {}
 
 // --- start and stop ---
@@ -47,7 +47,7 @@ asio::awaitable<void> SandboxIsolation::put_in_place() {
     applied_resolvers_ = wanted_resolvers();
     set_outcome(
         co_await place_.start_isolation(applied_resolvers_, [this] { isolation_repaired(); }));
-  } while (!*outcome_ && co_await retry_pause_.wait());
+  } while (!*outcome_ && co_await retry_timer_.wait());
 }
 
 void SandboxIsolation::set_outcome(Result<> outcome) {
@@ -313,7 +313,7 @@ std::optional<std::string> SandboxIsolation::next_due() {
 asio::awaitable<void> SandboxIsolation::verify_again(const std::string& sandbox_id) {
   const auto attempt = co_await verify_live(sandbox_id, *options_.place_of(sandbox_id));
   if (!attempt.is_unknown || !options_.is_live(sandbox_id)) co_return;
-  log_.debug("the isolation of a sandbox is proven again when its guest is back",
+  log_.debug("isolation is verified again when the guest reconnects",
              {{"sandbox_id", sandbox_id}, {"error", attempt.outcome.error().message()}});
   guest_awaited_.insert(sandbox_id);
 }

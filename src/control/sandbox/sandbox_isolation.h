@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "async/event.h"
-#include "async/retry_pause.h"
+#include "async/retry_timer.h"
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -113,7 +113,7 @@ class SandboxIsolation {
   std::optional<Result<>> outcome_;  // of the latest attempt to put it in place
   Event has_outcome_;
   Event is_in_place_;
-  RetryPause retry_pause_;
+  RetryTimer retry_timer_;
   std::map<std::string, std::vector<Ipv4Address>> resolvers_;  // by sandbox
   std::map<Ipv4Address, std::size_t> asked_by_;                // by how many sandboxes
   std::vector<Ipv4Address> applied_resolvers_;

@@ -44,9 +44,9 @@ asio::awaitable<OperationResult<>> Janitor::sweep_guest_directories() {
   };
   AGBOX_CO_TRY(removed, co_await step("janitor.guest_directories",
                                       services_.place.remove_unclaimed(std::move(claimed))));
-  for (const std::string& folder : removed) {
-    log_.warn("orphaned guest folder is removed",
-              {{"folder", folder}, {"reason", "no sandbox of this store has it"}});
+  for (const std::string& directory : removed) {
+    log_.warn("orphaned guest directory is removed",
+              {{"directory", directory}, {"reason", "no sandbox of this store has it"}});
   }
   co_return OperationResult<>{};
 }
@@ -59,7 +59,7 @@ asio::awaitable<OperationResult<>> Janitor::sweep_exec_logs() {
   if (unclaimed.empty()) co_return OperationResult<>{};
   AGBOX_CO_TRY(purged, co_await step("janitor.purged", read_purged(services_.store, unclaimed)));
   for (const std::string& sandbox_id : purged) {
-    log_.warn("orphaned output folder is removed",
+    log_.warn("orphaned output directory is removed",
               {{"sandbox_id", sandbox_id}, {"reason", "its sandbox is purged"}});
     AGBOX_CO_TRY_VOID(
         allow(co_await step("janitor.remove_output",

@@ -10,7 +10,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "async/retry_pause.h"
+#include "async/retry_timer.h"
 #include "control/sandbox/operations/operation.h"
 #include "control/services.h"
 #include "engine/engine.h"
@@ -42,7 +42,7 @@ class Janitor {
   bool is_sweeping_ = false;
   bool sweeps_again_ = false;
   unsigned sweeps_ = 0;
-  RetryPause rest_;
+  RetryTimer retry_timer_;
 };
 
 }  // namespace agbox

@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kFirstRest = 1000ms;
-constexpr auto kLongestRest = std::chrono::milliseconds(1min);
+constexpr auto kFirstSweepDelay = 1000ms;
+constexpr auto kLongestSweepDelay = std::chrono::milliseconds(1min);
 
 }  // namespace
 
@@ -20,13 +20,13 @@ Janitor::Janitor(Services& services, const SandboxClaims& claims)
     : services_(services),
       claims_(claims),
       log_(services.log),
-      rest_(services.loop.io().get_executor(), kFirstRest, kLongestRest) {}
+      retry_timer_(services.loop.io().get_executor(), kFirstSweepDelay, kLongestSweepDelay) {}
 
 void Janitor::sweep() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   if (is_sweeping_) {
     sweeps_again_ = true;
-    rest_.skip();
+    retry_timer_.skip();
     return;
   }
   is_sweeping_ = true;
@@ -34,7 +34,7 @@ void Janitor::sweep() {
 }
 
 asio::awaitable<void> Janitor::run() {
-  rest_.reset();
+  retry_timer_.reset();
   do {
     sweeps_again_ = false;
     // When the engine is reachable again, its event stream begins, and that starts the next sweep.
@@ -42,13 +42,12 @@ asio::awaitable<void> Janitor::run() {
     const auto swept = co_await sweep_once();
     ++sweeps_;
     if (swept) {
-      log_.debug("orphans were looked for");
+      log_.debug("orphans were swept");
     } else if (swept.error().end() != OperationEnd::Cancelled) {
-      log_.warn("orphans could not all be looked for; tried again",
-                {{"error", swept.error().message()}});
+      log_.warn("orphans could not all be swept, retrying", {{"error", swept.error().message()}});
       // The event stream may continue although one of our calls failed.
       const bool is_asked_for_more = std::exchange(sweeps_again_, true);
-      if (!is_asked_for_more) co_await rest_.wait();
+      if (!is_asked_for_more) co_await retry_timer_.wait();
     }
   } while (sweeps_again_ && !services_.is_shutting_down);
   is_sweeping_ = false;

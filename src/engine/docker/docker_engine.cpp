@@ -45,9 +45,9 @@ DockerEngine::DockerEngine(const asio::any_io_executor& executor, asio::any_io_e
 // --- events ---
 
 void DockerEngine::engine_seen(const EngineIdentity& engine) {
-  log_.info("engine answers", {{"engine_id", engine.id},
-                               {"engine_version", engine.version},
-                               {"api_version", engine.api.text()}});
+  log_.info("engine is reachable", {{"engine_id", engine.id},
+                                    {"engine_version", engine.version},
+                                    {"api_version", engine.api.text()}});
   seen_ = engine;
   if (listener_ != nullptr) listener_->reachable(reachable(engine));
 }
@@ -77,7 +77,7 @@ void DockerEngine::report(const EngineEvent& event, EngineListener& listener,
   if (event.type == "network") return report_network(event, listener, claims);
   const auto sandbox = event.attributes.find(sandbox_label());
   if (!ours_.owns(event.attributes) || sandbox == event.attributes.end()) return;
-  if (event.action != "create") return listener.container_doubted(sandbox->second);
+  if (event.action != "create") return listener.container_may_have_ended(sandbox->second);
   listener.object_created(sandbox->second);
   if (orphans_.is_orphan_container(claims, event.object_id, event.attributes)) {
     listener.sweep_due();
@@ -99,8 +99,8 @@ void DockerEngine::report_network(const EngineEvent& event, EngineListener& list
 
 asio::awaitable<std::string> DockerEngine::remark_on_refusal() {
   if (!seen_) co_return std::string();
-  co_return co_await run_blocking(blocking_,
-                                  [root = seen_->root_folder] { return full_disk_remark(root); });
+  co_return co_await run_blocking(
+      blocking_, [root = seen_->root_directory] { return full_disk_remark(root); });
 }
 
 asio::awaitable<EngineDiagnosis> DockerEngine::diagnose(EngineDiagnosisRequest request) {

@@ -54,7 +54,7 @@ class DockerEngine final : public Engine {
     return workloads_.require_workload(facts);
   }
   EngineAwaitable<> start(SandboxFacts& facts) override { return workloads_.start(facts); }
-  EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) override {
+  EngineAwaitable<SandboxInspection> inspect(const SandboxFacts& facts) override {
     return workloads_.inspect(facts);
   }
   EngineAwaitable<> stop(const SandboxFacts& facts) override { return workloads_.stop(facts); }

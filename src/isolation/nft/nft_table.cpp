@@ -8,7 +8,7 @@
 namespace agbox::nft {
 namespace {
 
-std::string_view family_word(std::uint8_t family) {
+std::string_view family_name(std::uint8_t family) {
   switch (family) {
     case NFPROTO_INET:
       return "inet";
@@ -30,7 +30,7 @@ std::string_view family_word(std::uint8_t family) {
 }  // namespace
 
 std::string TableName::text() const {
-  return std::string(family_word(family)) + " " + name;
+  return std::string(family_name(family)) + " " + name;
 }
 
 }  // namespace agbox::nft

@@ -14,11 +14,11 @@
 namespace agbox {
 
 enum class GuestErrorKind {
-  Unavailable,  // the host cannot listen for it now, or its directory cannot be reached. Retry
-  Doubted,      // its container may have ended: somebody should look
-  Silent,       // it is not there, or does not answer
-  Refused,      // a definite no
-  Cancelled,    // the caller gave up
+  Unavailable,   // the host cannot listen for it now, or its directory cannot be reached. Retry
+  MayHaveEnded,  // its container may have ended: somebody should look
+  Silent,        // it is not there, or does not answer
+  Refused,       // a definite no
+  Cancelled,     // the caller gave up
 };
 
 class [[nodiscard]] GuestError : public Error {

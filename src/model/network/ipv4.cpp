@@ -61,7 +61,7 @@ Result<Ipv4Network> parse_ipv4_network(std::string_view text) {
   const std::uint32_t mask = *length == 0 ? 0 : ~std::uint32_t{0} << (32 - *length);
   const Ipv4Network network{.address = {address->value & mask}, .prefix_length = *length};
   if (network.address != *address) {
-    return invalid("has bits set behind its prefix; the network is " + network.text());
+    return invalid("has bits set after its prefix; the network is " + network.text());
   }
   return network;
 }

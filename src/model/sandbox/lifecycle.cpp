@@ -66,21 +66,22 @@ std::string in_brackets(const std::string& text) {
 }
 
 // The state and the remedy, for a caller that needs a ready sandbox.
-std::string not_ready(const SandboxLife& life, const command::StartExec& exec) {
-  switch (life.state) {
+std::string not_ready(const LifecycleStatus& lifecycle, const command::StartExec& exec) {
+  switch (lifecycle.state) {
     case Lifecycle::Creating:
       return "it is being created; wait until it is ready";
     case Lifecycle::Resuming:
       return "it is being resumed; wait until it is ready";
     case Lifecycle::Stopping:
-      return "it is being stopped" + in_brackets(life.reason) + "; resume it once it is stopped";
+      return "it is being stopped" + in_brackets(lifecycle.reason) +
+             "; resume it once it is stopped";
     case Lifecycle::Stopped:
-      return "it is stopped" + in_brackets(life.reason) + "; resume it";
+      return "it is stopped" + in_brackets(lifecycle.reason) + "; resume it";
     case Lifecycle::Failed:
       return "it has failed" + in_brackets(exec.failure_code) +
              (exec.has_containers ? "; resume it" : "; delete it and create another");
     case Lifecycle::Deleting:
-      return "it is being deleted" + in_brackets(life.reason) + "; create another";
+      return "it is being deleted" + in_brackets(lifecycle.reason) + "; create another";
     case Lifecycle::Deleted:
       return "it is deleted; create another";
     case Lifecycle::Ready:
@@ -89,7 +90,7 @@ std::string not_ready(const SandboxLife& life, const command::StartExec& exec) {
   die("a ready sandbox takes execs");
 }
 
-Error refusal(const std::string& sandbox_id, const SandboxLife& life,
+Error refusal(const std::string& sandbox_id, const LifecycleStatus& lifecycle,
               const LifecycleCommand& command) {
   const auto wrong_state = [&](Reason reason, const std::string& what) {
     return Error(reason, "sandbox " + sandbox_id + " " + what, {{"sandbox_id", sandbox_id}});
@@ -103,7 +104,8 @@ Error refusal(const std::string& sandbox_id, const SandboxLife& life,
             return wrong_state(reason::kSandboxInvalidState, "is not stopped");
           },
           [&](const command::StartExec& exec) {
-            return wrong_state(reason::kSandboxNotReady, "is not ready: " + not_ready(life, exec));
+            return wrong_state(reason::kSandboxNotReady,
+                               "is not ready: " + not_ready(lifecycle, exec));
           },
           // What runs the operations speaks of the one under way; anything else is a bug of ours.
           [&](const auto&) {
@@ -113,13 +115,13 @@ Error refusal(const std::string& sandbox_id, const SandboxLife& life,
       command);
 }
 
-LifecycleEvent success_of(const SandboxLife& life) {
-  if (life.state == Lifecycle::Stopping) return event::Stopped{life.reason};
-  if (life.state == Lifecycle::Deleting) return event::Deleted{life.reason};
+LifecycleEvent success_of(const LifecycleStatus& lifecycle) {
+  if (lifecycle.state == Lifecycle::Stopping) return event::Stopped{lifecycle.reason};
+  if (lifecycle.state == Lifecycle::Deleting) return event::Deleted{lifecycle.reason};
   return event::Ready{};
 }
 
-LifecycleEvent event_of(const SandboxLife& life, const LifecycleCommand& command) {
+LifecycleEvent event_of(const LifecycleStatus& lifecycle, const LifecycleCommand& command) {
   using Event = LifecycleEvent;
   return std::visit(
       Overloaded{
@@ -130,7 +132,7 @@ LifecycleEvent event_of(const SandboxLife& life, const LifecycleCommand& command
           },
           [](const command::StartExec&) -> Event { die("an exec is no event of its sandbox"); },
           [](const command::Prepare& prepare) { return Event(event::Preparing{prepare.phase}); },
-          [&](const command::Succeed&) { return success_of(life); },
+          [&](const command::Succeed&) { return success_of(lifecycle); },
           [](const command::Refuse& refuse) { return Event(event::Failed{refuse.failure}); },
           [](const command::LosePrimary& loss) { return Event(event::Failed{loss.failure}); },
       },
@@ -139,30 +141,31 @@ LifecycleEvent event_of(const SandboxLife& life, const LifecycleCommand& command
 
 }  // namespace
 
-Decision decide(const std::string& sandbox_id, const SandboxLife& life,
+Decision decide(const std::string& sandbox_id, const LifecycleStatus& lifecycle,
                 const LifecycleCommand& command) {
-  switch (verdict_on(life.state, command)) {
+  switch (verdict_on(lifecycle.state, command)) {
     case Verdict::Refused:
-      return std::unexpected(refusal(sandbox_id, life, command));
+      return std::unexpected(refusal(sandbox_id, lifecycle, command));
     case Verdict::Nothing:
       return Events{};
     case Verdict::Happens:
       break;
   }
-  return Events{event_of(life, command)};
+  return Events{event_of(lifecycle, command)};
 }
 
-SandboxLife apply(SandboxLife life, const LifecycleEvent& event) {
+LifecycleStatus apply(LifecycleStatus lifecycle, const LifecycleEvent& event) {
   const auto move_to = [](Lifecycle state, std::string reason = {}) {
-    return SandboxLife{.state = state, .reason = std::move(reason)};
+    return LifecycleStatus{.state = state, .reason = std::move(reason)};
   };
   return std::visit(
       Overloaded{
           // The first event of all is Accepted too; there the life is Creating from the start.
           [&](const event::Accepted&) {
-            return life.state == Lifecycle::Creating ? life : move_to(Lifecycle::Resuming);
+            return lifecycle.state == Lifecycle::Creating ? lifecycle
+                                                          : move_to(Lifecycle::Resuming);
           },
-          [&](const event::Preparing&) { return life; },
+          [&](const event::Preparing&) { return lifecycle; },
           [&](const event::Ready&) { return move_to(Lifecycle::Ready); },
           [&](const event::Failed&) { return move_to(Lifecycle::Failed); },
           [&](const event::StopRequested& e) { return move_to(Lifecycle::Stopping, e.reason); },
@@ -198,7 +201,7 @@ v1::SandboxState public_state(Lifecycle state) {
   die("a lifecycle state without a public one");
 }
 
-v1::SandboxEvent to_message(const std::string& sandbox_id, const SandboxLife& after,
+v1::SandboxEvent to_message(const std::string& sandbox_id, const LifecycleStatus& after,
                             const LifecycleEvent& event) {
   v1::SandboxEvent message;
   message.set_sandbox_id(sandbox_id);

@@ -39,13 +39,13 @@ enum class Lifecycle {
   Deleted,
 };
 
-struct SandboxLife {
+struct LifecycleStatus {
   Lifecycle state = Lifecycle::Creating;
   // Why the stop or delete in progress was requested, or the latest stop of a stopped sandbox; the
   // completing event repeats it.
   std::string reason;
 
-  bool operator==(const SandboxLife&) const = default;
+  bool operator==(const LifecycleStatus&) const = default;
 };
 
 // Why a sandbox is FAILED: a code for programs, a sentence for people.
@@ -134,10 +134,11 @@ using LifecycleEvent =
 
 // The events that the command leads to; none if it is accepted but changes nothing; an error if the
 // state forbids it.
-Result<std::vector<LifecycleEvent>> decide(const std::string& sandbox_id, const SandboxLife& life,
+Result<std::vector<LifecycleEvent>> decide(const std::string& sandbox_id,
+                                           const LifecycleStatus& lifecycle,
                                            const LifecycleCommand& command);
 
-SandboxLife apply(SandboxLife life, const LifecycleEvent& event);
+LifecycleStatus apply(LifecycleStatus lifecycle, const LifecycleEvent& event);
 
 // Whether a sandbox that failed with this code still has its container and its network, as far as
 // is known. A delete that failed may have removed some of it.
@@ -146,7 +147,7 @@ bool has_containers_after(std::string_view failure_code);
 v1::SandboxState public_state(Lifecycle state);
 
 // The event as clients get it: type, details and the state after it. The store adds its place.
-v1::SandboxEvent to_message(const std::string& sandbox_id, const SandboxLife& after,
+v1::SandboxEvent to_message(const std::string& sandbox_id, const LifecycleStatus& after,
                             const LifecycleEvent& event);
 
 }  // namespace agbox

@@ -22,9 +22,9 @@ RestartPlan no_network() {
                    "the sandbox's network was removed; delete the sandbox and create it again");
 }
 
-RestartPlan no_guest_folder() {
+RestartPlan no_guest_directory() {
   return fail_with("GUEST_UNREACHABLE",
-                   "the folder through which the daemon reaches the sandbox was removed or "
+                   "the directory through which the daemon reaches the sandbox was removed or "
                    "replaced; delete the sandbox and create it again");
 }
 
@@ -35,7 +35,7 @@ RestartPlan plan_ready(const SandboxSeen& seen) {
   if (seen.primary == PrimarySeen::Missing) return no_container(kRemoved);
   if (seen.primary == PrimarySeen::Foreign) return no_container(kForeign);
   if (!seen.has_network) return no_network();
-  if (!seen.has_guest_folder) return no_guest_folder();
+  if (!seen.has_guest_directory) return no_guest_directory();
   switch (seen.primary) {
     case PrimarySeen::Running:
     case PrimarySeen::Paused:

@@ -30,7 +30,7 @@ struct SandboxSeen {
   PrimarySeen primary = PrimarySeen::Missing;
   bool has_network = true;
   // The guest of a running container can come back only through the directory mounted there.
-  bool has_guest_folder = true;
+  bool has_guest_directory = true;
 
   bool operator==(const SandboxSeen&) const = default;
 };
@@ -43,11 +43,11 @@ struct ContainerLoss {
 };
 
 // What the engine shows of a sandbox, in the terms of the restart plan and for people.
-struct SandboxLook {
+struct SandboxInspection {
   SandboxSeen seen;
   std::optional<ContainerLoss> loss;  // nothing while it runs and is still the start that we know
 
-  bool operator==(const SandboxLook&) const = default;
+  bool operator==(const SandboxInspection&) const = default;
 };
 
 enum class RestartStep {

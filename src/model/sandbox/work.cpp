@@ -54,7 +54,7 @@ class Table {
     if (state() == Lifecycle::Creating && state_.attempts >= kMostAttempts) {
       fail({.code = failure_code(state()),
             .message = "the daemon ended " + std::to_string(kMostAttempts) +
-                       " times while it created this sandbox; look into its log"});
+                       " times while it created this sandbox; see its log"});
       state_.work = work::CleanUp{};
     } else if (state() == Lifecycle::Resuming) {
       // It starts the container again, so it needs another secret.
@@ -145,9 +145,9 @@ class Table {
     }
   }
 
-  void operator()(const input::PauseOver&) {
-    AGBOX_CHECK(std::holds_alternative<activity::Pausing>(state_.activity),
-                "only a pause that has begun is over");
+  void operator()(const input::BackoffOver&) {
+    AGBOX_CHECK(std::holds_alternative<activity::BackingOff>(state_.activity),
+                "only a backoff that has begun is over");
     state_.activity = activity::None{};
     if (now_.is_shutting_down) return uncount_attempt();
     settle();
@@ -168,12 +168,12 @@ class Table {
   // The engine may not know yet that the container has ended when the guest's connection does; its
   // own event is then the next input.
   void operator()(const input::GuestLost&) {
-    if (!now_.is_guest_connected) doubt();
+    if (!now_.is_guest_connected) recheck();
   }
 
   // A guest that is connected does not vouch for its container: the engine may have taken the
   // network from it.
-  void operator()(const input::ContainerDoubted&) { doubt(); }
+  void operator()(const input::RecheckContainer&) { recheck(); }
 
   // --- its isolation ---
 
@@ -212,9 +212,9 @@ class Table {
   }
 
   void operator()(const input::EngineBack&) {
-    step_.resets_pause = true;
+    step_.resets_backoff = true;
     if (state() == Lifecycle::Stopped) inspect();
-    if (!now_.is_guest_connected) doubt();
+    if (!now_.is_guest_connected) recheck();
     settle();
   }
 
@@ -225,7 +225,7 @@ class Table {
   }
 
  private:
-  Lifecycle state() const { return state_.life.state; }
+  Lifecycle state() const { return state_.lifecycle.state; }
   template <class T>
   bool is() const {
     return std::holds_alternative<T>(state_.work);
@@ -245,14 +245,14 @@ class Table {
 
   // False if the command changes nothing.
   bool happen(const LifecycleCommand& command) {
-    const auto events = decide({}, state_.life, command);
+    const auto events = decide({}, state_.lifecycle, command);
     AGBOX_CHECK(events.has_value(), "the state allows what happens");
     for (const LifecycleEvent& event : *events) happened(event);
     return !events->empty();
   }
 
   void happened(const LifecycleEvent& event) {
-    state_.life = apply(std::move(state_.life), event);
+    state_.lifecycle = apply(std::move(state_.lifecycle), event);
     record().events.push_back(event);
     state_.crashes.reset();  // no series of crashes outlives a stop or a resume
   }
@@ -278,7 +278,7 @@ class Table {
   void halt_running(const Failure& failure) {
     if (now_.has_execs) {
       // Decided now, and reported once its container is stopped: its execs end before it does.
-      state_.life = apply(std::move(state_.life), event::Failed{failure});
+      state_.lifecycle = apply(std::move(state_.lifecycle), event::Failed{failure});
       state_.work = work::Halt{.unreported = failure};
       return;
     }
@@ -295,7 +295,7 @@ class Table {
   void done(OperationKind kind, const input::Ended& ended) {
     const bool is_teardown = kind == OperationKind::Delete || kind == OperationKind::CleanUp;
     if (is_teardown && ended.is_outdated) return settle();
-    step_.resets_pause = true;
+    step_.resets_backoff = true;
     switch (kind) {
       case OperationKind::Create:
       case OperationKind::StartOver:
@@ -332,12 +332,12 @@ class Table {
       case OperationKind::Halt:
         return halted();
       case OperationKind::Inspect:
-        AGBOX_CHECK(ended.look.has_value(), "an inspection shows something");
-        return looked(*ended.look);
+        AGBOX_CHECK(ended.inspection.has_value(), "an inspection shows something");
+        return inspected(*ended.inspection);
       case OperationKind::Restart:
-        return ended.look ? looked(*ended.look) : restarted();
+        return ended.inspection ? inspected(*ended.inspection) : restarted();
       case OperationKind::Pause:
-        if (ended.look) return looked(*ended.look);
+        if (ended.inspection) return inspected(*ended.inspection);
         return paused(ended.is_paused_by_others ? Paused::No : Paused::Yes);
       case OperationKind::Unpause:
         return unpaused();
@@ -368,7 +368,7 @@ class Table {
       case OperationKind::Stop:
         if (auto& stop = std::get<work::Stop>(state_.work); stop.refusals < kStopRefusalsForgiven) {
           ++stop.refusals;
-          return pause();
+          return back_off();
         }
         [[fallthrough]];
       case OperationKind::Delete:
@@ -383,7 +383,7 @@ class Table {
       case OperationKind::Halt:
       case OperationKind::Inspect:
       case OperationKind::Unpause:
-        return pause();
+        return back_off();
     }
   }
 
@@ -394,7 +394,7 @@ class Table {
       state_.work = work::Resume{std::get<work::UndoResume>(state_.work).lost_starts};
     }
     if (kind == OperationKind::Pause) std::get<work::Pause>(state_.work).may_be_done = true;
-    pause();
+    back_off();
   }
 
   template <class Start>
@@ -406,7 +406,7 @@ class Table {
 
   void start_again() {
     record().has_new_secret = true;
-    pause();
+    back_off();
   }
 
   void create_failed(bool has_cleaned_up) {
@@ -443,7 +443,7 @@ class Table {
 
   // --- the container that should run ---
 
-  void doubt() {
+  void recheck() {
     if (auto* pause = std::get_if<work::Pause>(&state_.work)) pause->inspects = true;
     if (auto* unpause = std::get_if<work::Unpause>(&state_.work)) unpause->inspects = true;
     if (may_have_guest() && is_idle_or_inspects()) inspect();
@@ -454,25 +454,25 @@ class Table {
     settle();
   }
 
-  void looked(const SandboxLook& look) {
-    const auto* inspection = std::get_if<work::Inspect>(&state_.work);
-    const bool again = inspection != nullptr && inspection->again;
-    if (state() == Lifecycle::Failed && look.loss) {
+  void inspected(const SandboxInspection& inspection) {
+    const auto* work = std::get_if<work::Inspect>(&state_.work);
+    const bool again = work != nullptr && work->again;
+    if (state() == Lifecycle::Failed && inspection.loss) {
       record().execs = ExecsChange::End;
-      record().loss = look.loss;
+      record().loss = inspection.loss;
       state_.work = work::Idle{};
       return;
     }
-    const RestartPlan plan = restart_plan(state(), look.seen);
+    const RestartPlan plan = restart_plan(state(), inspection.seen);
     switch (plan.step) {
       case RestartStep::Fail:
-        return lose(plan.failure, look.loss.value_or(ContainerLoss{
+        return lose(plan.failure, inspection.loss.value_or(ContainerLoss{
                                       .how = "it was stopped, because " + plan.failure.message}));
       case RestartStep::Restart:
-        AGBOX_CHECK(look.loss.has_value(), "a container that is started again was lost");
-        if (wait_for_restart(*look.loss)) {
+        AGBOX_CHECK(inspection.loss.has_value(), "a container that is started again was lost");
+        if (wait_for_restart(*inspection.loss)) {
           record().execs = ExecsChange::EndForRestart;
-          record().loss = look.loss;
+          record().loss = inspection.loss;
         }
         return;
       case RestartStep::Stay:
@@ -483,7 +483,7 @@ class Table {
     if (again) state_.work = work::Inspect{};
     const bool is_unpaused = !state_.isolation.problem.empty() &&
                              state_.isolation.paused != Paused::No &&
-                             look.seen.primary == PrimarySeen::Running;
+                             inspection.seen.primary == PrimarySeen::Running;
     if (is_unpaused && now_.pauses_unisolated) state_.work = work::Pause{.may_be_done = true};
     settle();
   }
@@ -559,9 +559,9 @@ class Table {
     return running != nullptr && running->kind == kind;
   }
 
-  void pause() {
-    state_.activity = activity::Pausing{};
-    step_.pause = WorkStep::Pause::Begin;
+  void back_off() {
+    state_.activity = activity::BackingOff{};
+    step_.backoff = WorkStep::Backoff::Begin;
   }
 
   // Starts what the work asks for, or cancels what it no longer asks for.
@@ -577,8 +577,8 @@ class Table {
       return;
     }
     if (!wanted) return;
-    if (std::holds_alternative<activity::Pausing>(state_.activity)) {
-      step_.pause = WorkStep::Pause::End;  // which brings us here again
+    if (std::holds_alternative<activity::BackingOff>(state_.activity)) {
+      step_.backoff = WorkStep::Backoff::End;  // which brings us here again
       return;
     }
     if (auto* create = std::get_if<work::Create>(&state_.work);
@@ -601,17 +601,17 @@ class Table {
 }  // namespace
 
 WorkState new_work() {
-  return {.life = {}, .work = work::Create{}};
+  return {.lifecycle = {}, .work = work::Create{}};
 }
 
-WorkState restored_work(SandboxLife life, bool cleans_up, std::uint32_t attempts,
+WorkState restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t attempts,
                         IsolationState isolation) {
-  if (life.state != Lifecycle::Ready) isolation.problem.clear();
-  WorkState state{.life = std::move(life),
+  if (lifecycle.state != Lifecycle::Ready) isolation.problem.clear();
+  WorkState state{.lifecycle = std::move(lifecycle),
                   .work = work::Idle{},
                   .attempts = attempts,
                   .isolation = std::move(isolation)};
-  switch (state.life.state) {
+  switch (state.lifecycle.state) {
     case Lifecycle::Creating:
       state.work = work::Create{.attempt = Attempt::Recovered};
       break;
@@ -640,7 +640,7 @@ bool cleans_up(const WorkState& state) {
 }
 
 bool is_up(const WorkState& state) {
-  return state.life.state == Lifecycle::Ready &&
+  return state.lifecycle.state == Lifecycle::Ready &&
          !std::holds_alternative<work::AwaitRestart>(state.work) &&
          !std::holds_alternative<work::Restart>(state.work);
 }
@@ -681,7 +681,7 @@ WorkTransition advance(WorkState state, const WorkInput& input, const Surroundin
   transition.step.clears_restart = awaited_restart && !awaits_restart;
   IsolationState& after = transition.state.isolation;
   // What does not run any more has no problem, but may still be paused.
-  if (transition.state.life.state != Lifecycle::Ready) after = {.paused = after.paused};
+  if (transition.state.lifecycle.state != Lifecycle::Ready) after = {.paused = after.paused};
   transition.step.clears_verification = after.problem.empty() && !before.problem.empty();
   if (after.problem != before.problem || after.paused != before.paused) {
     if (!transition.step.record) transition.step.record.emplace();

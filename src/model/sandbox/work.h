@@ -146,13 +146,13 @@ struct Running {
   OperationKind kind = OperationKind::Create;
   bool operator==(const Running&) const = default;
 };
-struct Pausing {  // before the next attempt at an operation
-  bool operator==(const Pausing&) const = default;
+struct BackingOff {  // before the next attempt at an operation
+  bool operator==(const BackingOff&) const = default;
 };
 
 }  // namespace activity
 
-using Activity = std::variant<activity::None, activity::Running, activity::Pausing>;
+using Activity = std::variant<activity::None, activity::Running, activity::BackingOff>;
 
 // What is known of the isolation of a sandbox that should run.
 struct IsolationState {
@@ -174,7 +174,7 @@ struct IsolationState {
 };
 
 struct WorkState {
-  SandboxLife life;
+  LifecycleStatus lifecycle;
   Work work;
   // At the operation in progress, by this run of the daemon and those before it.
   std::uint32_t attempts = 1;
@@ -188,7 +188,7 @@ struct WorkState {
 // Of a sandbox that a client asks for.
 WorkState new_work();
 // What an earlier run of the daemon stored. `cleans_up`: a failed create may have left something.
-WorkState restored_work(SandboxLife life, bool cleans_up, std::uint32_t attempts,
+WorkState restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t attempts,
                         IsolationState isolation = {});
 
 bool cleans_up(const WorkState& state);
@@ -230,14 +230,14 @@ struct Ended {
   std::string message{};     // why it is not done
   bool is_outdated = false;  // something of the sandbox was made in the engine while it was removed
   // What an Inspect, a Restart or a Pause saw and did not act on.
-  std::optional<SandboxLook> look{};
+  std::optional<SandboxInspection> inspection{};
   bool is_paused_by_others = false;  // a Pause found it paused already
 };
 
 struct GuestConnected {};
 struct GuestLost {};
 // The engine reports that the container ended.
-struct ContainerDoubted {};
+struct RecheckContainer {};
 // The isolation was verified while the sandbox should run.
 struct IsolationFailed {
   std::string why;
@@ -248,7 +248,7 @@ struct IsolationHolds {
 // The engine is reachable again, and its events of the time between are lost.
 struct EngineBack {};
 
-struct PauseOver {};
+struct BackoffOver {};
 struct RestartDue {};
 
 }  // namespace input
@@ -256,7 +256,7 @@ struct RestartDue {};
 using WorkInput =
     std::variant<input::Accept, input::Begin, input::Recover, input::RecoverUnreadable, input::Stop,
                  input::Resume, input::Delete, input::Progress, input::Ended, input::GuestConnected,
-                 input::GuestLost, input::ContainerDoubted, input::EngineBack, input::PauseOver,
+                 input::GuestLost, input::RecheckContainer, input::EngineBack, input::BackoffOver,
                  input::RestartDue, input::IsolationFailed, input::IsolationHolds>;
 
 // What is true at the moment of an input.
@@ -297,9 +297,9 @@ struct WorkStep {
   std::optional<Record> record{};
   std::optional<OperationKind> start{};
   bool cancels = false;  // the running operation
-  enum class Pause { Keep, Begin, End };
-  Pause pause = Pause::Keep;
-  bool resets_pause = false;  // the next pause is as short as the first
+  enum class Backoff { Keep, Begin, End };
+  Backoff backoff = Backoff::Keep;
+  bool resets_backoff = false;  // the next pause is as short as the first
   std::optional<std::chrono::milliseconds> restart_in{};
   bool clears_restart = false;
   // The isolation is verified again after this long; 0: now.

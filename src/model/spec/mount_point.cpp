@@ -21,9 +21,10 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-bool is_below(std::string_view path, std::string_view folder) {
-  if (folder == "/") return path.starts_with('/');
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+bool is_below(std::string_view path, std::string_view directory) {
+  if (directory == "/") return path.starts_with('/');
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 std::vector<std::string> between_commas(const std::string& text) {
@@ -40,17 +41,17 @@ std::optional<MountPoint> mount_point_of(std::string_view path, std::string_view
   std::istringstream lines{std::string(mountinfo)};
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    std::string id, parent, device, root, folder, options, field;
-    words >> id >> parent >> device >> root >> folder >> options;
+    std::string id, parent, device, root, directory, options, field;
+    words >> id >> parent >> device >> root >> directory >> options;
     while (words >> field && field != "-") {  // any number of optional fields
     }
     std::string filesystem, source, super_options;
     if (!(words >> filesystem >> source >> super_options)) continue;
-    folder = unescaped(folder);
-    if (!is_below(path, folder)) continue;
+    directory = unescaped(directory);
+    if (!is_below(path, directory)) continue;
     // A later mount at the same place lies over the earlier one.
-    if (nearest && nearest->folder.size() > folder.size()) continue;
-    nearest = MountPoint{.folder = std::move(folder),
+    if (nearest && nearest->directory.size() > directory.size()) continue;
+    nearest = MountPoint{.directory = std::move(directory),
                          .filesystem = std::move(filesystem),
                          .options = between_commas(super_options)};
   }

@@ -10,7 +10,7 @@
 namespace agbox {
 
 struct MountPoint {
-  std::string folder;
+  std::string directory;
   std::string filesystem;            // ext4, xfs
   std::vector<std::string> options;  // of the filesystem, not of this one mount
 };

@@ -35,7 +35,7 @@ constexpr int kMostLinks = 40;  // as many as the kernel follows
 
 constexpr std::uint32_t kOfNames =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB;
-constexpr std::uint32_t kOfTheFolder = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
+constexpr std::uint32_t kOfTheDirectory = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
 constexpr std::uint32_t kWatchedFor = kOfNames | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
 std::unexpected<Error> cannot_watch(const std::string& what, int problem) {
@@ -60,9 +60,9 @@ class WatchedNames {
   Result<> follow(const std::vector<fs::path>& files) {
     const auto before = std::exchange(names_, {});
     for (const fs::path& file : files) AGBOX_TRY_VOID(follow(file));
-    for (const auto& [folder, names] : before) {
+    for (const auto& [directory, names] : before) {
       // Fails if the directory itself is gone, and its watch with it.
-      if (!names_.contains(folder)) ::inotify_rm_watch(inotify_, folder);
+      if (!names_.contains(directory)) ::inotify_rm_watch(inotify_, directory);
     }
     return {};
   }
@@ -111,23 +111,23 @@ class WatchedNames {
   }
 
   // False if the directory does not exist, or cannot be read.
-  Result<bool> watch(const fs::path& folder, const fs::path& name) {
-    const int descriptor = ::inotify_add_watch(inotify_, folder.c_str(), kWatchedFor);
+  Result<bool> watch(const fs::path& directory, const fs::path& name) {
+    const int descriptor = ::inotify_add_watch(inotify_, directory.c_str(), kWatchedFor);
     if (descriptor >= 0) {
       names_[descriptor].insert(name.string());
       return true;
     }
     const int problem = errno;
     if (problem == ENOENT || problem == ENOTDIR || problem == EACCES) return false;
-    return cannot_watch(folder.string(), problem);
+    return cannot_watch(directory.string(), problem);
   }
 
   bool concerns(const inotify_event& event, std::string_view name) const {
     if ((event.mask & IN_Q_OVERFLOW) != 0) return true;
-    const auto folder = names_.find(event.wd);
-    if (folder == names_.end()) return false;
-    if (name.empty()) return (event.mask & kOfTheFolder) != 0;
-    return folder->second.contains(name);
+    const auto directory = names_.find(event.wd);
+    if (directory == names_.end()) return false;
+    if (name.empty()) return (event.mask & kOfTheDirectory) != 0;
+    return directory->second.contains(name);
   }
 
   int inotify_;
@@ -145,7 +145,7 @@ asio::awaitable<Result<>> watch_files(std::vector<fs::path> files,
   inotify.assign(opened.get(), problem);
   if (problem) co_return cannot_watch("files", problem.value());
   static_cast<void>(opened.release());
-  asio::steady_timer pause(co_await asio::this_coro::executor);
+  asio::steady_timer timer(co_await asio::this_coro::executor);
   WatchedNames names(inotify.native_handle());
   while (true) {
     AGBOX_CO_TRY_VOID(names.follow(files));
@@ -156,8 +156,8 @@ asio::awaitable<Result<>> watch_files(std::vector<fs::path> files,
           co_await inotify.async_wait(asio::posix::stream_descriptor::wait_read, kAwait);
       if (ended) co_return Result<>{};
     } while (!names.take_events());
-    pause.expires_after(kAfterChange);
-    co_await pause.async_wait(kAwait);
+    timer.expires_after(kAfterChange);
+    co_await timer.async_wait(kAwait);
     if (co_await is_cancelled()) co_return Result<>{};
     static_cast<void>(names.take_events());
   }

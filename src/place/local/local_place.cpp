@@ -6,14 +6,14 @@
 #include "async/run_blocking.h"
 #include "execlog/exec_logs.h"
 #include "guestlink/guest_program.h"
-#include "guestlink/link_folder.h"
+#include "guestlink/link_directory.h"
 #include "place/local/doctor/local_diagnosis.h"
 #include "place/local/file_watch.h"
 #include "place/local/host_resolvers.h"
 
 namespace agbox {
 
-using guestlink::LinkFolder;
+using guestlink::LinkDirectory;
 
 Result<std::unique_ptr<LocalPlace>> LocalPlace::create(const asio::any_io_executor& executor,
                                                        asio::any_io_executor blocking,
@@ -94,15 +94,15 @@ asio::awaitable<Result<std::vector<std::string>>> LocalPlace::remove_unclaimed(
     std::function<std::set<std::string>()> claimed_sandbox_ids) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   AGBOX_CO_TRY(found, co_await run_blocking(shared_.blocking, [root = shared_.link_root] {
-                 return LinkFolder::list(root);
+                 return LinkDirectory::list(root);
                }));
   std::set<std::filesystem::path> unclaimed(found.begin(), found.end());
   for (const std::string& sandbox_id : claimed_sandbox_ids()) {
-    unclaimed.erase(LinkFolder::path_of(shared_.link_root, sandbox_id));
+    unclaimed.erase(LinkDirectory::path_of(shared_.link_root, sandbox_id));
   }
   shared_.being_removed = unclaimed;
   auto removed = co_await run_blocking(shared_.blocking, [&unclaimed]() -> Result<> {
-    for (const std::filesystem::path& path : unclaimed) AGBOX_TRY_VOID(LinkFolder::remove(path));
+    for (const std::filesystem::path& path : unclaimed) AGBOX_TRY_VOID(LinkDirectory::remove(path));
     return {};
   });
   shared_.being_removed.clear();
@@ -112,7 +112,7 @@ asio::awaitable<Result<std::vector<std::string>>> LocalPlace::remove_unclaimed(
 
 asio::awaitable<Result<std::vector<std::string>>> LocalPlace::list_outputs() {
   return run_blocking(shared_.blocking,
-                      [root = options_.output_root] { return find_exec_log_folders(root); });
+                      [root = options_.output_root] { return find_exec_log_directories(root); });
 }
 
 asio::awaitable<Result<>> LocalPlace::remove_output(std::string sandbox_id,
@@ -120,7 +120,7 @@ asio::awaitable<Result<>> LocalPlace::remove_output(std::string sandbox_id,
   const std::filesystem::path root = created_with.exec_output_root();
   // Unknown for a sandbox whose record could not be read.
   if (!root.is_absolute()) co_return Result<>{};
-  co_return co_await remove_exec_log_folder(shared_.blocking, root / sandbox_id);
+  co_return co_await remove_exec_log_directory(shared_.blocking, root / sandbox_id);
 }
 
 asio::awaitable<v1::DiagnoseResponse> LocalPlace::diagnose(PlaceDiagnosisRequest request) {

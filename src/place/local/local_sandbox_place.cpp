@@ -13,7 +13,7 @@ namespace agbox {
 namespace {
 
 using guestlink::GuestLink;
-using guestlink::LinkFolder;
+using guestlink::LinkDirectory;
 
 constexpr const char* kPaused = "the sandbox is paused";
 constexpr const char* kOutputInside = "/var/log/agents-sandbox/";
@@ -26,7 +26,7 @@ store::v1::Container primary_of(const SandboxFacts& facts) {
 
 // What a container has to see of this machine.
 struct Directories {
-  LinkFolder link;
+  LinkDirectory link;
   std::filesystem::path output;
 };
 
@@ -58,7 +58,7 @@ std::filesystem::path LocalSandboxPlace::link_root(const SandboxFacts& facts) co
   return kept.empty() ? shared_.link_root : kept;
 }
 
-void LocalSandboxPlace::open_link(LinkFolder directory) {
+void LocalSandboxPlace::open_link(LinkDirectory directory) {
   rest();
   link_ = std::make_shared<GuestLink>(shared_.executor, std::move(directory), shared_.guest_limits,
                                       listener_, shared_.conversations,
@@ -68,15 +68,15 @@ void LocalSandboxPlace::open_link(LinkFolder directory) {
 asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFacts& facts) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   const std::filesystem::path root = link_root(facts);
-  if (shared_.being_removed.contains(LinkFolder::path_of(root, sandbox_id_))) {
+  if (shared_.being_removed.contains(LinkDirectory::path_of(root, sandbox_id_))) {
     co_return guest_fail(GuestErrorKind::Unavailable,
-                         "what another sandbox left in the guest's folder is being removed");
+                         "what another sandbox left in the guest's directory is being removed");
   }
   auto made = co_await run_blocking(
       shared_.blocking,
       [root, created_with = facts.created_with, id = sandbox_id_]() -> Result<Directories> {
-        AGBOX_TRY(link, LinkFolder::make(root, id));
-        AGBOX_TRY(output, make_exec_log_folder(created_with, id));
+        AGBOX_TRY(link, LinkDirectory::make(root, id));
+        AGBOX_TRY(output, make_exec_log_directory(created_with, id));
         return Directories{.link = std::move(link), .output = std::move(output)};
       });
   if (!made) co_return guest_fail(GuestErrorKind::Refused, made.error().message());
@@ -95,11 +95,11 @@ asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFact
 asio::awaitable<GuestResult<>> LocalSandboxPlace::adopt(const SandboxFacts& facts) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   const store::v1::Container primary = primary_of(facts);
-  const guestlink::FolderIdentity identity{.device = primary.guest_folder_device(),
-                                           .inode = primary.guest_folder_inode()};
+  const guestlink::DirectoryIdentity identity{.device = primary.guest_folder_device(),
+                                              .inode = primary.guest_folder_inode()};
   AGBOX_CO_TRY(directory, co_await run_blocking(shared_.blocking, [root = link_root(facts),
                                                                    id = sandbox_id_, identity] {
-                 return LinkFolder::adopt(root, id, identity);
+                 return LinkDirectory::adopt(root, id, identity);
                }));
   open_link(std::move(directory));
   co_return GuestResult<>{};
@@ -120,8 +120,8 @@ void LocalSandboxPlace::rest() {
 asio::awaitable<Result<>> LocalSandboxPlace::remove(const SandboxFacts& facts) {
   rest();
   co_return co_await run_blocking(shared_.blocking,
-                                  [path = LinkFolder::path_of(link_root(facts), sandbox_id_)] {
-                                    return LinkFolder::remove(path);
+                                  [path = LinkDirectory::path_of(link_root(facts), sandbox_id_)] {
+                                    return LinkDirectory::remove(path);
                                   });
 }
 
@@ -144,8 +144,8 @@ GuestResult<> LocalSandboxPlace::expect(const SandboxFacts& facts) {
   return guest->expect(std::move(expectation));
 }
 
-void LocalSandboxPlace::doubt() {
-  if (const auto guest = link()) (*guest)->doubt();
+void LocalSandboxPlace::container_may_have_ended() {
+  if (const auto guest = link()) (*guest)->container_may_have_ended();
 }
 
 asio::awaitable<GuestResult<GuestHello>> LocalSandboxPlace::hello(Deadline deadline) {
@@ -156,9 +156,9 @@ asio::awaitable<GuestResult<GuestHello>> LocalSandboxPlace::hello(Deadline deadl
 // Uses no member after the first suspension: the sandbox may be purged while the kernel is queried.
 asio::awaitable<Verification> LocalSandboxPlace::verify(VerifyFrom from) {
   // A paused guest may still be connected, and would not respond.
-  const bool is_mute = from == VerifyFrom::Outside && is_connected();
+  const bool skips_guest = from == VerifyFrom::Outside && is_connected();
   const GuestResult<Link> guest =
-      is_mute ? guest_fail(GuestErrorKind::Silent, kPaused) : GuestResult<Link>(link());
+      skips_guest ? guest_fail(GuestErrorKind::Silent, kPaused) : GuestResult<Link>(link());
   std::optional<Error> silence;
   const auto probe = [&guest,
                       &silence](ProbeTarget target) -> asio::awaitable<Result<ProbeReport>> {

@@ -16,7 +16,7 @@
 #include "execlog/exec_logs.h"
 #include "execlog/spare_files.h"
 #include "guestlink/guest_link.h"
-#include "guestlink/link_folder.h"
+#include "guestlink/link_directory.h"
 #include "isolation/host_isolation.h"
 #include "place/place.h"
 
@@ -53,7 +53,7 @@ class LocalSandboxPlace final : public SandboxPlace {
   asio::awaitable<Result<>> remove(const SandboxFacts& facts) override;
 
   GuestResult<> expect(const SandboxFacts& facts) override;
-  void doubt() override;
+  void container_may_have_ended() override;
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
   asio::awaitable<Verification> verify(VerifyFrom from) override;
   std::string new_secret() const override;
@@ -77,7 +77,7 @@ class LocalSandboxPlace final : public SandboxPlace {
  private:
   // The root that the sandbox was created with.
   std::filesystem::path link_root(const SandboxFacts& facts) const;
-  void open_link(guestlink::LinkFolder directory);
+  void open_link(guestlink::LinkDirectory directory);
   using Link = std::shared_ptr<guestlink::GuestLink>;
   GuestResult<Link> link() const;
 

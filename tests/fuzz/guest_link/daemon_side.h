@@ -48,7 +48,7 @@ class DaemonSide final : public GuestListener {
 
   const std::vector<std::shared_ptr<Caller>>& callers() const { return callers_; }
   bool is_connected() const { return link_ && link_->is_connected(); }
-  std::filesystem::path directory() const { return LinkFolder::path_of(root_, kSandbox); }
+  std::filesystem::path directory() const { return LinkDirectory::path_of(root_, kSandbox); }
   // How many bytes of orders it gave to guests.
   std::size_t bytes_ordered() const { return bytes_ordered_; }
 
@@ -78,7 +78,7 @@ class DaemonSide final : public GuestListener {
     callers_.clear();
   }
   void remove_directory() const {
-    AGBOX_CHECK(LinkFolder::remove(directory()), "a link's directory can be removed");
+    AGBOX_CHECK(LinkDirectory::remove(directory()), "a link's directory can be removed");
   }
 
   void perform(const Step& step) {
@@ -121,8 +121,8 @@ class DaemonSide final : public GuestListener {
         return;
       case 'D':
         if (!link_) return;
-        link_->doubt();
-        return promises_.doubted();
+        link_->container_may_have_ended();
+        return promises_.may_have_ended();
     }
   }
 
@@ -160,20 +160,20 @@ class DaemonSide final : public GuestListener {
   }
 
   void make() {
-    auto made = LinkFolder::make(root_, kSandbox);
+    auto made = LinkDirectory::make(root_, kSandbox);
     AGBOX_CHECK(made, "a link's directory can be made at any time");
     identity_ = made->identity();
     open(std::move(*made));
   }
   void adopt(bool is_same) {
-    FolderIdentity identity = identity_;
+    DirectoryIdentity identity = identity_;
     if (!is_same) ++identity.inode;
-    auto adopted = LinkFolder::adopt(root_, kSandbox, identity);
+    auto adopted = LinkDirectory::adopt(root_, kSandbox, identity);
     if (!adopted) return;
     AGBOX_CHECK(is_same, "another directory is not adopted");
     open(std::move(*adopted));
   }
-  void open(LinkFolder directory) {
+  void open(LinkDirectory directory) {
     close();
     link_ = std::make_shared<GuestLink>(executor_, std::move(directory), limits_, *this,
                                         conversations_, Logger());
@@ -288,7 +288,7 @@ class DaemonSide final : public GuestListener {
   std::shared_ptr<GuestLink> link_;
   bool is_users_guest_ = true;
   bool has_shut_down_ = false;
-  FolderIdentity identity_;
+  DirectoryIdentity identity_;
   std::string last_secret_;
   unsigned secrets_ = 0;
   std::uint64_t orders_ = 0;

@@ -63,7 +63,7 @@ class Promises {
     secret_ = secret;
     admissions_ = proofs_ = 1;
   }
-  void doubted() { is_doubted_ = true; }
+  void may_have_ended() { may_have_ended_ = true; }
 
   void exec_started(const std::string& exec_id, std::uint64_t order) {
     AGBOX_CHECK(takes_execs(), "an order is accepted only for a guest that takes execs");
@@ -186,7 +186,7 @@ class Promises {
                     "no caller waits for an answer of a guest that was lost");
         continue;
       }
-      AGBOX_CHECK(!is_doubted_, "a caller that waits is the first to hear of a doubt");
+      AGBOX_CHECK(!may_have_ended_, "a caller that waits is the first to hear of a doubt");
       const bool is_known =
           caller->kind == Caller::Kind::Hello ? hello_.has_value() : outcome_.has_value();
       AGBOX_CHECK(!is_known, "no caller waits for what is known");
@@ -230,7 +230,7 @@ class Promises {
 
   void begin_start(const std::optional<std::string>& secret) {
     ++start_;
-    is_doubted_ = false;
+    may_have_ended_ = false;
     outcome_.reset();
     forget_connection();
     if (secret_) last_secret_ = secret_;
@@ -253,9 +253,9 @@ class Promises {
     if (error.kind() == GuestErrorKind::Cancelled) {
       AGBOX_CHECK(caller.is_cancelled, "only who was cancelled hears so");
     }
-    if (error.kind() == GuestErrorKind::Doubted) {
-      AGBOX_CHECK(!caller.asks_one_connection() && is_doubted_, "a doubt is reported once");
-      is_doubted_ = false;
+    if (error.kind() == GuestErrorKind::MayHaveEnded) {
+      AGBOX_CHECK(!caller.asks_one_connection() && may_have_ended_, "a doubt is reported once");
+      may_have_ended_ = false;
     }
     return false;
   }
@@ -263,7 +263,7 @@ class Promises {
   unsigned start_ = 0;
   bool is_expected_ = false;
   bool can_be_ours_ = false;
-  bool is_doubted_ = false;
+  bool may_have_ended_ = false;
   std::optional<std::string> secret_;
   std::optional<std::string> last_secret_;
   std::optional<std::string> secret_before_;  // what this run of the loop did

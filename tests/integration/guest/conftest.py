@@ -15,7 +15,7 @@ from support.engine import PrivateEngine
 from support.images import make_image
 from support.leaks import LeakCheck
 from support.odd_images import odd_image
-from support.run_folder import RunFolder
+from support.run_directory import RunDirectory
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -37,12 +37,12 @@ def guest_bin_dir(bin_dir: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def guest_folder(run_folder: RunFolder, leak_check: LeakCheck) -> Iterator[Path]:
+def guest_directory(run_directory: RunDirectory, leak_check: LeakCheck) -> Iterator[Path]:
     # Readable for the link daemons' users; its content has its own permissions.
-    folder = run_folder.new_folder("l")
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    directory = run_directory.new_directory("l")
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")
@@ -59,20 +59,20 @@ def image(engine: PrivateEngine) -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def link_program(guest_bin_dir: Path, guest_folder: Path) -> Path:
+def link_program(guest_bin_dir: Path, guest_directory: Path) -> Path:
     """A copy that every user can execute."""
-    copy = guest_folder / "guest_link_daemon"
+    copy = guest_directory / "guest_link_daemon"
     shutil.copy2(guest_bin_dir.parent / "tests" / "guest_link_daemon", copy)
-    shutil.copy2(guest_bin_dir / "agbox-guest", guest_folder / "agbox-guest")
+    shutil.copy2(guest_bin_dir / "agbox-guest", guest_directory / "agbox-guest")
     return copy
 
 
 @pytest.fixture
-def start_daemon(link_program: Path, guest_folder: Path) -> Iterator[Callable[[int], LinkDaemon]]:
+def start_daemon(link_program: Path, guest_directory: Path) -> Iterator[Callable[[int], LinkDaemon]]:
     started: list[LinkDaemon] = []
 
     def start(uid: int) -> LinkDaemon:
-        daemon = LinkDaemon(link_program, new_state_root(guest_folder, uid), uid)
+        daemon = LinkDaemon(link_program, new_state_root(guest_directory, uid), uid)
         started.append(daemon)
         return daemon
 
@@ -95,7 +95,7 @@ def sandbox(
     engine: PrivateEngine,
     image: Callable[[str], str],
     start_daemon: Callable[[int], LinkDaemon],
-    guest_folder: Path,
+    guest_directory: Path,
 ) -> Iterator[Callable[..., Sandbox]]:
     """sandbox("busybox", uid=1000): a created container that is not started."""
     made: list[Sandbox] = []
@@ -108,7 +108,7 @@ def sandbox(
             image=image(name),
             image_user=odd_image(name).user,
             image_entrypoint=list(odd_image(name).entrypoint),
-            program=guest_folder / "agbox-guest",
+            program=guest_directory / "agbox-guest",
             **options,
         )
         made.append(box)
@@ -120,12 +120,12 @@ def sandbox(
 
 
 @pytest.fixture
-def execs(sandbox: Callable[..., Sandbox], guest_folder: Path) -> Callable[..., Execs]:
+def execs(sandbox: Callable[..., Sandbox], guest_directory: Path) -> Callable[..., Execs]:
     """execs("busybox", uid=1000): the execs of a ready sandbox."""
 
     def make(name: str, uid: int = 1000, **options) -> Execs:
         box = sandbox(name, uid, **options)
         guest_pid = box.ready()["pid"]
-        return Execs(box, guest_pid, guest_folder / f"logs-{box.name}")
+        return Execs(box, guest_pid, guest_directory / f"logs-{box.name}")
 
     return make

@@ -23,20 +23,20 @@ class Done:
 
 
 class Execs:
-    def __init__(self, box: Sandbox, guest_pid: int, folder: Path):
+    def __init__(self, box: Sandbox, guest_pid: int, directory: Path):
         self.box = box
         self.guest_pid = guest_pid  # in the test's namespace
-        self.folder = folder
+        self.directory = directory
         self.truncated: list[str] = []
         self.ends: dict[str, list[dict]] = {}
         self._number = 0
-        folder.mkdir(mode=0o700)
-        os.chown(folder, box.daemon.uid, box.daemon.uid)
+        directory.mkdir(mode=0o700)
+        os.chown(directory, box.daemon.uid, box.daemon.uid)
 
     def start(self, *command: str, cwd: str = "/workspace", **fields) -> str:
         self._number += 1
         exec_id = f"exec-{self._number}"
-        files = {"out": str(self.folder / f"{exec_id}.out"), "err": str(self.folder / f"{exec_id}.err")}
+        files = {"out": str(self.directory / f"{exec_id}.out"), "err": str(self.directory / f"{exec_id}.err")}
         self.box.daemon.ask(
             "start_exec", self.box.name, exec=exec_id, command=list(command), cwd=cwd, **files, **fields
         )
@@ -83,10 +83,10 @@ class Execs:
         self.box.daemon.ask("forget_exec", self.box.name, exec=exec_id)
 
     def out(self, exec_id: str) -> str:
-        return (self.folder / f"{exec_id}.out").read_bytes().decode()
+        return (self.directory / f"{exec_id}.out").read_bytes().decode()
 
     def err(self, exec_id: str) -> str:
-        return (self.folder / f"{exec_id}.err").read_bytes().decode()
+        return (self.directory / f"{exec_id}.err").read_bytes().decode()
 
     def wait_out(self, exec_id: str, text: str) -> None:
         deadline = time.monotonic() + 20

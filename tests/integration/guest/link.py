@@ -86,8 +86,8 @@ class LinkDaemon:
         self._process.stdout.close()
 
 
-def new_state_root(folder: Path, uid: int) -> Path:
-    root = folder / f"state-{uid}"
+def new_state_root(directory: Path, uid: int) -> Path:
+    root = directory / f"state-{uid}"
     root.mkdir(mode=0o700, exist_ok=True)
     os.chown(root, uid, uid)
     return root

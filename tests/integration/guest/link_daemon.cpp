@@ -220,12 +220,12 @@ class LinkDaemon {
       co_return json::object{{"path", program.path.string()}, {"sha256", program.sha256}};
     }
     if (verb == "make") {
-      AGBOX_CO_TRY(directory, LinkFolder::make(state_root_, sandbox));
-      const FolderIdentity identity = directory.identity();
+      AGBOX_CO_TRY(directory, LinkDirectory::make(state_root_, sandbox));
+      const DirectoryIdentity identity = directory.identity();
       const std::string path = directory.path();
       open(sandbox, std::move(directory));
       co_return json::object{
-          {"folder", path}, {"device", identity.device}, {"inode", identity.inode}};
+          {"directory", path}, {"device", identity.device}, {"inode", identity.inode}};
     }
     if (verb == "hello") {
       AGBOX_CO_TRY(link, find(sandbox));
@@ -256,15 +256,15 @@ class LinkDaemon {
   Result<json::object> command(const std::string& verb, const std::string& sandbox,
                                const json::object& request) {
     if (verb == "adopt") {
-      const FolderIdentity identity{static_cast<std::uint64_t>(number_of(request, "device", 0)),
-                                    static_cast<std::uint64_t>(number_of(request, "inode", 0))};
-      AGBOX_TRY(directory, LinkFolder::adopt(state_root_, sandbox, identity));
+      const DirectoryIdentity identity{static_cast<std::uint64_t>(number_of(request, "device", 0)),
+                                       static_cast<std::uint64_t>(number_of(request, "inode", 0))};
+      AGBOX_TRY(directory, LinkDirectory::adopt(state_root_, sandbox, identity));
       open(sandbox, std::move(directory));
       return json::object{};
     }
     if (verb == "forget") {
       close(sandbox);
-      AGBOX_TRY_VOID(LinkFolder::remove(LinkFolder::path_of(state_root_, sandbox)));
+      AGBOX_TRY_VOID(LinkDirectory::remove(LinkDirectory::path_of(state_root_, sandbox)));
       return json::object{};
     }
     AGBOX_TRY(link, find(sandbox));
@@ -297,7 +297,7 @@ class LinkDaemon {
     if (open != links_.end()) return open->second.link;
     return fail(reason::kInvalidArgument, "sandbox " + sandbox + " has no link to a guest");
   }
-  void open(const std::string& sandbox, LinkFolder directory) {
+  void open(const std::string& sandbox, LinkDirectory directory) {
     close(sandbox);
     auto printer = std::make_unique<Printer>(sandbox);
     auto link = std::make_shared<GuestLink>(executor_, std::move(directory), LinkLimits(), *printer,

@@ -44,7 +44,7 @@ class Sandbox:
             *("--cap-drop", "ALL"),
             *(part for name in CAPABILITIES for part in ("--cap-add", name)),
             *("--mount", f"type=bind,source={program},target=/.agbox-guest,readonly"),
-            *("--mount", f"type=bind,source={self.place['folder']},target=/.agbox-link{link_mode}"),
+            *("--mount", f"type=bind,source={self.place['directory']},target=/.agbox-link{link_mode}"),
             *("--env", f"HOST_UID={self.daemon.uid}", "--env", f"HOST_GID={self.daemon.uid}"),
             *self.options,
             self.image,

@@ -124,14 +124,14 @@ BOMB = "$SIG{TERM} = 'IGNORE'; print 'up'; $| = 1; while (-e '/tmp/alive') { for
 def test_a_fork_bomb_at_the_limit_is_contained_and_cancelled(execs, uid):
     here = execs("debian", uid, options=["--pids-limit", str(PIDS)])
     groups = [line.split(":", 2) for line in Path(f"/proc/{here.guest_pid}/cgroup").read_text().splitlines()]
-    folder = next((f"/sys/fs/cgroup/pids{path}" for _, kinds, path in groups if kinds == "pids"), "")
-    folder = folder or f"/sys/fs/cgroup{groups[0][2]}"
+    directory = next((f"/sys/fs/cgroup/pids{path}" for _, kinds, path in groups if kinds == "pids"), "")
+    directory = directory or f"/sys/fs/cgroup{groups[0][2]}"
     # Without the limit this test would be an attack on the machine.
-    assert Path(folder, "pids.max").read_text().strip() == str(PIDS)
+    assert Path(directory, "pids.max").read_text().strip() == str(PIDS)
     here.run("touch", "/tmp/alive")
     bomb = here.start("perl", "-e", BOMB)
     deadline = time.monotonic() + 30
-    while int(Path(folder, "pids.current").read_text()) < PIDS:
+    while int(Path(directory, "pids.current").read_text()) < PIDS:
         assert time.monotonic() < deadline
     refused = [here.run("true") for _ in range(5)]
     assert all(done.code in (0, 126) for done in refused)
@@ -243,7 +243,7 @@ def test_the_daemon_is_out_of_the_way_of_output(execs):
     size = 512 << 20
     work = here.shell(f"head -c {size} /dev/zero")
     before = time.monotonic()
-    done_at = here.folder / f"{work}.out"
+    done_at = here.directory / f"{work}.out"
     here.box.daemon.kill()
     deadline = time.monotonic() + 60
     while done_at.stat().st_size < size:

@@ -100,8 +100,8 @@ def test_an_images_own_ideas_about_health_stop_and_volumes_do_no_harm(sandbox, u
     assert box.state()["ExitCode"] == 0
 
 
-def test_a_bind_mount_keeps_its_owner(sandbox, guest_folder, uid):
-    source = guest_folder / f"mount-{uid}"
+def test_a_bind_mount_keeps_its_owner(sandbox, guest_directory, uid):
+    source = guest_directory / f"mount-{uid}"
     source.mkdir()
     source.chmod(0o777)
     box = sandbox(

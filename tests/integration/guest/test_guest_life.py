@@ -180,7 +180,7 @@ def test_a_reconnect_takes_milliseconds(sandbox, start_daemon):
     assert times[2] < 50
 
 
-def test_a_folder_that_was_made_again_is_told_instead_of_waited_for(sandbox, start_daemon):
+def test_a_directory_that_was_made_again_is_told_instead_of_waited_for(sandbox, start_daemon):
     box = sandbox("busybox")
     box.ready()
     box.daemon.kill()

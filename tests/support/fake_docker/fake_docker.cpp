@@ -41,8 +41,8 @@ FakeDocker::~FakeDocker() {
     own_io_->stop();
     thread_.join();
   }
-  std::error_code ignored;  // a temporary folder; nobody can be told
-  std::filesystem::remove_all(server_->folder, ignored);
+  std::error_code ignored;  // a temporary directory; nobody can be told
+  std::filesystem::remove_all(server_->directory, ignored);
 }
 
 const std::string& FakeDocker::socket_path() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container engine for tests: fake::Engine behind a real Unix socket in a folder of its own,
+// A container engine for tests: fake::Engine behind a real Unix socket in a directory of its own,
 // which can be told to misbehave. A fault is set for a call, written "METHOD /path" without the
 // version;
 // `*` stands for any text, and containers and networks may be written by name however the client
@@ -31,7 +31,7 @@ struct Server;
 
 class FakeDocker {
  public:
-  static constexpr int kForEver = -1;
+  static constexpr int kForever = -1;
 
   explicit FakeDocker(boost::asio::io_context& io);
   FakeDocker();
@@ -45,12 +45,12 @@ class FakeDocker {
   void with_engine(const std::function<void(fake::Engine&)>& use);
 
   // Each is for the next `times` such calls; the newest fault that matches a call counts.
-  void reply(std::string_view call, int status, std::string_view body, int times = kForEver);
-  void hang(std::string_view call, int times = kForEver);         // reads it, never answers
-  void drop(std::string_view call, int times = kForEver);         // closes without doing it
-  void lose_answer(std::string_view call, int times = kForEver);  // does it, then closes
-  void garble(std::string_view call, std::string_view bytes, int times = kForEver);
-  void hold(std::string_view call, int times = kForEver);  // does and answers it after release()
+  void reply(std::string_view call, int status, std::string_view body, int times = kForever);
+  void hang(std::string_view call, int times = kForever);         // reads it, never answers
+  void drop(std::string_view call, int times = kForever);         // closes without doing it
+  void lose_answer(std::string_view call, int times = kForever);  // does it, then closes
+  void garble(std::string_view call, std::string_view bytes, int times = kForever);
+  void hold(std::string_view call, int times = kForever);  // does and answers it after release()
   void release(std::string_view call);                     // the pattern given to hold()
   void clear_faults();
 

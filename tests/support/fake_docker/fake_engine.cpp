@@ -75,18 +75,18 @@ Image& Engine::add_image(std::string_view reference, json::object config) {
 }
 
 std::string Engine::named(const Request& request) {
-  for (const std::string_view folder : {"/containers/", "/networks/"}) {
-    if (!request.path.starts_with(folder)) continue;
-    const std::string rest = request.path.substr(folder.size());
+  for (const std::string_view directory : {"/containers/", "/networks/"}) {
+    if (!request.path.starts_with(directory)) continue;
+    const std::string rest = request.path.substr(directory.size());
     const std::size_t slash = std::min(rest.find('/'), rest.size());
     const std::string object = rest.substr(0, slash);
     std::string name = object;
-    if (folder == "/containers/") {
+    if (directory == "/containers/") {
       if (const Container* container = find_container(object)) name = container->name;
     } else if (const Network* network = find_network(object)) {
       name = network->name;
     }
-    return request.method + " " + std::string(folder) + name + rest.substr(slash);
+    return request.method + " " + std::string(directory) + name + rest.substr(slash);
   }
   return request.method + " " + request.path;
 }

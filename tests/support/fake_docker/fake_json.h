@@ -38,7 +38,7 @@ inline std::string canonical(std::string_view reference) {
   return parsed ? parsed->canonical() : std::string(reference);
 }
 
-// What people call it: without the registry and folder that they do not write.
+// What people call it: without the registry and directory that they do not write.
 inline std::string familiar(std::string_view reference) {
   const auto parsed = parse_image_reference(reference);
   if (!parsed) return std::string(reference);

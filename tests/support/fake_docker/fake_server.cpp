@@ -44,8 +44,8 @@ std::string take_version(std::string& path) {
 Server::Server(asio::io_context& loop) : io(loop), acceptor(loop), bell(loop) {
   std::string pattern = (std::filesystem::temp_directory_path() / "fkd-XXXXXX").string();
   AGBOX_CHECK(::mkdtemp(pattern.data()) != nullptr, "mkdtemp for a fake engine");
-  folder = pattern;
-  socket_path = folder + "/docker.sock";
+  directory = pattern;
+  socket_path = directory + "/docker.sock";
 }
 
 void Server::begin() {

@@ -64,7 +64,7 @@ struct Server : std::enable_shared_from_this<Server> {
   asio::io_context& io;
   stream_protocol::acceptor acceptor;
   Bell bell;
-  std::string folder;
+  std::string directory;
   std::string socket_path;
   Engine engine;
   std::list<std::shared_ptr<Session>> sessions;

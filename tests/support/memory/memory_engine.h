@@ -28,16 +28,17 @@ class MemoryEngine final : public Engine {
     listener.reconcile_due();
     using Timer = boost::asio::steady_timer;
     Timer news(co_await boost::asio::this_coro::executor, Timer::time_point::max());
-    std::set<std::string> doubted;
+    std::set<std::string> may_have_ended;
     machine_.on_doubt = [&](const std::string& sandbox_id) {
-      doubted.insert(sandbox_id);
+      may_have_ended.insert(sandbox_id);
       news.expires_at(Timer::time_point::min());
     };
     while ((co_await boost::asio::this_coro::cancellation_state).cancelled() ==
            boost::asio::cancellation_type::none) {
       co_await news.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
       news.expires_at(Timer::time_point::max());
-      for (const std::string& id : std::exchange(doubted, {})) listener.container_doubted(id);
+      for (const std::string& id : std::exchange(may_have_ended, {}))
+        listener.container_may_have_ended(id);
     }
     machine_.on_doubt = {};
   }
@@ -71,7 +72,7 @@ class MemoryEngine final : public Engine {
     co_return EngineResult<>{};
   }
 
-  EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts) override {
+  EngineAwaitable<SandboxInspection> inspect(const SandboxFacts& facts) override {
     const MemoryWorkload* workload = machine_.find(facts.sandbox_id);
     if (workload == nullptr) co_return lost(PrimarySeen::Missing, "it was removed");
     if (!workload->is_running) {
@@ -82,7 +83,7 @@ class MemoryEngine final : public Engine {
       co_return lost(PrimarySeen::OtherStart, "it was started by another process");
     }
     const auto seen = workload->is_paused ? PrimarySeen::Paused : PrimarySeen::Running;
-    co_return SandboxLook{.seen = {.primary = seen}, .loss = std::nullopt};
+    co_return SandboxInspection{.seen = {.primary = seen}, .loss = std::nullopt};
   }
 
   EngineAwaitable<> stop(const SandboxFacts& facts) override {
@@ -124,14 +125,15 @@ class MemoryEngine final : public Engine {
   EngineAwaitable<> set_paused(const SandboxFacts& facts, bool is_paused) {
     MemoryWorkload* workload = machine_.find(facts.sandbox_id);
     const bool is_running = workload != nullptr && workload->is_running;
-    if (is_running && workload->is_paused && !is_paused) machine_.doubt(facts.sandbox_id);
+    if (is_running && workload->is_paused && !is_paused)
+      machine_.container_may_have_ended(facts.sandbox_id);
     if (is_running) workload->is_paused = is_paused;
     if (is_paused && !is_running) {
       co_return engine_fail(EngineErrorKind::Conflict, "workload is not running");
     }
     co_return EngineResult<>{};
   }
-  static SandboxLook lost(PrimarySeen seen, std::string how) {
+  static SandboxInspection lost(PrimarySeen seen, std::string how) {
     return {.seen = {.primary = seen}, .loss = ContainerLoss{.how = std::move(how)}};
   }
   std::string mark(const std::string& id) {

@@ -43,9 +43,9 @@ struct MemoryMachine {
     workload->is_running = workload->is_paused = workload->has_passed = false;
     workload->execs.clear();
     if (const auto found = on_end.find(sandbox_id); found != on_end.end()) found->second();
-    doubt(sandbox_id);
+    container_may_have_ended(sandbox_id);
   }
-  void doubt(const std::string& sandbox_id) const {
+  void container_may_have_ended(const std::string& sandbox_id) const {
     if (on_doubt) on_doubt(sandbox_id);
   }
 };

@@ -51,7 +51,7 @@ class MemorySandboxPlace final : public SandboxPlace {
   asio::awaitable<Result<>> remove(const SandboxFacts&) override { co_return Result<>{}; }
 
   GuestResult<> expect(const SandboxFacts&) override { return {}; }
-  void doubt() override {}
+  void container_may_have_ended() override {}
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline) override {
     if (!is_connected_) co_return guest_fail(GuestErrorKind::Silent, "no guest");
     co_return hello_now();

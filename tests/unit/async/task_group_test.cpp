@@ -20,7 +20,7 @@ asio::awaitable<void> note_whether_cancelled(bool& was_cancelled) {
   was_cancelled = co_await is_cancelled();
 }
 
-asio::awaitable<void> wait_for_ever() {
+asio::awaitable<void> wait_forever() {
   asio::steady_timer timer(co_await asio::this_coro::executor,
                            asio::steady_timer::time_point::max());
   boost::system::error_code ignored;
@@ -58,7 +58,7 @@ TEST(TaskGroup, ATaskCancelledBeforeItsFirstStepSeesIt) {
 TEST(TaskGroup, CancelEndsAllTasksAndJoinWaits) {
   TestLoop loop;
   TaskGroup tasks(loop.executor());
-  for (int i = 0; i < 3; ++i) tasks.spawn("wait", wait_for_ever());
+  for (int i = 0; i < 3; ++i) tasks.spawn("wait", wait_forever());
   loop.run_until_idle();
   asio::post(loop.io(), [&] { tasks.cancel(); });
   loop.run(tasks.join());
@@ -82,7 +82,7 @@ TEST(TaskGroupDeathTest, DestructionWithARunningTaskAborts) {
       {
         TestLoop loop;
         TaskGroup tasks(loop.executor());
-        tasks.spawn("wait", wait_for_ever());
+        tasks.spawn("wait", wait_forever());
       },
       "join.. before destruction");
 }

@@ -9,7 +9,7 @@
 
 #include "base/text_file.h"
 #include "base/unique_fd.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -31,8 +31,8 @@ TEST(HoldsFlock, IsTrueOnlyForTheHolderOfThatFile) {
 }
 
 TEST(HoldsFlock, ParsesTheKernelsFormat) {
-  const TempFolder folder;
-  const std::string path = folder.path() / "lock";
+  const TempDirectory directory;
+  const std::string path = directory.path() / "lock";
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   struct stat file{};
   ASSERT_EQ(::fstat(fd.get(), &file), 0);
@@ -42,9 +42,9 @@ TEST(HoldsFlock, ParsesTheKernelsFormat) {
 }
 
 TEST(TextFile, IsNulloptIfUnreadable) {
-  const TempFolder folder;
-  EXPECT_EQ(read_text_file(folder.path() / "nothing"), std::nullopt);
-  EXPECT_EQ(read_text_file(folder.path()), std::nullopt);
+  const TempDirectory directory;
+  EXPECT_EQ(read_text_file(directory.path() / "nothing"), std::nullopt);
+  EXPECT_EQ(read_text_file(directory.path()), std::nullopt);
 }
 
 }  // namespace

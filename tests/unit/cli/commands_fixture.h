@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs agbox's commands in the test's own process, with a runtime folder of the test's own.
+// Runs agbox's commands in the test's own process, with a runtime directory of the test's own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,12 +22,12 @@ namespace agbox::cli {
 class Commands : public testing::Test {
  protected:
   Commands() {
-    std::filesystem::create_directory(folder_.path() / "agbox");
-    ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);
+    std::filesystem::create_directory(temp_directory_.path() / "agbox");
+    ::setenv("XDG_RUNTIME_DIR", temp_directory_.path().c_str(), 1);
   }
   ~Commands() override { ::unsetenv("XDG_RUNTIME_DIR"); }
 
-  std::filesystem::path socket() const { return folder_.path() / "agbox/agboxd.sock"; }
+  std::filesystem::path socket() const { return temp_directory_.path() / "agbox/agboxd.sock"; }
 
   int run(std::vector<std::string> arguments) {
     CapturedConsole captured;
@@ -77,7 +77,7 @@ class Commands : public testing::Test {
     });
   }
 
-  test::ShortFolder folder_;
+  test::ShortDirectory temp_directory_;
   std::string out_;
   std::string error_;
 };

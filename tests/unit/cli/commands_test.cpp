@@ -85,7 +85,7 @@ TEST_F(Commands, PingCannotDriveTheTerminal) {
   EXPECT_THAT(out_, HasSubstr("version: 1\\x1b[2J\n"));
 }
 
-TEST_F(Commands, PingWithoutARuntimeFolderSaysWhatToSet) {
+TEST_F(Commands, PingWithoutARuntimeDirectorySaysWhatToSet) {
   ::unsetenv("XDG_RUNTIME_DIR");
   EXPECT_EQ(run({"ping"}), 1);
   EXPECT_THAT(error_, HasSubstr("XDG_RUNTIME_DIR is required"));

@@ -17,9 +17,10 @@ using testing::StartsWith;
 class Doctor : public Commands {
  protected:
   Doctor() {
-    ::setenv("XDG_DATA_HOME", folder_.path().c_str(), 1);
-    ::setenv("XDG_CONFIG_HOME", folder_.path().c_str(), 1);
-    ::setenv("DOCKER_HOST", ("unix://" + (folder_.path() / "no-engine").string()).c_str(), 1);
+    ::setenv("XDG_DATA_HOME", temp_directory_.path().c_str(), 1);
+    ::setenv("XDG_CONFIG_HOME", temp_directory_.path().c_str(), 1);
+    ::setenv("DOCKER_HOST", ("unix://" + (temp_directory_.path() / "no-engine").string()).c_str(),
+             1);
   }
   ~Doctor() override {
     for (const char* name : {"XDG_DATA_HOME", "XDG_CONFIG_HOME", "DOCKER_HOST"}) ::unsetenv(name);

@@ -101,7 +101,7 @@ TEST_F(SandboxCreate, FlagsBecomeTheSpec) {
 }
 
 TEST_F(SandboxCreate, AFileIsSentAsItIsAndDecidesTheImage) {
-  const auto file = folder_.path() / "box.yaml";
+  const auto file = temp_directory_.path() / "box.yaml";
   std::ofstream(file) << "image: y\n";
   EXPECT_EQ(request({"--yaml-file", file}),
             "CreateSandbox create_spec { } config_yaml: \"image: y\\n\"");
@@ -119,11 +119,11 @@ TEST_F(SandboxCreate, AFileIsNotOfferedWhileTheDaemonRejectsIt) {
 }
 
 TEST_F(SandboxCreate, AFileThatCannotBeReadIsNamed) {
-  const std::string missing = folder_.path() / "none.yaml";
+  const std::string missing = temp_directory_.path() / "none.yaml";
   EXPECT_EQ(run({"sandbox", "create", "--yaml-file", missing}), 1);
   EXPECT_EQ(error_, "read yaml file " + missing + ": No such file or directory\n");
-  EXPECT_EQ(run({"sandbox", "create", "--yaml-file", folder_.path()}), 1);
-  EXPECT_EQ(error_, "read yaml file " + folder_.path().string() + ": Is a directory\n");
+  EXPECT_EQ(run({"sandbox", "create", "--yaml-file", temp_directory_.path()}), 1);
+  EXPECT_EQ(error_, "read yaml file " + temp_directory_.path().string() + ": Is a directory\n");
   EXPECT_EQ(run({"sandbox", "create", "--yaml-file", "/dev/zero"}), 1);
   EXPECT_EQ(error_, "read yaml file /dev/zero: has more than 4194304 bytes\n");
 }

@@ -20,7 +20,7 @@
 #include "support/memory/memory_engine.h"
 #include "support/memory/memory_place.h"
 #include "unit/control/control_fixture.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -53,7 +53,7 @@ class MemoryWorld : public testing::Test {
         if (!alive.expired()) callback();
       });
     };
-    auto store = Store::open({.path = folder_.path() / "ids.db",
+    auto store = Store::open({.path = temp_directory_.path() / "ids.db",
                               .post = std::move(post),
                               .clock = clock_,
                               .log = {},
@@ -100,7 +100,7 @@ class MemoryWorld : public testing::Test {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   ControlLoop loop_;
   ManualClock clock_;
-  TempFolder folder_;
+  TempDirectory temp_directory_;
   MemoryMachine machine_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<MemoryEngine> engine_;

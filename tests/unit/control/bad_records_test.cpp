@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sandbox whose record is damaged says so, can be deleted, and harms no other.
 #include "base/failpoint.h"
-#include "guestlink/link_folder.h"
+#include "guestlink/link_directory.h"
 #include "model/reasons.h"
 #include "store/sqlite.h"
 #include "unit/control/exec_fixture.h"
@@ -26,7 +26,7 @@ class BadRecordsTest : public ExecTest {
     sql.replace(sql.find("{}"), 2, "(SELECT number FROM sandbox WHERE sandbox_id = '" + id + "')");
     stop();
     {
-      auto file = sqlite::Connection::open(folder_.path() / "data" / "ids.db",
+      auto file = sqlite::Connection::open(temp_directory_.path() / "data" / "ids.db",
                                            sqlite::Access::ReadWrite, "");
       ASSERT_TRUE(file.has_value());
       ASSERT_TRUE(file->execute(sql).has_value());
@@ -59,7 +59,7 @@ class BadRecordsTest : public ExecTest {
     wait_for_state(kBad, v1::SANDBOX_STATE_DELETED);
     EXPECT_THAT(docker().container_names(), ElementsAre(primary_container_name(kBox)));
     EXPECT_THAT(docker().network_names(), ElementsAre(network_name(kBox)));
-    EXPECT_EQ(link_folders().size(), 1U);
+    EXPECT_EQ(link_directories().size(), 1U);
   }
 };
 
@@ -195,7 +195,7 @@ TEST_F(BadRecordsTest, AHistoryThatCannotBeGoneOnWithIsNamedByEveryCall) {
   // What it has stays for whoever repairs the store.
   EXPECT_THAT(docker().container_names(), Contains(primary_container_name(kBad)));
   EXPECT_THAT(docker().network_names(), Contains(network_name(kBad)));
-  EXPECT_EQ(link_folders().size(), 2U);
+  EXPECT_EQ(link_directories().size(), 2U);
 }
 
 TEST_F(BadRecordsTest, TheSubnetOfOneThatCanOnlyBeNamedIsGivenToNoOther) {
@@ -239,29 +239,30 @@ TEST_F(BadRecordsTest, AContainerThatCarriesForeignLabels) {
   EXPECT_TRUE(primary(kBad).is_running());
 }
 
-TEST_F(BadRecordsTest, AGuestFolderThatIsGone) {
+TEST_F(BadRecordsTest, AGuestDirectoryThatIsGone) {
   stop();
-  std::filesystem::remove_all(guestlink::LinkFolder::path_of(link_root(), kBad));
+  std::filesystem::remove_all(guestlink::LinkDirectory::path_of(link_root(), kBad));
   start();
-  expect_failed("GUEST_UNREACHABLE", "the folder");
+  expect_failed("GUEST_UNREACHABLE", "the directory");
   EXPECT_FALSE(primary(kBad).is_running());
   expect_deletable();
 }
 
-TEST_F(BadRecordsTest, AGuestFolderThatIsAnotherOne) {
-  const auto folder = guestlink::LinkFolder::path_of(link_root(), kBad);
+TEST_F(BadRecordsTest, AGuestDirectoryThatIsAnotherOne) {
+  const auto temp_directory = guestlink::LinkDirectory::path_of(link_root(), kBad);
   stop();
-  std::filesystem::rename(folder, folder_.path() / "kept-so-that-its-inode-is-taken");
-  std::filesystem::create_directory(folder);
-  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  std::filesystem::rename(temp_directory,
+                          temp_directory_.path() / "kept-so-that-its-inode-is-taken");
+  std::filesystem::create_directory(temp_directory);
+  std::filesystem::permissions(temp_directory, std::filesystem::perms::owner_all);
   start();
-  expect_failed("GUEST_UNREACHABLE", "the folder");
+  expect_failed("GUEST_UNREACHABLE", "the directory");
   expect_deletable();
 }
 
 // As before its disk is mounted, or while the host has no descriptors left.
-TEST_F(BadRecordsTest, AGuestFolderThatCannotBeReachedIsWaitedFor) {
-  const auto aside = folder_.path() / "not-mounted";
+TEST_F(BadRecordsTest, AGuestDirectoryThatCannotBeReachedIsWaitedFor) {
+  const auto aside = temp_directory_.path() / "not-mounted";
   stop();
   std::filesystem::rename(link_root(), aside);
   start();

@@ -19,8 +19,8 @@ struct CallCase {
   char then;
 };
 
-constexpr std::array kStatesOfLife{"Creating", "Resuming", "Ready",    "Stopping",
-                                   "Stopped",  "Failed",   "Deleting", "Deleted"};
+constexpr std::array kLifecycleStates{"Creating", "Resuming", "Ready",    "Stopping",
+                                      "Stopped",  "Failed",   "Deleting", "Deleted"};
 
 // One letter for each of kStatesOfLife: ! accepted with its event, = accepted without one, else
 // refused: r not ready, s not stopped, x no exec.
@@ -34,8 +34,8 @@ constexpr std::array kCallRows{CallRow{"Stop", "rr!=rrrr"}, CallRow{"Resume", "s
 std::vector<CallCase> call_cases() {
   std::vector<CallCase> cases;
   for (const CallRow& row : kCallRows) {
-    for (std::size_t i = 0; i < kStatesOfLife.size(); ++i) {
-      cases.push_back({row.call, kStatesOfLife.at(i), row.then[i]});
+    for (std::size_t i = 0; i < kLifecycleStates.size(); ++i) {
+      cases.push_back({row.call, kLifecycleStates.at(i), row.then[i]});
     }
   }
   return cases;

@@ -51,10 +51,10 @@ class ContainerRestartTest : public ExecTest {
     const bool has_network = std::ranges::none_of(engine().containers, [](const auto& entry) {
       return entry.second.is_running() && entry.second.ipv4_address.empty();
     });
-    isolation_.proof_problem = has_network ? "" : "Network is unreachable";
+    isolation_.verification_problem = has_network ? "" : "Network is unreachable";
   }
   void cut_off_the_next_start() {
-    isolation_.on_proof = [this] { unreachable_without_network(); };
+    isolation_.on_verification = [this] { unreachable_without_network(); };
     engine().on_start = [this, begin = engine().on_start](fake::Container& started) {
       begin(started);
       if (!std::exchange(has_cut_off_, true)) engine().cut_off(started);
@@ -132,7 +132,7 @@ TEST_F(ContainerRestartTest, OneThatTheEngineTookTheNetworkFromIsStartedAgain) {
 TEST_F(ContainerRestartTest, OneThatLostItsNetworkWhileNobodyLookedIsStartedAgain) {
   stop();
   engine().cut_off(*engine().find_container(container()));
-  isolation_.on_proof = [this] { unreachable_without_network(); };
+  isolation_.on_verification = [this] { unreachable_without_network(); };
   docker().hold("GET /containers/*/json");
   start();  // its guest is back before the engine tells anything of it
   run_until([&] { return guests_.is_connected(container()); });
@@ -416,7 +416,7 @@ TEST_F(ContainerRestartTest, OneThatSomebodyRestartedIsTakenBack) {
   engine().find_container(container())->started_at = "2031-01-01T00:00:00Z";
   start();
   wait_down();
-  EXPECT_THAT(exec("lost-1").error(), HasSubstr("started again by somebody else"));
+  EXPECT_THAT(exec("lost-1").error(), HasSubstr("started again by another program"));
   come_up();
   expect_works("next-1");
 }
@@ -507,14 +507,14 @@ TEST_F(ContainerRestartTest, WhatWaitedForItIsCancelledAlsoWhereTheDeleteFails) 
 
 TEST_F(ContainerRestartTest, ADaemonThatEndsAnywhereInARestartIsFollowedByOneThatDoesIt) {
   for (const std::string& point :
-       {"look.turn.before",        "look.turn.after",         "look.inspect.before",
-        "look.inspect.after",      "look.network.before",     "look.network.after",
+       {"inspect.turn.before",     "inspect.turn.after",      "inspect.container.before",
+        "inspect.container.after", "inspect.network.before",  "inspect.network.after",
         "resume.isolation.before", "resume.isolation.after",  "resume.network.before",
         "resume.network.after",    "resume.container.before", "resume.container.after",
         "resume.turn.before",      "resume.turn.after",       "start.container.before",
-        "start.container.after",   "start.look.before",       "start.look.after",
-        "start.hello.before",      "start.hello.after",       "start.proof.before",
-        "start.proof.after",       "start.entrypoint.before", "start.entrypoint.after"}) {
+        "start.container.after",   "start.inspect.before",    "start.inspect.after",
+        "start.hello.before",      "start.hello.after",       "start.verify.before",
+        "start.verify.after",      "start.entrypoint.before", "start.entrypoint.after"}) {
     SCOPED_TRACE(point);
     std::string exec_id = "at-" + std::string(point);
     std::ranges::replace(exec_id, '.', '-');
@@ -540,7 +540,7 @@ TEST_F(ContainerRestartTest, ADaemonThatEndsAnywhereInARestartIsFollowedByOneTha
 }
 
 TEST_F(ContainerRestartTest, ADaemonThatEndsWhileItStopsAnUnusableOneIsFollowedByOneThatDoesIt) {
-  for (const std::string& point : {"look.stop.before", "look.stop.after"}) {
+  for (const std::string& point : {"inspect.stop.before", "inspect.stop.after"}) {
     SCOPED_TRACE(point);
     const std::string id = point.ends_with("before") ? "cut-1" : "cut-2";
     create_ready(id);

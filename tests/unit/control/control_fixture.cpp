@@ -34,7 +34,7 @@ ControlTest::ControlTest()
     : docker_(loop_.io()), guests_(loop_.io().get_executor(), docker_), isolation_(loop_.io()) {
   set_log_level(LogLevel::Error);
   disarm();
-  std::ofstream(folder_.path() / "agbox-guest") << "a guest program";
+  std::ofstream(temp_directory_.path() / "agbox-guest") << "a guest program";
   engine().add_image("busybox");
 }
 
@@ -54,7 +54,7 @@ StoreOptions ControlTest::store_options() {
       callback();
     });
   };
-  return {.path = folder_.path() / "data" / "ids.db",
+  return {.path = temp_directory_.path() / "data" / "ids.db",
           .post = std::move(post),
           .clock = clock_,
           .log = {},
@@ -68,7 +68,7 @@ void ControlTest::start() {
   ASSERT_TRUE(store.has_value()) << store.error().message();
   store_ = std::move(*store);
   instance_ = store_->instance_id();
-  fs::create_directories(folder_.path() / state_root_);
+  fs::create_directories(temp_directory_.path() / state_root_);
   // On the loop itself: once it is idle, nothing is in progress.
   docker_engine_ = std::make_unique<DockerEngine>(
       loop_.io().get_executor(), loop_.io().get_executor(),
@@ -79,9 +79,9 @@ void ControlTest::start() {
                          .first_answer_timeout = first_answer_timeout_,
                          .created_with = {}};
   LocalPlaceOptions its_place{.instance_id = instance_,
-                              .state_root = folder_.path() / state_root_,
-                              .guest_program = folder_.path() / "agbox-guest",
-                              .output_root = folder_.path() / "execs",
+                              .state_root = temp_directory_.path() / state_root_,
+                              .guest_program = temp_directory_.path() / "agbox-guest",
+                              .output_root = temp_directory_.path() / "execs",
                               .resolver_files = resolver_files_};
   its_place.guest_limits.guest_uid = ::geteuid();
   its_place.guest_limits.penalty =
@@ -127,8 +127,8 @@ Result<v1::DiagnoseResponse> ControlTest::diagnose(const std::vector<std::string
 
 void ControlTest::crash() {
   settle();
-  const fs::path data = folder_.path() / "data";
-  const fs::path kept = folder_.path() / "data-as-it-was";
+  const fs::path data = temp_directory_.path() / "data";
+  const fs::path kept = temp_directory_.path() / "data-as-it-was";
   fs::copy(data, kept, fs::copy_options::recursive);
   stop();
   fs::remove_all(data);
@@ -308,7 +308,7 @@ std::vector<std::string> failpoints_in_the_source(const std::vector<std::string>
 
 }  // namespace
 
-std::vector<std::string> ControlTest::failpoints_of_a_life(
+std::vector<std::string> ControlTest::failpoints_of_a_lifecycle(
     const std::vector<std::string>& prefixes) {
   occupy_all_subnets_but_the_last();
   failpoint::record_passages(true);
@@ -331,7 +331,7 @@ std::vector<std::string> ControlTest::failpoints_of_a_life(
   return names;
 }
 
-std::vector<std::string> ControlTest::link_folders() const {
+std::vector<std::string> ControlTest::link_directories() const {
   std::vector<std::string> names;
   if (!fs::exists(link_root())) return names;
   for (const auto& entry : fs::directory_iterator(link_root())) {
@@ -362,7 +362,7 @@ std::vector<std::string> ControlTest::network_names() {
 void ControlTest::expect_nothing_left() {
   EXPECT_THAT(docker_.container_names(), IsEmpty());
   EXPECT_THAT(network_names(), IsEmpty());
-  EXPECT_THAT(link_folders(), IsEmpty());
+  EXPECT_THAT(link_directories(), IsEmpty());
 }
 
 void ControlTest::start_by_hand(const std::string& id) {

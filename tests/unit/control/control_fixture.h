@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole control plane as the daemon puts it together, on a real store and against FakeDocker
 // with living guests, driven by the test's own thread. It can be stopped and started again on the
-// same store; a plane that is stopped at a failpoint leaves store, engine and link folders exactly
-// as a crash there would.
+// same store; a plane that is stopped at a failpoint leaves store, engine and link directories
+// exactly as a crash there would.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@
 #include "support/manual_clock.h"
 #include "unit/control/living_guests.h"
 #include "unit/place/fake_isolation.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 
@@ -113,14 +113,16 @@ class ControlTest : public testing::Test {
   // The failpoints that a whole life passes, whose names begin like one of these. All that the
   // source has: from then on all subnets but one are somebody else's, so that a create comes by
   // those too that are for a refused one.
-  std::vector<std::string> failpoints_of_a_life(const std::vector<std::string>& prefixes);
+  std::vector<std::string> failpoints_of_a_lifecycle(const std::vector<std::string>& prefixes);
   std::vector<std::string> create_failpoints() {
-    return failpoints_of_a_life({"create.", "start."});
+    return failpoints_of_a_lifecycle({"create.", "start."});
   }
 
   // --- what is left ---
-  std::vector<std::string> link_folders() const;
-  std::filesystem::path link_root() const { return folder_.path() / "state/links" / instance_; }
+  std::vector<std::string> link_directories() const;
+  std::filesystem::path link_root() const {
+    return temp_directory_.path() / "state/links" / instance_;
+  }
   std::vector<std::string> network_names();  // without those of occupy_all_subnets_but_the_last()
   void expect_nothing_left();
 
@@ -139,7 +141,7 @@ class ControlTest : public testing::Test {
   std::string store_vfs_;  // of SQLite; empty: the system's
   ControlLoop loop_;
   ManualClock clock_;
-  TempFolder folder_;
+  TempDirectory temp_directory_;
   FakeDocker docker_;
   LivingGuests guests_;
   FakeIsolation isolation_;

@@ -103,8 +103,8 @@ TEST_F(CreateFailureTest, APullErrorInsideTheProgressStreamIsTheSandboxsError) {
 }
 
 TEST_F(CreateFailureTest, AGuestThatCannotPrepareItsContainerIsTheSandboxsError) {
-  guests_.script.preparation_failure = "/etc/passwd is a folder";
-  EXPECT_THAT(failed("unprepared-1").error_message(), HasSubstr("/etc/passwd is a folder"));
+  guests_.script.preparation_failure = "/etc/passwd is a directory";
+  EXPECT_THAT(failed("unprepared-1").error_message(), HasSubstr("/etc/passwd is a directory"));
   expect_nothing_left();
 }
 
@@ -165,8 +165,8 @@ TEST_F(CreateFailureTest, AContainerThatIsEndedOnceWhileItStartsIsStartedAgain) 
   EXPECT_EQ(docker().container_names().size(), 1U);
 }
 
-TEST_F(CreateFailureTest, AnExecLogFolderThatCannotBeMadeIsTheSandboxsError) {
-  std::ofstream(folder_.path() / "execs") << "in the way";
+TEST_F(CreateFailureTest, AnExecLogDirectoryThatCannotBeMadeIsTheSandboxsError) {
+  std::ofstream(temp_directory_.path() / "execs") << "in the way";
   EXPECT_THAT(failed("logless-1").error_message(), HasSubstr("create exec log directory"));
   expect_nothing_left();
 }
@@ -213,7 +213,7 @@ TEST_F(CreateFailureTest, ACleanUpThatFailsIsTriedAgainUntilItIsDone) {
   EXPECT_THAT(failed("unclean-1").error_message(), HasSubstr("no space left"));
   EXPECT_THAT(docker().network_names(), ElementsAre("agbox-net-unclean-1"));
   docker().clear_faults();
-  run_until([&] { return docker().network_names().empty() && link_folders().empty(); });
+  run_until([&] { return docker().network_names().empty() && link_directories().empty(); });
   settle();
   expect_nothing_left();
   EXPECT_THAT(event_types("unclean-1"),

@@ -246,7 +246,7 @@ TEST_F(LeftAloneTest, WhatIsStoppedForLongIsDeletedAndThenPurged) {
 TEST_F(LeftAloneTest, AHistoryIsKeptUntilItsOutputCanBeRemoved) {
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
-  const auto output = folder_.path() / "execs" / kBox;
+  const auto output = temp_directory_.path() / "execs" / kBox;
   std::filesystem::remove_all(output);
   std::ofstream(output) << "not a directory";
   pass(168h);

@@ -42,12 +42,13 @@ TEST_F(DeleteTest, ADeleteWhileTheCreateIsHeldAtAnyOfItsStepsNeverResurrects) {
 
 TEST_F(DeleteTest, ADeleteInTheMomentOfTheAcceptanceNeverResurrects) {
   run_until([&] { return docker().event_streams() == 1; });
-  bool is_told = false;
+  bool is_notified = false;
   directory().create(spec(), "at-once", [&](const Result<v1::SandboxHandle>& created) {
     ASSERT_TRUE(created.has_value());
-    directory().remove("at-once", [&](const Result<>& removed) { is_told = removed.has_value(); });
+    directory().remove("at-once",
+                       [&](const Result<>& removed) { is_notified = removed.has_value(); });
   });
-  run_until([&] { return is_told; });
+  run_until([&] { return is_notified; });
   expect_deleted_for_good("at-once");
 }
 
@@ -56,14 +57,15 @@ TEST_F(DeleteTest, ADeleteFindsTheCreateThatWasAskedForBeforeIt) {
   stop();
   docker().hold("GET /info");
   start();
-  bool is_told = false;
+  bool is_notified = false;
   directory().create(spec(), "early-1", [](const Result<v1::SandboxHandle>& created) {
     EXPECT_TRUE(created.has_value());
   });
-  directory().remove("early-1", [&](const Result<>& removed) { is_told = removed.has_value(); });
+  directory().remove("early-1",
+                     [&](const Result<>& removed) { is_notified = removed.has_value(); });
   run_until([&] { return docker().held("GET /info") > 0; });
   docker().release("GET /info");
-  run_until([&] { return is_told; });
+  run_until([&] { return is_notified; });
   expect_deleted_for_good("early-1");
 }
 
@@ -182,7 +184,7 @@ TEST_F(DeleteTest, OthersAreNotTouched) {
   wait_for_state("goes-1", v1::SANDBOX_STATE_DELETED);
   EXPECT_THAT(docker().container_names(),
               testing::UnorderedElementsAre("agbox-primary-stays-1", "agbox-primary-stays-1-2"));
-  EXPECT_EQ(link_folders().size(), 2U);
+  EXPECT_EQ(link_directories().size(), 2U);
 }
 
 }  // namespace

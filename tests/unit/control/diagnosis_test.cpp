@@ -25,7 +25,7 @@ using testing::UnorderedElementsAre;
 class DiagnosisTest : public ControlTest {
  protected:
   DiagnosisTest() {
-    lock_file_ = folder_.path() / "agboxd.lock";
+    lock_file_ = temp_directory_.path() / "agboxd.lock";
     lock_.reset(::open(lock_file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     EXPECT_EQ(::flock(lock_.get(), LOCK_EX), 0);
     isolation_.facts = FirewallFacts{
@@ -33,7 +33,7 @@ class DiagnosisTest : public ControlTest {
   }
 
   // "FINDING_VERDICT_OK sentence" of all findings about it, each with a newline.
-  std::string told_of(const std::string& check, const std::vector<std::string>& images = {}) {
+  std::string findings_of(const std::string& check, const std::vector<std::string>& images = {}) {
     const auto response = diagnose(images);
     if (!response) return response.error().message();
     std::string told;
@@ -64,27 +64,27 @@ TEST_F(DiagnosisTest, OfAWorkingDaemonFindsNothingBroken) {
               ElementsAre("engine", "live-restore", "layer-quota", "capability", "firewall",
                           "isolation", "other-firewalls", "ip-forward", "address-pool", "resolvers",
                           "store", "lock", "guest-program", "disk", "images", "unknown-primaries"));
-  EXPECT_THAT(told_of("engine"),
+  EXPECT_THAT(findings_of("engine"),
               HasSubstr("OK Docker " + engine().version + " (API 1.41) is reachable at " +
                         docker().socket_path()));
-  EXPECT_THAT(told_of("isolation"), HasSubstr("OK verified now for 1 running sandbox\n"));
-  EXPECT_THAT(told_of("images"), HasSubstr("OK 1 image is on the engine\n"));
-  EXPECT_THAT(told_of("lock"), HasSubstr("OK "));
-  EXPECT_THAT(told_of("store"), HasSubstr("OK "));
+  EXPECT_THAT(findings_of("isolation"), HasSubstr("OK verified now for 1 running sandbox\n"));
+  EXPECT_THAT(findings_of("images"), HasSubstr("OK 1 image is on the engine\n"));
+  EXPECT_THAT(findings_of("lock"), HasSubstr("OK "));
+  EXPECT_THAT(findings_of("store"), HasSubstr("OK "));
 }
 
 TEST_F(DiagnosisTest, SeesWhatTheEngineIsNowAndNotWhatItWas) {
   start();
   wait_swept();
-  EXPECT_THAT(told_of("live-restore"), HasSubstr("WARNING "));
+  EXPECT_THAT(findings_of("live-restore"), HasSubstr("WARNING "));
   engine().info_overrides["LiveRestoreEnabled"] = true;
-  EXPECT_THAT(told_of("live-restore"), HasSubstr("OK "));
-  EXPECT_THAT(told_of("layer-quota"), HasSubstr("UNKNOWN "));
+  EXPECT_THAT(findings_of("live-restore"), HasSubstr("OK "));
+  EXPECT_THAT(findings_of("layer-quota"), HasSubstr("UNKNOWN "));
   engine().info_overrides["DriverStatus"] =
       boost::json::parse(R"([["Backing Filesystem","extfs"]])");
-  EXPECT_THAT(told_of("layer-quota"), HasSubstr("WARNING "));
+  EXPECT_THAT(findings_of("layer-quota"), HasSubstr("WARNING "));
   engine().info_overrides["SecurityOptions"] = boost::json::array{"name=rootless"};
-  EXPECT_THAT(told_of("engine"), HasSubstr("BROKEN Docker"));
+  EXPECT_THAT(findings_of("engine"), HasSubstr("BROKEN Docker"));
 }
 
 TEST_F(DiagnosisTest, WithoutAnEngineTellsTheRest) {
@@ -92,26 +92,26 @@ TEST_F(DiagnosisTest, WithoutAnEngineTellsTheRest) {
   start();
   const auto response = diagnose({"busybox"});
   ASSERT_TRUE(response.has_value()) << response.error().message();
-  EXPECT_THAT(told_of("engine"), HasSubstr("BROKEN the Docker Engine does not answer: "));
-  EXPECT_THAT(told_of("images", {"busybox"}), HasSubstr("UNKNOWN not checked: "));
-  EXPECT_THAT(told_of("unknown-primaries"), HasSubstr("UNKNOWN not checked: "));
-  EXPECT_THAT(told_of("store"), HasSubstr("OK "));
-  EXPECT_THAT(told_of("firewall"), HasSubstr("OK "));
+  EXPECT_THAT(findings_of("engine"), HasSubstr("BROKEN the Docker Engine is unreachable: "));
+  EXPECT_THAT(findings_of("images", {"busybox"}), HasSubstr("UNKNOWN not checked: "));
+  EXPECT_THAT(findings_of("unknown-primaries"), HasSubstr("UNKNOWN not checked: "));
+  EXPECT_THAT(findings_of("store"), HasSubstr("OK "));
+  EXPECT_THAT(findings_of("firewall"), HasSubstr("OK "));
 }
 
 TEST_F(DiagnosisTest, LooksForTheImagesOfSandboxesAndOfTheClient) {
   engine().add_image("debian:12");
   start();
   create_ready("box-1");
-  EXPECT_THAT(told_of("images", {"debian:12", "busybox"}), HasSubstr("OK 2 images are"));
-  EXPECT_THAT(told_of("images", {"nobody/has-this:1"}),
+  EXPECT_THAT(findings_of("images", {"debian:12", "busybox"}), HasSubstr("OK 2 images are"));
+  EXPECT_THAT(findings_of("images", {"nobody/has-this:1"}),
               HasSubstr("WARNING nobody/has-this:1 is not on the engine: the next create"));
 }
 
 TEST_F(DiagnosisTest, ReportsAStrayPrimaryAndLeavesItAlone) {
   start();
   wait_swept();
-  EXPECT_THAT(told_of("unknown-primaries"), HasSubstr("OK "));
+  EXPECT_THAT(findings_of("unknown-primaries"), HasSubstr("OK "));
   std::string labels;
   for (const auto& [key, value] : primary_labels(instance_, "lost-1", {})) {
     labels += (labels.empty() ? "\"" : ",\"") + key + "\":\"" + value + "\"";
@@ -121,7 +121,7 @@ TEST_F(DiagnosisTest, ReportsAStrayPrimaryAndLeavesItAlone) {
                    .query = {{"name", "agbox-primary-lost-1"}},
                    .body = R"({"Image":"busybox","Labels":{)" + labels + "}}",
                    .registry_auth = {}});
-  EXPECT_THAT(told_of("unknown-primaries"),
+  EXPECT_THAT(findings_of("unknown-primaries"),
               HasSubstr("WARNING container agbox-primary-lost-1 carries our label, for sandbox "
                         "lost-1"));
   EXPECT_THAT(docker().container_names(), UnorderedElementsAre("agbox-primary-lost-1"));
@@ -132,18 +132,18 @@ TEST_F(DiagnosisTest, ProvesTheIsolationOfEverySandboxThatRuns) {
   create_ready("box-1");
   create_ready("box-2");
   stop_sandbox("box-2");
-  isolation_.proofs.clear();
-  isolation_.proof_problem = "the rules are gone";
-  EXPECT_EQ(told_of("isolation"), "FINDING_VERDICT_BROKEN sandbox box-1: the rules are gone\n");
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge_name(instance_, "box-1")));
+  isolation_.verifications.clear();
+  isolation_.verification_problem = "the rules are gone";
+  EXPECT_EQ(findings_of("isolation"), "FINDING_VERDICT_BROKEN sandbox box-1: the rules are gone\n");
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge_name(instance_, "box-1")));
 }
 
 TEST_F(DiagnosisTest, DoesNotWaitForManyThatTakeTooLong) {
   start();
   for (const char* id : {"box-1", "box-2", "box-3", "box-4", "box-5"}) create_ready(id);
-  isolation_.proof_problem = "another firewall drops it";
-  isolation_.on_proof = [this] { clock_.advance(std::chrono::seconds(7)); };
-  EXPECT_EQ(told_of("isolation"),
+  isolation_.verification_problem = "another firewall drops it";
+  isolation_.on_verification = [this] { clock_.advance(std::chrono::seconds(7)); };
+  EXPECT_EQ(findings_of("isolation"),
             "FINDING_VERDICT_BROKEN sandbox box-1: another firewall drops it\n"
             "FINDING_VERDICT_BROKEN sandbox box-2: another firewall drops it\n"
             "FINDING_VERDICT_BROKEN sandbox box-3: another firewall drops it\n"
@@ -158,7 +158,7 @@ TEST_F(DiagnosisTest, ASandboxThatCameThroughIsBrokenAlsoWhereItDoesNotSaySo) {
   guests_.cut(primary_container_name("box-1"));
   run_until_idle();
   isolation_.is_reached = true;
-  EXPECT_EQ(told_of("isolation"),
+  EXPECT_EQ(findings_of("isolation"),
             "FINDING_VERDICT_BROKEN sandbox box-1: it is not isolated: it came through\n");
 }
 
@@ -169,14 +169,14 @@ TEST_F(DiagnosisTest, ASandboxThatCannotBeAskedIsUnknownAndNotBroken) {
   guests_.freeze(primary_container_name("box-1"));
   guests_.cut(primary_container_name("box-1"));
   run_until_idle();
-  const std::string told = told_of("isolation");
+  const std::string told = findings_of("isolation");
   EXPECT_THAT(told,
               HasSubstr("FINDING_VERDICT_UNKNOWN sandbox box-1: its rules are in place, but could "
                         "not be tested from inside: the guest does not answer"));
   EXPECT_THAT(told, HasSubstr("FINDING_VERDICT_OK verified now for 1 running sandbox\n"));
   // Where the rules themselves are wrong, nobody need be asked.
-  isolation_.proof_problem = "the rules are gone";
-  EXPECT_THAT(told_of("isolation"),
+  isolation_.verification_problem = "the rules are gone";
+  EXPECT_THAT(findings_of("isolation"),
               AnyOf(HasSubstr("BROKEN sandbox box-1: the rules are gone\n"),
                     HasSubstr("BROKEN sandbox box-1 is paused: the rules are gone\n")));
 }
@@ -186,14 +186,14 @@ TEST_F(DiagnosisTest, TellsWhatTheFirewallShows) {
   isolation_.facts->tables[0].difference = "table inet agents_sandbox_1 is missing";
   isolation_.facts->dropping_chains = {
       {.table = "inet filter", .chain = "forward", .accepts_nothing = true}};
-  EXPECT_THAT(told_of("firewall"), HasSubstr("BROKEN "));
-  EXPECT_THAT(told_of("other-firewalls"), HasSubstr("BROKEN "));
+  EXPECT_THAT(findings_of("firewall"), HasSubstr("BROKEN "));
+  EXPECT_THAT(findings_of("other-firewalls"), HasSubstr("BROKEN "));
 }
 
 TEST_F(DiagnosisTest, TellsWhyTheFirewallCouldNotBeLoaded) {
   isolation_.start_problem = "the kernel knows no nftables";
   start();
-  EXPECT_THAT(told_of("firewall"),
+  EXPECT_THAT(findings_of("firewall"),
               HasSubstr("BROKEN sandboxes cannot be isolated, so none is created or started: the "
                         "kernel knows no nftables"));
 }
@@ -214,25 +214,25 @@ TEST_F(DiagnosisTest, WaitsForTheFirewallOfADaemonThatHasJustStarted) {
 TEST_F(DiagnosisTest, SeesThatTheLockIsNotTheDaemonsAnyMore) {
   start();
   fs::remove(lock_file_);
-  EXPECT_THAT(told_of("lock"), HasSubstr("BROKEN "));
+  EXPECT_THAT(findings_of("lock"), HasSubstr("BROKEN "));
   const UniqueFd other(::open(lock_file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  EXPECT_THAT(told_of("lock"), HasSubstr("BROKEN "));
+  EXPECT_THAT(findings_of("lock"), HasSubstr("BROKEN "));
 }
 
 TEST_F(DiagnosisTest, SeesThatTheGuestProgramIsGone) {
   start();
-  EXPECT_THAT(told_of("guest-program"), HasSubstr("OK "));
-  fs::remove_all(folder_.path() / state_root_ / "guests");
-  EXPECT_THAT(told_of("guest-program"), HasSubstr("BROKEN "));
+  EXPECT_THAT(findings_of("guest-program"), HasSubstr("OK "));
+  fs::remove_all(temp_directory_.path() / state_root_ / "guests");
+  EXPECT_THAT(findings_of("guest-program"), HasSubstr("BROKEN "));
 }
 
 TEST_F(DiagnosisTest, CountsTheNetworksThatAreLeft) {
   start();
   wait_swept();
-  const std::string before = told_of("address-pool");
+  const std::string before = findings_of("address-pool");
   create_ready("box-1");
-  EXPECT_NE(told_of("address-pool"), before);
-  EXPECT_THAT(told_of("address-pool"), HasSubstr("15 of 16 networks"));
+  EXPECT_NE(findings_of("address-pool"), before);
+  EXPECT_THAT(findings_of("address-pool"), HasSubstr("15 of 16 networks"));
 }
 
 TEST_F(DiagnosisTest, OneAtATimeAndEachIsAnswered) {

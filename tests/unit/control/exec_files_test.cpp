@@ -78,7 +78,7 @@ class ExecFilesTest : public ExecTest {
       return is_purged();
     });
   }
-  std::filesystem::path output() const { return folder_.path() / "execs" / kBox; }
+  std::filesystem::path output() const { return temp_directory_.path() / "execs" / kBox; }
 
  private:
   std::promise<void> disk_;

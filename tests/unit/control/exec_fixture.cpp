@@ -106,7 +106,7 @@ std::vector<std::string> ExecTest::exec_events(const std::string& sandbox_id, st
 
 std::vector<std::string> ExecTest::log_files(const std::string& sandbox_id) const {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder_.path() / "execs" / sandbox_id)) {
+  for (const auto& entry : fs::directory_iterator(temp_directory_.path() / "execs" / sandbox_id)) {
     names.push_back(entry.path().filename());
   }
   std::ranges::sort(names);

@@ -72,7 +72,7 @@ TEST_F(ExecLossTest, AnotherStartOfTheContainerIsNotTheSameContainer) {
   found.status = "running";
   found.started_at = "2031-01-01T00:00:00Z";
   start();
-  expect_lost("CONTAINER_EXITED", "started again by somebody else");
+  expect_lost("CONTAINER_EXITED", "started again by another program");
 }
 
 TEST_F(ExecLossTest, WhileTheEngineDoesNotAnswerNothingIsDecided) {

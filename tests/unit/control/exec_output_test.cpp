@@ -21,7 +21,7 @@
 #include "execlog/log_file.h"
 #include "model/reasons.h"
 #include "unit/file_lease.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -124,7 +124,7 @@ class ExecOutputTest : public testing::Test {
     return testing::AssertionSuccess();
   }
 
-  TempFolder root_;
+  TempDirectory root_;
   boost::asio::io_context io_;
   std::shared_ptr<LogWatch> watch_ = LogWatch::make(io_.get_executor());
 };
@@ -336,7 +336,7 @@ TEST_F(ExecOutputTest, AFileThatGotShorterInTheMiddleIsAnError) {
   const auto next = output.next();
   ASSERT_TRUE(std::holds_alternative<ExecOutput::End>(next));
   EXPECT_THAT(std::get<ExecOutput::End>(next).outcome.error().message(),
-              HasSubstr("it was truncated meanwhile"));
+              HasSubstr("it was truncated while it was read"));
 }
 
 TEST_F(ExecOutputTest, AFileThatIsRemovedEndsItsFollowers) {
@@ -346,7 +346,7 @@ TEST_F(ExecOutputTest, AFileThatIsRemovedEndsItsFollowers) {
   EXPECT_TRUE(wait_until([&] { return follower->has_ended(); }));
   EXPECT_EQ(follower->error().reason(), reason::kExecOutputLost);
   EXPECT_THAT(follower->error().message(),
-              HasSubstr("exec-1.stdout.log: it was removed meanwhile"));
+              HasSubstr("exec-1.stdout.log: it was removed while it was read"));
 }
 
 TEST_F(ExecOutputTest, AFileInItsPlaceIsNotReadInstead) {
@@ -439,7 +439,7 @@ TEST_F(UnsafeLog, OneThatNoDescriptorIsLeftForIsNotLost) {
   EXPECT_EQ(reader()->text(), "text");
 }
 
-TEST_F(UnsafeLog, AFolder) {
+TEST_F(UnsafeLog, ADirectory) {
   std::filesystem::remove(path());
   std::filesystem::create_directory(path());
   expect_refused("not a regular file");
@@ -464,7 +464,7 @@ TEST_F(UnsafeLog, APathOutsideTheRoot) {
 // The root itself is the configuration's, and people have links there.
 TEST_F(UnsafeLog, ALinkToTheRootIsFollowed) {
   append("x");
-  const TempFolder elsewhere;
+  const TempDirectory elsewhere;
   std::filesystem::create_symlink(root_.path(), elsewhere.path() / "logs");
   auto linked = cut();
   linked.root = elsewhere.path() / "logs";

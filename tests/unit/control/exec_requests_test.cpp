@@ -88,8 +88,8 @@ TEST_F(ExecRequestsTest, OfTwoWithOneIdAtTheSameTimeOneIsAccepted) {
 
 // A create that was killed between its files and its commit.
 TEST_F(ExecRequestsTest, FilesThatACreateLeftBehindAreTakenOver) {
-  const auto folder = folder_.path() / "execs" / kBox;
-  std::ofstream(folder / "again-1.stdout.log") << "of an exec that never was";
+  const auto temp_directory = temp_directory_.path() / "execs" / kBox;
+  std::ofstream(temp_directory / "again-1.stdout.log") << "of an exec that never was";
   const auto created = create_exec("again-1");
   ASSERT_TRUE(created.has_value()) << created.error().message();
   wait_given("again-1");
@@ -100,7 +100,7 @@ TEST_F(ExecRequestsTest, FilesThatACreateLeftBehindAreTakenOver) {
 
 // The sandbox sees its logs read-only, but its commands run as their owner.
 TEST_F(ExecRequestsTest, ALeaseOnALogHoldsNobody) {
-  const auto path = folder_.path() / "execs" / kBox / "busy-1.stdout.log";
+  const auto path = temp_directory_.path() / "execs" / kBox / "busy-1.stdout.log";
   std::ofstream(path) << "of an exec that never was";
   const FileLease lease(path);
   ASSERT_TRUE(create_exec("busy-1").has_value());
@@ -112,37 +112,37 @@ TEST_F(ExecRequestsTest, ALeaseOnALogHoldsNobody) {
 
 // S4: whatever lies at the place of a log, nothing is written through it.
 TEST_F(ExecRequestsTest, ALinkAtThePlaceOfALogIsNotFollowed) {
-  const auto folder = folder_.path() / "execs" / kBox;
-  const auto victim = folder_.path() / "victim";
+  const auto temp_directory = temp_directory_.path() / "execs" / kBox;
+  const auto victim = temp_directory_.path() / "victim";
   std::ofstream(victim) << "precious";
-  std::filesystem::create_symlink(victim, folder / "link-1.stdout.log");
+  std::filesystem::create_symlink(victim, temp_directory / "link-1.stdout.log");
   ASSERT_TRUE(create_exec("link-1").has_value());
   wait_for_end("link-1");
   EXPECT_EQ(exec("link-1").state(), v1::EXEC_STATE_FAILED);
   EXPECT_THAT(exec("link-1").error(), HasSubstr("prepare exec artifact output"));
-  std::filesystem::create_hard_link(victim, folder / "hard-1.stdout.log");
+  std::filesystem::create_hard_link(victim, temp_directory / "hard-1.stdout.log");
   ASSERT_TRUE(create_exec("hard-1").has_value());
   wait_for_end("hard-1");
   EXPECT_THAT(exec("hard-1").error(), HasSubstr("not a file of its own"));
   EXPECT_EQ(std::filesystem::file_size(victim), 8U);
-  ASSERT_EQ(::mkfifo((folder / "fifo-1.stdout.log").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((temp_directory / "fifo-1.stdout.log").c_str(), 0600), 0);
   ASSERT_TRUE(create_exec("fifo-1").has_value());
   wait_for_end("fifo-1");
   EXPECT_THAT(exec("fifo-1").error(), HasSubstr("prepare exec artifact output"));
   EXPECT_EQ(times_begun("link-1") + times_begun("hard-1") + times_begun("fifo-1"), 0);
 }
 
-TEST_F(ExecRequestsTest, AFolderThatCannotBeUsedIsToldInTheWordsThatClientsKnow) {
-  const auto folder = folder_.path() / "execs" / kBox;
-  std::filesystem::remove_all(folder);
-  std::ofstream(folder) << "not a folder";
+TEST_F(ExecRequestsTest, ADirectoryThatCannotBeUsedIsToldInTheWordsThatClientsKnow) {
+  const auto temp_directory = temp_directory_.path() / "execs" / kBox;
+  std::filesystem::remove_all(temp_directory);
+  std::ofstream(temp_directory) << "not a directory";
   const auto refused = create_exec("dir-1");
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().reason(), reason::kExecOutputUnavailable);
   EXPECT_THAT(refused.error().message(), HasSubstr("prepare exec artifact output: "));
   EXPECT_EQ(get_exec("dir-1").error().reason(), reason::kExecNotFound);
   // L19: the id is free again.
-  std::filesystem::remove(folder);
+  std::filesystem::remove(temp_directory);
   EXPECT_TRUE(create_exec("dir-1").has_value());
 }
 
@@ -185,13 +185,13 @@ TEST_F(ExecRequestsTest, TheirRequestsMayNotFillTheMemory) {
 
 TEST(ExecLogsTest, ADiskWithoutRoomIsToldWithItsNumbers) {
   constexpr std::uint64_t mib = std::uint64_t{1} << 20;
-  EXPECT_TRUE(check_room("/logs", {.left = 7 * mib, .reserve = 7 * mib}).has_value());
-  const auto refused = check_room("/logs", {.left = 7 * mib - 1, .reserve = 7 * mib});
+  EXPECT_TRUE(check_space("/logs", {.left = 7 * mib, .reserve = 7 * mib}).has_value());
+  const auto refused = check_space("/logs", {.left = 7 * mib - 1, .reserve = 7 * mib});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().reason(), reason::kResourceExhausted);
   EXPECT_EQ(refused.error().message(),
             "prepare exec artifact output: the filesystem of /logs has 6 MiB left, and 7 MiB have "
-            "to stay free; make room there");
+            "to stay free; free some space there");
 }
 
 TEST(ExecLogsTest, TheTemplateIsFilledInOnce) {

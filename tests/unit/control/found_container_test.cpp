@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a sandbox that should run, or stand still, when the daemon looks for its
-// container, its network and its guest's folder: every case that there is. One that was ready is
+// container, its network and its guest's directory: every case that there is. One that was ready is
 // looked for by the next daemon, one that is stopped after a gap in the engine's events.
 #include <array>
 
 #include "base/failpoint.h"
-#include "guestlink/link_folder.h"
+#include "guestlink/link_directory.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -17,7 +17,7 @@ struct FoundCase {
   const char* stored;     // Ready, Stopped
   const char* container;  // as in kContainers
   bool has_network;
-  bool has_folder;
+  bool has_directory;
   char then;
 };
 
@@ -29,7 +29,7 @@ constexpr std::array kContainers{"Missing",    "Created", "Running", "Paused",
 struct FoundRow {
   const char* stored;
   bool has_network;
-  bool has_folder;
+  bool has_directory;
   const char* then;
 };
 constexpr std::array kFoundRows{
@@ -44,7 +44,7 @@ std::vector<FoundCase> found_cases() {
   for (const FoundRow& row : kFoundRows) {
     for (std::size_t i = 0; i < kContainers.size(); ++i) {
       cases.push_back(
-          {row.stored, kContainers.at(i), row.has_network, row.has_folder, row.then[i]});
+          {row.stored, kContainers.at(i), row.has_network, row.has_directory, row.then[i]});
     }
   }
   return cases;
@@ -55,22 +55,22 @@ class FoundContainerTest : public ExecTest, public testing::WithParamInterface<F
   bool is(std::string_view container) const { return GetParam().container == container; }
   bool was_ready() const { return std::string_view(GetParam().stored) == "Ready"; }
 
-  // Stopped by a daemon that the guest's folder was hidden from, where it is to be missing.
+  // Stopped by a daemon that the guest's directory was hidden from, where it is to be missing.
   void stop_by_the_next_daemon() {
     ASSERT_TRUE(failpoint::arm("stop.container.before=hold"));
     ASSERT_TRUE(ask_stop(kBox).has_value());
     wait_held_at("stop.container.before");
     stop();
     disarm();
-    take_folder();
+    take_directory();
     start();
     wait_for_state(kBox, v1::SANDBOX_STATE_STOPPED);
     wait_swept();
   }
 
-  void take_folder() {
-    if (GetParam().has_folder) return;
-    std::filesystem::remove_all(guestlink::LinkFolder::path_of(link_root(), kBox));
+  void take_directory() {
+    if (GetParam().has_directory) return;
+    std::filesystem::remove_all(guestlink::LinkDirectory::path_of(link_root(), kBox));
   }
 
   // While nobody looks.
@@ -106,7 +106,7 @@ class FoundContainerTest : public ExecTest, public testing::WithParamInterface<F
   }
 
   // Somebody has looked, and whatever was decided is stored.
-  void wait_looked() {
+  void wait_inspected() {
     run_until([&] { return docker().calls("GET /containers/*/json") > 0; });
     wait_swept();
     run_until_idle();
@@ -115,7 +115,7 @@ class FoundContainerTest : public ExecTest, public testing::WithParamInterface<F
   }
 
   void expect_adopted() {
-    wait_looked();
+    wait_inspected();
     EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
     EXPECT_FALSE(restarts().next().has_value());
     EXPECT_EQ(exec("since-before").state(), v1::EXEC_STATE_RUNNING);
@@ -128,7 +128,7 @@ class FoundContainerTest : public ExecTest, public testing::WithParamInterface<F
   }
 
   void expect_started_again() {
-    wait_looked();
+    wait_inspected();
     EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
     EXPECT_EQ(exec("since-before").error_code(), "CONTAINER_EXITED");
     EXPECT_FALSE(primary(kBox).is_running()) << "not before the wait is over";
@@ -141,7 +141,7 @@ class FoundContainerTest : public ExecTest, public testing::WithParamInterface<F
   }
 
   void expect_failed(const std::string& code) {
-    wait_looked();
+    wait_inspected();
     ASSERT_EQ(state(kBox), v1::SANDBOX_STATE_FAILED);
     EXPECT_EQ(handle(kBox).error_code(), code);
     EXPECT_THAT(handle(kBox).error_message(), HasSubstr("delete the sandbox and create it again"));
@@ -155,7 +155,7 @@ class FoundContainerTest : public ExecTest, public testing::WithParamInterface<F
   }
 
   void expect_still_stopped() {
-    wait_looked();
+    wait_inspected();
     EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_STOPPED);
     EXPECT_EQ(event_types(kBox).back(), v1::SANDBOX_STOPPED);
     EXPECT_FALSE(restarts().next().has_value());
@@ -166,7 +166,7 @@ TEST_P(FoundContainerTest, BecomesWhatTheTableSays) {
   if (was_ready()) {
     begin_exec("since-before");
     stop();
-    take_folder();
+    take_directory();
     change_container();
     docker().forget_calls();
     start();
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Every, FoundContainerTest, testing::ValuesIn(found_case
                            const FoundCase& found = info.param;
                            return std::string(found.stored) + found.container +
                                   (found.has_network ? "" : "WithoutNetwork") +
-                                  (found.has_folder ? "" : "WithoutFolder");
+                                  (found.has_directory ? "" : "WithoutDirectory");
                          });
 
 }  // namespace

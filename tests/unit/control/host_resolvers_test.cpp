@@ -36,8 +36,8 @@ class HostResolversTest : public ControlTest {
     run_until([&] { return isolation_.is_started && isolation_.resolvers == resolvers; });
   }
 
-  std::filesystem::path named_ = folder_.path() / "resolv.conf";
-  std::filesystem::path behind_stub_ = folder_.path() / "behind-stub.conf";
+  std::filesystem::path named_ = temp_directory_.path() / "resolv.conf";
+  std::filesystem::path behind_stub_ = temp_directory_.path() / "behind-stub.conf";
 };
 
 TEST_F(HostResolversTest, NewSandboxesAskThoseOfTheHostAsTheyChange) {

@@ -28,7 +28,7 @@ class IsolationPauseTest : public ExecTest {
     run_until([&] { return handle(kBox).isolation_problem().empty(); });
   }
   void break_isolation() {
-    isolation_.proof_problem = kProblem;
+    isolation_.verification_problem = kProblem;
     isolation_.repair();
   }
   void pause() {
@@ -36,7 +36,7 @@ class IsolationPauseTest : public ExecTest {
     wait_paused();
   }
   void restore_isolation() {
-    isolation_.proof_problem.clear();
+    isolation_.verification_problem.clear();
     isolation_.repair();
   }
   // The next verification that the sandbox has asked for.
@@ -93,7 +93,7 @@ TEST_F(IsolationPauseTest, AGuestThatStaysAwayDoesNotAvoidTheVerification) {
 }
 
 TEST_F(IsolationPauseTest, AGuestThatLeavesIsVerifiedFromOutside) {
-  isolation_.proof_problem = kProblem;  // without a repair
+  isolation_.verification_problem = kProblem;  // without a repair
   freeze_guest();
   wait_paused();
   EXPECT_EQ(handle(kBox).isolation_problem(), kProblem);
@@ -101,13 +101,13 @@ TEST_F(IsolationPauseTest, AGuestThatLeavesIsVerifiedFromOutside) {
 
 TEST_F(IsolationPauseTest, WithoutARepairATimerHasItVerifiedAgain) {
   pause();
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   verification_comes();
-  run_until([&] { return isolation_.proofs.size() == 1; });
+  run_until([&] { return isolation_.verifications.size() == 1; });
   run_until([&] { return verifications().next().has_value(); });
   EXPECT_EQ(*verifications().next() - clock_.boot_now(), 1000ms) << "after 500 ms";
   EXPECT_TRUE(is_paused());
-  isolation_.proof_problem.clear();
+  isolation_.verification_problem.clear();
   verification_comes();
   wait_verified();
   EXPECT_FALSE(is_paused());
@@ -134,9 +134,9 @@ TEST_F(IsolationPauseTest, WhatOnlyTheGuestSeesPausesItAgainAfterAWait) {
   EXPECT_EQ(docker().calls(kUnpause), 1);
   EXPECT_EQ(handle(kBox).isolation_problem(), "it came through");
   EXPECT_EQ(*verifications().next() - clock_.boot_now(), 1000ms);
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   isolation_.repair();
-  run_until([&] { return isolation_.proofs.size() == 1; });
+  run_until([&] { return isolation_.verifications.size() == 1; });
   run_until_idle();
   EXPECT_TRUE(is_paused()) << "repairs do not make it flap";
   isolation_.inside_problem.clear();
@@ -155,7 +155,7 @@ TEST_F(IsolationPauseTest, WhereItIsOnlyReportedItRunsOnAndTakesExecs) {
   begin_exec("meanwhile");
   EXPECT_FALSE(handle(kBox).paused());
   EXPECT_EQ(docker().calls(kPause), 0);
-  isolation_.proof_problem.clear();
+  isolation_.verification_problem.clear();
   verification_comes();
   wait_verified();
 }
@@ -172,7 +172,7 @@ TEST_F(IsolationPauseTest, TheNextDaemonKnowsThatItIsPausedAndUnpausesIt) {
   run_until_idle();
   EXPECT_TRUE(is_paused());
   EXPECT_FALSE(create_exec("meanwhile").has_value());
-  isolation_.proof_problem.clear();
+  isolation_.verification_problem.clear();
   verification_comes();
   run_until([&] { return !is_paused(); });
   EXPECT_FALSE(handle(kBox).isolation_problem().empty()) << "its guest was not asked yet";
@@ -240,7 +240,7 @@ TEST_F(IsolationPauseTest, WhatAnotherProcessUnpausesIsPausedAgainAtOnce) {
 }
 
 TEST_F(IsolationPauseTest, ADiagnosisReportsItAndPausesWhatItFinds) {
-  isolation_.proof_problem = kProblem;
+  isolation_.verification_problem = kProblem;
   const auto reported = [&] {
     std::string all;
     for (const v1::Finding& finding : diagnose()->findings()) all += finding.sentence() + "\n";
@@ -326,7 +326,7 @@ TEST_F(IsolationPauseTest, AStopEndsItAtOnceAndAResumeVerifiesIt) {
   EXPECT_FALSE(handle(kBox).paused());
   EXPECT_EQ(isolation_health().shortcoming, "");
   EXPECT_FALSE(verifications().next().has_value());
-  isolation_.proof_problem.clear();
+  isolation_.verification_problem.clear();
   resume_sandbox(kBox);
   EXPECT_FALSE(is_paused());
   begin_exec("after");
@@ -346,7 +346,7 @@ TEST_F(IsolationPauseTest, AContainerThatEndsWhileItIsPausedIsStartedAgainAndVer
   run_until([&] { return restarts().next().has_value(); });
   settle();
   EXPECT_EQ(handle(kBox).isolation_problem(), "");
-  isolation_.proof_problem.clear();
+  isolation_.verification_problem.clear();
   clock_.advance(*restarts().next() - clock_.boot_now());
   restarts().call_due();
   run_until([&] { return guests_.is_connected(container()); });
@@ -371,15 +371,16 @@ TEST_F(IsolationPauseTest, AContainerThatIsGoneFailsInsteadOfBeingPaused) {
 
 TEST_F(IsolationPauseTest, AnotherSandboxIsNotConcerned) {
   create_ready("box-2");
-  isolation_.on_proof = [&] {
-    const bool is_first = isolation_.proofs.back() == bridge_name(store().instance_id(), kBox);
-    isolation_.proof_problem = is_first ? kProblem : "";
+  isolation_.on_verification = [&] {
+    const bool is_first =
+        isolation_.verifications.back() == bridge_name(store().instance_id(), kBox);
+    isolation_.verification_problem = is_first ? kProblem : "";
   };
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   isolation_.repair();
   wait_paused();
   const std::string other = bridge_name(store().instance_id(), "box-2");
-  run_until([&] { return std::ranges::count(isolation_.proofs, other) > 0; });
+  run_until([&] { return std::ranges::count(isolation_.verifications, other) > 0; });
   run_until_idle();
   EXPECT_FALSE(primary("box-2").is_paused);
   EXPECT_EQ(handle("box-2").isolation_problem(), "");

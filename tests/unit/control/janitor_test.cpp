@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "base/failpoint.h"
-#include "guestlink/link_folder.h"
+#include "guestlink/link_directory.h"
 #include "model/object_names.h"
 #include "unit/control/control_fixture.h"
 
@@ -52,7 +52,7 @@ class JanitorTest : public ControlTest {
                      .body = R"({"Name":")" + name + R"(","Labels":)" + text(labels) + "}",
                      .registry_auth = {}});
   }
-  fs::path execs() const { return folder_.path() / "execs"; }
+  fs::path execs() const { return temp_directory_.path() / "execs"; }
 
   // A sweep that has seen all that is there now.
   void sweep() {
@@ -67,13 +67,13 @@ TEST_F(JanitorTest, WhatSandboxesHaveStays) {
   create_ready("kept-2");
   const auto containers = docker().container_names();
   const auto networks = docker().network_names();
-  const auto folders = link_folders();
+  const auto directories = link_directories();
   sweep();
   restart();
   sweep();
   EXPECT_EQ(docker().container_names(), containers);
   EXPECT_EQ(docker().network_names(), networks);
-  EXPECT_EQ(link_folders(), folders);
+  EXPECT_EQ(link_directories(), directories);
   EXPECT_EQ(state("kept-1"), v1::SANDBOX_STATE_READY);
 }
 
@@ -98,7 +98,7 @@ TEST_F(JanitorTest, WhatIsLeftOfADeletedSandboxGoes) {
   add_container(primary_container_name("gone-1"), primary_labels(instance(), "gone-1", {}));
   add_container("agbox-cc-gone-1-db", companion_labels(instance(), "gone-1"));
   add_network(network_name("gone-1"), network_labels(instance(), "gone-1", {}));
-  fs::create_directory(guestlink::LinkFolder::path_of(link_root(), "gone-1"));
+  fs::create_directory(guestlink::LinkDirectory::path_of(link_root(), "gone-1"));
   sweep();
   expect_nothing_left();
 }
@@ -176,12 +176,12 @@ TEST_F(JanitorTest, AnUnknownPrimaryIsReportedAndKeepsWhatItNeeds) {
   const std::string name = primary_container_name("backup-1");
   const std::string id = add_container(name, primary_labels(instance(), "backup-1", {}));
   add_network(network_name("backup-1"), network_labels(instance(), "backup-1", {}));
-  const fs::path folder = guestlink::LinkFolder::path_of(link_root(), "backup-1");
-  fs::create_directories(folder);
+  const fs::path temp_directory = guestlink::LinkDirectory::path_of(link_root(), "backup-1");
+  fs::create_directories(temp_directory);
   sweep();
   EXPECT_THAT(docker().container_names(), ElementsAre(name));
   EXPECT_THAT(docker().network_names(), ElementsAre(network_name("backup-1")));
-  EXPECT_TRUE(fs::exists(folder));
+  EXPECT_TRUE(fs::exists(temp_directory));
   EXPECT_THAT(unknown_primaries(),
               ElementsAre(UnknownPrimary{
                   .sandbox_id = "backup-1", .container_id = id, .container_name = name}));
@@ -193,7 +193,7 @@ TEST_F(JanitorTest, AnUnknownPrimaryIsReportedAndKeepsWhatItNeeds) {
   sweep();
   EXPECT_THAT(unknown_primaries(), IsEmpty());
   EXPECT_THAT(docker().network_names(), IsEmpty());
-  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_FALSE(fs::exists(temp_directory));
 }
 
 TEST_F(JanitorTest, AnUnknownPrimaryKeepsTheIsolationWhenTheDaemonEnds) {
@@ -220,18 +220,18 @@ TEST_F(JanitorTest, LookAlikesAndOtherInstancesAreNotTouched) {
   sweep();
   EXPECT_EQ(docker().container_names(), containers);
   EXPECT_EQ(docker().network_names(), networks);
-  EXPECT_EQ(link_folders().size(), 3U);
+  EXPECT_EQ(link_directories().size(), 3U);
   EXPECT_TRUE(fs::exists(execs() / "my-own-notes"));
   EXPECT_THAT(unknown_primaries(), IsEmpty());
 }
 
 // A second daemon of the same user, a store that was moved away for a while, and older daemons.
-TEST_F(JanitorTest, GuestFoldersOfOthersBelowTheSameStateRootStay) {
+TEST_F(JanitorTest, GuestDirectoriesOfOthersBelowTheSameStateRootStay) {
   create_ready("known-1");
   const fs::path links = link_root().parent_path();
-  const fs::path others =
-      guestlink::LinkFolder::path_of(links / "11111111-2222-4333-8444-555555555555", "foreign-1");
-  const fs::path unmarked = guestlink::LinkFolder::path_of(links, "older-1");
+  const fs::path others = guestlink::LinkDirectory::path_of(
+      links / "11111111-2222-4333-8444-555555555555", "foreign-1");
+  const fs::path unmarked = guestlink::LinkDirectory::path_of(links, "older-1");
   fs::create_directories(others);
   fs::create_directories(unmarked);
   sweep();
@@ -239,14 +239,14 @@ TEST_F(JanitorTest, GuestFoldersOfOthersBelowTheSameStateRootStay) {
   EXPECT_TRUE(fs::exists(unmarked));
 }
 
-TEST_F(JanitorTest, AGuestFolderOfNobodyGoes) {
+TEST_F(JanitorTest, AGuestDirectoryOfNobodyGoes) {
   create_ready("known-1");
-  const fs::path lost = guestlink::LinkFolder::path_of(link_root(), "lost-1");
+  const fs::path lost = guestlink::LinkDirectory::path_of(link_root(), "lost-1");
   fs::create_directories(lost);
   std::ofstream(lost / "guest.sock") << "";
   sweep();
   EXPECT_FALSE(fs::exists(lost));
-  EXPECT_EQ(link_folders().size(), 1U);
+  EXPECT_EQ(link_directories().size(), 1U);
 }
 
 TEST_F(JanitorTest, TheOutputOfAPurgedSandboxGoesAndThatOfADeletedOneStays) {
@@ -277,12 +277,12 @@ TEST_F(JanitorTest, NothingOfACreateUnderWayIsTouched) {
     create_held_at(id, point);
     const auto containers = docker().container_names();
     const auto networks = docker().network_names();
-    const auto folders = link_folders();
+    const auto directories = link_directories();
     sweep();
     // What is made beside the held step may have been added.
     EXPECT_THAT(docker().container_names(), IsSupersetOf(containers));
     EXPECT_THAT(docker().network_names(), IsSupersetOf(networks));
-    EXPECT_THAT(link_folders(), IsSupersetOf(folders));
+    EXPECT_THAT(link_directories(), IsSupersetOf(directories));
     disarm();
     ASSERT_TRUE(remove(id).has_value());
     wait_for_state(id, v1::SANDBOX_STATE_DELETED);

@@ -20,7 +20,7 @@ struct LivingGuests::Guest {
   asio::steady_timer pause;
   GuestScript script;
   std::string container_name;
-  std::filesystem::path folder;
+  std::filesystem::path directory;
   guest::v1::Phase phase = guest::v1::PHASE_FRESH;
   std::string secret;
   std::optional<guest::v1::Go> order;
@@ -65,7 +65,7 @@ void LivingGuests::begin(const fake::Container& container) {
   const auto& host = container.spec.at("HostConfig").as_object();
   for (const auto& mount : host.at("Mounts").as_array()) {
     if (mount.at("Target").as_string() == guestwire::kLinkDirectoryInside) {
-      guest->folder = std::string(mount.at("Source").as_string());
+      guest->directory = std::string(mount.at("Source").as_string());
     }
   }
   guests_[container.id] = guest;
@@ -97,7 +97,7 @@ void LivingGuests::end_all() {
 // Like the real one it tries again and again: the daemon may be away for a while.
 asio::awaitable<void> LivingGuests::live(std::shared_ptr<Guest> self) {
   while (!self->has_ended) {
-    if (!self->is_frozen && co_await self->link.connect(self->folder)) co_await converse(self);
+    if (!self->is_frozen && co_await self->link.connect(self->directory)) co_await converse(self);
     self->is_connected = false;
     if (self->has_ended) co_return;
     self->pause.expires_after(std::chrono::milliseconds(2));

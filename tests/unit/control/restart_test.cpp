@@ -41,7 +41,7 @@ TEST_F(RestartTest, ACreateThatWasInterruptedAnywhereStartsOver) {
 }
 
 TEST_F(RestartTest, ADeleteThatWasInterruptedAnywhereGoesOn) {
-  for (const std::string& point : failpoints_of_a_life({"delete."})) {
+  for (const std::string& point : failpoints_of_a_lifecycle({"delete."})) {
     SCOPED_TRACE(point);
     const std::string id = id_for(point);
     create_ready(id);
@@ -74,7 +74,7 @@ TEST_F(RestartTest, TheThirdCrashOfTheDaemonDuringOneCreateIsItsFailure) {
   EXPECT_THAT(event_types("fatal-1"),
               ElementsAre(v1::SANDBOX_ACCEPTED, v1::SANDBOX_PREPARING, v1::SANDBOX_PREPARING,
                           v1::SANDBOX_PREPARING, v1::SANDBOX_FAILED));
-  run_until([&] { return docker().network_names().empty() && link_folders().empty(); });
+  run_until([&] { return docker().network_names().empty() && link_directories().empty(); });
   settle();
   expect_nothing_left();
 }
@@ -120,17 +120,18 @@ TEST_F(RestartTest, AnotherStateRootIsForNewSandboxesOnly) {
   start();
   run_until([&] { return guests_.is_connected("agbox-primary-old-root"); });
   create_ready("new-root");
-  EXPECT_EQ(link_folders().size(), 1U);
+  EXPECT_EQ(link_directories().size(), 1U);
   for (const char* id : {"old-root", "new-root"}) {
     ASSERT_TRUE(remove(id).has_value());
     wait_for_state(id, v1::SANDBOX_STATE_DELETED);
   }
   expect_nothing_left();
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "elsewhere" / "links" / instance_));
+  EXPECT_TRUE(
+      std::filesystem::is_empty(temp_directory_.path() / "elsewhere" / "links" / instance_));
 }
 
-// Older daemons kept the folders of all instances together.
-TEST(SandboxFactsTest, TheGuestFolderIsSoughtWhereItWasMade) {
+// Older daemons kept the directories of all instances together.
+TEST(SandboxFactsTest, TheGuestDirectoryIsSoughtWhereItWasMade) {
   SandboxFacts facts;
   EXPECT_EQ(facts.link_root(), "") << "nothing is known";
   facts.created_with.set_state_root("/srv/state");

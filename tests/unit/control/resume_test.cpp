@@ -115,9 +115,9 @@ TEST_F(ResumeTest, AMissingContainerFailsItAndNothingIsMade) {
   expect_nothing_left();
 }
 
-TEST_F(ResumeTest, AGuestFolderThatCannotBeReachedIsWaitedFor) {
+TEST_F(ResumeTest, AGuestDirectoryThatCannotBeReachedIsWaitedFor) {
   stop_sandbox(kBox);
-  const auto aside = folder_.path() / "not-mounted";
+  const auto aside = temp_directory_.path() / "not-mounted";
   std::filesystem::rename(link_root(), aside);
   docker().forget_calls();
   ASSERT_TRUE(ask_resume(kBox).has_value());
@@ -182,9 +182,9 @@ TEST_F(ResumeTest, AContainerOfSomebodyElseIsNotStarted) {
   EXPECT_FALSE(primary(kBox).is_running());
 }
 
-TEST_F(ResumeTest, ASocketFolderThatWasRemovedFailsIt) {
+TEST_F(ResumeTest, ASocketDirectoryThatWasRemovedFailsIt) {
   stop_sandbox(kBox);
-  ASSERT_GT(std::filesystem::remove_all(link_root() / link_folders().at(0)), 0U);
+  ASSERT_GT(std::filesystem::remove_all(link_root() / link_directories().at(0)), 0U);
   ASSERT_TRUE(ask_resume(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
   EXPECT_EQ(handle(kBox).error_code(), "SANDBOX_RESUME_FAILED");
@@ -258,7 +258,7 @@ TEST_F(ResumeTest, AnEngineThatIsAwayIsWaitedFor) {
 }
 
 TEST_F(ResumeTest, AResumeThatWasInterruptedAnywhereGoesOn) {
-  for (const std::string& point : failpoints_of_a_life({"resume.", "start."})) {
+  for (const std::string& point : failpoints_of_a_lifecycle({"resume.", "start."})) {
     SCOPED_TRACE(point);
     const std::string id = id_for(point);
     prepare(id, point);
@@ -282,7 +282,7 @@ TEST_F(ResumeTest, AResumeThatWasInterruptedAnywhereGoesOn) {
 TEST_F(ResumeTest, ADeleteWhileTheResumeIsHeldAnywhereWins) {
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
-  for (const std::string& point : failpoints_of_a_life({"resume.", "start."})) {
+  for (const std::string& point : failpoints_of_a_lifecycle({"resume.", "start."})) {
     SCOPED_TRACE(point);
     const std::string id = id_for(point);
     prepare(id, point);

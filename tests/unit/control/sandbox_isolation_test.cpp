@@ -44,7 +44,7 @@ TEST_F(SandboxIsolationTest, ACreateWaitsForItAndMakesNothingBefore) {
   EXPECT_THAT(network_names(), IsEmpty());
   isolation_.finish_start();
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, ADeleteEndsACreateThatWaitsForIt) {
@@ -65,13 +65,13 @@ TEST_F(SandboxIsolationTest, AResumeWaitsForItAndProvesItBeforeAnythingRuns) {
   isolation_.holds_start = true;
   restart();
   wait_swept();
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   run_until_passed("resume.isolation.before", [&] { ASSERT_TRUE(ask_resume(kBox).has_value()); });
   run_until_idle();
   EXPECT_FALSE(primary(kBox).is_running());
   isolation_.finish_start();
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, WhereItCannotBePutInPlaceNothingBeginsAndReadsAreServed) {
@@ -110,27 +110,27 @@ TEST_F(SandboxIsolationTest, OnceItIsInPlaceAfterAllTheNextCreateIsReady) {
   isolation_.start_problem.clear();
   run_until([&] { return isolation_health().shortcoming.empty(); });
   create_ready(kBox);
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, OnceItIsInPlaceAfterAllLiveSandboxesProveIt) {
   start();
   create_ready(kBox);
   stop();
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   isolation_.start_problem = kNoRules;
   start();
   run_until([&] { return isolation_.starts == 3; });
   wait_swept();
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, IsEmpty());
+  EXPECT_THAT(isolation_.verifications, IsEmpty());
   isolation_.start_problem.clear();
-  run_until([&] { return !isolation_.proofs.empty(); });
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+  run_until([&] { return !isolation_.verifications.empty(); });
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, AFailedProofFailsTheCreateAndLeavesNothing) {
-  isolation_.proof_problem = "table inet x is missing";
+  isolation_.verification_problem = "table inet x is missing";
   start();
   ASSERT_TRUE(create(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
@@ -152,7 +152,7 @@ TEST_F(SandboxIsolationTest, TheSandboxItselfTriesBeforeAnythingRuns) {
 TEST_F(SandboxIsolationTest, WhatTheSandboxReachesFailsTheCreateBeforeAnythingRuns) {
   guests_.script.reaches = guest::v1::ConnectionTried::OUTCOME_CONNECTED;
   start();
-  for (const std::string& point : {"silence.look.before", "silence.look.after"}) {
+  for (const std::string& point : {"silence.inspect.before", "silence.inspect.after"}) {
     SCOPED_TRACE(point);
     const std::string id = point.ends_with("before") ? "box-1" : "box-2";
     ASSERT_NO_FATAL_FAILURE(create_held_at(id, point));
@@ -169,7 +169,7 @@ TEST_F(SandboxIsolationTest, AFailedProofFailsTheResumeAndStopsTheContainer) {
   start();
   create_ready(kBox);
   stop_sandbox(kBox);
-  isolation_.proof_problem = "table inet x is missing";
+  isolation_.verification_problem = "table inet x is missing";
   ASSERT_TRUE(ask_resume(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
   EXPECT_THAT(handle(kBox).error_message(), HasSubstr("table inet x is missing"));
@@ -182,24 +182,24 @@ TEST_F(SandboxIsolationTest, TheNextDaemonLetsEveryLiveSandboxProveItAgain) {
   create_ready("box-2");
   stop_sandbox("box-2");
   stop();
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   start();
-  run_until([&] { return !isolation_.proofs.empty(); });
+  run_until([&] { return !isolation_.verifications.empty(); });
   wait_swept();
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1"))) << "once: no engine was lost";
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge("box-1"))) << "once: no engine was lost";
 }
 
 TEST_F(SandboxIsolationTest, TheNextDaemonDoesNotWaitForAnEngineWithIt) {
   start();
   create_ready(kBox);
   stop();
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   docker().stop_listening();
   start();
-  run_until([&] { return !isolation_.proofs.empty(); });
+  run_until([&] { return !isolation_.verifications.empty(); });
   EXPECT_FALSE(plane().engine().has_value());
-  EXPECT_THAT(isolation_.proofs, Each(bridge(kBox)));
+  EXPECT_THAT(isolation_.verifications, Each(bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, AfterARepairEveryLiveSandboxProvesItAgain) {
@@ -209,11 +209,11 @@ TEST_F(SandboxIsolationTest, AfterARepairEveryLiveSandboxProvesItAgain) {
   create_ready("box-2");
   create_ready("box-3");
   stop_sandbox("box-2");
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   isolation_.repair();
-  run_until([&] { return isolation_.proofs.size() == 2; });
+  run_until([&] { return isolation_.verifications.size() == 2; });
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1"), bridge("box-3")));
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge("box-1"), bridge("box-3")));
   EXPECT_EQ(isolation_health().shortcoming, "");
   EXPECT_EQ(isolation_health().repairs, 1U);
 }
@@ -227,24 +227,24 @@ TEST_F(SandboxIsolationTest, OneWhoseEntrypointRanDuringARepairProvesItOnceItIsR
   run_until([&] { return guests_.order(container) != nullptr; });
   isolation_.repair();
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox)));
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge(kBox)));
   guest::v1::ToDaemon passed;
   passed.mutable_entrypoint_passed();
   guests_.say(container, passed);
   wait_for_state(kBox, v1::SANDBOX_STATE_READY);
-  run_until([&] { return isolation_.proofs.size() == 2; });
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge(kBox), bridge(kBox)));
+  run_until([&] { return isolation_.verifications.size() == 2; });
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge(kBox), bridge(kBox)));
 }
 
 TEST_F(SandboxIsolationTest, ALiveSandboxThatCannotProveItIsNamedUntilItCan) {
   start();
   create_ready(kBox);
-  isolation_.proof_problem = "no rule is for it";
+  isolation_.verification_problem = "no rule is for it";
   isolation_.repair();
   run_until([&] { return !isolation_health().shortcoming.empty(); });
   EXPECT_EQ(isolation_health().shortcoming, "sandbox box-1 is paused: no rule is for it");
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
-  isolation_.proof_problem.clear();
+  isolation_.verification_problem.clear();
   isolation_.repair();
   run_until([&] { return isolation_health().shortcoming.empty(); });
 }
@@ -255,21 +255,22 @@ TEST_F(SandboxIsolationTest,
   create_ready("box-1");
   create_ready("box-2");
   const std::string first = primary_container_name("box-1");
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   guests_.freeze(first);
   guests_.cut(first);
-  run_until([&] { return isolation_.proofs.size() == 1; });  // its container runs without a guest
+  run_until(
+      [&] { return isolation_.verifications.size() == 1; });  // its container runs without a guest
   run_until_idle();
-  isolation_.proofs.clear();
+  isolation_.verifications.clear();
   isolation_.repair();
-  run_until([&] { return isolation_.proofs.size() == 2; });
+  run_until([&] { return isolation_.verifications.size() == 2; });
   run_until_idle();
-  EXPECT_THAT(isolation_.proofs, ElementsAre(bridge("box-1"), bridge("box-2")));
+  EXPECT_THAT(isolation_.verifications, ElementsAre(bridge("box-1"), bridge("box-2")));
   const std::size_t tried = guests_.tried().size();
   guests_.thaw(first);
-  run_until([&] { return isolation_.proofs.size() == 3; });
+  run_until([&] { return isolation_.verifications.size() == 3; });
   run_until([&] { return guests_.tried().size() == tried + 1; });
-  EXPECT_EQ(isolation_.proofs.back(), bridge("box-1"));
+  EXPECT_EQ(isolation_.verifications.back(), bridge("box-1"));
   EXPECT_EQ(isolation_health().shortcoming, "");
 }
 

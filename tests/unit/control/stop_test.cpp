@@ -46,7 +46,7 @@ TEST_F(StopTest, AStoppedSandboxKeepsItsContainerAndItsNetwork) {
   EXPECT_FALSE(primary(kBox).is_running());
   EXPECT_EQ(primary(kBox).stop_timeout, "5");
   EXPECT_EQ(network_names().size(), 1U);
-  EXPECT_EQ(link_folders().size(), 1U);
+  EXPECT_EQ(link_directories().size(), 1U);
 }
 
 TEST_F(StopTest, AStopAsksTheEngineOnce) {
@@ -233,7 +233,7 @@ TEST_F(StopTest, AnotherEngineBehindTheSocketIsNoEngineForIt) {
 
 // L11
 TEST_F(StopTest, AStopThatWasInterruptedAnywhereGoesOn) {
-  for (const std::string& point : failpoints_of_a_life({"stop."})) {
+  for (const std::string& point : failpoints_of_a_lifecycle({"stop."})) {
     SCOPED_TRACE(point);
     std::string id = "at-" + point;
     std::ranges::replace(id, '.', '-');
@@ -256,7 +256,7 @@ TEST_F(StopTest, AStopThatWasInterruptedAnywhereGoesOn) {
 
 // L2: delete wins, and nothing comes after it.
 TEST_F(StopTest, ADeleteWhileTheStopIsHeldAnywhereWins) {
-  for (const std::string& point : failpoints_of_a_life({"stop."})) {
+  for (const std::string& point : failpoints_of_a_lifecycle({"stop."})) {
     SCOPED_TRACE(point);
     std::string id = "at-" + point;
     std::ranges::replace(id, '.', '-');

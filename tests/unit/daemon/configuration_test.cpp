@@ -8,7 +8,7 @@
 #include <fstream>
 #include <ostream>
 
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -18,10 +18,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-FixedPaths paths_in(const std::filesystem::path& folder) {
-  return *resolve_fixed_paths(Platform::Linux, {{"XDG_RUNTIME_DIR", folder / "run"},
-                                                {"XDG_CONFIG_HOME", folder / "config"},
-                                                {"XDG_DATA_HOME", folder / "data"}});
+FixedPaths paths_in(const std::filesystem::path& directory) {
+  return *resolve_fixed_paths(Platform::Linux, {{"XDG_RUNTIME_DIR", directory / "run"},
+                                                {"XDG_CONFIG_HOME", directory / "config"},
+                                                {"XDG_DATA_HOME", directory / "data"}});
 }
 
 const FixedPaths kPaths = paths_in("/u");
@@ -269,8 +269,8 @@ class ConfigurationFile : public testing::Test {
   ConfigurationFile() { std::filesystem::create_directories(paths_.config_file.parent_path()); }
   void write(std::string_view text) { std::ofstream(paths_.config_file) << text; }
 
-  TempFolder folder_;
-  FixedPaths paths_ = paths_in(folder_.path());
+  TempDirectory temp_directory_;
+  FixedPaths paths_ = paths_in(temp_directory_.path());
 };
 
 TEST_F(ConfigurationFile, ThatIsMissingMeansTheDefaults) {
@@ -286,9 +286,9 @@ TEST_F(ConfigurationFile, IsRead) {
 
 TEST_F(ConfigurationFile, ThatIsNotARegularFileIsRefused) {
   std::filesystem::create_directory(paths_.config_file);
-  const auto folder = load_configuration(paths_);
-  ASSERT_FALSE(folder.has_value());
-  EXPECT_THAT(folder.error().message(),
+  const auto directory = load_configuration(paths_);
+  ASSERT_FALSE(directory.has_value());
+  EXPECT_THAT(directory.error().message(),
               AllOf(HasSubstr("read daemon config file " + paths_.config_file.string()),
                     HasSubstr("not a regular file")));
   std::filesystem::remove(paths_.config_file);

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "daemon/runtime_directory.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -33,7 +33,7 @@ class RuntimeDirectoryTest : public testing::Test {
   RuntimeDirectoryTest() { set_log_level(LogLevel::Error); }
   ~RuntimeDirectoryTest() override { set_log_level(LogLevel::Info); }
 
-  TempFolder temp_;
+  TempDirectory temp_;
   fs::path path_ = temp_.path() / "user" / "agbox";
 };
 
@@ -56,9 +56,9 @@ TEST_F(RuntimeDirectoryTest, ASymbolicLinkIsRefused) {
   fs::permissions(target, fs::perms::all);
   fs::create_directories(path_.parent_path());
   fs::create_symlink(target, path_);
-  const auto folder = RuntimeDirectory::open(path_, Logger());
-  ASSERT_FALSE(folder.has_value());
-  EXPECT_THAT(folder.error().message(),
+  const auto directory = RuntimeDirectory::open(path_, Logger());
+  ASSERT_FALSE(directory.has_value());
+  EXPECT_THAT(directory.error().message(),
               AllOf(HasSubstr(path_.string()), HasSubstr("symbolic link")));
   EXPECT_EQ(mode(target), fs::perms::all);
 }
@@ -75,18 +75,18 @@ TEST_F(RuntimeDirectoryTest, AnotherUsersDirectoryIsRefused) {
   // Only root can chown a directory; for other users any directory of root is another user's.
   const bool is_root = ::geteuid() == 0;
   if (is_root) ASSERT_EQ(::chown(path_.c_str(), 12345, 12345), 0);
-  const auto folder = RuntimeDirectory::open(is_root ? path_ : "/usr", Logger());
-  ASSERT_FALSE(folder.has_value());
-  EXPECT_THAT(folder.error().message(),
+  const auto directory = RuntimeDirectory::open(is_root ? path_ : "/usr", Logger());
+  ASSERT_FALSE(directory.has_value());
+  EXPECT_THAT(directory.error().message(),
               HasSubstr(is_root ? "belongs to user 12345, not to user 0" : "belongs to user 0"));
 }
 
 class HostLockTest : public RuntimeDirectoryTest {
  protected:
-  RuntimeDirectory folder_ = *RuntimeDirectory::open(path_, Logger());
+  RuntimeDirectory temp_directory_ = *RuntimeDirectory::open(path_, Logger());
   fs::path file_ = path_ / "agboxd.lock";
 
-  Result<HostLock> acquire() { return HostLock::acquire(folder_, "agboxd.lock"); }
+  Result<HostLock> acquire() { return HostLock::acquire(temp_directory_, "agboxd.lock"); }
 };
 
 TEST_F(HostLockTest, ContainsThePidAndIsNotRemoved) {

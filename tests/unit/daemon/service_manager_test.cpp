@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -39,8 +39,8 @@ class Receiver {
 };
 
 TEST(ServiceManager, GetsOneDatagram) {
-  const TempFolder folder;
-  const std::string path = folder.path() / "notify";
+  const TempDirectory directory;
+  const std::string path = directory.path() / "notify";
   Receiver receiver(path);
   ServiceManager({{"NOTIFY_SOCKET", path}}, Logger()).notify("READY=1\nSTATUS=Serving");
   EXPECT_EQ(receiver.received(), "READY=1\nSTATUS=Serving");
@@ -48,8 +48,8 @@ TEST(ServiceManager, GetsOneDatagram) {
 }
 
 TEST(ServiceManager, CanHaveAnAbstractName) {
-  const TempFolder folder;  // for a unique name
-  const std::string name = "@" + folder.path().string();
+  const TempDirectory directory;  // for a unique name
+  const std::string name = "@" + directory.path().string();
   Receiver receiver(name);
   ServiceManager({{"NOTIFY_SOCKET", name}}, Logger()).notify("STOPPING=1");
   EXPECT_EQ(receiver.received(), "STOPPING=1");

@@ -82,16 +82,16 @@ TEST(LayerQuotaCheck, NeedsXfsWithProjectQuotasOrADriverWithItsOwn) {
 }
 
 TEST(ImagesCheck, WarnsOfEachThatIsMissing) {
-  EXPECT_EQ(judged(ImagesCheck{.looked_for = 2, .missing = {}}), "OK 2 images are on the engine\n");
+  EXPECT_EQ(judged(ImagesCheck{.requested = 2, .missing = {}}), "OK 2 images are on the engine\n");
   EXPECT_EQ(judged(ImagesCheck{}), "OK no sandbox has an image yet\n");
   const std::vector<ImagesCheck::Missing> missing = {{.name = "debian:12"},
                                                      {.name = "busybox", .is_of_sandbox = true}};
-  EXPECT_EQ(judged(ImagesCheck{.looked_for = 3, .missing = missing}),
+  EXPECT_EQ(judged(ImagesCheck{.requested = 3, .missing = missing}),
             "WARNING debian:12 is not on the engine: the next create with it has to pull it | "
             "docker pull debian:12\n"
             "WARNING busybox is not on the engine, though a sandbox was made of it: the next "
             "create with it has to pull it | docker pull busybox\n");
-  EXPECT_EQ(judged(ImagesCheck{.looked_for = 1, .missing = failed("connection refused")}),
+  EXPECT_EQ(judged(ImagesCheck{.requested = 1, .missing = failed("connection refused")}),
             "UNKNOWN not checked: connection refused\n");
 }
 

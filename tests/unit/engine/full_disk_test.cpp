@@ -9,7 +9,7 @@ namespace {
 TEST(FullDiskTest, AFullDiskIsRemarkedOn) {
   // procfs has no blocks at all.
   EXPECT_EQ(full_disk_remark("/proc"),
-            "; the engine's disk (/proc) has 0 MiB left: make room there");
+            "; the engine's disk (/proc) has 0 MiB left: free some space there");
   EXPECT_EQ(full_disk_remark("/"), "");
 }
 

@@ -26,19 +26,19 @@ constexpr int kStepsOfAnExchange = 20;
 constexpr std::string_view kChunkedHead = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 constexpr std::size_t kLimit = 1024;
 
-std::string folder_for_a_socket() {
-  std::string folder = (std::filesystem::temp_directory_path() / "http-XXXXXX").string();
-  AGBOX_CHECK(::mkdtemp(folder.data()) != nullptr, "mkdtemp for an engine's socket");
-  return folder;
+std::string directory_for_a_socket() {
+  std::string directory = (std::filesystem::temp_directory_path() / "http-XXXXXX").string();
+  AGBOX_CHECK(::mkdtemp(directory.data()) != nullptr, "mkdtemp for an engine's socket");
+  return directory;
 }
 
 // The test is the engine: it says what it wants, when it wants.
 class HttpConnectionTest : public testing::Test {
  protected:
-  ~HttpConnectionTest() override { std::filesystem::remove_all(folder_); }
+  ~HttpConnectionTest() override { std::filesystem::remove_all(temp_directory_); }
 
   void connect() {
-    ours_ = loop_.run(HttpConnection::connect(folder_ + "/s", std::nullopt)).value();
+    ours_ = loop_.run(HttpConnection::connect(temp_directory_ + "/s", std::nullopt)).value();
     engine_ = acceptor_.accept();
   }
   void say(std::string_view bytes) { asio::write(engine_, asio::buffer(bytes)); }
@@ -58,8 +58,9 @@ class HttpConnectionTest : public testing::Test {
   }
 
   TestLoop loop_;
-  const std::string folder_ = folder_for_a_socket();
-  stream_protocol::acceptor acceptor_{loop_.io(), stream_protocol::endpoint(folder_ + "/s")};
+  const std::string temp_directory_ = directory_for_a_socket();
+  stream_protocol::acceptor acceptor_{loop_.io(),
+                                      stream_protocol::endpoint(temp_directory_ + "/s")};
   stream_protocol::socket engine_{loop_.io()};
   std::unique_ptr<HttpConnection> ours_;
   HttpRequest request_{.method = "POST", .target = "/x", .body = "{}"};

@@ -178,33 +178,33 @@ TEST_F(ImagePullsTest, StopGivesUpEveryPullAndWaits) {
 }
 
 TEST_F(ImagePullsTest, CredentialsGoWithThePull) {
-  std::string folder = (std::filesystem::temp_directory_path() / "agbox-auth-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  std::ofstream(std::string(folder) + "/config.json")
+  std::string directory = (std::filesystem::temp_directory_path() / "agbox-auth-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  std::ofstream(std::string(directory) + "/config.json")
       << R"({"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"}}})";
   docker_.engine().registry[std::string(kReference)].required_auth = registry_auth_header(
       {.username = "u", .password = "p", .server_address = "https://index.docker.io/v1/"});
   EXPECT_FALSE(loop_.run(pulls_.ensure_image("big")));
-  const RegistryAuth auth({{"DOCKER_CONFIG", folder}});
+  const RegistryAuth auth({{"DOCKER_CONFIG", directory}});
   ImagePulls known(client_, auth, Logger());
   EXPECT_TRUE(loop_.run(known.ensure_image("big")));
   loop_.run(known.stop());
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
 }
 
 TEST_F(ImagePullsTest, CredentialsThatCannotBeReadAreNamedWhenThePullIsRefused) {
-  std::string folder = (std::filesystem::temp_directory_path() / "agbox-auth-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  std::ofstream(std::string(folder) + "/config.json") << "{ broken";
-  const RegistryAuth auth({{"DOCKER_CONFIG", folder}});
+  std::string directory = (std::filesystem::temp_directory_path() / "agbox-auth-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  std::ofstream(std::string(directory) + "/config.json") << "{ broken";
+  const RegistryAuth auth({{"DOCKER_CONFIG", directory}});
   ImagePulls pulls(client_, auth, Logger());
   EXPECT_TRUE(loop_.run(pulls.ensure_image("big"))) << "a public image needs none";
   const auto refused = loop_.run(pulls.ensure_image("none"));
   EXPECT_THAT(refused.error().message(),
-              HasSubstr("(pulled without credentials: " + std::string(folder) +
+              HasSubstr("(pulled without credentials: " + std::string(directory) +
                         "/config.json: it is not JSON"));
   loop_.run(pulls.stop());
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -88,17 +88,20 @@ TEST(ReadHelperAnswer, KnowsPasswordsTokensAndNothing) {
 class HelperTest : public testing::Test {
  protected:
   HelperTest() {
-    std::string folder = (std::filesystem::temp_directory_path() / "agbox-helper-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    folder_ = folder;
-    environment_ = {{"PATH", "relative:" + folder_.string() + ":/usr/bin:/bin"},
-                    {"DOCKER_CONFIG", folder_.string()}};
+    std::string directory =
+        (std::filesystem::temp_directory_path() / "agbox-helper-XXXXXX").string();
+    if (::mkdtemp(directory.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    temp_directory_ = directory;
+    environment_ = {{"PATH", "relative:" + temp_directory_.string() + ":/usr/bin:/bin"},
+                    {"DOCKER_CONFIG", temp_directory_.string()}};
   }
-  ~HelperTest() override { std::filesystem::remove_all(folder_); }
+  ~HelperTest() override { std::filesystem::remove_all(temp_directory_); }
 
-  void write_config(std::string_view text) { std::ofstream(folder_ / "config.json") << text; }
+  void write_config(std::string_view text) {
+    std::ofstream(temp_directory_ / "config.json") << text;
+  }
   void write_program(const std::string& name, std::string_view script) {
-    const auto path = folder_ / name;
+    const auto path = temp_directory_ / name;
     std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
     ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   }
@@ -107,7 +110,7 @@ class HelperTest : public testing::Test {
   }
 
   TestLoop loop_;
-  std::filesystem::path folder_;
+  std::filesystem::path temp_directory_;
   Environment environment_;
 };
 
@@ -127,7 +130,8 @@ TEST_F(HelperTest, WithoutAFileOrAnEntryThereIsNoHeader) {
   write_config("{}");
   EXPECT_EQ(header("reg.example"), "");
   EXPECT_EQ(loop_.run(RegistryAuth(Environment{}).header_for("reg.example")), "");
-  EXPECT_EQ(loop_.run(RegistryAuth({{"HOME", folder_.string()}}).header_for("reg.example")), "");
+  EXPECT_EQ(loop_.run(RegistryAuth({{"HOME", temp_directory_.string()}}).header_for("reg.example")),
+            "");
 }
 
 TEST_F(HelperTest, AMissingHelperIsNamedWithTheRemedy) {
@@ -139,7 +143,7 @@ TEST_F(HelperTest, AMissingHelperIsNamedWithTheRemedy) {
 TEST_F(HelperTest, AHangingHelperIsKilledWithAllItsChildren) {
   write_config(R"({"credsStore":"slow"})");
   // It and its child hold this open for writing.
-  const std::filesystem::path held = folder_ / "held";
+  const std::filesystem::path held = temp_directory_ / "held";
   ASSERT_EQ(::mkfifo(held.c_str(), 0600), 0);
   const UniqueFd reader(::open(held.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   write_program("docker-credential-slow", "exec 3>" + held.string() + "; sleep 1000 & wait");
@@ -185,7 +189,7 @@ TEST_F(HelperTest, InheritsNothingOfOurs) {
 }
 
 TEST_F(HelperTest, ACancelledRunLeavesNoProcess) {
-  write_program("slow", "echo $$ > " + (folder_ / "pid").string() + "; sleep 1000");
+  write_program("slow", "echo $$ > " + (temp_directory_ / "pid").string() + "; sleep 1000");
   auto task = loop_.spawn(run_helper({.program = "slow", .environment = environment_}, 20s));
   loop_.run_until_idle();
   task.cancel();
@@ -194,7 +198,7 @@ TEST_F(HelperTest, ACancelledRunLeavesNoProcess) {
 }
 
 TEST_F(HelperTest, AConfigThatIsNoFileIsAnErrorNotAHang) {
-  ASSERT_EQ(::mkfifo((folder_ / "config.json").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((temp_directory_ / "config.json").c_str(), 0600), 0);
   EXPECT_THAT(header("reg.example").error().message(), HasSubstr("is not a file"));
 }
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <thread>
 
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -25,7 +25,7 @@ class SpareFilesTest : public testing::Test {
   SpareFilesTest() {
     fs::create_directories(sandbox_);
     fd_.reset(::open(sandbox_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    spares_.emplace(folder_.path(), "one");
+    spares_.emplace(temp_directory_.path(), "one");
   }
 
   UniqueFd take(SpareFiles& spares, const std::string& name) {
@@ -44,13 +44,13 @@ class SpareFilesTest : public testing::Test {
     return {};
   }
   std::size_t spares_on_disk() const {
-    if (!fs::exists(spare_folder_)) return 0;
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(spare_folder_), {}));
+    if (!fs::exists(spare_directory_)) return 0;
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(spare_directory_), {}));
   }
 
-  TempFolder folder_;
-  fs::path sandbox_ = folder_.path() / "box-1";
-  fs::path spare_folder_ = folder_.path() / ".spare-one";
+  TempDirectory temp_directory_;
+  fs::path sandbox_ = temp_directory_.path() / "box-1";
+  fs::path spare_directory_ = temp_directory_.path() / ".spare-one";
   UniqueFd fd_;
   std::optional<SpareFiles> spares_;
 };
@@ -90,23 +90,23 @@ TEST_F(SpareFilesTest, TheEndLeavesNoneAndTheNextBeginningNoneOfOthers) {
   ASSERT_TRUE(take_in_time("first"));
   spares_.reset();
   EXPECT_EQ(spares_on_disk(), 0U);
-  fs::create_directory(spare_folder_);
-  std::ofstream(spare_folder_ / "left-by-a-crash") << "";
-  spares_.emplace(folder_.path(), "one");
+  fs::create_directory(spare_directory_);
+  std::ofstream(spare_directory_ / "left-by-a-crash") << "";
+  spares_.emplace(temp_directory_.path(), "one");
   ASSERT_TRUE(take_in_time("second"));
-  EXPECT_FALSE(fs::exists(spare_folder_ / "left-by-a-crash"));
+  EXPECT_FALSE(fs::exists(spare_directory_ / "left-by-a-crash"));
 }
 
-TEST_F(SpareFilesTest, AFolderThatAnotherProcessRemovedIsMadeAgain) {
+TEST_F(SpareFilesTest, ADirectoryThatAnotherProcessRemovedIsMadeAgain) {
   ASSERT_TRUE(take_in_time("first"));
   // All 128 but the one that was taken: no more are made.
   while (spares_on_disk() < 127) std::this_thread::yield();
-  fs::remove_all(spare_folder_);
+  fs::remove_all(spare_directory_);
   EXPECT_TRUE(take_in_time("second"));
   // And again while they are being made: the directory may fill up while it is emptied.
   std::error_code problem;
   do {
-    fs::remove_all(spare_folder_, problem);
+    fs::remove_all(spare_directory_, problem);
   } while (problem == std::errc::directory_not_empty);
   EXPECT_FALSE(problem) << problem.message();
   EXPECT_TRUE(take_in_time("third"));
@@ -114,17 +114,17 @@ TEST_F(SpareFilesTest, AFolderThatAnotherProcessRemovedIsMadeAgain) {
 
 TEST_F(SpareFilesTest, TwoDaemonsWithOneRootLeaveEachOtherAlone) {
   ASSERT_TRUE(take_in_time("first"));
-  std::ofstream(spare_folder_ / "of-the-first-daemon") << "";
+  std::ofstream(spare_directory_ / "of-the-first-daemon") << "";
   {
-    SpareFiles other(folder_.path(), "other");
+    SpareFiles other(temp_directory_.path(), "other");
     ASSERT_TRUE(take_in_time(other, "second"));
   }
-  EXPECT_TRUE(fs::exists(spare_folder_ / "of-the-first-daemon"));
+  EXPECT_TRUE(fs::exists(spare_directory_ / "of-the-first-daemon"));
 }
 
 TEST_F(SpareFilesTest, WhereNoneCanBeMadeTheCallerIsOnItsOwn) {
-  std::ofstream(folder_.path() / "file") << "not a folder";
-  spares_.emplace(folder_.path() / "file", "one");
+  std::ofstream(temp_directory_.path() / "file") << "not a directory";
+  spares_.emplace(temp_directory_.path() / "file", "one");
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(take(*spares_, "none"));
 }
 

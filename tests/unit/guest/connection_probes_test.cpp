@@ -19,8 +19,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-using Told = std::pair<std::uint64_t, v1::ConnectionTried::Outcome>;
-Told told(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
+using Reported = std::pair<std::uint64_t, v1::ConnectionTried::Outcome>;
+Reported reported(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
   return {id, outcome};
 }
 
@@ -57,7 +57,7 @@ class ConnectionProbesTest : public testing::Test {
     probes_.begin(order);
   }
   void run_until_told(std::size_t count) {
-    while (told_.size() < count) {
+    while (reported_.size() < count) {
       Watches watches;
       probes_.collect(watches);
       ASSERT_FALSE(watches.watches.empty());
@@ -65,10 +65,10 @@ class ConnectionProbesTest : public testing::Test {
       probes_.end_overdue();
     }
   }
-  std::vector<Told> told_;
+  std::vector<Reported> reported_;
   std::string detail_;
   ConnectionProbes probes_{[this](const v1::ConnectionTried& tried) {
-    told_.emplace_back(tried.id(), tried.outcome());
+    reported_.emplace_back(tried.id(), tried.outcome());
     detail_ = tried.detail();
   }};
 };
@@ -80,8 +80,8 @@ TEST_F(ConnectionProbesTest, ReportsConnectedAndRefused) {
   begin(1, open.port());
   begin(2, closed.port());
   run_until_told(2);
-  EXPECT_THAT(told_, UnorderedElementsAre(told(1, v1::ConnectionTried::OUTCOME_CONNECTED),
-                                          told(2, v1::ConnectionTried::OUTCOME_REFUSED)));
+  EXPECT_THAT(reported_, UnorderedElementsAre(reported(1, v1::ConnectionTried::OUTCOME_CONNECTED),
+                                              reported(2, v1::ConnectionTried::OUTCOME_REFUSED)));
 }
 
 TEST_F(ConnectionProbesTest, ATimeoutIsReportedAsUnknown) {
@@ -91,9 +91,9 @@ TEST_F(ConnectionProbesTest, ATimeoutIsReportedAsUnknown) {
   begin(2, full.port(), 60);  // backlog full: the kernel does not answer
   begin(3, full.port(), 50);
   run_until_told(3);
-  EXPECT_THAT(told_, UnorderedElementsAre(told(1, v1::ConnectionTried::OUTCOME_CONNECTED),
-                                          told(3, v1::ConnectionTried::OUTCOME_UNKNOWN),
-                                          told(2, v1::ConnectionTried::OUTCOME_UNKNOWN)));
+  EXPECT_THAT(reported_, UnorderedElementsAre(reported(1, v1::ConnectionTried::OUTCOME_CONNECTED),
+                                              reported(3, v1::ConnectionTried::OUTCOME_UNKNOWN),
+                                              reported(2, v1::ConnectionTried::OUTCOME_UNKNOWN)));
   EXPECT_EQ(detail_, "timed out");
 }
 
@@ -106,13 +106,13 @@ TEST_F(ConnectionProbesTest, CancelledProbesAreNotReported) {
   EXPECT_THAT(watches.watches, IsEmpty());
   begin(2, open.port());
   run_until_told(1);
-  EXPECT_THAT(told_, ElementsAre(told(2, v1::ConnectionTried::OUTCOME_CONNECTED)));
+  EXPECT_THAT(reported_, ElementsAre(reported(2, v1::ConnectionTried::OUTCOME_CONNECTED)));
 }
 
 TEST_F(ConnectionProbesTest, ConcurrentProbesAreLimited) {
   const Listener open(64);
   for (std::uint64_t id = 1; id <= 17; ++id) begin(id, open.port());
-  EXPECT_THAT(told_, ElementsAre(told(17, v1::ConnectionTried::OUTCOME_UNKNOWN)));
+  EXPECT_THAT(reported_, ElementsAre(reported(17, v1::ConnectionTried::OUTCOME_UNKNOWN)));
   EXPECT_EQ(detail_, "too many concurrent attempts");
 }
 

@@ -36,7 +36,7 @@ TEST_F(ExecsTest, ACancelReachesDoubleForksAndNewSessions) {
   execs_->cancel("e", milliseconds(0));  // a second one changes nothing
   EXPECT_EQ(wait_end("e").how(), v1::ExecEnded::HOW_CANCELLED);
   EXPECT_THAT(alive(), IsEmpty());
-  EXPECT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(reported_, SizeIs(1));
 }
 
 TEST_F(ExecsTest, AnUnresponsiveProcessIsKilledAfterTheGracePeriod) {
@@ -114,7 +114,7 @@ TEST_F(ExecsTest, ACancelAfterTheEndChangesNothing) {
   execs_->cancel("e", milliseconds(0));
   execs_->cancel("unknown", milliseconds(0));
   for (int i = 0; i < 20; ++i) round(milliseconds(5));
-  EXPECT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(reported_, SizeIs(1));
   EXPECT_THAT(alive(), SizeIs(1));
 }
 
@@ -172,7 +172,7 @@ TEST_F(ExecsTest, ARunnerKilledAfterTheEndDoesNotMatter) {
   run("e", shell("sleep 1000 & exit 0"));
   ::kill(runners().at(0), SIGKILL);
   until_all_is_gone();
-  EXPECT_THAT(told_, SizeIs(1));
+  EXPECT_THAT(reported_, SizeIs(1));
   EXPECT_THAT(alive(), SizeIs(1));
 }
 

@@ -46,17 +46,17 @@ void ExecsTest::SetUp() {
   if (::geteuid() != 0) GTEST_SKIP() << "running a command as somebody else takes root";
   // Like PID 1 of a container, adopt orphans.
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-  ::chmod(folder().c_str(), 0777);
+  ::chmod(directory().c_str(), 0777);
   null_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
   sigset_t child;
   ::sigemptyset(&child);
   ::sigaddset(&child, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &child, nullptr);
-  std::ofstream(folder() / "alive") << "";
+  std::ofstream(directory() / "alive") << "";
   signals_.reset(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
   execs_ = std::make_unique<Execs>(Execs::Context{
       .null = null_.get(),
-      .send = [this](const v1::ToDaemon& message) { told_.push_back(message); },
+      .send = [this](const v1::ToDaemon& message) { reported_.push_back(message); },
       .in_runner =
           [this] {
             limit_processes();
@@ -68,7 +68,7 @@ void ExecsTest::SetUp() {
 void ExecsTest::TearDown() {
   if (!execs_) return;
   // Kill what a test left running.
-  std::filesystem::remove(folder() / "alive");
+  std::filesystem::remove(directory() / "alive");
   until([this] {
     for (const pid_t pid : alive()) ::kill(pid, SIGKILL);
     return alive().empty() && !execs_->any_runs();
@@ -77,16 +77,16 @@ void ExecsTest::TearDown() {
 
 ExecOrder ExecsTest::order_of(std::vector<std::string> command) {
   return {.command = std::move(command),
-          .environment = {"PATH=/usr/bin:/bin", "FOLDER=" + folder().string()},
-          .working_directory = folder().string(),
+          .environment = {"PATH=/usr/bin:/bin", "FOLDER=" + directory().string()},
+          .working_directory = directory().string(),
           .user = user_,
           .files = {},
           .limits = {}};
 }
 
 void ExecsTest::start(const std::string& id, ExecOrder order) {
-  if (!order.files.out) order.files.out = new_log(folder() / (id + ".out"));
-  if (!order.files.err) order.files.err = new_log(folder() / (id + ".err"));
+  if (!order.files.out) order.files.out = new_log(directory() / (id + ".out"));
+  if (!order.files.err) order.files.err = new_log(directory() / (id + ".err"));
   execs_->start(id, std::move(order));
 }
 
@@ -123,7 +123,7 @@ void ExecsTest::reap() {
 }
 
 const v1::ExecEnded* ExecsTest::end_of(const std::string& id) const {
-  for (const v1::ToDaemon& message : told_) {
+  for (const v1::ToDaemon& message : reported_) {
     if (message.has_exec_ended() && message.exec_ended().exec_id() == id) {
       return &message.exec_ended();
     }
@@ -138,12 +138,12 @@ v1::ExecEnded ExecsTest::wait_end(const std::string& id) {
 }
 
 std::string ExecsTest::read(const std::string& name) const {
-  std::ifstream file(folder() / name, std::ios::binary);
+  std::ifstream file(directory() / name, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
 bool ExecsTest::exists(const std::string& name) const {
-  return std::filesystem::exists(folder() / name);
+  return std::filesystem::exists(directory() / name);
 }
 
 uid_t ExecsTest::uid() {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "guest/execs.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox::guest {
 
@@ -42,7 +42,7 @@ class ExecsTest : public testing::Test {
   std::string err(const std::string& id) const { return read(id + ".err"); }
   std::string read(const std::string& name) const;
   bool exists(const std::string& name) const;
-  std::filesystem::path folder() const { return folder_.path(); }
+  std::filesystem::path directory() const { return temp_directory_.path(); }
 
   // Processes of the commands' user.
   static std::vector<pid_t> alive();
@@ -55,13 +55,13 @@ class ExecsTest : public testing::Test {
   Identity user_{.uid = uid(), .gid = uid(), .gids = {}, .home = "/tmp"};
   std::function<void()> in_runner_ = [] {};
   std::function<bool(const Process&)> is_foreign_ = [](const Process&) { return false; };
-  std::vector<v1::ToDaemon> told_;
+  std::vector<v1::ToDaemon> reported_;
   std::unique_ptr<Execs> execs_;
 
  private:
   void reap();
 
-  TempFolder folder_;
+  TempDirectory temp_directory_;
   UniqueFd null_;
   UniqueFd signals_;
 };

@@ -43,9 +43,9 @@ TEST_F(ExecsTest, AFatalSignalIsReported) {
 }
 
 TEST_F(ExecsTest, AnExecutableFileWithoutAnInterpreterIsAScript) {
-  std::ofstream(folder() / "script") << "echo \"$0 $1\"; exit 7\n";
-  fs::permissions(folder() / "script", fs::perms(0755));
-  const std::string path = folder() / "script";
+  std::ofstream(directory() / "script") << "echo \"$0 $1\"; exit 7\n";
+  fs::permissions(directory() / "script", fs::perms(0755));
+  const std::string path = directory() / "script";
   const auto end = run("e", order_of({path, "an argument"}));
   EXPECT_EQ(end.how(), v1::ExecEnded::HOW_EXITED);
   EXPECT_EQ(end.code(), 7);
@@ -54,21 +54,21 @@ TEST_F(ExecsTest, AnExecutableFileWithoutAnInterpreterIsAScript) {
 }
 
 TEST_F(ExecsTest, AScriptWithoutAnInterpreterIsFoundInThePath) {
-  std::ofstream(folder() / "script-in-path") << "echo found\n";
-  fs::permissions(folder() / "script-in-path", fs::perms(0755));
+  std::ofstream(directory() / "script-in-path") << "echo found\n";
+  fs::permissions(directory() / "script-in-path", fs::perms(0755));
   ExecOrder order = order_of({"script-in-path"});
-  order.environment = {"PATH=/nowhere:" + folder().string() + ":/bin"};
+  order.environment = {"PATH=/nowhere:" + directory().string() + ":/bin"};
   run("e", std::move(order));
   EXPECT_EQ(out("e"), "found\n");
 }
 
 TEST_F(ExecsTest, ABinaryForAnotherMachineIsNoScript) {
-  std::ofstream(folder() / "binary") << std::string(
+  std::ofstream(directory() / "binary") << std::string(
       "\x7f"
       "ELF\0\0\0\0echo no\n",
       16);
-  fs::permissions(folder() / "binary", fs::perms(0755));
-  const auto end = run("e", order_of({folder() / "binary"}));
+  fs::permissions(directory() / "binary", fs::perms(0755));
+  const auto end = run("e", order_of({directory() / "binary"}));
   EXPECT_EQ(end.how(), v1::ExecEnded::HOW_NOT_STARTED);
   EXPECT_EQ(end.code(), 126);
   EXPECT_THAT(end.detail(), HasSubstr("Exec format error"));
@@ -91,7 +91,7 @@ TEST_F(ExecsTest, StandardOutputCanBeReopenedOnlyByItsUser) {
                      "echo b"));
   EXPECT_EQ(out("spoil"), "a\nb\n");
   struct stat status{};
-  ASSERT_EQ(::stat((folder() / "spoil.out").c_str(), &status), 0);
+  ASSERT_EQ(::stat((directory() / "spoil.out").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600U);
 }
 
@@ -108,17 +108,17 @@ TEST_F(ExecsTest, TheCommandStartsInACleanProcess) {
                  "set -- $(cat /proc/$$/stat); echo $(($1 - $5)) $(($1 - $6))"));
   EXPECT_EQ(err("e"), "");
   const std::string number = std::to_string(uid()) + "\n";
-  EXPECT_EQ(out("e"), folder().string() + " /bin/sh\n" + number + number + number +
+  EXPECT_EQ(out("e"), directory().string() + " /bin/sh\n" + number + number + number +
                           "0\n1\n2\n/dev/null\n"
                           "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n" +
-                          "FOLDER=" + folder().string() +
-                          "\nPATH=/usr/bin:/bin\nPWD=" + folder().string() + "\n0 0\n");
+                          "FOLDER=" + directory().string() +
+                          "\nPATH=/usr/bin:/bin\nPWD=" + directory().string() + "\n0 0\n");
 }
 
 TEST_F(ExecsTest, BytesAreBytes) {
   std::string bytes;
   for (int i = 0; i < (1 << 20); ++i) bytes += static_cast<char>(i * 7 + i / 256);
-  std::ofstream(folder() / "bytes", std::ios::binary) << bytes;
+  std::ofstream(directory() / "bytes", std::ios::binary) << bytes;
   run("e", shell("cat bytes; cat bytes >&2"));
   EXPECT_EQ(out("e"), bytes);
   EXPECT_EQ(err("e"), bytes);
@@ -128,7 +128,7 @@ TEST_F(ExecsTest, AllOutputIsInTheFilesWhenTheEndIsReported) {
   for (int i = 0; i < 50; ++i) {
     const std::string id = "e" + std::to_string(i);
     run(id, order_of({"head", "-c", "1000000", "/dev/zero"}));
-    EXPECT_EQ(fs::file_size(folder() / (id + ".out")), 1000000U);
+    EXPECT_EQ(fs::file_size(directory() / (id + ".out")), 1000000U);
   }
 }
 
@@ -171,9 +171,9 @@ TEST_F(ExecsTest, AFailureToStartIsExplained) {
     int code;
     std::string reason;
   };
-  std::ofstream(folder() / "plain") << "text";
-  std::ofstream(folder() / "garbage") << std::string("te\0t", 4);
-  fs::permissions(folder() / "garbage", fs::perms{0755});
+  std::ofstream(directory() / "plain") << "text";
+  std::ofstream(directory() / "garbage") << std::string("te\0t", 4);
+  fs::permissions(directory() / "garbage", fs::perms{0755});
   const std::vector<Case> cases = {
       {{"no-such"}, 127, "cannot run 'no-such': No such file or directory"},
       {{"/no/such"}, 127, "cannot run '/no/such': No such file or directory"},
@@ -198,11 +198,11 @@ TEST_F(ExecsTest, AFailureToStartIsExplained) {
 
 TEST_F(ExecsTest, AMissingDirectoryIsNamed) {
   ExecOrder order = order_of({"true"});
-  order.working_directory = "/no/such/folder";
+  order.working_directory = "/no/such/directory";
   const auto end = run("e", std::move(order));
   EXPECT_EQ(end.how(), v1::ExecEnded::HOW_NOT_STARTED);
   EXPECT_EQ(end.code(), 126);
-  EXPECT_EQ(end.detail(), "cannot change to /no/such/folder: No such file or directory");
+  EXPECT_EQ(end.detail(), "cannot change to /no/such/directory: No such file or directory");
 }
 
 TEST_F(ExecsTest, MissingLogFilesAreReported) {
@@ -219,7 +219,7 @@ TEST_F(ExecsTest, BackgroundChildrenKeepRunningAndWriting) {
   EXPECT_EQ(out("e"), "early\n");
   EXPECT_TRUE(execs_->any_runs());
   execs_->forget("e");
-  std::ofstream(folder() / "go") << "";
+  std::ofstream(directory() / "go") << "";
   until_all_is_gone();
   EXPECT_EQ(out("e"), "early\nlate\n");
 }
@@ -230,8 +230,8 @@ TEST_F(ExecsTest, OutputIsTruncatedAtItsLimitAndTheExecContinues) {
   const auto end = run("e", std::move(order));
   EXPECT_EQ(end.code(), 7);
   EXPECT_TRUE(end.output_truncated());
-  ASSERT_EQ(told_.size(), 2U);
-  EXPECT_EQ(told_[0].exec_truncated().exec_id(), "e");
+  ASSERT_EQ(reported_.size(), 2U);
+  EXPECT_EQ(reported_[0].exec_truncated().exec_id(), "e");
   std::string whole;
   for (int i = 1; i <= 100'000; ++i) whole += std::to_string(i) + "\n";
   EXPECT_EQ(out("e"), whole.substr(0, 100'000));
@@ -265,9 +265,9 @@ TEST_F(ExecsTest, AWriteErrorDropsAllFurtherOutputOfBothStreams) {
   order.files.out.reset(::open("/dev/full", O_WRONLY | O_APPEND | O_CLOEXEC));
   start("e", std::move(order));
   until([this] { return err("e") == "before\n"; });
-  std::ofstream(folder() / "go") << "";
-  until([this] { return std::ranges::any_of(told_, &v1::ToDaemon::has_exec_truncated); });
-  std::ofstream(folder() / "on") << "";
+  std::ofstream(directory() / "go") << "";
+  until([this] { return std::ranges::any_of(reported_, &v1::ToDaemon::has_exec_truncated); });
+  std::ofstream(directory() / "on") << "";
   const auto end = wait_end("e");
   EXPECT_EQ(end.code(), 2);
   EXPECT_TRUE(end.output_truncated());
@@ -279,7 +279,7 @@ TEST_F(ExecsTest, AKnownExecIsNotRunAgain) {
   execs_->start("e", shell("echo twice >>ran"));
   until_all_is_gone();
   EXPECT_EQ(read("ran"), "once\n");
-  EXPECT_EQ(told_.size(), 1U);
+  EXPECT_EQ(reported_.size(), 1U);
 }
 
 TEST_F(ExecsTest, AReconnectedDaemonGetsAllReportsAgain) {
@@ -289,29 +289,29 @@ TEST_F(ExecsTest, AReconnectedDaemonGetsAllReportsAgain) {
   run("b-ended", shell("exit 9"));
   run("c-forgotten", order_of({"true"}));
   execs_->forget("c-forgotten");
-  until([this] { return std::ranges::any_of(told_, &v1::ToDaemon::has_exec_truncated); });
+  until([this] { return std::ranges::any_of(reported_, &v1::ToDaemon::has_exec_truncated); });
 
-  told_.clear();
+  reported_.clear();
   execs_->report_all();
-  ASSERT_EQ(told_.size(), 3U);
-  EXPECT_THAT(told_[0].execs_known().exec_ids(), ElementsAre("a-runs", "b-ended"));
-  EXPECT_FALSE(told_[0].execs_known().more());
-  EXPECT_EQ(told_[1].exec_truncated().exec_id(), "a-runs");
-  EXPECT_EQ(told_[2].exec_ended().code(), 9);
+  ASSERT_EQ(reported_.size(), 3U);
+  EXPECT_THAT(reported_[0].execs_known().exec_ids(), ElementsAre("a-runs", "b-ended"));
+  EXPECT_FALSE(reported_[0].execs_known().more());
+  EXPECT_EQ(reported_[1].exec_truncated().exec_id(), "a-runs");
+  EXPECT_EQ(reported_[2].exec_ended().code(), 9);
 
-  std::ofstream(folder() / "go") << "";
+  std::ofstream(directory() / "go") << "";
   EXPECT_TRUE(wait_end("a-runs").output_truncated());
 }
 
 TEST_F(ExecsTest, ManyIdsAreSplitIntoSeveralMessages) {
   for (int i = 0; i < 600; ++i) execs_->start("e" + std::to_string(i), ExecOrder());
-  told_.clear();
+  reported_.clear();
   execs_->report_all();
-  ASSERT_EQ(told_.size(), 602U);
-  EXPECT_EQ(told_[0].execs_known().exec_ids_size(), 512);
-  EXPECT_TRUE(told_[0].execs_known().more());
-  EXPECT_EQ(told_[1].execs_known().exec_ids_size(), 88);
-  EXPECT_FALSE(told_[1].execs_known().more());
+  ASSERT_EQ(reported_.size(), 602U);
+  EXPECT_EQ(reported_[0].execs_known().exec_ids_size(), 512);
+  EXPECT_TRUE(reported_[0].execs_known().more());
+  EXPECT_EQ(reported_[1].execs_known().exec_ids_size(), 88);
+  EXPECT_FALSE(reported_[1].execs_known().more());
 }
 
 TEST_F(ExecsTest, ARunnerInheritsNothingAndIsUndumpable) {
@@ -327,7 +327,7 @@ TEST_F(ExecsTest, ARunnerInheritsNothingAndIsUndumpable) {
   // Null three times, two files, two pipes, the channel, the signals.
   EXPECT_EQ(open.size(), 9U);
   EXPECT_THAT(open, testing::Not(testing::Contains("/etc/hostname")));
-  std::ofstream(folder() / "go") << "";
+  std::ofstream(directory() / "go") << "";
   wait_end("e");
 }
 

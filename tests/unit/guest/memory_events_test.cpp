@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox::guest {
 namespace {
@@ -20,7 +20,7 @@ class MemoryEventsTest : public testing::Test {
     std::ofstream(file) << text;
   }
 
-  TempFolder group_;
+  TempDirectory group_;
 };
 
 TEST_F(MemoryEventsTest, KillsSinceTheBeginningAreExplainedWithTheLimit) {

@@ -72,9 +72,9 @@ class ExecsTest : public GuestLinkTest {
  protected:
   // A guest of which only the list of its execs is still to come.
   awaitable<void> come_to_the_list() {
-    folder_ = make("s1");
+    temp_directory_ = make("s1");
     EXPECT_TRUE(link("s1").expect(with_secret(secret_ = new_secret())));
-    EXPECT_TRUE(co_await guest_.connect(folder_));
+    EXPECT_TRUE(co_await guest_.connect(temp_directory_));
     EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret_));
     v1::ToDaemon prepared;
     prepared.mutable_prepared();
@@ -82,16 +82,17 @@ class ExecsTest : public GuestLinkTest {
   }
   // A guest that is connected and was told to go; knows these execs.
   awaitable<void> settle_in(std::vector<std::string> execs = {}) {
-    folder_ = make("s1");
+    temp_directory_ = make("s1");
     secret_ = new_secret();
     EXPECT_TRUE(link("s1").expect(with_secret(secret_)));
-    EXPECT_TRUE(co_await guest_.arrive(folder_, v1::PHASE_PASSED, secret_, std::move(execs)));
+    EXPECT_TRUE(
+        co_await guest_.arrive(temp_directory_, v1::PHASE_PASSED, secret_, std::move(execs)));
     EXPECT_TRUE(co_await link("s1").hello(within(5s)));
   }
   // After a violation the daemon listens again only after its penalty.
   awaitable<void> come_back(std::vector<std::string> execs = {}) {
     bool in = false;
-    while (!in) in = co_await guest_.arrive(folder_, v1::PHASE_PASSED, secret_, execs);
+    while (!in) in = co_await guest_.arrive(temp_directory_, v1::PHASE_PASSED, secret_, execs);
     EXPECT_TRUE(co_await link("s1").hello(within(5s)));
   }
 
@@ -136,7 +137,7 @@ class ExecsTest : public GuestLinkTest {
     while (!done()) co_await asio::post(io_, asio::use_awaitable);
   }
 
-  fs::path folder_;
+  fs::path temp_directory_;
   std::string secret_;
 };
 
@@ -304,14 +305,14 @@ TEST_F(ExecsTest, AnOrderWaitsWhileTooManyDescriptorsAreOnTheirWay) {
 }
 
 TEST_F(ExecsTest, OrdersThatCannotBeCarriedOutAreRefused) {
-  const fs::path folder = make("s0");
+  const fs::path directory = make("s0");
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(start_exec("s0", order_for("exec-1"))) << "nobody is there";
     EXPECT_FALSE(link("s0").cancel_exec("exec-1", 1s));
     EXPECT_FALSE(link("s0").forget_exec("exec-1"));
     EXPECT_TRUE(link("s0").expect(someone()));
     ScriptedGuest fresh(io_.get_executor());
-    EXPECT_TRUE(co_await fresh.arrive(folder));
+    EXPECT_TRUE(co_await fresh.arrive(directory));
     EXPECT_TRUE(co_await link("s0").hello(within(5s)));
     EXPECT_TRUE(link("s0").is_connected());
     EXPECT_FALSE(start_exec("s0", order_for("exec-1"))) << "before go";
@@ -509,10 +510,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST_F(ExecsTest, AFreshGuestHasNoExecs) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   EXPECT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_FRESH, "", {"exec-1"}));
+    EXPECT_TRUE(co_await guest_.arrive(directory, v1::PHASE_FRESH, "", {"exec-1"}));
     EXPECT_FALSE(co_await guest_.receive());
   }());
   EXPECT_EQ(connected_["s1"], 0);

@@ -19,14 +19,14 @@ namespace {
 using testing::HasSubstr;
 
 TEST_F(GuestLinkTest, AWholeLife) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   Expectation expectation = someone();
   expectation.image_user = "node";
   expectation.mounts = {{"/workspace", true}};
   ASSERT_TRUE(link("s1").expect(expectation));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.connect(directory));
     const auto welcome = co_await guest_.shake_hands(v1::PHASE_FRESH);
     if (!welcome) co_return ADD_FAILURE() << "no welcome";
     EXPECT_EQ(welcome->welcome().uid(), 1000U);
@@ -68,46 +68,47 @@ TEST_F(GuestLinkTest, AWholeLife) {
   }());
   EXPECT_EQ(connected_["s1"], 1);
   link("s1").close();
-  EXPECT_TRUE(LinkFolder::remove(folder));
-  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_TRUE(LinkDirectory::remove(directory));
+  EXPECT_FALSE(fs::exists(directory));
 }
 
 TEST_F(GuestLinkTest, ListensOnlyWhileNobodyIsConnected) {
-  const fs::path folder = make("s1");
-  EXPECT_FALSE(fs::exists(folder / "guest.sock"));
+  const fs::path directory = make("s1");
+  EXPECT_FALSE(fs::exists(directory / "guest.sock"));
   ASSERT_TRUE(link("s1").expect(someone()));
-  EXPECT_TRUE(fs::exists(folder / "guest.sock"));
-  EXPECT_FALSE(fs::exists(folder / "guest.sock.new"));
-  run(come_in(folder));
-  EXPECT_FALSE(fs::exists(folder / "guest.sock"));
+  EXPECT_TRUE(fs::exists(directory / "guest.sock"));
+  EXPECT_FALSE(fs::exists(directory / "guest.sock.new"));
+  run(come_in(directory));
+  EXPECT_FALSE(fs::exists(directory / "guest.sock"));
 }
 
-TEST_F(GuestLinkTest, TheFolderAndTheSocketAreTheUsersAlone) {
-  const fs::path folder = make(std::string(200, 'x'));
+TEST_F(GuestLinkTest, TheDirectoryAndTheSocketAreTheUsersAlone) {
+  const fs::path directory = make(std::string(200, 'x'));
   ASSERT_TRUE(link(std::string(200, 'x')).expect(someone()));
   struct stat status{};
-  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  ASSERT_EQ(::stat(directory.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0700U);
-  ASSERT_EQ(::stat((folder / "guest.sock").c_str(), &status), 0);
+  ASSERT_EQ(::stat((directory / "guest.sock").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600U);
-  EXPECT_EQ(folder.filename().string().size(), 16U);
+  EXPECT_EQ(directory.filename().string().size(), 16U);
 }
 
 TEST_F(GuestLinkTest, AfterGoAReconnectMustProveTheSecret) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     EXPECT_TRUE(link("s1").go(order(secret)));
     EXPECT_TRUE(co_await guest_.receive());
     guest_.close();
     while (lost_["s1"] == 0) co_await asio::post(io_, asio::use_awaitable);
     EXPECT_FALSE(co_await link("s1").hello(within(20ms)));
 
-    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "without a proof";
-    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED, new_secret())) << "wrong proof";
-    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_PASSED, secret));
+    EXPECT_FALSE(co_await guest_.arrive(directory, v1::PHASE_PASSED)) << "without a proof";
+    EXPECT_FALSE(co_await guest_.arrive(directory, v1::PHASE_PASSED, new_secret()))
+        << "wrong proof";
+    EXPECT_TRUE(co_await guest_.arrive(directory, v1::PHASE_PASSED, secret));
     const auto back = co_await link("s1").hello(within(5s));
     EXPECT_TRUE(back && back->phase == GuestPhase::Passed);
     const auto outcome = co_await link("s1").entrypoint(within(5s));
@@ -117,17 +118,17 @@ TEST_F(GuestLinkTest, AfterGoAReconnectMustProveTheSecret) {
 }
 
 TEST_F(GuestLinkTest, AGoThatTheGuestHasLostIsSentAgain) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     EXPECT_TRUE(link("s1").go(order(secret)));
-    co_await leave(folder);  // without having read it
+    co_await leave(directory);  // without having read it
 
-    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_FRESH)) << "of another start";
-    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "passed without a secret";
-    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_PREPARED));
+    EXPECT_FALSE(co_await guest_.arrive(directory, v1::PHASE_FRESH)) << "of another start";
+    EXPECT_FALSE(co_await guest_.arrive(directory, v1::PHASE_PASSED)) << "passed without a secret";
+    EXPECT_TRUE(co_await guest_.arrive(directory, v1::PHASE_PREPARED));
     const auto again = co_await guest_.receive();
     if (!again) co_return ADD_FAILURE() << "no go";
     EXPECT_EQ(again->go().secret(), secret);
@@ -136,22 +137,22 @@ TEST_F(GuestLinkTest, AGoThatTheGuestHasLostIsSentAgain) {
     co_await guest_.send(passed);
     EXPECT_TRUE(co_await link("s1").entrypoint(within(5s)));
 
-    co_await leave(folder);
-    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PREPARED)) << "it had its secret";
+    co_await leave(directory);
+    EXPECT_FALSE(co_await guest_.arrive(directory, v1::PHASE_PREPARED)) << "it had its secret";
   }());
 }
 
 TEST_F(GuestLinkTest, AGuestThatHasItsGoIsNotSentAnother) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   const std::string secret = new_secret();
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     EXPECT_TRUE(link("s1").go(order(secret)));
     EXPECT_TRUE(co_await guest_.receive());
-    co_await leave(folder);
+    co_await leave(directory);
 
-    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_ENTRYPOINT, secret));
+    EXPECT_TRUE(co_await guest_.arrive(directory, v1::PHASE_ENTRYPOINT, secret));
     EXPECT_TRUE(co_await link("s1").hello(within(5s)));
     EXPECT_TRUE(link("s1").stop());
     const auto next = co_await guest_.receive();
@@ -160,87 +161,88 @@ TEST_F(GuestLinkTest, AGuestThatHasItsGoIsNotSentAnother) {
 }
 
 TEST_F(GuestLinkTest, AFirstConnectionMustBeOfAFreshGuest) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_PASSED)) << "of another start";
-    EXPECT_FALSE(co_await guest_.arrive(folder, v1::PHASE_FRESH, new_secret())) << "has a secret";
-    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_FRESH));
+    EXPECT_FALSE(co_await guest_.arrive(directory, v1::PHASE_PASSED)) << "of another start";
+    EXPECT_FALSE(co_await guest_.arrive(directory, v1::PHASE_FRESH, new_secret()))
+        << "has a secret";
+    EXPECT_TRUE(co_await guest_.arrive(directory, v1::PHASE_FRESH));
   }());
 }
 
 TEST_F(GuestLinkTest, ARestartedDaemonAdoptsWhatItStored) {
-  const fs::path folder = make("s1");
-  const FolderIdentity identity = link("s1").folder().identity();
+  const fs::path directory = make("s1");
+  const DirectoryIdentity identity = link("s1").directory().identity();
   const std::string secret = new_secret();
   stop_daemon();
   ASSERT_TRUE(adopt("s1", identity));
   ASSERT_TRUE(link("s1").expect(with_secret(secret)));
   run([&]() -> awaitable<void> {
-    EXPECT_FALSE(co_await guest_.arrive(folder)) << "a fresh guest is not the one we know";
-    EXPECT_TRUE(co_await guest_.arrive(folder, v1::PHASE_FAILED, secret));
+    EXPECT_FALSE(co_await guest_.arrive(directory)) << "a fresh guest is not the one we know";
+    EXPECT_TRUE(co_await guest_.arrive(directory, v1::PHASE_FAILED, secret));
     const auto outcome = co_await link("s1").entrypoint(within(5s));
     EXPECT_TRUE(outcome && outcome->failure);
   }());
 }
 
-TEST_F(GuestLinkTest, AnotherFolderIsNotAdopted) {
+TEST_F(GuestLinkTest, AnotherDirectoryIsNotAdopted) {
   make("s1");
-  const FolderIdentity identity = link("s1").folder().identity();
+  const DirectoryIdentity identity = link("s1").directory().identity();
   const auto other = adopt("s1", {identity.device, identity.inode + 1});
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(), HasSubstr("create it again"));
   EXPECT_EQ(adopt("never made", identity).error().kind(), GuestErrorKind::Refused);
 }
 
-TEST_F(GuestLinkTest, AFolderThatCannotBeReachedMayComeBack) {
-  const fs::path folder = make("s1");
-  const FolderIdentity identity = link("s1").folder().identity();
+TEST_F(GuestLinkTest, ADirectoryThatCannotBeReachedMayComeBack) {
+  const fs::path directory = make("s1");
+  const DirectoryIdentity identity = link("s1").directory().identity();
   fs::rename(state_root_ / "links", state_root_ / "aside");
   EXPECT_EQ(adopt("s1", identity).error().kind(), GuestErrorKind::Unavailable);
   fs::rename(state_root_ / "aside", state_root_ / "links");
   EXPECT_TRUE(adopt("s1", identity));
-  fs::remove_all(folder);
-  fs::create_symlink(state_root_, folder);
+  fs::remove_all(directory);
+  fs::create_symlink(state_root_, directory);
   EXPECT_EQ(adopt("s1", identity).error().kind(), GuestErrorKind::Refused);
 }
 
 TEST_F(GuestLinkTest, AnotherProcessIsRefused) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   Expectation expectation = someone();
   expectation.process = {::getpid(), read_process_stat(::getpid())->start_ticks + 1};
   ASSERT_TRUE(link("s1").expect(expectation));
-  run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
+  run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(directory)); }());
   expectation.process.start_time -= 1;
   ASSERT_TRUE(link("s1").expect(expectation));
-  run([&]() -> awaitable<void> { EXPECT_TRUE(co_await guest_.arrive(folder)); }());
+  run([&]() -> awaitable<void> { EXPECT_TRUE(co_await guest_.arrive(directory)); }());
 }
 
 TEST_F(GuestLinkTest, AnotherUserIsRefused) {
   limits_.guest_uid = ::geteuid() + 1;
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
-  run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(folder)); }());
+  run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(directory)); }());
 }
 
 TEST_F(GuestLinkTest, AnotherProtocolIsRefusedAndNamed) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.connect(directory));
     v1::ToDaemon hello = ScriptedGuest::hello(v1::PHASE_FRESH, false);
     hello.mutable_hello()->set_protocol_min(7);
     hello.mutable_hello()->set_protocol_max(9);
     co_await guest_.send(hello);
     EXPECT_FALSE(co_await guest_.receive());
-    const auto absent = co_await link("s1").hello(within(20ms));
-    EXPECT_THAT(absent.error().message(), HasSubstr("protocol 7 to 9"));
+    const auto not_connected = co_await link("s1").hello(within(20ms));
+    EXPECT_THAT(not_connected.error().message(), HasSubstr("protocol 7 to 9"));
   }());
 }
 
 // What a hostile process may say before it has proven anything.
 TEST_F(GuestLinkTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   v1::ToDaemon pong;
   pong.mutable_pong()->set_id(1);
@@ -256,44 +258,44 @@ TEST_F(GuestLinkTest, NonsenseBeforeTheProofIsCutOffAndTheGuestStillGetsIn) {
                                              guestwire::frame(std::string_view("\x82\x02\x00", 3))};
   run([&]() -> awaitable<void> {
     for (std::size_t i = 0; i < openings.size(); ++i) {
-      EXPECT_TRUE(co_await guest_.connect(folder));
+      EXPECT_TRUE(co_await guest_.connect(directory));
       co_await guest_.send_bytes(openings[i]);
       EXPECT_FALSE(co_await guest_.receive()) << "opening " << i;
     }
-    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await guest_.arrive(directory));
   }());
 }
 
 TEST_F(GuestLinkTest, ASilentConnectionIsCutOffAndHoldsNobodyUp) {
   limits_.handshake = 1s;  // the guest itself has to make it, too
-  const fs::path folder = make_and_expect_someone("s1");
+  const fs::path directory = make_and_expect_someone("s1");
   run([&]() -> awaitable<void> {
     ScriptedGuest silent(io_.get_executor());
-    EXPECT_TRUE(co_await silent.connect(folder));
+    EXPECT_TRUE(co_await silent.connect(directory));
     EXPECT_FALSE(co_await silent.receive());
-    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await guest_.arrive(directory));
   }());
 }
 
 TEST_F(GuestLinkTest, UnprovenConnectionsAreFewAndEndWhenTheGuestIsThere) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    const auto crowd = co_await connect_many(7, folder);
-    EXPECT_TRUE(co_await guest_.arrive(folder));
+    const auto crowd = co_await connect_many(7, directory);
+    EXPECT_TRUE(co_await guest_.arrive(directory));
     for (const auto& one : crowd) EXPECT_FALSE(co_await one->receive());
   }());
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    const auto crowd = co_await connect_many(8, folder);
-    EXPECT_TRUE(co_await guest_.connect(folder));
+    const auto crowd = co_await connect_many(8, directory);
+    EXPECT_TRUE(co_await guest_.connect(directory));
     EXPECT_FALSE(co_await guest_.receive()) << "the ninth";
   }());
 }
 
 // What a guest that was taken in may not say, whenever it says it.
 TEST_F(GuestLinkTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   v1::ToDaemon pong;
   pong.mutable_pong()->set_id(99);
@@ -315,7 +317,7 @@ TEST_F(GuestLinkTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
   run([&]() -> awaitable<void> {
     for (std::size_t i = 0; i < lies.size(); ++i) {
       bool in = false;
-      while (!in) in = co_await guest_.arrive(folder);  // listening again takes its penalty
+      while (!in) in = co_await guest_.arrive(directory);  // listening again takes its penalty
       EXPECT_TRUE(co_await link("s1").hello(within(5s)));
       co_await guest_.send(lies[i]);
       EXPECT_FALSE(co_await guest_.receive()) << "lie " << i;
@@ -325,10 +327,10 @@ TEST_F(GuestLinkTest, FramesOutOfPlaceEndTheConnectionAndTheGuestMayComeBack) {
 }
 
 TEST_F(GuestLinkTest, TheEntrypointsEndIsToldOnce) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     EXPECT_TRUE(link("s1").go(order(new_secret())));
     EXPECT_TRUE(co_await guest_.receive());
     v1::ToDaemon failed;
@@ -349,7 +351,7 @@ TEST_F(GuestLinkTest, TheEntrypointsEndIsToldOnce) {
 }
 
 TEST_F(GuestLinkTest, AnEntrypointsEndInAHelloIsReportedBeforeTheGuestHasPrepared) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   const std::string secret = new_secret();
   ASSERT_TRUE(link("s1").expect(with_secret(secret)));
   run([&]() -> awaitable<void> {
@@ -358,18 +360,18 @@ TEST_F(GuestLinkTest, AnEntrypointsEndInAHelloIsReportedBeforeTheGuestHasPrepare
       EXPECT_TRUE(co_await link("s1").entrypoint(within(1h)));
     };
     tasks.spawn("entrypoint", wait());
-    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.connect(directory));
     EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_PASSED, secret));
     co_await tasks.join();
   }());
 }
 
 TEST_F(GuestLinkTest, APingHasATimeLimit) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await link("s1").ping(1s)) << "nobody is there";
-    co_await come_in(folder);
+    co_await come_in(directory);
     const auto late = co_await link("s1").ping(20ms);
     EXPECT_FALSE(late);
     EXPECT_THAT(late.error().message(), HasSubstr("within 20 ms"));
@@ -389,12 +391,12 @@ TEST_F(GuestLinkTest, APingHasATimeLimit) {
 }
 
 TEST_F(GuestLinkTest, ACallerLearnsWhetherASilentGuestIsConnected) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     const auto before = co_await link("s1").entrypoint(within(0s));
     EXPECT_THAT(before.error().message(), HasSubstr("it has not connected yet"));
-    co_await come_in(folder);
+    co_await come_in(directory);
     const auto after = co_await link("s1").entrypoint(within(0s));
     EXPECT_THAT(after.error().message(), HasSubstr("it is connected, but silent"));
   }());
@@ -408,12 +410,12 @@ v1::ToDaemon tried(std::uint64_t id, v1::ConnectionTried::Outcome outcome) {
 }
 
 TEST_F(GuestLinkTest, AGuestTriesAConnectionBeforeItsGoAndTellsWhatCameOfIt) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   const ProbeTarget target{.address = {0x0A630001}, .port = 4242, .limit = 3s};
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await link("s1").probe(target)) << "nobody is there";
-    co_await come_in(folder);
+    co_await come_in(directory);
     const auto answer = [&]() -> awaitable<void> {
       for (const auto outcome :
            {v1::ConnectionTried::OUTCOME_REFUSED, v1::ConnectionTried::OUTCOME_CONNECTED}) {
@@ -435,10 +437,10 @@ TEST_F(GuestLinkTest, AGuestTriesAConnectionBeforeItsGoAndTellsWhatCameOfIt) {
 }
 
 TEST_F(GuestLinkTest, AGuestThatGoesWhileItTriesAConnectionHasToldNothing) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     const auto leave = [&]() -> awaitable<void> {
       EXPECT_TRUE(co_await guest_.receive());
       guest_.close();
@@ -453,20 +455,20 @@ TEST_F(GuestLinkTest, AGuestThatGoesWhileItTriesAConnectionHasToldNothing) {
 }
 
 TEST_F(GuestLinkTest, AConnectionThatNobodyAskedForIsAnOffence) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     co_await guest_.send(tried(7, v1::ConnectionTried::OUTCOME_REFUSED));
     EXPECT_FALSE(co_await guest_.receive());
   }());
 }
 
 TEST_F(GuestLinkTest, AGuestThatFailedToPrepareTakesNoGo) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.connect(directory));
     EXPECT_TRUE(co_await guest_.shake_hands(v1::PHASE_FRESH));
     v1::ToDaemon prepared;
     prepared.mutable_prepared()->set_failure("no such user");
@@ -480,24 +482,24 @@ TEST_F(GuestLinkTest, AGuestThatFailedToPrepareTakesNoGo) {
 }
 
 TEST_F(GuestLinkTest, AnOversizedCommandIsRefusedBeforeItIsSent) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
-  run(come_in(folder));
+  run(come_in(directory));
   GoOrder go = order(new_secret());
   go.command = {std::string(std::size_t{1} << 20, 'x')};
   EXPECT_THAT(link("s1").go(go).error().message(), HasSubstr("1 MiB"));
 }
 
 TEST_F(GuestLinkTest, ANewContainerStartForgetsTheLastOne) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(with_secret(new_secret())));
   ASSERT_TRUE(link("s1").expect(someone()));
-  run(come_in(folder));
+  run(come_in(directory));
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
     EXPECT_FALSE(co_await guest_.receive());
     EXPECT_FALSE(co_await link("s1").hello(within(20ms)));
-    EXPECT_TRUE(co_await guest_.arrive(folder));
+    EXPECT_TRUE(co_await guest_.arrive(directory));
   }());
 }
 
@@ -531,10 +533,10 @@ TEST_F(GuestLinkTest, AClosedLinkThatJustBeganToListenDoesNoHarm) {
 }
 
 TEST_F(GuestLinkTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
-  const fs::path folder = make("s1");
+  const fs::path directory = make("s1");
   ASSERT_TRUE(link("s1").expect(someone()));
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     GoOrder go = order(new_secret());
     go.command = {std::string(1000000, 'x')};
     int sent = 0;
@@ -545,9 +547,9 @@ TEST_F(GuestLinkTest, AGuestThatDoesNotReadIsCutOffInTheEnd) {
 
 TEST_F(GuestLinkTest, AShutdownDoesNotWaitUntilAGuestMayComeBack) {
   limits_.penalty = 1h;
-  const fs::path folder = make_and_expect_someone("s1");
+  const fs::path directory = make_and_expect_someone("s1");
   run([&]() -> awaitable<void> {
-    co_await come_in(folder);
+    co_await come_in(directory);
     co_await guest_.send_bytes(std::string(4, '\0'));
     EXPECT_FALSE(co_await guest_.receive());
     while (lost_["s1"] == 0) co_await asio::post(io_, asio::use_awaitable);
@@ -558,9 +560,9 @@ TEST_F(GuestLinkTest, AShutdownDoesNotWaitUntilAGuestMayComeBack) {
 TEST_F(GuestLinkTest, AShutdownDoesNotWaitUntilTheNextConnectionMayCome) {
   limits_.connections_at_once = 0;
   limits_.between_connections = 1h;
-  const fs::path folder = make_and_expect_someone("s1");
+  const fs::path directory = make_and_expect_someone("s1");
   run([&]() -> awaitable<void> {
-    EXPECT_TRUE(co_await guest_.connect(folder));
+    EXPECT_TRUE(co_await guest_.connect(directory));
     co_await guest_.send_bytes(std::string(4, '\0'));
     EXPECT_FALSE(co_await guest_.receive());
   }());
@@ -593,29 +595,29 @@ class CapturedLog {
 TEST_F(GuestLinkTest, ManyFalseConnectionsAreTakenOneByOneAndLoggedAsOne) {
   limits_.between_connections = 5ms;
   limits_.connections_at_once = 4;
-  const fs::path folder = make_and_expect_someone("s1");
+  const fs::path directory = make_and_expect_someone("s1");
   const CapturedLog log;
   run([&]() -> awaitable<void> {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 40; ++i) {
-      EXPECT_TRUE(co_await guest_.connect(folder));
+      EXPECT_TRUE(co_await guest_.connect(directory));
       co_await guest_.send_bytes(std::string(4, '\0'));
       EXPECT_FALSE(co_await guest_.receive());
     }
     EXPECT_GE(std::chrono::steady_clock::now() - start, 35 * 5ms);
-    EXPECT_TRUE(co_await guest_.arrive(folder)) << "the guest still gets in";
+    EXPECT_TRUE(co_await guest_.arrive(directory)) << "the guest still gets in";
   }());
-  EXPECT_THAT(log.lines(), testing::ElementsAre(HasSubstr("does not prove to be the guest's")));
+  EXPECT_THAT(log.lines(), testing::ElementsAre(HasSubstr("is not authenticated as the guest's")));
 }
 
 TEST_F(GuestLinkTest, AGuestThatComesAndGoesIsTakenInOnceInAWhileAndLoggedAsOne) {
   limits_.penalty = 50ms;
-  const fs::path folder = make_and_expect_someone("s1");
+  const fs::path directory = make_and_expect_someone("s1");
   const CapturedLog log;
   run([&]() -> awaitable<void> {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 5; ++i) {
-      while (!co_await guest_.arrive(folder)) {
+      while (!co_await guest_.arrive(directory)) {
       }
       EXPECT_TRUE(co_await link("s1").hello(within(5s)));
       guest_.close();

@@ -65,23 +65,24 @@ class GuestLinkTest : public testing::Test {
   }
 
   // The guest of s1, which is expected.
-  awaitable<void> come_in(fs::path folder) {
-    EXPECT_TRUE(co_await guest_.arrive(folder));
+  awaitable<void> come_in(fs::path temp_directory) {
+    EXPECT_TRUE(co_await guest_.arrive(temp_directory));
     EXPECT_TRUE(co_await link("s1").hello(within(5s)));
   }
   // The guest of s1 goes, and the daemon listens for it again.
-  awaitable<void> leave(fs::path folder) {
+  awaitable<void> leave(fs::path temp_directory) {
     guest_.close();
-    while (!fs::exists(folder / guestwire::kSocketName)) {
+    while (!fs::exists(temp_directory / guestwire::kSocketName)) {
       co_await asio::post(io_, asio::use_awaitable);
     }
   }
   // Guests that connect and say nothing.
-  awaitable<std::vector<std::unique_ptr<ScriptedGuest>>> connect_many(int count, fs::path folder) {
+  awaitable<std::vector<std::unique_ptr<ScriptedGuest>>> connect_many(int count,
+                                                                      fs::path temp_directory) {
     std::vector<std::unique_ptr<ScriptedGuest>> crowd;
     for (int i = 0; i < count; ++i) {
       crowd.push_back(std::make_unique<ScriptedGuest>(io_.get_executor()));
-      EXPECT_TRUE(co_await crowd.back()->connect(folder));
+      EXPECT_TRUE(co_await crowd.back()->connect(temp_directory));
     }
     co_return crowd;
   }
@@ -92,15 +93,15 @@ class GuestLinkTest : public testing::Test {
     if (const auto former = std::exchange(sandboxes_.at(id).link, nullptr)) former->close();
   }
   // The sandbox's directory; with a link that takes `limits_` as they are now.
-  fs::path make(const std::string& id) { return open(id, LinkFolder::make(root(), id).value()); }
-  GuestResult<fs::path> adopt(const std::string& id, FolderIdentity identity) {
-    AGBOX_TRY(directory, LinkFolder::adopt(root(), id, identity));
+  fs::path make(const std::string& id) { return open(id, LinkDirectory::make(root(), id).value()); }
+  GuestResult<fs::path> adopt(const std::string& id, DirectoryIdentity identity) {
+    AGBOX_TRY(directory, LinkDirectory::adopt(root(), id, identity));
     return open(id, std::move(directory));
   }
   fs::path make_and_expect_someone(const std::string& id) {
-    fs::path folder = make(id);
+    fs::path temp_directory = make(id);
     EXPECT_TRUE(link(id).expect(someone()));
-    return folder;
+    return temp_directory;
   }
   fs::path root() const { return state_root_ / "links"; }
   static Expectation someone() {
@@ -153,7 +154,7 @@ class GuestLinkTest : public testing::Test {
     std::shared_ptr<GuestLink> link;
   };
 
-  fs::path open(const std::string& id, LinkFolder directory) {
+  fs::path open(const std::string& id, LinkDirectory directory) {
     if (sandboxes_.contains(id)) rest(id);
     fs::path path = directory.path();
     auto listener = std::make_unique<Listener>(*this, id);

@@ -37,13 +37,13 @@ class ScriptedGuest {
  public:
   explicit ScriptedGuest(const asio::any_io_executor& executor) : socket_(executor) {}
 
-  awaitable<bool> connect(std::filesystem::path folder) {
+  awaitable<bool> connect(std::filesystem::path directory) {
     reader_ = guestwire::FrameReader(guestwire::kMaxFrameToGuest);
     descriptors.clear();
     is_cut_off_ = false;
     socket_ = asio::local::stream_protocol::socket(socket_.get_executor());
-    // Through a descriptor: the folder's own path may be too long for the address of a socket.
-    const UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    // Through a descriptor: the directory's own path may be too long for the address of a socket.
+    const UniqueFd place(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const auto [problem] = co_await socket_.async_connect(
         {"/proc/self/fd/" + std::to_string(place.get()) + "/" + guestwire::kSocketName},
         asio::as_tuple(asio::use_awaitable));
@@ -93,9 +93,9 @@ class ScriptedGuest {
   }
 
   // The whole way until the daemon knows it.
-  awaitable<bool> arrive(std::filesystem::path folder, v1::Phase phase = v1::PHASE_FRESH,
+  awaitable<bool> arrive(std::filesystem::path directory, v1::Phase phase = v1::PHASE_FRESH,
                          std::string secret = "", std::vector<std::string> execs = {}) {
-    if (!co_await connect(folder)) co_return false;
+    if (!co_await connect(directory)) co_return false;
     const auto welcome = co_await shake_hands(phase, secret);
     if (!welcome || !welcome->has_welcome()) co_return false;
     v1::ToDaemon prepared;

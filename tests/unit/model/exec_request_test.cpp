@@ -114,7 +114,7 @@ TEST(ExecRequestTest, TakesWhatProgramsReallyGet) {
   EXPECT_EQ(parsed->bytes, parsed->request.ByteSizeLong());
 }
 
-TEST(ExecRequestTest, AnEmptyIdAndFolderAreChosenLater) {
+TEST(ExecRequestTest, AnEmptyIdAndDirectoryAreChosenLater) {
   EXPECT_TRUE(parse_exec_request(request()).has_value());
 }
 

@@ -90,11 +90,11 @@ std::string plan_row(Lifecycle state, const SandboxSeen& seen) {
   const std::string row = place(state) + ",";
   if (state != Lifecycle::Ready && state != Lifecycle::Stopped) return row + "seen";
   return row + place(seen.primary) + "," + place(seen.has_network) + "," +
-         place(seen.has_guest_folder);
+         place(seen.has_guest_directory);
 }
 
 std::string work_row(const WorkState& state, const WorkInput& input) {
-  const std::string row = place(state.life.state) + "," + place(state.work.index()) + "," +
+  const std::string row = place(state.lifecycle.state) + "," + place(state.work.index()) + "," +
                           place(state.activity.index()) + "," + place(input.index());
   const auto* ended = std::get_if<input::Ended>(&input);
   return ended == nullptr ? row : row + "," + place(ended->end);
@@ -141,17 +141,19 @@ RestartPlan restart_plan_meant(Lifecycle state,
                                const SandboxSeen& seen) asm("__real_" AGBOX_RESTART_PLAN);
 WorkTransition advance_meant(WorkState state, const WorkInput& input,
                              const Surroundings& now) asm("__real_" AGBOX_ADVANCE);
-Decided decide_meant(const std::string& sandbox_id, const SandboxLife& life,
+Decided decide_meant(const std::string& sandbox_id, const LifecycleStatus& lifecycle,
                      const LifecycleCommand& command) asm("__real_" AGBOX_DECIDE);
-SandboxLife apply_meant(SandboxLife life, const LifecycleEvent& event) asm("__real_" AGBOX_APPLY);
+LifecycleStatus apply_meant(LifecycleStatus lifecycle,
+                            const LifecycleEvent& event) asm("__real_" AGBOX_APPLY);
 
 RestartPlan restart_plan_called(Lifecycle state,
                                 const SandboxSeen& seen) asm("__wrap_" AGBOX_RESTART_PLAN);
 WorkTransition advance_called(WorkState state, const WorkInput& input,
                               const Surroundings& now) asm("__wrap_" AGBOX_ADVANCE);
-Decided decide_called(const std::string& sandbox_id, const SandboxLife& life,
+Decided decide_called(const std::string& sandbox_id, const LifecycleStatus& lifecycle,
                       const LifecycleCommand& command) asm("__wrap_" AGBOX_DECIDE);
-SandboxLife apply_called(SandboxLife life, const LifecycleEvent& event) asm("__wrap_" AGBOX_APPLY);
+LifecycleStatus apply_called(LifecycleStatus lifecycle,
+                             const LifecycleEvent& event) asm("__wrap_" AGBOX_APPLY);
 
 RestartPlan restart_plan_called(Lifecycle state, const SandboxSeen& seen) {
   RestartPlan right = restart_plan_meant(state, seen);
@@ -164,15 +166,15 @@ RestartPlan restart_plan_called(Lifecycle state, const SandboxSeen& seen) {
   return wrong.value_or(std::move(right));
 }
 
-Decided decide_called(const std::string& sandbox_id, const SandboxLife& life,
+Decided decide_called(const std::string& sandbox_id, const LifecycleStatus& lifecycle,
                       const LifecycleCommand& command) {
-  Decided right = decide_meant(sandbox_id, life, command);
+  Decided right = decide_meant(sandbox_id, lifecycle, command);
   const auto wrong = flipped(
-      "decide", std::to_string(command.index()) + "," + place(life.state),
+      "decide", std::to_string(command.index()) + "," + place(lifecycle.state),
       [&](int verdict) -> Decided {
         if (verdict == kRefuse) return fail(reason::kSandboxInvalidState, kFlippedFailure.message);
         if (verdict == kAcceptSilently) return std::vector<LifecycleEvent>{};
-        return std::vector{event_at(verdict, life.reason, kFlippedFailure)};
+        return std::vector{event_at(verdict, lifecycle.reason, kFlippedFailure)};
       },
       [&](const Decided& decided) {
         if (!decided || !right) return !decided && !right;
@@ -182,15 +184,15 @@ Decided decide_called(const std::string& sandbox_id, const SandboxLife& life,
   return wrong.value_or(std::move(right));
 }
 
-SandboxLife apply_called(SandboxLife life, const LifecycleEvent& event) {
-  const std::string row = std::to_string(event.index()) + "," + place(life.state);
-  SandboxLife right = apply_meant(std::move(life), event);
+LifecycleStatus apply_called(LifecycleStatus lifecycle, const LifecycleEvent& event) {
+  const std::string row = std::to_string(event.index()) + "," + place(lifecycle.state);
+  LifecycleStatus right = apply_meant(std::move(lifecycle), event);
   const auto wrong = flipped(
       "apply", row,
       [&](int state) {
-        return SandboxLife{.state = static_cast<Lifecycle>(state), .reason = right.reason};
+        return LifecycleStatus{.state = static_cast<Lifecycle>(state), .reason = right.reason};
       },
-      [&](const SandboxLife& moved) { return moved.state == right.state; });
+      [&](const LifecycleStatus& moved) { return moved.state == right.state; });
   return wrong.value_or(std::move(right));
 }
 
@@ -202,7 +204,7 @@ WorkTransition advance_called(WorkState state, const WorkInput& input, const Sur
       [&](int verdict) -> WorkTransition {
         if (verdict == kIgnoreInput) return {.state = before, .step = {}};
         if (verdict != kFailOnInput) refuse_order("there is no such verdict");
-        WorkState failed{.life = {.state = Lifecycle::Failed, .reason = {}},
+        WorkState failed{.lifecycle = {.state = Lifecycle::Failed, .reason = {}},
                          .work = work::Idle{},
                          .activity = before.activity};
         return {.state = std::move(failed),

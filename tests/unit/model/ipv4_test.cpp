@@ -31,7 +31,7 @@ TEST(Ipv4, ANetworkIsAnAddressAndAPrefixLength) {
 
 TEST(Ipv4, SetHostBitsAreRefusedWithTheNetworkThatWasMeant) {
   EXPECT_EQ(parse_ipv4_network("10.201.7.0/16").error().message(),
-            "\"10.201.7.0/16\" has bits set behind its prefix; the network is 10.201.0.0/16");
+            "\"10.201.7.0/16\" has bits set after its prefix; the network is 10.201.0.0/16");
 }
 
 TEST(Ipv4Network, OverlapsWhatSharesAnAddress) {

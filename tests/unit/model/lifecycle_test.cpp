@@ -52,7 +52,7 @@ const Row kTable[] = {
 };
 // clang-format on
 
-SandboxLife life_in(Lifecycle state) {
+LifecycleStatus lifecycle_in(Lifecycle state) {
   const bool has_reason = state == Stopping || state == Stopped || state == Deleting;
   return {.state = state, .reason = has_reason ? "because" : ""};
 }
@@ -62,7 +62,7 @@ TEST(Lifecycle, EveryCommandInEveryStateDoesWhatTheTableSays) {
   for (const Row& row : kTable) {
     for (std::size_t i = 0; i < kStates.size(); ++i) {
       SCOPED_TRACE(testing::Message() << "command " << row.command.index() << ", state " << i);
-      const auto decision = decide("s-1", life_in(kStates[i]), row.command);
+      const auto decision = decide("s-1", lifecycle_in(kStates[i]), row.command);
       if (const auto* refused = std::get_if<Refused>(&row.outcomes[i])) {
         ASSERT_FALSE(decision.has_value());
         EXPECT_EQ(decision.error().reason(), refused->reason);
@@ -81,7 +81,7 @@ TEST(Lifecycle, EveryCommandInEveryStateDoesWhatTheTableSays) {
 }
 
 TEST(Lifecycle, AnExecInAFailedSandboxWithoutContainersIsToldToCreateAnother) {
-  const auto refused = decide("s-1", life_in(Failed), command::StartExec{"CODE", false});
+  const auto refused = decide("s-1", lifecycle_in(Failed), command::StartExec{"CODE", false});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message(),
             "sandbox s-1 is not ready: it has failed (CODE); delete it and create another");
@@ -95,7 +95,8 @@ TEST(Lifecycle, AStoppedSandboxWithoutAReasonIsMerelyStopped) {
 }
 
 TEST(Lifecycle, AFailedSandboxWithoutContainersIsNotResumed) {
-  const auto decision = decide("s-1", life_in(Failed), command::Resume{.has_containers = false});
+  const auto decision =
+      decide("s-1", lifecycle_in(Failed), command::Resume{.has_containers = false});
   ASSERT_FALSE(decision.has_value());
   EXPECT_EQ(decision.error().reason(), reason::kSandboxInvalidState);
   EXPECT_EQ(decision.error().message(), "sandbox s-1 is not stopped");
@@ -118,21 +119,22 @@ TEST(Lifecycle, EachCommandHasItsOwnRow) {
 }
 
 TEST(Lifecycle, EventsMoveTheStateAndRememberTheReason) {
-  EXPECT_EQ(apply(life_in(Creating), event::Accepted{}), life_in(Creating));
-  EXPECT_EQ(apply(life_in(Stopped), event::Accepted{}), life_in(Resuming));
-  EXPECT_EQ(apply(life_in(Failed), event::Accepted{}), life_in(Resuming));
-  EXPECT_EQ(apply(life_in(Creating), event::Preparing{"materialize"}), life_in(Creating));
-  EXPECT_EQ(apply(life_in(Resuming), event::Ready{}), life_in(Ready));
-  EXPECT_EQ(apply(life_in(Ready), event::StopRequested{"because"}), life_in(Stopping));
-  EXPECT_EQ(apply(life_in(Stopping), event::Stopped{"because"}), life_in(Stopped));
-  EXPECT_EQ(apply(life_in(Stopping), event::DeleteRequested{"because"}), life_in(Deleting));
-  EXPECT_EQ(apply(life_in(Deleting), event::Deleted{"because"}), life_in(Deleted));
-  EXPECT_EQ(apply(life_in(Deleting), event::Failed{kFailure}), life_in(Failed));
+  EXPECT_EQ(apply(lifecycle_in(Creating), event::Accepted{}), lifecycle_in(Creating));
+  EXPECT_EQ(apply(lifecycle_in(Stopped), event::Accepted{}), lifecycle_in(Resuming));
+  EXPECT_EQ(apply(lifecycle_in(Failed), event::Accepted{}), lifecycle_in(Resuming));
+  EXPECT_EQ(apply(lifecycle_in(Creating), event::Preparing{"materialize"}), lifecycle_in(Creating));
+  EXPECT_EQ(apply(lifecycle_in(Resuming), event::Ready{}), lifecycle_in(Ready));
+  EXPECT_EQ(apply(lifecycle_in(Ready), event::StopRequested{"because"}), lifecycle_in(Stopping));
+  EXPECT_EQ(apply(lifecycle_in(Stopping), event::Stopped{"because"}), lifecycle_in(Stopped));
+  EXPECT_EQ(apply(lifecycle_in(Stopping), event::DeleteRequested{"because"}),
+            lifecycle_in(Deleting));
+  EXPECT_EQ(apply(lifecycle_in(Deleting), event::Deleted{"because"}), lifecycle_in(Deleted));
+  EXPECT_EQ(apply(lifecycle_in(Deleting), event::Failed{kFailure}), lifecycle_in(Failed));
 }
 
 TEST(Lifecycle, ADeletedSandboxNeverComesBack) {
   for (const Row& row : kTable) {
-    const auto decision = decide("s-1", life_in(Deleted), row.command);
+    const auto decision = decide("s-1", lifecycle_in(Deleted), row.command);
     if (decision) {
       EXPECT_TRUE(decision->empty());
     }
@@ -218,7 +220,7 @@ TEST(Lifecycle, MessagesCarryTypeStateAndDetails) {
        "cleanup_ttl"},
   };
   for (const MessageRow& row : rows) {
-    const auto message = to_message("s-1", apply(life_in(row.before), row.event), row.event);
+    const auto message = to_message("s-1", apply(lifecycle_in(row.before), row.event), row.event);
     SCOPED_TRACE(message.ShortDebugString());
     EXPECT_EQ(message.sandbox_id(), "s-1");
     EXPECT_EQ(message.event_type(), row.type);

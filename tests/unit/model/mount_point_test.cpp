@@ -19,14 +19,14 @@ constexpr std::string_view kMounts =
 TEST(MountPoint, IsTheDeepestAndOfThoseTheLatest) {
   const auto docker = mount_point_of("/var/lib/docker/overlay2", kMounts);
   ASSERT_TRUE(docker.has_value());
-  EXPECT_EQ(docker->folder, "/var/lib/docker");
+  EXPECT_EQ(docker->directory, "/var/lib/docker");
   EXPECT_EQ(docker->filesystem, "xfs");
   EXPECT_THAT(docker->options, ElementsAre("rw", "attr2", "prjquota"));
   EXPECT_EQ(mount_point_of("/var/lib/docker", kMounts)->filesystem, "xfs");
 }
 
 TEST(MountPoint, IsNotOneWhoseNameMerelyBeginsAlike) {
-  EXPECT_EQ(mount_point_of("/var/lib/dockerish", kMounts)->folder, "/");
+  EXPECT_EQ(mount_point_of("/var/lib/dockerish", kMounts)->directory, "/");
   EXPECT_EQ(mount_point_of("/var/lib/docker two/x", kMounts)->filesystem, "btrfs");
 }
 

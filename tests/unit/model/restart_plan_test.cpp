@@ -37,7 +37,7 @@ char letter(const RestartPlan& plan) {
 
 struct PlanRow {
   Lifecycle state;
-  // One letter for each of kPrimaries: all there; no guest folder; no network; neither.
+  // One letter for each of kPrimaries: all there; no guest directory; no network; neither.
   std::array<std::string, 4> plans;
 };
 
@@ -64,7 +64,7 @@ TEST(RestartPlanTest, IsThisForEveryPair) {
       std::string plans;
       for (const PrimarySeen primary : kPrimaries) {
         const SandboxSeen seen{
-            .primary = primary, .has_network = lack < 2, .has_guest_folder = lack % 2 == 0};
+            .primary = primary, .has_network = lack < 2, .has_guest_directory = lack % 2 == 0};
         plans += letter(restart_plan(row.state, seen));
       }
       EXPECT_EQ(plans, row.plans.at(lack)) << "lack " << lack;
@@ -88,8 +88,8 @@ TEST(RestartPlanTest, AFailureSaysWhatIsWrongAndWhatToDo) {
   EXPECT_THAT(message({.primary = PrimarySeen::Foreign}), HasSubstr("not ours"));
   EXPECT_THAT(message({.primary = PrimarySeen::Running, .has_network = false}),
               HasSubstr("network was removed"));
-  EXPECT_THAT(message({.primary = PrimarySeen::Running, .has_guest_folder = false}),
-              HasSubstr("the folder"));
+  EXPECT_THAT(message({.primary = PrimarySeen::Running, .has_guest_directory = false}),
+              HasSubstr("the directory"));
   for (const PrimarySeen primary : {PrimarySeen::Missing, PrimarySeen::Foreign}) {
     EXPECT_THAT(message({.primary = primary}), HasSubstr("create it again"));
   }

@@ -78,12 +78,12 @@ std::string text(const Work& work) {
 }
 
 std::string text(const WorkState& state) {
-  std::string line = text(state.life.state) + " " + text(state.work);
+  std::string line = text(state.lifecycle.state) + " " + text(state.work);
   if (state.attempts != 1) line += " #" + std::to_string(state.attempts);
   if (const auto* running = std::get_if<activity::Running>(&state.activity)) {
     line += " running " + text(running->kind);
   }
-  if (std::holds_alternative<activity::Pausing>(state.activity)) line += " pausing";
+  if (std::holds_alternative<activity::BackingOff>(state.activity)) line += " backing off";
   constexpr std::array kPaused{"", " begun", " paused"};
   if (!state.isolation.problem.empty()) line += " unisolated";
   line += kPaused.at(static_cast<std::size_t>(state.isolation.paused));
@@ -120,9 +120,9 @@ std::string text(const WorkStep& step) {
   if (step.restart_in) line += " restart in " + std::to_string(step.restart_in->count()) + "ms;";
   if (step.clears_verification) line += " clear verification;";
   if (step.verify_in) line += " verify in " + std::to_string(step.verify_in->count()) + "ms;";
-  if (step.resets_pause) line += " reset pause;";
-  if (step.pause == WorkStep::Pause::Begin) line += " pause;";
-  if (step.pause == WorkStep::Pause::End) line += " end pause;";
+  if (step.resets_backoff) line += " reset backoff;";
+  if (step.backoff == WorkStep::Backoff::Begin) line += " back off;";
+  if (step.backoff == WorkStep::Backoff::End) line += " end backoff;";
   if (step.cancels) line += " cancel;";
   if (step.start) line += " start " + text(*step.start) + ";";
   if (step.takes_guest) line += " take guest;";
@@ -131,16 +131,17 @@ std::string text(const WorkStep& step) {
 
 // --- what is put together below ---
 
-WorkState state_of(Lifecycle life, Work work, Activity activity = {}, std::uint32_t attempts = 1) {
-  const bool has_reason = life == Stopping || life == Deleting;
-  return {.life = {.state = life, .reason = has_reason ? "because" : ""},
+WorkState state_of(Lifecycle lifecycle, Work work, Activity activity = {},
+                   std::uint32_t attempts = 1) {
+  const bool has_reason = lifecycle == Stopping || lifecycle == Deleting;
+  return {.lifecycle = {.state = lifecycle, .reason = has_reason ? "because" : ""},
           .work = std::move(work),
           .attempts = attempts,
           .activity = activity};
 }
 
-WorkState running(Lifecycle life, const Work& work, std::uint32_t attempts = 1) {
-  return state_of(life, work, activity::Running{*wanted_operation(work)}, attempts);
+WorkState running(Lifecycle lifecycle, const Work& work, std::uint32_t attempts = 1) {
+  return state_of(lifecycle, work, activity::Running{*wanted_operation(work)}, attempts);
 }
 
 input::Ended ended(OperationEnd end) {
@@ -149,7 +150,7 @@ input::Ended ended(OperationEnd end) {
 
 input::Ended saw(PrimarySeen primary) {
   const bool is_lost = primary != PrimarySeen::Running && primary != PrimarySeen::Paused;
-  return {.look = SandboxLook{
+  return {.inspection = SandboxInspection{
               .seen = {.primary = primary},
               .loss = is_lost ? std::optional(ContainerLoss{.how = "it exited"}) : std::nullopt}};
 }
@@ -192,13 +193,13 @@ const std::vector<NamedState>& states() {
       {"pause", with(kPausing, running(Ready, work::Pause{}))},
       {"pause again", with(kPaused, running(Ready, work::Pause{.may_be_done = true}))},
       {"pause waiting",
-       with(kPausing, state_of(Ready, work::Pause{.may_be_done = true}, activity::Pausing{}))},
-      {"pause doubted", with(kPausing, running(Ready, work::Pause{.inspects = true}))},
+       with(kPausing, state_of(Ready, work::Pause{.may_be_done = true}, activity::BackingOff{}))},
+      {"pause inspects", with(kPausing, running(Ready, work::Pause{.inspects = true}))},
       {"paused", with(kPaused, state_of(Ready, work::Idle{}))},
       {"inspect paused", with(kPaused, running(Ready, work::Inspect{}))},
       {"unpause", with(kPaused, running(Ready, work::Unpause{}))},
-      {"unpause waiting", with(kPaused, state_of(Ready, work::Unpause{}, activity::Pausing{}))},
-      {"unpause doubted", with(kPaused, running(Ready, work::Unpause{.inspects = true}))},
+      {"unpause waiting", with(kPaused, state_of(Ready, work::Unpause{}, activity::BackingOff{}))},
+      {"unpause inspects", with(kPaused, running(Ready, work::Unpause{.inspects = true}))},
       {"released", with(kReleased, state_of(Ready, work::Idle{}))},
       {"stop paused", with({.paused = Paused::Yes}, running(Stopping, work::Stop{}))},
       {"stop", running(Stopping, work::Stop{})},
@@ -240,9 +241,9 @@ const std::vector<NamedInput>& inputs() {
       {"PausedByOthers", input::Ended{.is_paused_by_others = true}},
       {"GuestConnected", input::GuestConnected{}},
       {"GuestLost", input::GuestLost{}},
-      {"Doubted", input::ContainerDoubted{}},
+      {"Recheck", input::RecheckContainer{}},
       {"EngineBack", input::EngineBack{}},
-      {"PauseOver", input::PauseOver{}},
+      {"BackoffOver", input::BackoffOver{}},
       {"RestartDue", input::RestartDue{}},
       {"IsolationFailed", input::IsolationFailed{"open"}},
       {"HoldsOutside", input::IsolationHolds{}},
@@ -255,7 +256,7 @@ const std::vector<NamedInput>& inputs() {
 // what runs can end, only a removal can be outdated, and only an inspection sees something.
 bool can_happen(const WorkState& state, const WorkInput& input) {
   const auto is_legal = [&](const LifecycleCommand& command) {
-    return decide("s-1", state.life, command).has_value();
+    return decide("s-1", state.lifecycle, command).has_value();
   };
   // What cleans up or halts has failed in a way that leaves no container to resume.
   const bool has_containers = !std::holds_alternative<work::CleanUp>(state.work) &&
@@ -278,16 +279,16 @@ bool can_happen(const WorkState& state, const WorkInput& input) {
                             const auto* pause = std::get_if<work::Pause>(&state.work);
                             return pauses && (pause == nullptr || !pause->may_be_done);
                           }
-                          if (e.look) {
-                            const bool fails = e.look->seen.primary == PrimarySeen::Missing;
-                            const bool is_lost = e.look->loss.has_value();
+                          if (e.inspection) {
+                            const bool fails = e.inspection->seen.primary == PrimarySeen::Missing;
+                            const bool is_lost = e.inspection->loss.has_value();
                             return inspects || (pauses && is_lost) ||
                                    (running->kind == OperationKind::Restart && fails);
                           }
                           return e.end != OperationEnd::Done || !inspects;
                         },
-                        [&](const input::PauseOver&) {
-                          return std::holds_alternative<activity::Pausing>(state.activity);
+                        [&](const input::BackoffOver&) {
+                          return std::holds_alternative<activity::BackingOff>(state.activity);
                         },
                         [](const auto&) { return true; },
                     },
@@ -308,360 +309,360 @@ struct WorkRow {
 const WorkRow kRows[] = {
     {"create",            "Delete",         "Deleting Delete running Create | record DeleteRequested; cancel;"},
     {"create",            "Progress",       "Creating Create.First running Create | record Preparing;"},
-    {"create",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"create",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"create",            "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
-    {"create",            "Retry",          "Creating Create.First pausing | pause;"},
-    {"create",            "Lost",           "Creating Create-1.Again pausing | record secret; pause;"},
-    {"create",            "Cancelled",      "Creating Create.First pausing | pause;"},
-    {"create",            "EngineBack",     "Creating Create.First running Create | reset pause;"},
+    {"create",            "Retry",          "Creating Create.First backing off | back off;"},
+    {"create",            "Lost",           "Creating Create-1.Again backing off | record secret; back off;"},
+    {"create",            "Cancelled",      "Creating Create.First backing off | back off;"},
+    {"create",            "EngineBack",     "Creating Create.First running Create | reset backoff;"},
 
     {"recovered create",  "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
     {"recovered create",  "Progress",       "Creating Create.Recovered | record Preparing;"},
-    {"recovered create",  "EngineBack",     "Creating Create.Again #2 running StartOver | record Preparing secret; reset pause; start StartOver;"},
+    {"recovered create",  "EngineBack",     "Creating Create.Again #2 running StartOver | record Preparing secret; reset backoff; start StartOver;"},
 
     {"create again",      "Delete",         "Deleting Delete running StartOver | record DeleteRequested; cancel;"},
     {"create again",      "Progress",       "Creating Create.Again #2 running StartOver | record Preparing;"},
-    {"create again",      "Done",           "Ready Inspect #2 running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"create again",      "Done",           "Ready Inspect #2 running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"create again",      "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED #2 running UndoCreate | start UndoCreate;"},
-    {"create again",      "Retry",          "Creating Create.Again #2 pausing | pause;"},
-    {"create again",      "Lost",           "Creating Create-1.Again #2 pausing | record secret; pause;"},
-    {"create again",      "Cancelled",      "Creating Create.Again #2 pausing | pause;"},
-    {"create again",      "EngineBack",     "Creating Create.Again #2 running StartOver | reset pause;"},
+    {"create again",      "Retry",          "Creating Create.Again #2 backing off | back off;"},
+    {"create again",      "Lost",           "Creating Create-1.Again #2 backing off | record secret; back off;"},
+    {"create again",      "Cancelled",      "Creating Create.Again #2 backing off | back off;"},
+    {"create again",      "EngineBack",     "Creating Create.Again #2 running StartOver | reset backoff;"},
 
     {"create lost twice", "Delete",         "Deleting Delete running StartOver | record DeleteRequested; cancel;"},
     {"create lost twice", "Progress",       "Creating Create-2.Again running StartOver | record Preparing;"},
-    {"create lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"create lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"create lost twice", "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
-    {"create lost twice", "Retry",          "Creating Create-2.Again pausing | pause;"},
+    {"create lost twice", "Retry",          "Creating Create-2.Again backing off | back off;"},
     {"create lost twice", "Lost",           "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
-    {"create lost twice", "Cancelled",      "Creating Create-2.Again pausing | pause;"},
-    {"create lost twice", "EngineBack",     "Creating Create-2.Again running StartOver | reset pause;"},
+    {"create lost twice", "Cancelled",      "Creating Create-2.Again backing off | back off;"},
+    {"create lost twice", "EngineBack",     "Creating Create-2.Again running StartOver | reset backoff;"},
 
     {"undo create",       "Delete",         "Deleting Delete running UndoCreate | record DeleteRequested; cancel;"},
     {"undo create",       "Progress",       "Creating UndoCreate:CODE running UndoCreate | record Preparing;"},
-    {"undo create",       "Done",           "Failed Idle | record Failed:CODE end-unsent objects; reset pause;"},
-    {"undo create",       "Outdated",       "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; reset pause; start CleanUp;"},
+    {"undo create",       "Done",           "Failed Idle | record Failed:CODE end-unsent objects; reset backoff;"},
+    {"undo create",       "Outdated",       "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; reset backoff; start CleanUp;"},
     {"undo create",       "Refused",        "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
     {"undo create",       "Retry",          "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
     {"undo create",       "Lost",           "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
     {"undo create",       "Cancelled",      "Failed CleanUp running CleanUp | record Failed:CODE end-unsent objects; start CleanUp;"},
-    {"undo create",       "EngineBack",     "Creating UndoCreate:CODE running UndoCreate | reset pause;"},
+    {"undo create",       "EngineBack",     "Creating UndoCreate:CODE running UndoCreate | reset backoff;"},
 
     {"resume",            "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
-    {"resume",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"resume",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"resume",            "Refused",        "Resuming UndoResume:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
-    {"resume",            "Retry",          "Resuming Resume pausing | pause;"},
-    {"resume",            "Lost",           "Resuming Resume-1 pausing | record secret; pause;"},
-    {"resume",            "Cancelled",      "Resuming Resume pausing | pause;"},
-    {"resume",            "EngineBack",     "Resuming Resume running Resume | reset pause;"},
+    {"resume",            "Retry",          "Resuming Resume backing off | back off;"},
+    {"resume",            "Lost",           "Resuming Resume-1 backing off | record secret; back off;"},
+    {"resume",            "Cancelled",      "Resuming Resume backing off | back off;"},
+    {"resume",            "EngineBack",     "Resuming Resume running Resume | reset backoff;"},
 
     {"resume lost twice", "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
-    {"resume lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset pause; start Inspect;"},
+    {"resume lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"resume lost twice", "Refused",        "Resuming UndoResume-2:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
-    {"resume lost twice", "Retry",          "Resuming Resume-2 pausing | pause;"},
+    {"resume lost twice", "Retry",          "Resuming Resume-2 backing off | back off;"},
     {"resume lost twice", "Lost",           "Resuming UndoResume-2:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
-    {"resume lost twice", "Cancelled",      "Resuming Resume-2 pausing | pause;"},
-    {"resume lost twice", "EngineBack",     "Resuming Resume-2 running Resume | reset pause;"},
+    {"resume lost twice", "Cancelled",      "Resuming Resume-2 backing off | back off;"},
+    {"resume lost twice", "EngineBack",     "Resuming Resume-2 running Resume | reset backoff;"},
 
     {"undo resume",       "Delete",         "Deleting Delete running UndoResume | record DeleteRequested; cancel;"},
-    {"undo resume",       "Done",           "Failed Idle | record Failed:CODE end-unsent objects; reset pause;"},
+    {"undo resume",       "Done",           "Failed Idle | record Failed:CODE end-unsent objects; reset backoff;"},
     {"undo resume",       "Refused",        "Failed Idle | record Failed:CODE end-unsent objects;"},
-    {"undo resume",       "Retry",          "Resuming Resume pausing | pause;"},
+    {"undo resume",       "Retry",          "Resuming Resume backing off | back off;"},
     {"undo resume",       "Lost",           "Failed Idle | record Failed:CODE end-unsent objects;"},
-    {"undo resume",       "Cancelled",      "Resuming Resume pausing | pause;"},
-    {"undo resume",       "EngineBack",     "Resuming UndoResume:CODE running UndoResume | reset pause;"},
+    {"undo resume",       "Cancelled",      "Resuming Resume backing off | back off;"},
+    {"undo resume",       "EngineBack",     "Resuming UndoResume:CODE running UndoResume | reset backoff;"},
 
     {"ready",             "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs; start Stop;"},
     {"ready",             "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
     {"ready",             "GuestConnected", "Ready Idle | take guest;"},
     {"ready",             "GuestLost",      "Ready Inspect running Inspect | start Inspect;"},
-    {"ready",             "Doubted",        "Ready Inspect running Inspect | start Inspect;"},
-    {"ready",             "EngineBack",     "Ready Inspect running Inspect | reset pause; start Inspect;"},
+    {"ready",             "Recheck",        "Ready Inspect running Inspect | start Inspect;"},
+    {"ready",             "EngineBack",     "Ready Inspect running Inspect | reset backoff; start Inspect;"},
     {"ready",              "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 500ms; start Pause;"},
 
     {"inspect",           "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
     {"inspect",           "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
-    {"inspect",           "Refused",        "Ready Inspect pausing | pause;"},
-    {"inspect",           "Retry",          "Ready Inspect pausing | pause;"},
-    {"inspect",           "Lost",           "Ready Inspect pausing | pause;"},
-    {"inspect",           "Cancelled",      "Ready Inspect pausing | pause;"},
-    {"inspect",           "SawRunning",     "Ready Idle | reset pause;"},
-    {"inspect",           "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset pause;"},
-    {"inspect",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
+    {"inspect",           "Refused",        "Ready Inspect backing off | back off;"},
+    {"inspect",           "Retry",          "Ready Inspect backing off | back off;"},
+    {"inspect",           "Lost",           "Ready Inspect backing off | back off;"},
+    {"inspect",           "Cancelled",      "Ready Inspect backing off | back off;"},
+    {"inspect",           "SawRunning",     "Ready Idle | reset backoff;"},
+    {"inspect",           "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset backoff;"},
+    {"inspect",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
     {"inspect",           "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
     {"inspect",           "GuestLost",      "Ready Inspect.again running Inspect |"},
-    {"inspect",           "Doubted",        "Ready Inspect.again running Inspect |"},
-    {"inspect",           "EngineBack",     "Ready Inspect.again running Inspect | reset pause;"},
-    {"inspect",            "SawPaused",      "Ready Idle | reset pause;"},
+    {"inspect",           "Recheck",        "Ready Inspect.again running Inspect |"},
+    {"inspect",           "EngineBack",     "Ready Inspect.again running Inspect | reset backoff;"},
+    {"inspect",            "SawPaused",      "Ready Idle | reset backoff;"},
     {"inspect",            "IsolationFailed","Ready Pause running Inspect unisolated begun | record isolation; verify in 500ms; cancel;"},
 
     {"inspect again",     "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
     {"inspect again",     "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
-    {"inspect again",     "Refused",        "Ready Inspect.again pausing | pause;"},
-    {"inspect again",     "Retry",          "Ready Inspect.again pausing | pause;"},
-    {"inspect again",     "Lost",           "Ready Inspect.again pausing | pause;"},
-    {"inspect again",     "Cancelled",      "Ready Inspect.again pausing | pause;"},
-    {"inspect again",     "SawRunning",     "Ready Inspect running Inspect | reset pause; start Inspect;"},
-    {"inspect again",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset pause;"},
-    {"inspect again",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
+    {"inspect again",     "Refused",        "Ready Inspect.again backing off | back off;"},
+    {"inspect again",     "Retry",          "Ready Inspect.again backing off | back off;"},
+    {"inspect again",     "Lost",           "Ready Inspect.again backing off | back off;"},
+    {"inspect again",     "Cancelled",      "Ready Inspect.again backing off | back off;"},
+    {"inspect again",     "SawRunning",     "Ready Inspect running Inspect | reset backoff; start Inspect;"},
+    {"inspect again",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset backoff;"},
+    {"inspect again",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
     {"inspect again",     "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
-    {"inspect again",     "EngineBack",     "Ready Inspect.again running Inspect | reset pause;"},
-    {"inspect again",      "SawPaused",      "Ready Inspect running Inspect | reset pause; start Inspect;"},
+    {"inspect again",     "EngineBack",     "Ready Inspect.again running Inspect | reset backoff;"},
+    {"inspect again",      "SawPaused",      "Ready Inspect running Inspect | reset backoff; start Inspect;"},
     {"inspect again",      "IsolationFailed","Ready Pause running Inspect unisolated begun | record isolation; verify in 500ms; cancel;"},
 
     {"await restart",     "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs; clear restart; start Stop;"},
     {"await restart",     "Delete",         "Deleting Delete running Delete | record DeleteRequested; clear restart; start Delete;"},
-    {"await restart",     "EngineBack",     "Ready AwaitRestart | reset pause;"},
+    {"await restart",     "EngineBack",     "Ready AwaitRestart | reset backoff;"},
     {"await restart",     "RestartDue",     "Ready Restart running Restart | clear restart; start Restart;"},
 
     {"restart",           "Stop",           "Stopping Stop running Restart | record StopRequested cancel-execs; cancel;"},
     {"restart",           "Delete",         "Deleting Delete running Restart | record DeleteRequested; cancel;"},
-    {"restart",           "Done",           "Ready Inspect running Inspect | record objects then-restarted; reset pause; start Inspect;"},
+    {"restart",           "Done",           "Ready Inspect running Inspect | record objects then-restarted; reset backoff; start Inspect;"},
     {"restart",           "Refused",        "Ready AwaitRestart | restart in 100ms;"},
-    {"restart",           "Retry",          "Ready Restart pausing | pause;"},
+    {"restart",           "Retry",          "Ready Restart backing off | back off;"},
     {"restart",           "Lost",           "Ready AwaitRestart | restart in 100ms;"},
-    {"restart",           "Cancelled",      "Ready Restart pausing | pause;"},
-    {"restart",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
-    {"restart",           "EngineBack",     "Ready Restart running Restart | reset pause;"},
+    {"restart",           "Cancelled",      "Ready Restart backing off | back off;"},
+    {"restart",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
+    {"restart",           "EngineBack",     "Ready Restart running Restart | reset backoff;"},
 
     {"unisolated",         "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
     {"unisolated",         "Delete",         "Deleting Delete running Delete | record DeleteRequested isolation; clear verification; start Delete;"},
     {"unisolated",         "GuestConnected", "Ready Idle unisolated | take guest;"},
     {"unisolated",         "GuestLost",      "Ready Inspect running Inspect unisolated | start Inspect;"},
-    {"unisolated",         "Doubted",        "Ready Inspect running Inspect unisolated | start Inspect;"},
-    {"unisolated",         "EngineBack",     "Ready Inspect running Inspect unisolated | reset pause; start Inspect;"},
+    {"unisolated",         "Recheck",        "Ready Inspect running Inspect unisolated | start Inspect;"},
+    {"unisolated",         "EngineBack",     "Ready Inspect running Inspect unisolated | reset backoff; start Inspect;"},
     {"unisolated",         "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
     {"unisolated",         "HoldsOutside",   "Ready Idle unisolated | verify in 1000ms;"},
     {"unisolated",         "Holds",          "Ready Idle | record isolation; clear verification;"},
 
     {"pause",              "Stop",           "Stopping Stop running Pause begun | record StopRequested cancel-execs isolation; clear verification; cancel;"},
     {"pause",              "Delete",         "Deleting Delete running Pause begun | record DeleteRequested isolation; clear verification; cancel;"},
-    {"pause",              "Done",           "Ready Inspect running Inspect unisolated paused | record isolation; reset pause; start Inspect;"},
+    {"pause",              "Done",           "Ready Inspect running Inspect unisolated paused | record isolation; reset backoff; start Inspect;"},
     {"pause",              "Refused",        "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
-    {"pause",              "Retry",          "Ready Pause.done? pausing unisolated begun | pause;"},
+    {"pause",              "Retry",          "Ready Pause.done? backing off unisolated begun | back off;"},
     {"pause",              "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
-    {"pause",              "Cancelled",      "Ready Pause.done? pausing unisolated begun | pause;"},
-    {"pause",              "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
-    {"pause",              "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
-    {"pause",              "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset pause; start Inspect;"},
+    {"pause",              "Cancelled",      "Ready Pause.done? backing off unisolated begun | back off;"},
+    {"pause",              "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"pause",              "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
+    {"pause",              "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset backoff; start Inspect;"},
     {"pause",              "GuestConnected", "Ready Pause running Pause unisolated begun | take guest;"},
     {"pause",              "GuestLost",      "Ready Pause.inspects running Pause unisolated begun |"},
-    {"pause",              "Doubted",        "Ready Pause.inspects running Pause unisolated begun |"},
-    {"pause",              "EngineBack",     "Ready Pause.inspects running Pause unisolated begun | reset pause;"},
+    {"pause",              "Recheck",        "Ready Pause.inspects running Pause unisolated begun |"},
+    {"pause",              "EngineBack",     "Ready Pause.inspects running Pause unisolated begun | reset backoff;"},
     {"pause",              "IsolationFailed","Ready Pause running Pause unisolated begun | verify in 1000ms;"},
     {"pause",              "HoldsOutside",   "Ready Unpause running Pause unisolated begun | cancel;"},
     {"pause",              "Holds",          "Ready Unpause running Pause unisolated begun | cancel;"},
 
     {"pause again",        "Stop",           "Stopping Stop running Pause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
     {"pause again",        "Delete",         "Deleting Delete running Pause paused | record DeleteRequested isolation; clear verification; cancel;"},
-    {"pause again",        "Done",           "Ready Inspect running Inspect unisolated paused | reset pause; start Inspect;"},
+    {"pause again",        "Done",           "Ready Inspect running Inspect unisolated paused | reset backoff; start Inspect;"},
     {"pause again",        "Refused",        "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
-    {"pause again",        "Retry",          "Ready Pause.done? pausing unisolated paused | pause;"},
+    {"pause again",        "Retry",          "Ready Pause.done? backing off unisolated paused | back off;"},
     {"pause again",        "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
-    {"pause again",        "Cancelled",      "Ready Pause.done? pausing unisolated paused | pause;"},
-    {"pause again",        "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
-    {"pause again",        "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
+    {"pause again",        "Cancelled",      "Ready Pause.done? backing off unisolated paused | back off;"},
+    {"pause again",        "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"pause again",        "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
     {"pause again",        "GuestConnected", "Ready Pause.done? running Pause unisolated paused | take guest;"},
     {"pause again",        "GuestLost",      "Ready Pause.done?.inspects running Pause unisolated paused |"},
-    {"pause again",        "Doubted",        "Ready Pause.done?.inspects running Pause unisolated paused |"},
-    {"pause again",        "EngineBack",     "Ready Pause.done?.inspects running Pause unisolated paused | reset pause;"},
+    {"pause again",        "Recheck",        "Ready Pause.done?.inspects running Pause unisolated paused |"},
+    {"pause again",        "EngineBack",     "Ready Pause.done?.inspects running Pause unisolated paused | reset backoff;"},
     {"pause again",        "IsolationFailed","Ready Pause.done? running Pause unisolated paused | verify in 1000ms;"},
     {"pause again",        "HoldsOutside",   "Ready Unpause running Pause unisolated paused | cancel;"},
     {"pause again",        "Holds",          "Ready Unpause running Pause unisolated paused | cancel;"},
 
-    {"pause waiting",      "Stop",           "Stopping Stop pausing begun | record StopRequested cancel-execs isolation; clear verification; end pause;"},
-    {"pause waiting",      "Delete",         "Deleting Delete pausing begun | record DeleteRequested isolation; clear verification; end pause;"},
-    {"pause waiting",      "GuestConnected", "Ready Pause.done? pausing unisolated begun | end pause; take guest;"},
-    {"pause waiting",      "GuestLost",      "Ready Pause.done?.inspects pausing unisolated begun |"},
-    {"pause waiting",      "Doubted",        "Ready Pause.done?.inspects pausing unisolated begun |"},
-    {"pause waiting",      "EngineBack",     "Ready Pause.done?.inspects pausing unisolated begun | reset pause; end pause;"},
-    {"pause waiting",      "PauseOver",      "Ready Pause.done? running Pause unisolated begun | start Pause;"},
-    {"pause waiting",      "IsolationFailed","Ready Pause.done? pausing unisolated begun | verify in 1000ms; end pause;"},
-    {"pause waiting",      "HoldsOutside",   "Ready Unpause pausing unisolated begun | end pause;"},
-    {"pause waiting",      "Holds",          "Ready Unpause pausing unisolated begun | end pause;"},
+    {"pause waiting",      "Stop",           "Stopping Stop backing off begun | record StopRequested cancel-execs isolation; clear verification; end backoff;"},
+    {"pause waiting",      "Delete",         "Deleting Delete backing off begun | record DeleteRequested isolation; clear verification; end backoff;"},
+    {"pause waiting",      "GuestConnected", "Ready Pause.done? backing off unisolated begun | end backoff; take guest;"},
+    {"pause waiting",      "GuestLost",      "Ready Pause.done?.inspects backing off unisolated begun |"},
+    {"pause waiting",      "Recheck",        "Ready Pause.done?.inspects backing off unisolated begun |"},
+    {"pause waiting",      "EngineBack",     "Ready Pause.done?.inspects backing off unisolated begun | reset backoff; end backoff;"},
+    {"pause waiting",      "BackoffOver",    "Ready Pause.done? running Pause unisolated begun | start Pause;"},
+    {"pause waiting",      "IsolationFailed","Ready Pause.done? backing off unisolated begun | verify in 1000ms; end backoff;"},
+    {"pause waiting",      "HoldsOutside",   "Ready Unpause backing off unisolated begun | end backoff;"},
+    {"pause waiting",      "Holds",          "Ready Unpause backing off unisolated begun | end backoff;"},
 
-    {"pause doubted",      "Stop",           "Stopping Stop running Pause begun | record StopRequested cancel-execs isolation; clear verification; cancel;"},
-    {"pause doubted",      "Delete",         "Deleting Delete running Pause begun | record DeleteRequested isolation; clear verification; cancel;"},
-    {"pause doubted",      "Done",           "Ready Inspect running Inspect unisolated paused | record isolation; reset pause; start Inspect;"},
-    {"pause doubted",      "Refused",        "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
-    {"pause doubted",      "Retry",          "Ready Pause.done?.inspects pausing unisolated begun | pause;"},
-    {"pause doubted",      "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
-    {"pause doubted",      "Cancelled",      "Ready Pause.done?.inspects pausing unisolated begun | pause;"},
-    {"pause doubted",      "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
-    {"pause doubted",      "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
-    {"pause doubted",      "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset pause; start Inspect;"},
-    {"pause doubted",      "GuestConnected", "Ready Pause.inspects running Pause unisolated begun | take guest;"},
-    {"pause doubted",      "EngineBack",     "Ready Pause.inspects running Pause unisolated begun | reset pause;"},
-    {"pause doubted",      "IsolationFailed","Ready Pause.inspects running Pause unisolated begun | verify in 1000ms;"},
-    {"pause doubted",      "HoldsOutside",   "Ready Unpause.inspects running Pause unisolated begun | cancel;"},
-    {"pause doubted",      "Holds",          "Ready Unpause.inspects running Pause unisolated begun | cancel;"},
+    {"pause inspects",     "Stop",           "Stopping Stop running Pause begun | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"pause inspects",     "Delete",         "Deleting Delete running Pause begun | record DeleteRequested isolation; clear verification; cancel;"},
+    {"pause inspects",     "Done",           "Ready Inspect running Inspect unisolated paused | record isolation; reset backoff; start Inspect;"},
+    {"pause inspects",     "Refused",        "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause inspects",     "Retry",          "Ready Pause.done?.inspects backing off unisolated begun | back off;"},
+    {"pause inspects",     "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
+    {"pause inspects",     "Cancelled",      "Ready Pause.done?.inspects backing off unisolated begun | back off;"},
+    {"pause inspects",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"pause inspects",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
+    {"pause inspects",     "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset backoff; start Inspect;"},
+    {"pause inspects",     "GuestConnected", "Ready Pause.inspects running Pause unisolated begun | take guest;"},
+    {"pause inspects",     "EngineBack",     "Ready Pause.inspects running Pause unisolated begun | reset backoff;"},
+    {"pause inspects",     "IsolationFailed","Ready Pause.inspects running Pause unisolated begun | verify in 1000ms;"},
+    {"pause inspects",     "HoldsOutside",   "Ready Unpause.inspects running Pause unisolated begun | cancel;"},
+    {"pause inspects",     "Holds",          "Ready Unpause.inspects running Pause unisolated begun | cancel;"},
 
     {"paused",             "Stop",           "Stopping Stop running Stop paused | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
     {"paused",             "Delete",         "Deleting Delete running Delete paused | record DeleteRequested isolation; clear verification; start Delete;"},
     {"paused",             "GuestConnected", "Ready Idle unisolated paused | take guest;"},
     {"paused",             "GuestLost",      "Ready Inspect running Inspect unisolated paused | start Inspect;"},
-    {"paused",             "Doubted",        "Ready Inspect running Inspect unisolated paused | start Inspect;"},
-    {"paused",             "EngineBack",     "Ready Inspect running Inspect unisolated paused | reset pause; start Inspect;"},
+    {"paused",             "Recheck",        "Ready Inspect running Inspect unisolated paused | start Inspect;"},
+    {"paused",             "EngineBack",     "Ready Inspect running Inspect unisolated paused | reset backoff; start Inspect;"},
     {"paused",             "IsolationFailed","Ready Pause.done? running Pause unisolated paused | verify in 1000ms; start Pause;"},
     {"paused",             "HoldsOutside",   "Ready Unpause running Unpause unisolated paused | start Unpause;"},
     {"paused",             "Holds",          "Ready Unpause running Unpause unisolated paused | start Unpause;"},
 
     {"inspect paused",     "Stop",           "Stopping Stop running Inspect paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
     {"inspect paused",     "Delete",         "Deleting Delete running Inspect paused | record DeleteRequested isolation; clear verification; cancel;"},
-    {"inspect paused",     "Refused",        "Ready Inspect pausing unisolated paused | pause;"},
-    {"inspect paused",     "Retry",          "Ready Inspect pausing unisolated paused | pause;"},
-    {"inspect paused",     "Lost",           "Ready Inspect pausing unisolated paused | pause;"},
-    {"inspect paused",     "Cancelled",      "Ready Inspect pausing unisolated paused | pause;"},
-    {"inspect paused",     "SawRunning",     "Ready Pause.done? running Pause unisolated paused | reset pause; start Pause;"},
-    {"inspect paused",     "SawPaused",      "Ready Idle unisolated paused | reset pause;"},
-    {"inspect paused",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset pause;"},
-    {"inspect paused",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset pause;"},
+    {"inspect paused",     "Refused",        "Ready Inspect backing off unisolated paused | back off;"},
+    {"inspect paused",     "Retry",          "Ready Inspect backing off unisolated paused | back off;"},
+    {"inspect paused",     "Lost",           "Ready Inspect backing off unisolated paused | back off;"},
+    {"inspect paused",     "Cancelled",      "Ready Inspect backing off unisolated paused | back off;"},
+    {"inspect paused",     "SawRunning",     "Ready Pause.done? running Pause unisolated paused | reset backoff; start Pause;"},
+    {"inspect paused",     "SawPaused",      "Ready Idle unisolated paused | reset backoff;"},
+    {"inspect paused",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"inspect paused",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
     {"inspect paused",     "GuestConnected", "Ready Idle running Inspect unisolated paused | cancel; take guest;"},
     {"inspect paused",     "GuestLost",      "Ready Inspect.again running Inspect unisolated paused |"},
-    {"inspect paused",     "Doubted",        "Ready Inspect.again running Inspect unisolated paused |"},
-    {"inspect paused",     "EngineBack",     "Ready Inspect.again running Inspect unisolated paused | reset pause;"},
+    {"inspect paused",     "Recheck",        "Ready Inspect.again running Inspect unisolated paused |"},
+    {"inspect paused",     "EngineBack",     "Ready Inspect.again running Inspect unisolated paused | reset backoff;"},
     {"inspect paused",     "IsolationFailed","Ready Pause.done? running Inspect unisolated paused | verify in 1000ms; cancel;"},
     {"inspect paused",     "HoldsOutside",   "Ready Unpause.inspects running Inspect unisolated paused | cancel;"},
     {"inspect paused",     "Holds",          "Ready Unpause.inspects running Inspect unisolated paused | cancel;"},
 
     {"unpause",            "Stop",           "Stopping Stop running Unpause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
     {"unpause",            "Delete",         "Deleting Delete running Unpause paused | record DeleteRequested isolation; clear verification; cancel;"},
-    {"unpause",            "Done",           "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset pause; start Inspect;"},
-    {"unpause",            "Refused",        "Ready Unpause pausing unisolated paused | pause;"},
-    {"unpause",            "Retry",          "Ready Unpause pausing unisolated paused | pause;"},
-    {"unpause",            "Lost",           "Ready Unpause pausing unisolated paused | pause;"},
-    {"unpause",            "Cancelled",      "Ready Unpause pausing unisolated paused | pause;"},
+    {"unpause",            "Done",           "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset backoff; start Inspect;"},
+    {"unpause",            "Refused",        "Ready Unpause backing off unisolated paused | back off;"},
+    {"unpause",            "Retry",          "Ready Unpause backing off unisolated paused | back off;"},
+    {"unpause",            "Lost",           "Ready Unpause backing off unisolated paused | back off;"},
+    {"unpause",            "Cancelled",      "Ready Unpause backing off unisolated paused | back off;"},
     {"unpause",            "GuestConnected", "Ready Unpause running Unpause unisolated paused | take guest;"},
     {"unpause",            "GuestLost",      "Ready Unpause.inspects running Unpause unisolated paused |"},
-    {"unpause",            "Doubted",        "Ready Unpause.inspects running Unpause unisolated paused |"},
-    {"unpause",            "EngineBack",     "Ready Unpause.inspects running Unpause unisolated paused | reset pause;"},
+    {"unpause",            "Recheck",        "Ready Unpause.inspects running Unpause unisolated paused |"},
+    {"unpause",            "EngineBack",     "Ready Unpause.inspects running Unpause unisolated paused | reset backoff;"},
     {"unpause",            "IsolationFailed","Ready Pause.done? running Unpause unisolated paused | verify in 1000ms; cancel;"},
 
-    {"unpause waiting",    "Stop",           "Stopping Stop pausing paused | record StopRequested cancel-execs isolation; clear verification; end pause;"},
-    {"unpause waiting",    "Delete",         "Deleting Delete pausing paused | record DeleteRequested isolation; clear verification; end pause;"},
-    {"unpause waiting",    "GuestConnected", "Ready Unpause pausing unisolated paused | end pause; take guest;"},
-    {"unpause waiting",    "GuestLost",      "Ready Unpause.inspects pausing unisolated paused |"},
-    {"unpause waiting",    "Doubted",        "Ready Unpause.inspects pausing unisolated paused |"},
-    {"unpause waiting",    "EngineBack",     "Ready Unpause.inspects pausing unisolated paused | reset pause; end pause;"},
-    {"unpause waiting",    "PauseOver",      "Ready Unpause running Unpause unisolated paused | start Unpause;"},
-    {"unpause waiting",    "IsolationFailed","Ready Pause.done? pausing unisolated paused | verify in 1000ms; end pause;"},
-    {"unpause waiting",    "HoldsOutside",   "Ready Unpause pausing unisolated paused | end pause;"},
-    {"unpause waiting",    "Holds",          "Ready Unpause pausing unisolated paused | end pause;"},
+    {"unpause waiting",    "Stop",           "Stopping Stop backing off paused | record StopRequested cancel-execs isolation; clear verification; end backoff;"},
+    {"unpause waiting",    "Delete",         "Deleting Delete backing off paused | record DeleteRequested isolation; clear verification; end backoff;"},
+    {"unpause waiting",    "GuestConnected", "Ready Unpause backing off unisolated paused | end backoff; take guest;"},
+    {"unpause waiting",    "GuestLost",      "Ready Unpause.inspects backing off unisolated paused |"},
+    {"unpause waiting",    "Recheck",        "Ready Unpause.inspects backing off unisolated paused |"},
+    {"unpause waiting",    "EngineBack",     "Ready Unpause.inspects backing off unisolated paused | reset backoff; end backoff;"},
+    {"unpause waiting",    "BackoffOver",    "Ready Unpause running Unpause unisolated paused | start Unpause;"},
+    {"unpause waiting",    "IsolationFailed","Ready Pause.done? backing off unisolated paused | verify in 1000ms; end backoff;"},
+    {"unpause waiting",    "HoldsOutside",   "Ready Unpause backing off unisolated paused | end backoff;"},
+    {"unpause waiting",    "Holds",          "Ready Unpause backing off unisolated paused | end backoff;"},
 
-    {"unpause doubted",    "Stop",           "Stopping Stop running Unpause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
-    {"unpause doubted",    "Delete",         "Deleting Delete running Unpause paused | record DeleteRequested isolation; clear verification; cancel;"},
-    {"unpause doubted",    "Done",           "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset pause; start Inspect;"},
-    {"unpause doubted",    "Refused",        "Ready Unpause.inspects pausing unisolated paused | pause;"},
-    {"unpause doubted",    "Retry",          "Ready Unpause.inspects pausing unisolated paused | pause;"},
-    {"unpause doubted",    "Lost",           "Ready Unpause.inspects pausing unisolated paused | pause;"},
-    {"unpause doubted",    "Cancelled",      "Ready Unpause.inspects pausing unisolated paused | pause;"},
-    {"unpause doubted",    "GuestConnected", "Ready Unpause.inspects running Unpause unisolated paused | take guest;"},
-    {"unpause doubted",    "EngineBack",     "Ready Unpause.inspects running Unpause unisolated paused | reset pause;"},
-    {"unpause doubted",    "IsolationFailed","Ready Pause.done? running Unpause unisolated paused | verify in 1000ms; cancel;"},
+    {"unpause inspects",   "Stop",           "Stopping Stop running Unpause paused | record StopRequested cancel-execs isolation; clear verification; cancel;"},
+    {"unpause inspects",   "Delete",         "Deleting Delete running Unpause paused | record DeleteRequested isolation; clear verification; cancel;"},
+    {"unpause inspects",   "Done",           "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset backoff; start Inspect;"},
+    {"unpause inspects",   "Refused",        "Ready Unpause.inspects backing off unisolated paused | back off;"},
+    {"unpause inspects",   "Retry",          "Ready Unpause.inspects backing off unisolated paused | back off;"},
+    {"unpause inspects",   "Lost",           "Ready Unpause.inspects backing off unisolated paused | back off;"},
+    {"unpause inspects",   "Cancelled",      "Ready Unpause.inspects backing off unisolated paused | back off;"},
+    {"unpause inspects",   "GuestConnected", "Ready Unpause.inspects running Unpause unisolated paused | take guest;"},
+    {"unpause inspects",   "EngineBack",     "Ready Unpause.inspects running Unpause unisolated paused | reset backoff;"},
+    {"unpause inspects",   "IsolationFailed","Ready Pause.done? running Unpause unisolated paused | verify in 1000ms; cancel;"},
 
     {"released",           "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
     {"released",           "Delete",         "Deleting Delete running Delete | record DeleteRequested isolation; clear verification; start Delete;"},
     {"released",           "GuestConnected", "Ready Idle unisolated released | take guest;"},
     {"released",           "GuestLost",      "Ready Inspect running Inspect unisolated released | start Inspect;"},
-    {"released",           "Doubted",        "Ready Inspect running Inspect unisolated released | start Inspect;"},
-    {"released",           "EngineBack",     "Ready Inspect running Inspect unisolated released | reset pause; start Inspect;"},
+    {"released",           "Recheck",        "Ready Inspect running Inspect unisolated released | start Inspect;"},
+    {"released",           "EngineBack",     "Ready Inspect running Inspect unisolated released | reset backoff; start Inspect;"},
     {"released",           "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
     {"released",           "HoldsOutside",   "Ready Idle unisolated released | verify in 1000ms;"},
     {"released",           "Holds",          "Ready Idle | record isolation; clear verification;"},
 
     {"stop paused",        "Delete",         "Deleting Delete running Stop paused | record DeleteRequested; cancel;"},
-    {"stop paused",        "Done",           "Stopped Idle | record Stopped end-execs isolation; reset pause;"},
-    {"stop paused",        "Refused",        "Stopping Stop-1 pausing paused | pause;"},
-    {"stop paused",        "Retry",          "Stopping Stop pausing paused | pause;"},
-    {"stop paused",        "Lost",           "Stopping Stop-1 pausing paused | pause;"},
-    {"stop paused",        "Cancelled",      "Stopping Stop pausing paused | pause;"},
+    {"stop paused",        "Done",           "Stopped Idle | record Stopped end-execs isolation; reset backoff;"},
+    {"stop paused",        "Refused",        "Stopping Stop-1 backing off paused | back off;"},
+    {"stop paused",        "Retry",          "Stopping Stop backing off paused | back off;"},
+    {"stop paused",        "Lost",           "Stopping Stop-1 backing off paused | back off;"},
+    {"stop paused",        "Cancelled",      "Stopping Stop backing off paused | back off;"},
     {"stop paused",        "GuestConnected", "Stopping Stop running Stop paused | take guest;"},
-    {"stop paused",        "EngineBack",     "Stopping Stop running Stop paused | reset pause;"},
+    {"stop paused",        "EngineBack",     "Stopping Stop running Stop paused | reset backoff;"},
 
     {"stop",              "Delete",         "Deleting Delete running Stop | record DeleteRequested; cancel;"},
-    {"stop",              "Done",           "Stopped Idle | record Stopped end-execs; reset pause;"},
-    {"stop",              "Refused",        "Stopping Stop-1 pausing | pause;"},
-    {"stop",              "Retry",          "Stopping Stop pausing | pause;"},
-    {"stop",              "Lost",           "Stopping Stop-1 pausing | pause;"},
-    {"stop",              "Cancelled",      "Stopping Stop pausing | pause;"},
+    {"stop",              "Done",           "Stopped Idle | record Stopped end-execs; reset backoff;"},
+    {"stop",              "Refused",        "Stopping Stop-1 backing off | back off;"},
+    {"stop",              "Retry",          "Stopping Stop backing off | back off;"},
+    {"stop",              "Lost",           "Stopping Stop-1 backing off | back off;"},
+    {"stop",              "Cancelled",      "Stopping Stop backing off | back off;"},
     {"stop",              "GuestConnected", "Stopping Stop running Stop | take guest;"},
-    {"stop",              "EngineBack",     "Stopping Stop running Stop | reset pause;"},
+    {"stop",              "EngineBack",     "Stopping Stop running Stop | reset backoff;"},
 
     {"stop refused thrice", "Delete",       "Deleting Delete running Stop | record DeleteRequested; cancel;"},
-    {"stop refused thrice", "Done",         "Stopped Idle | record Stopped end-execs; reset pause;"},
+    {"stop refused thrice", "Done",         "Stopped Idle | record Stopped end-execs; reset backoff;"},
     {"stop refused thrice", "Refused",      "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
-    {"stop refused thrice", "Retry",        "Stopping Stop-3 pausing | pause;"},
+    {"stop refused thrice", "Retry",        "Stopping Stop-3 backing off | back off;"},
     {"stop refused thrice", "Lost",         "Failed Idle | record Failed:SANDBOX_STOP_FAILED end-unsent objects;"},
-    {"stop refused thrice", "Cancelled",    "Stopping Stop-3 pausing | pause;"},
+    {"stop refused thrice", "Cancelled",    "Stopping Stop-3 backing off | back off;"},
     {"stop refused thrice", "GuestConnected", "Stopping Stop-3 running Stop | take guest;"},
-    {"stop refused thrice", "EngineBack",   "Stopping Stop-3 running Stop | reset pause;"},
+    {"stop refused thrice", "EngineBack",   "Stopping Stop-3 running Stop | reset backoff;"},
 
     {"stopped",           "Resume",         "Resuming Resume running Resume | record Accepted secret; start Resume;"},
     {"stopped",           "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
-    {"stopped",           "EngineBack",     "Stopped Inspect running Inspect | reset pause; start Inspect;"},
+    {"stopped",           "EngineBack",     "Stopped Inspect running Inspect | reset backoff; start Inspect;"},
 
     {"inspect stopped",   "Resume",         "Resuming Resume running Inspect | record Accepted secret; cancel;"},
     {"inspect stopped",   "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
-    {"inspect stopped",   "Refused",        "Stopped Inspect pausing | pause;"},
-    {"inspect stopped",   "Retry",          "Stopped Inspect pausing | pause;"},
-    {"inspect stopped",   "Lost",           "Stopped Inspect pausing | pause;"},
-    {"inspect stopped",   "Cancelled",      "Stopped Inspect pausing | pause;"},
-    {"inspect stopped",   "SawRunning",     "Stopped Idle | reset pause;"},
-    {"inspect stopped",   "SawExited",      "Stopped Idle | reset pause;"},
-    {"inspect stopped",   "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset pause;"},
-    {"inspect stopped",   "EngineBack",     "Stopped Inspect.again running Inspect | reset pause;"},
-    {"inspect stopped",    "SawPaused",      "Stopped Idle | reset pause;"},
+    {"inspect stopped",   "Refused",        "Stopped Inspect backing off | back off;"},
+    {"inspect stopped",   "Retry",          "Stopped Inspect backing off | back off;"},
+    {"inspect stopped",   "Lost",           "Stopped Inspect backing off | back off;"},
+    {"inspect stopped",   "Cancelled",      "Stopped Inspect backing off | back off;"},
+    {"inspect stopped",   "SawRunning",     "Stopped Idle | reset backoff;"},
+    {"inspect stopped",   "SawExited",      "Stopped Idle | reset backoff;"},
+    {"inspect stopped",   "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
+    {"inspect stopped",   "EngineBack",     "Stopped Inspect.again running Inspect | reset backoff;"},
+    {"inspect stopped",    "SawPaused",      "Stopped Idle | reset backoff;"},
 
     {"failed",            "Resume",         "Resuming Resume running Resume | record Accepted secret; start Resume;"},
     {"failed",            "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
-    {"failed",            "EngineBack",     "Failed Idle | reset pause;"},
+    {"failed",            "EngineBack",     "Failed Idle | reset backoff;"},
 
     {"inspect failed",    "Resume",         "Resuming Resume running Inspect | record Accepted secret; cancel;"},
     {"inspect failed",    "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
-    {"inspect failed",    "Refused",        "Failed Inspect pausing | pause;"},
-    {"inspect failed",    "Retry",          "Failed Inspect pausing | pause;"},
-    {"inspect failed",    "Lost",           "Failed Inspect pausing | pause;"},
-    {"inspect failed",    "Cancelled",      "Failed Inspect pausing | pause;"},
-    {"inspect failed",    "SawRunning",     "Failed Idle | reset pause;"},
-    {"inspect failed",    "SawExited",      "Failed Idle | record end-execs(it exited); reset pause;"},
-    {"inspect failed",    "SawMissing",     "Failed Idle | record end-execs(it exited); reset pause;"},
-    {"inspect failed",    "EngineBack",     "Failed Idle running Inspect | reset pause; cancel;"},
-    {"inspect failed",     "SawPaused",      "Failed Idle | reset pause;"},
+    {"inspect failed",    "Refused",        "Failed Inspect backing off | back off;"},
+    {"inspect failed",    "Retry",          "Failed Inspect backing off | back off;"},
+    {"inspect failed",    "Lost",           "Failed Inspect backing off | back off;"},
+    {"inspect failed",    "Cancelled",      "Failed Inspect backing off | back off;"},
+    {"inspect failed",    "SawRunning",     "Failed Idle | reset backoff;"},
+    {"inspect failed",    "SawExited",      "Failed Idle | record end-execs(it exited); reset backoff;"},
+    {"inspect failed",    "SawMissing",     "Failed Idle | record end-execs(it exited); reset backoff;"},
+    {"inspect failed",    "EngineBack",     "Failed Idle running Inspect | reset backoff; cancel;"},
+    {"inspect failed",     "SawPaused",      "Failed Idle | reset backoff;"},
 
     {"clean up",          "Delete",         "Deleting Delete running CleanUp | record DeleteRequested; cancel;"},
-    {"clean up",          "Done",           "Failed Idle | record objects operation; reset pause;"},
+    {"clean up",          "Done",           "Failed Idle | record objects operation; reset backoff;"},
     {"clean up",          "Outdated",       "Failed CleanUp running CleanUp | start CleanUp;"},
-    {"clean up",          "Refused",        "Failed CleanUp pausing | pause;"},
-    {"clean up",          "Retry",          "Failed CleanUp pausing | pause;"},
-    {"clean up",          "Lost",           "Failed CleanUp pausing | pause;"},
-    {"clean up",          "Cancelled",      "Failed CleanUp pausing | pause;"},
-    {"clean up",          "EngineBack",     "Failed CleanUp running CleanUp | reset pause;"},
+    {"clean up",          "Refused",        "Failed CleanUp backing off | back off;"},
+    {"clean up",          "Retry",          "Failed CleanUp backing off | back off;"},
+    {"clean up",          "Lost",           "Failed CleanUp backing off | back off;"},
+    {"clean up",          "Cancelled",      "Failed CleanUp backing off | back off;"},
+    {"clean up",          "EngineBack",     "Failed CleanUp running CleanUp | reset backoff;"},
 
     {"halt",              "Delete",         "Deleting Delete running Halt | record DeleteRequested; cancel;"},
-    {"halt",              "Done",           "Failed Idle | record end-execs(it was stopped); reset pause;"},
-    {"halt",              "Refused",        "Failed Halt pausing | pause;"},
-    {"halt",              "Retry",          "Failed Halt pausing | pause;"},
-    {"halt",              "Lost",           "Failed Halt pausing | pause;"},
-    {"halt",              "Cancelled",      "Failed Halt pausing | pause;"},
-    {"halt",              "EngineBack",     "Failed Halt running Halt | reset pause;"},
+    {"halt",              "Done",           "Failed Idle | record end-execs(it was stopped); reset backoff;"},
+    {"halt",              "Refused",        "Failed Halt backing off | back off;"},
+    {"halt",              "Retry",          "Failed Halt backing off | back off;"},
+    {"halt",              "Lost",           "Failed Halt backing off | back off;"},
+    {"halt",              "Cancelled",      "Failed Halt backing off | back off;"},
+    {"halt",              "EngineBack",     "Failed Halt running Halt | reset backoff;"},
 
     {"halt first",        "Delete",         "Deleting Delete running Halt | record DeleteRequested; cancel;"},
-    {"halt first",        "Done",           "Failed Idle | record Failed:CODE end-execs(it was stopped); reset pause;"},
-    {"halt first",        "Refused",        "Failed Halt:CODE pausing | pause;"},
-    {"halt first",        "Retry",          "Failed Halt:CODE pausing | pause;"},
-    {"halt first",        "Lost",           "Failed Halt:CODE pausing | pause;"},
-    {"halt first",        "Cancelled",      "Failed Halt:CODE pausing | pause;"},
-    {"halt first",        "EngineBack",     "Failed Halt:CODE running Halt | reset pause;"},
+    {"halt first",        "Done",           "Failed Idle | record Failed:CODE end-execs(it was stopped); reset backoff;"},
+    {"halt first",        "Refused",        "Failed Halt:CODE backing off | back off;"},
+    {"halt first",        "Retry",          "Failed Halt:CODE backing off | back off;"},
+    {"halt first",        "Lost",           "Failed Halt:CODE backing off | back off;"},
+    {"halt first",        "Cancelled",      "Failed Halt:CODE backing off | back off;"},
+    {"halt first",        "EngineBack",     "Failed Halt:CODE running Halt | reset backoff;"},
 
-    {"delete",            "Done",           "Deleted Idle | record Deleted end-execs objects then-deleted; reset pause;"},
+    {"delete",            "Done",           "Deleted Idle | record Deleted end-execs objects then-deleted; reset backoff;"},
     {"delete",            "Outdated",       "Deleting Delete running Delete | start Delete;"},
     {"delete",            "Refused",        "Failed Idle | record Failed:SANDBOX_DELETE_FAILED end-unsent objects;"},
-    {"delete",            "Retry",          "Deleting Delete pausing | pause;"},
+    {"delete",            "Retry",          "Deleting Delete backing off | back off;"},
     {"delete",            "Lost",           "Failed Idle | record Failed:SANDBOX_DELETE_FAILED end-unsent objects;"},
-    {"delete",            "Cancelled",      "Deleting Delete pausing | pause;"},
-    {"delete",            "EngineBack",     "Deleting Delete running Delete | reset pause;"},
+    {"delete",            "Cancelled",      "Deleting Delete backing off | back off;"},
+    {"delete",            "EngineBack",     "Deleting Delete running Delete | reset backoff;"},
 
-    {"deleted",           "EngineBack",     "Deleted Idle | reset pause;"},
+    {"deleted",           "EngineBack",     "Deleted Idle | reset backoff;"},
 };
 // clang-format on
 
@@ -706,21 +707,21 @@ constexpr Surroundings kNoEngine{};
 
 // clang-format off
 const SpecialRow kSpecialRows[] = {
-    {"create",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset pause;"},
+    {"create",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset backoff;"},
     {"create",           "Refused",        kShutdown,      "Creating Create.Recovered #0 | uncount;"},
     {"create",           "Lost",           kShutdown,      "Creating Create.Recovered #0 | uncount;"},
     {"undo create",      "Done",           kShutdown,      "Creating Create.Recovered #0 | uncount;"},
-    {"recovered create", "EngineBack",     kNoEngine,      "Creating Create.Recovered | reset pause;"},
-    {"recovered create", "EngineBack",     kShutdown,      "Creating Create.Recovered | reset pause;"},
-    {"resume",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset pause;"},
-    {"resume",           "Done",           kGuestAndExecs, "Ready Idle | record Ready end-execs objects then-live; reset pause;"},
+    {"recovered create", "EngineBack",     kNoEngine,      "Creating Create.Recovered | reset backoff;"},
+    {"recovered create", "EngineBack",     kShutdown,      "Creating Create.Recovered | reset backoff;"},
+    {"resume",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset backoff;"},
+    {"resume",           "Done",           kGuestAndExecs, "Ready Idle | record Ready end-execs objects then-live; reset backoff;"},
     {"failed",           "Resume",         kExecs,         "Resuming Resume running Resume | record Accepted cancel-execs secret; start Resume;"},
-    {"restart",          "Done",           kGuest,         "Ready Idle | record objects then-restarted; reset pause;"},
+    {"restart",          "Done",           kGuest,         "Ready Idle | record objects then-restarted; reset backoff;"},
     {"restart",          "Retry",          kShutdown,      "Ready Restart |"},
     {"ready",            "GuestLost",      kGuest,         "Ready Idle |"},
-    {"ready",            "Doubted",        kGuest,         "Ready Inspect running Inspect | start Inspect;"},
-    {"ready",            "EngineBack",     kGuest,         "Ready Idle | reset pause;"},
-    {"ready",            "EngineBack",     kShutdown,      "Ready Inspect | reset pause;"},
+    {"ready",            "Recheck",        kGuest,         "Ready Inspect running Inspect | start Inspect;"},
+    {"ready",            "EngineBack",     kGuest,         "Ready Idle | reset backoff;"},
+    {"ready",            "EngineBack",     kShutdown,      "Ready Inspect | reset backoff;"},
     {"ready",            "Stop",           kShutdown,      "Stopping Stop | record StopRequested cancel-execs;"},
     {"inspect",          "GuestLost",      kGuest,         "Ready Inspect running Inspect |"},
     {"await restart",    "GuestConnected", kGuest,         "Ready AwaitRestart |"},
@@ -732,30 +733,30 @@ const SpecialRow kSpecialRows[] = {
     {"failed",           "GuestConnected", kGuestAndExecs, "Failed Idle | take guest;"},
     {"failed",           "GuestLost",      kExecs,         "Failed Inspect running Inspect | start Inspect;"},
     {"failed",           "GuestLost",      kGuestAndExecs, "Failed Idle |"},
-    {"failed",           "Doubted",        kGuestAndExecs, "Failed Inspect running Inspect | start Inspect;"},
-    {"failed",           "EngineBack",     kExecs,         "Failed Inspect running Inspect | reset pause; start Inspect;"},
-    {"inspect failed",   "SawExited",      kExecs,         "Failed Idle | record end-execs(it exited); reset pause;"},
-    {"inspect failed",   "SawRunning",     kExecs,         "Failed Idle | reset pause;"},
-    {"inspect failed",   "Refused",        kExecs,         "Failed Inspect pausing | pause;"},
+    {"failed",           "Recheck",        kGuestAndExecs, "Failed Inspect running Inspect | start Inspect;"},
+    {"failed",           "EngineBack",     kExecs,         "Failed Inspect running Inspect | reset backoff; start Inspect;"},
+    {"inspect failed",   "SawExited",      kExecs,         "Failed Idle | record end-execs(it exited); reset backoff;"},
+    {"inspect failed",   "SawRunning",     kExecs,         "Failed Idle | reset backoff;"},
+    {"inspect failed",   "Refused",        kExecs,         "Failed Inspect backing off | back off;"},
     {"inspect failed",   "GuestConnected", kGuestAndExecs, "Failed Idle running Inspect | cancel; take guest;"},
     {"halt",             "GuestConnected", kGuestAndExecs, "Failed Halt running Halt | take guest;"},
-    {"halt",             "Doubted",        kExecs,         "Failed Halt running Halt |"},
+    {"halt",             "Recheck",        kExecs,         "Failed Halt running Halt |"},
     {"ready",            "IsolationFailed", kReport,       "Ready Inspect running Inspect unisolated | record isolation; verify in 500ms; start Inspect;"},
     {"unisolated",       "IsolationFailed", kReport,       "Ready Inspect running Inspect unisolated | verify in 1000ms; start Inspect;"},
     {"paused",           "IsolationFailed", kReport,       "Ready Unpause running Unpause unisolated paused | verify in 1000ms; start Unpause;"},
     {"pause",            "IsolationFailed", kReport,       "Ready Unpause running Pause unisolated begun | verify in 1000ms; cancel;"},
     {"unpause",          "IsolationFailed", kReport,       "Ready Unpause running Unpause unisolated paused | verify in 1000ms;"},
     {"ready",            "IsolationFailed", kShutdown,     "Ready Inspect unisolated | record isolation; verify in 500ms;"},
-    {"pause",            "Done",           kGuest,         "Ready Idle unisolated paused | record isolation; reset pause;"},
+    {"pause",            "Done",           kGuest,         "Ready Idle unisolated paused | record isolation; reset backoff;"},
     {"pause",            "Refused",        kGuest,         "Ready Idle unisolated | record isolation;"},
-    {"pause",            "PausedByOthers", kGuest,         "Ready Idle unisolated | record isolation; reset pause;"},
-    {"pause doubted",    "Done",           kGuest,         "Ready Inspect running Inspect unisolated paused | record isolation; reset pause; start Inspect;"},
+    {"pause",            "PausedByOthers", kGuest,         "Ready Idle unisolated | record isolation; reset backoff;"},
+    {"pause inspects",   "Done",           kGuest,         "Ready Inspect running Inspect unisolated paused | record isolation; reset backoff; start Inspect;"},
     {"pause",            "GuestConnected", kGuest,         "Ready Pause running Pause unisolated begun | take guest;"},
-    {"unpause",          "Done",           kGuest,         "Ready Idle unisolated released | record isolation; verify in 0ms; reset pause;"},
-    {"unpause doubted",  "Done",           kGuest,         "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset pause; start Inspect;"},
+    {"unpause",          "Done",           kGuest,         "Ready Idle unisolated released | record isolation; verify in 0ms; reset backoff;"},
+    {"unpause inspects", "Done",           kGuest,         "Ready Inspect running Inspect unisolated released | record isolation; verify in 0ms; reset backoff; start Inspect;"},
     {"unpause",          "Retry",          kShutdown,      "Ready Unpause unisolated paused |"},
-    {"pause waiting",    "PauseOver",      kShutdown,      "Ready Pause.done? unisolated begun |"},
-    {"unpause waiting",  "PauseOver",      kShutdown,      "Ready Unpause unisolated paused |"},
+    {"pause waiting",    "BackoffOver",    kShutdown,      "Ready Pause.done? unisolated begun |"},
+    {"unpause waiting",  "BackoffOver",    kShutdown,      "Ready Unpause unisolated paused |"},
 };
 // clang-format on
 
@@ -784,7 +785,7 @@ TEST(WorkTest, ACreateIsRecordedAndThenBegun) {
 }
 
 struct RecoveryRow {
-  Lifecycle life;
+  Lifecycle lifecycle;
   bool cleans_up;
   std::uint32_t attempts;
   Surroundings now;
@@ -842,7 +843,7 @@ const RecoveryRow kRecoveryRows[] = {
 TEST(WorkTest, ARunOfTheDaemonContinuesWhatTheOneBeforeStored) {
   for (const RecoveryRow& row : kRecoveryRows) {
     const WorkState stored =
-        restored_work({.state = row.life, .reason = "r"}, row.cleans_up, row.attempts);
+        restored_work({.state = row.lifecycle, .reason = "r"}, row.cleans_up, row.attempts);
     SCOPED_TRACE(text(stored));
     EXPECT_EQ(outcome(stored, input::Recover{}, row.now), row.readable);
     EXPECT_EQ(outcome(stored, input::RecoverUnreadable{kWhy}, row.now), row.unreadable);
@@ -870,19 +871,23 @@ TEST(WorkTest, AnOperationThatIsNoLongerWantedIsCancelledAndItsEndStartsTheNext)
   }
 }
 
-TEST(WorkTest, APauseEndsForWhatCannotWait) {
-  WorkState state = state_of(Stopping, work::Stop{}, activity::Pausing{});
+TEST(WorkTest, ABackoffEndsForWhatCannotWait) {
+  WorkState state = state_of(Stopping, work::Stop{}, activity::BackingOff{});
   EXPECT_EQ(outcome(state, input::EngineBack{}, kUsual),
-            "Stopping Stop pausing | reset pause; end pause;");
-  EXPECT_EQ(outcome(state, input::GuestConnected{}, kUsual), "Stopping Stop pausing | take guest;");
-  EXPECT_EQ(outcome(state, input::PauseOver{}, kUsual), "Stopping Stop running Stop | start Stop;");
+            "Stopping Stop backing off | reset backoff; end backoff;");
+  EXPECT_EQ(outcome(state, input::GuestConnected{}, kUsual),
+            "Stopping Stop backing off | take guest;");
+  EXPECT_EQ(outcome(state, input::BackoffOver{}, kUsual),
+            "Stopping Stop running Stop | start Stop;");
   EXPECT_EQ(outcome(state, input::Delete{"r"}, kUsual),
-            "Deleting Delete pausing | record DeleteRequested; end pause;");
+            "Deleting Delete backing off | record DeleteRequested; end backoff;");
 }
 
-TEST(WorkTest, ACreateThatPausesIsNotCountedIfTheDaemonIsShutDown) {
-  const WorkState state = state_of(Creating, work::Create{Attempt::Again}, activity::Pausing{}, 2);
-  EXPECT_EQ(outcome(state, input::PauseOver{}, kShutdown), "Creating Create.Recovered | uncount;");
+TEST(WorkTest, ACreateThatBacksOffIsNotCountedIfTheDaemonIsShutDown) {
+  const WorkState state =
+      state_of(Creating, work::Create{Attempt::Again}, activity::BackingOff{}, 2);
+  EXPECT_EQ(outcome(state, input::BackoffOver{}, kShutdown),
+            "Creating Create.Recovered | uncount;");
 }
 
 TEST(WorkTest, AnInspectionThatWasCancelledAndIsWantedAgainIsRepeated) {
@@ -892,7 +897,7 @@ TEST(WorkTest, AnInspectionThatWasCancelledAndIsWantedAgainIsRepeated) {
   state = advance(state, input::GuestLost{}, kUsual).state;
   EXPECT_EQ(text(state), "Ready Inspect.again running Inspect");
   EXPECT_EQ(outcome(state, saw(PrimarySeen::Running), kUsual),
-            "Ready Inspect running Inspect | reset pause; start Inspect;");
+            "Ready Inspect running Inspect | reset backoff; start Inspect;");
 }
 
 // --- crashes ---
@@ -901,7 +906,7 @@ TEST(WorkTest, WaitsGrowWithEachCrashUntilTheContainerRanForLong) {
   Surroundings now{.now = 1h, .has_engine = true, .is_guest_connected = true};
   WorkState state = state_of(Ready, work::Idle{});
   const auto crash = [&] {
-    state = advance(state, input::ContainerDoubted{}, now).state;
+    state = advance(state, input::RecheckContainer{}, now).state;
     auto [after, step] = advance(state, saw(PrimarySeen::Exited), now);
     state = advance(after, input::RestartDue{}, now).state;
     state = advance(state, ended(OperationEnd::Done), now).state;
@@ -943,11 +948,11 @@ TEST(WorkTest, ASandboxIsPausedUntilItsIsolationHoldsAndVerifiedFromInsideAfterw
             "Ready Pause running Pause unisolated begun | record isolation; verify in 500ms; "
             "start Pause;");
   EXPECT_EQ(then(ended(OperationEnd::Done)),
-            "Ready Idle unisolated paused | record isolation; reset pause;");
+            "Ready Idle unisolated paused | record isolation; reset backoff;");
   EXPECT_EQ(then(input::IsolationHolds{}),
             "Ready Unpause running Unpause unisolated paused | start Unpause;");
   EXPECT_EQ(then(ended(OperationEnd::Done)),
-            "Ready Idle unisolated released | record isolation; verify in 0ms; reset pause;");
+            "Ready Idle unisolated released | record isolation; verify in 0ms; reset backoff;");
   EXPECT_EQ(then(input::IsolationHolds{.from_inside = true}),
             "Ready Idle | record isolation; clear verification;");
   EXPECT_EQ(state.isolation, IsolationState());
@@ -1000,14 +1005,14 @@ TEST(WorkTest, AnIsolationThatFailsDuringTheUnpausePausesAgain) {
 TEST(WorkTest, APauseWhoseAnswerWasLostMayBeDone) {
   WorkState state = with(kPausing, running(Ready, work::Pause{}));
   state = advance(state, ended(OperationEnd::Retry), kGuest).state;
-  EXPECT_EQ(text(state), "Ready Pause.done? pausing unisolated begun");
+  EXPECT_EQ(text(state), "Ready Pause.done? backing off unisolated begun");
 }
 
 TEST(WorkTest, APauseIsRestoredWithItsReasonWhileItShouldRun) {
-  for (const Lifecycle life : {Ready, Stopping, Failed, Deleting}) {
-    const WorkState state = restored_work({.state = life, .reason = "r"}, false, 1,
+  for (const Lifecycle lifecycle : {Ready, Stopping, Failed, Deleting}) {
+    const WorkState state = restored_work({.state = lifecycle, .reason = "r"}, false, 1,
                                           {.problem = "open", .paused = Paused::Begun});
-    EXPECT_EQ(state.isolation.problem, life == Ready ? "open" : "");
+    EXPECT_EQ(state.isolation.problem, lifecycle == Ready ? "open" : "");
     EXPECT_EQ(state.isolation.paused, Paused::Begun);
   }
 }
@@ -1026,10 +1031,10 @@ class Exploration {
  public:
   Exploration() {
     const std::vector<WorkInput> recoveries{input::Recover{}, input::RecoverUnreadable{kWhy}};
-    for (const Lifecycle life :
+    for (const Lifecycle lifecycle :
          {Creating, Resuming, Ready, Stopping, Stopped, Failed, Deleting, Deleted}) {
       for (const std::uint32_t attempts : {1U, kMostAttempts}) {
-        visit(restored_work({.state = life, .reason = "r"}, false, attempts), recoveries);
+        visit(restored_work({.state = lifecycle, .reason = "r"}, false, attempts), recoveries);
       }
     }
     visit(restored_work({.state = Failed, .reason = {}}, true, 1), recoveries);
@@ -1104,7 +1109,7 @@ TEST(EveryWorkStateTest, WorkFitsItsLifecycleState) {
   for (const auto& [name, state] : exploration().states()) {
     std::string work = text(state.work);
     work = work.substr(0, work.find_first_of("-.:"));
-    seen[state.life.state].insert(work);
+    seen[state.lifecycle.state].insert(work);
   }
   EXPECT_EQ(seen, allowed);
 }
@@ -1121,8 +1126,8 @@ TEST(EveryWorkStateTest, AtMostOneOperationRuns) {
       EXPECT_EQ(edge.after.state.activity, Activity(activity::Running{*edge.after.step.start}));
       EXPECT_EQ(edge.after.step.start, wanted_operation(edge.after.state.work));
     }
-    if (edge.after.step.pause == WorkStep::Pause::Begin) {
-      EXPECT_EQ(edge.after.state.activity, Activity(activity::Pausing{}));
+    if (edge.after.step.backoff == WorkStep::Backoff::Begin) {
+      EXPECT_EQ(edge.after.state.activity, Activity(activity::BackingOff{}));
     }
   });
 }
@@ -1156,23 +1161,23 @@ TEST(EveryWorkStateTest, ARestartHasItsTimer) {
 }
 
 // What should run is inspected unless its guest vouches for it, and unless it is known to be down.
-TEST(EveryWorkStateTest, ADoubtAboutAContainerThatShouldRunIsNeverForgotten) {
+TEST(EveryWorkStateTest, ARecheckOfAContainerThatShouldRunIsNeverForgotten) {
   for_each_edge([](const Edge& edge) {
     const bool has_guest = edge.now.is_guest_connected;
-    const bool is_doubted = std::holds_alternative<input::ContainerDoubted>(edge.input) ||
+    const bool is_doubted = std::holds_alternative<input::RecheckContainer>(edge.input) ||
                             (std::holds_alternative<input::GuestLost>(edge.input) && !has_guest) ||
                             (std::holds_alternative<input::EngineBack>(edge.input) && !has_guest);
-    const bool became_ready =
-        edge.before.life.state != Ready && edge.after.state.life.state == Ready && !has_guest;
-    if (edge.after.state.life.state != Ready || !(is_doubted || became_ready)) return;
+    const bool became_ready = edge.before.lifecycle.state != Ready &&
+                              edge.after.state.lifecycle.state == Ready && !has_guest;
+    if (edge.after.state.lifecycle.state != Ready || !(is_doubted || became_ready)) return;
     EXPECT_FALSE(std::holds_alternative<work::Idle>(edge.after.state.work));
   });
 }
 
 TEST(EveryWorkStateTest, NothingLosesADelete) {
   for_each_edge([](const Edge& edge) {
-    const Lifecycle before = edge.before.life.state;
-    const Lifecycle after = edge.after.state.life.state;
+    const Lifecycle before = edge.before.lifecycle.state;
+    const Lifecycle after = edge.after.state.lifecycle.state;
     if (std::holds_alternative<input::Delete>(edge.input)) {
       EXPECT_TRUE(after == Deleting || after == Deleted);
     }
@@ -1189,13 +1194,14 @@ TEST(EveryWorkStateTest, NothingLosesADelete) {
 
 TEST(EveryWorkStateTest, TheStateIsWhatTheRecordedEventsLeadTo) {
   for_each_edge([](const Edge& edge) {
-    SandboxLife life = edge.before.life;
+    LifecycleStatus lifecycle = edge.before.lifecycle;
     if (edge.after.step.record) {
-      for (const LifecycleEvent& event : edge.after.step.record->events) life = apply(life, event);
+      for (const LifecycleEvent& event : edge.after.step.record->events)
+        lifecycle = apply(lifecycle, event);
     }
     const auto* halt = std::get_if<work::Halt>(&edge.after.state.work);
     if (halt != nullptr && halt->unreported) return;  // its failure is recorded later
-    EXPECT_EQ(life, edge.after.state.life);
+    EXPECT_EQ(lifecycle, edge.after.state.lifecycle);
   });
 }
 
@@ -1204,8 +1210,8 @@ TEST(EveryWorkStateTest, APausedSandboxHasAProblemThatIsVerifiedAgain) {
   for_each_edge([](const Edge& edge) {
     const WorkState& state = edge.after.state;
     const bool is_paused = state.isolation.paused != Paused::No;
-    if (state.life.state == Ready && is_paused) EXPECT_FALSE(state.isolation.problem.empty());
-    if (state.life.state != Ready) EXPECT_TRUE(state.isolation.problem.empty());
+    if (state.lifecycle.state == Ready && is_paused) EXPECT_FALSE(state.isolation.problem.empty());
+    if (state.lifecycle.state != Ready) EXPECT_TRUE(state.isolation.problem.empty());
     if (std::holds_alternative<work::Pause>(state.work)) EXPECT_TRUE(is_paused);
     if (std::holds_alternative<work::Unpause>(state.work)) EXPECT_TRUE(is_paused);
     const bool is_new = edge.before.isolation.problem.empty() && !state.isolation.problem.empty();
@@ -1249,19 +1255,19 @@ TEST(EveryWorkStateTest, AnInterruptedOperationIsContinuedByTheNextRunOfTheDaemo
     SCOPED_TRACE(name);
     const auto wanted = wanted_operation(state.work);
     // Unreadable ones are found unreadable again; execs outlive a failure in the store too.
-    if (std::holds_alternative<work::Halt>(state.work) || state.life.state == Failed) {
+    if (std::holds_alternative<work::Halt>(state.work) || state.lifecycle.state == Failed) {
       if (wanted != OperationKind::CleanUp) continue;
     }
-    WorkState next =
-        restored_work(state.life, cleans_up(state), std::min(state.attempts, kMostAttempts - 1),
-                      {.problem = state.isolation.problem, .paused = state.isolation.paused});
+    WorkState next = restored_work(
+        state.lifecycle, cleans_up(state), std::min(state.attempts, kMostAttempts - 1),
+        {.problem = state.isolation.problem, .paused = state.isolation.paused});
     next = advance(next, input::Recover{}, kUsual).state;
     if (std::holds_alternative<activity::None>(next.activity)) {
       next = advance(next, input::EngineBack{}, kUsual).state;
     }
     if (wanted) {
       EXPECT_EQ(next.activity, Activity(activity::Running{continued.at(*wanted)}));
-    } else if (state.life.state == Ready || state.life.state == Stopped) {
+    } else if (state.lifecycle.state == Ready || state.lifecycle.state == Stopped) {
       EXPECT_EQ(next.activity, Activity(activity::Running{OperationKind::Inspect}));
     }
   }

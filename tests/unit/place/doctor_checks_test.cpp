@@ -134,7 +134,7 @@ TEST(GuestProgramCheck, IsBrokenIfItIsGone) {
 TEST(DiskCheck, ComparesFreeSpaceWithTheReserve) {
   DiskCheck::Disk disk{.what = "store", .path = "/data"};
   const auto with_left = [&disk](std::uint64_t mib) {
-    disk.room = {.left = mib * kMiB, .reserve = 10 * kMiB};
+    disk.space = {.left = mib * kMiB, .reserve = 10 * kMiB};
     return judged(DiskCheck{.disks = {disk}});
   };
   EXPECT_EQ(with_left(20),

@@ -21,14 +21,14 @@ class FakeIsolation final : public HostIsolation {
   static constexpr ProbeTarget kForbidden{.address = {0x0A630001}, .port = 4242};
 
   explicit FakeIsolation(boost::asio::io_context& io)
-      : until_let_go_(io, boost::asio::steady_timer::time_point::max()) {}
+      : until_released_(io, boost::asio::steady_timer::time_point::max()) {}
 
   boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> given,
                                          std::function<void()> on_repair) override {
     ++starts;
     set(given);
     on_repair_ = std::move(on_repair);
-    if (holds_start) co_await until_let_go_.async_wait(kAwait);
+    if (holds_start) co_await until_released_.async_wait(kAwait);
     is_started = start_problem.empty();
     if (!is_started) co_return fail(reason::kIsolationUnavailable, start_problem);
     co_return Result<>{};
@@ -44,9 +44,10 @@ class FakeIsolation final : public HostIsolation {
     co_return Result<>{};
   }
   boost::asio::awaitable<Result<>> verify(std::string bridge_name, Probe probe) override {
-    proofs.push_back(std::move(bridge_name));
-    if (on_proof) on_proof();
-    if (!proof_problem.empty()) co_return fail(reason::kIsolationUnavailable, proof_problem);
+    verifications.push_back(std::move(bridge_name));
+    if (on_verification) on_verification();
+    if (!verification_problem.empty())
+      co_return fail(reason::kIsolationUnavailable, verification_problem);
     const auto inside = co_await probe(kForbidden);
     if (is_reached)
       co_return fail(reason::kIsolationUnavailable, "it is not isolated: it came through");
@@ -58,7 +59,7 @@ class FakeIsolation final : public HostIsolation {
   boost::asio::awaitable<Result<FirewallFacts>> inspect() override { co_return facts; }
   IsolationHealth health() const override { return {.shortcoming = {}, .repairs = repairs}; }
 
-  void finish_start() { until_let_go_.expires_at(boost::asio::steady_timer::time_point::min()); }
+  void finish_start() { until_released_.expires_at(boost::asio::steady_timer::time_point::min()); }
   void repair() {
     ++repairs;
     on_repair_();
@@ -66,17 +67,17 @@ class FakeIsolation final : public HostIsolation {
 
   bool holds_start = false;  // until finish_start()
   std::string start_problem;
-  std::string proof_problem;
+  std::string verification_problem;
   std::string inside_problem;  // which only a guest that answers brings to light
   bool is_reached = false;     // whatever the guest tells
-  std::function<void()> on_proof;
+  std::function<void()> on_verification;
   Result<FirewallFacts> facts = FirewallFacts{};
 
   unsigned starts = 0;  // that were tried
   bool is_started = false;
   std::optional<bool> removed_rules;  // at the last stop
   std::vector<std::string> resolvers;
-  std::vector<std::string> proofs;  // the bridges, in the order of asking
+  std::vector<std::string> verifications;  // the bridges, in the order of asking
   std::uint64_t repairs = 0;
 
  private:
@@ -85,7 +86,7 @@ class FakeIsolation final : public HostIsolation {
     for (const Ipv4Address& address : addresses) resolvers.push_back(address.text());
   }
 
-  boost::asio::steady_timer until_let_go_;
+  boost::asio::steady_timer until_released_;
   std::function<void()> on_repair_;
 };
 

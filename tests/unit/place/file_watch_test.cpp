@@ -10,7 +10,7 @@
 
 #include "base/text_file.h"
 #include "support/test_loop.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -29,10 +29,10 @@ class FileWatchTest : public testing::Test {
   void watch(const fs::path& file) {
     file_ = file;
     watching_ = loop_.spawn(watch_files({file}, [this] {
-      ++tellings_;
+      ++notifications_;
       seen_ = read_text_file(file_).value_or("nothing");
     }));
-    loop_.run_until([&] { return tellings_ == 1; });
+    loop_.run_until([&] { return notifications_ == 1; });
   }
   void wait_for(const std::string& content) {
     loop_.run_until([&] { return seen_ == content; });
@@ -53,93 +53,93 @@ class FileWatchTest : public testing::Test {
     fs::rename(made, file);
   }
 
-  TempFolder folder_;
+  TempDirectory temp_directory_;
   TestLoop loop_;
   fs::path file_;
-  int tellings_ = 0;
+  int notifications_ = 0;
   std::string seen_;
   std::optional<TestTask<Result<>>> watching_;
 };
 
 TEST_F(FileWatchTest, ItIsToldOnceItWatches) {
-  write(folder_.path() / "a", "1");
-  watch(folder_.path() / "a");
+  write(temp_directory_.path() / "a", "1");
+  watch(temp_directory_.path() / "a");
   EXPECT_EQ(seen_, "1");
 }
 
 TEST_F(FileWatchTest, AFileThatIsWrittenAnewInPlace) {
-  write(folder_.path() / "a", "1");
-  watch(folder_.path() / "a");
-  write(folder_.path() / "a", "2");
+  write(temp_directory_.path() / "a", "1");
+  watch(temp_directory_.path() / "a");
+  write(temp_directory_.path() / "a", "2");
   wait_for("2");
 }
 
 TEST_F(FileWatchTest, AFileThatIsRenamedOverAgainAndAgain) {
-  write(folder_.path() / "a", "1");
-  watch(folder_.path() / "a");
+  write(temp_directory_.path() / "a", "1");
+  watch(temp_directory_.path() / "a");
   for (const std::string content : {"2", "3", "4"}) {
-    rename_over(folder_.path() / "a", content);
+    rename_over(temp_directory_.path() / "a", content);
     wait_for(content);
   }
 }
 
 TEST_F(FileWatchTest, AFileThatGoesAndComes) {
-  write(folder_.path() / "a", "1");
-  watch(folder_.path() / "a");
-  fs::remove(folder_.path() / "a");
+  write(temp_directory_.path() / "a", "1");
+  watch(temp_directory_.path() / "a");
+  fs::remove(temp_directory_.path() / "a");
   wait_for("nothing");
-  write(folder_.path() / "a", "2");
+  write(temp_directory_.path() / "a", "2");
   wait_for("2");
 }
 
 TEST_F(FileWatchTest, TheTargetOfALink) {
-  fs::create_directories(folder_.path() / "run/resolve");
-  write(folder_.path() / "run/resolve/stub", "1");
-  fs::create_symlink("run/resolve/stub", folder_.path() / "a");
-  watch(folder_.path() / "a");
+  fs::create_directories(temp_directory_.path() / "run/resolve");
+  write(temp_directory_.path() / "run/resolve/stub", "1");
+  fs::create_symlink("run/resolve/stub", temp_directory_.path() / "a");
+  watch(temp_directory_.path() / "a");
   EXPECT_EQ(seen_, "1");
-  rename_over(folder_.path() / "run/resolve/stub", "2");
+  rename_over(temp_directory_.path() / "run/resolve/stub", "2");
   wait_for("2");
 }
 
 TEST_F(FileWatchTest, ALinkThatPointsElsewhere) {
   for (const std::string name : {"stub", "real"}) {
-    fs::create_directories(folder_.path() / name);
-    write(folder_.path() / name / "list", name);
+    fs::create_directories(temp_directory_.path() / name);
+    write(temp_directory_.path() / name / "list", name);
   }
-  fs::create_symlink(folder_.path() / "stub/list", folder_.path() / "a");
-  watch(folder_.path() / "a");
-  link_over(folder_.path() / "a", folder_.path() / "real/list");
+  fs::create_symlink(temp_directory_.path() / "stub/list", temp_directory_.path() / "a");
+  watch(temp_directory_.path() / "a");
+  link_over(temp_directory_.path() / "a", temp_directory_.path() / "real/list");
   wait_for("real");
   // What it pointed to before counts no more, what it points to now does.
-  rename_over(folder_.path() / "stub/list", "late");
-  rename_over(folder_.path() / "real/list", "2");
+  rename_over(temp_directory_.path() / "stub/list", "late");
+  rename_over(temp_directory_.path() / "real/list", "2");
   wait_for("2");
   // A file in its place, as where such a service is given up.
-  rename_over(folder_.path() / "a", "3");
+  rename_over(temp_directory_.path() / "a", "3");
   wait_for("3");
 }
 
-TEST_F(FileWatchTest, AFolderOnTheWayThatIsALink) {
+TEST_F(FileWatchTest, ADirectoryOnTheWayThatIsALink) {
   for (const std::string name : {"one", "two"}) {
-    fs::create_directories(folder_.path() / name);
-    write(folder_.path() / name / "list", name);
+    fs::create_directories(temp_directory_.path() / name);
+    write(temp_directory_.path() / name / "list", name);
   }
-  fs::create_symlink("one", folder_.path() / "current");
-  watch(folder_.path() / "current/../current/list");
+  fs::create_symlink("one", temp_directory_.path() / "current");
+  watch(temp_directory_.path() / "current/../current/list");
   EXPECT_EQ(seen_, "one");
-  link_over(folder_.path() / "current", "two");
+  link_over(temp_directory_.path() / "current", "two");
   wait_for("two");
 }
 
-TEST_F(FileWatchTest, FoldersThatAreMadeLaterAndRemovedAndMadeAgain) {
-  const fs::path file = folder_.path() / "run/systemd/resolve/list";
+TEST_F(FileWatchTest, DirectoriesThatAreMadeLaterAndRemovedAndMadeAgain) {
+  const fs::path file = temp_directory_.path() / "run/systemd/resolve/list";
   watch(file);
   EXPECT_EQ(seen_, "nothing");
   fs::create_directories(file.parent_path());
   write(file, "1");
   wait_for("1");
-  fs::remove_all(folder_.path() / "run");
+  fs::remove_all(temp_directory_.path() / "run");
   wait_for("nothing");
   fs::create_directories(file.parent_path());
   write(file, "2");
@@ -147,24 +147,24 @@ TEST_F(FileWatchTest, FoldersThatAreMadeLaterAndRemovedAndMadeAgain) {
 }
 
 TEST_F(FileWatchTest, ALinkToItselfIsAFileThatIsNotThere) {
-  fs::create_symlink("a", folder_.path() / "a");
-  watch(folder_.path() / "a");
+  fs::create_symlink("a", temp_directory_.path() / "a");
+  watch(temp_directory_.path() / "a");
   EXPECT_EQ(seen_, "nothing");
-  rename_over(folder_.path() / "a", "1");
+  rename_over(temp_directory_.path() / "a", "1");
   wait_for("1");
 }
 
-TEST_F(FileWatchTest, OtherFilesOfTheFolderAreNothing) {
-  write(folder_.path() / "a", "1");
-  watch(folder_.path() / "a");
-  write(folder_.path() / "b", "1");
-  rename_over(folder_.path() / "b", "2");
-  fs::remove(folder_.path() / "b");
+TEST_F(FileWatchTest, OtherFilesOfTheDirectoryAreNothing) {
+  write(temp_directory_.path() / "a", "1");
+  watch(temp_directory_.path() / "a");
+  write(temp_directory_.path() / "b", "1");
+  rename_over(temp_directory_.path() / "b", "2");
+  fs::remove(temp_directory_.path() / "b");
   loop_.run_until_idle();
-  EXPECT_EQ(tellings_, 1);
-  write(folder_.path() / "a", "2");
+  EXPECT_EQ(notifications_, 1);
+  write(temp_directory_.path() / "a", "2");
   wait_for("2");
-  EXPECT_EQ(tellings_, 2);
+  EXPECT_EQ(notifications_, 2);
 }
 
 }  // namespace

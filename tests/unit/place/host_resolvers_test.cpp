@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -17,9 +17,9 @@ using testing::ElementsAre;
 const std::string kStub = "nameserver 127.0.0.53\noptions edns0\n";
 
 TEST(HostResolvers, TheFirstFileThatNamesOneCounts) {
-  const TempFolder folder;
-  const std::filesystem::path named = folder.path() / "resolv.conf";
-  const std::filesystem::path behind_stub = folder.path() / "behind-stub.conf";
+  const TempDirectory directory;
+  const std::filesystem::path named = directory.path() / "resolv.conf";
+  const std::filesystem::path behind_stub = directory.path() / "behind-stub.conf";
   const std::vector<std::filesystem::path> files = {named, behind_stub};
   std::ofstream(named) << kStub;
   EXPECT_TRUE(host_resolvers(files).empty());

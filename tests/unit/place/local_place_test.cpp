@@ -19,13 +19,13 @@
 #include "guestwire/place.h"
 #include "unit/guestlink/scripted_guest.h"
 #include "unit/place/fake_isolation.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
 
 namespace fs = std::filesystem;
-using guestlink::LinkFolder;
+using guestlink::LinkDirectory;
 using guestlink::ScriptedGuest;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -35,7 +35,7 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
  protected:
   LocalPlaceTest() : isolation_(io_), guest_(io_.get_executor()) {
     set_log_level(LogLevel::Error);
-    std::ofstream(folder_.path() / "agbox-guest") << "a guest program";
+    std::ofstream(temp_directory_.path() / "agbox-guest") << "a guest program";
     open(io_.get_executor());
   }
   ~LocalPlaceTest() override {
@@ -45,9 +45,9 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
 
   void open(const asio::any_io_executor& blocking) {
     LocalPlaceOptions options{.instance_id = "0a1b2c3d-0000-4000-8000-000000000000",
-                              .state_root = folder_.path(),
-                              .guest_program = folder_.path() / "agbox-guest",
-                              .output_root = folder_.path() / "execs"};
+                              .state_root = temp_directory_.path(),
+                              .guest_program = temp_directory_.path() / "agbox-guest",
+                              .output_root = temp_directory_.path() / "execs"};
     options.guest_limits.guest_uid = ::geteuid();
     place_ =
         LocalPlace::create(io_.get_executor(), blocking, isolation_, std::move(options), Logger())
@@ -66,15 +66,15 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
 
   // Runs until the story is told.
   void run(asio::awaitable<void> story) {
-    bool is_told = false;
+    bool is_notified = false;
     asio::co_spawn(io_, std::move(story), [&](const std::exception_ptr& failure) {
-      is_told = true;
+      is_notified = true;
       if (failure) std::rethrow_exception(failure);
     });
     io_.restart();
     const auto end = std::chrono::steady_clock::now() + 20s;
-    while (!is_told && std::chrono::steady_clock::now() < end) io_.run_one_for(100ms);
-    ASSERT_TRUE(is_told) << "the story hangs";
+    while (!is_notified && std::chrono::steady_clock::now() < end) io_.run_one_for(100ms);
+    ASSERT_TRUE(is_notified) << "the story hangs";
   }
   template <class T>
   T result_of(asio::awaitable<T> call) {
@@ -100,7 +100,7 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
   SandboxFacts facts(const std::string& sandbox_id = "box-1") const {
     SandboxFacts made{
         .sandbox_id = sandbox_id, .spec = {}, .created_with = {}, .subnet = {}, .containers = {}};
-    made.created_with.set_exec_output_root((folder_.path() / "execs").string());
+    made.created_with.set_exec_output_root((temp_directory_.path() / "execs").string());
     made.created_with.set_exec_output_template("{sandbox_id}/{exec_id}");
     place_->describe(made.created_with);
     return made;
@@ -144,7 +144,7 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
   }
 
   asio::io_context io_{1};
-  TempFolder folder_;
+  TempDirectory temp_directory_;
   FakeIsolation isolation_;
   ScriptedGuest guest_;
   std::unique_ptr<LocalPlace> place_;
@@ -166,7 +166,7 @@ TEST_F(LocalPlaceTest, TheContainerSeesTheProgramItsLinkAndItsOutput) {
   EXPECT_EQ((*prepared)[0].source, made.created_with.guest_program());
   EXPECT_EQ((*prepared)[0].target, "/.agbox-guest");
   EXPECT_EQ((*prepared)[1].target, "/.agbox-link");
-  EXPECT_EQ((*prepared)[2].source, folder_.path() / "execs" / "box-1");
+  EXPECT_EQ((*prepared)[2].source, temp_directory_.path() / "execs" / "box-1");
   EXPECT_EQ((*prepared)[2].target, "/var/log/agents-sandbox/");
   for (const Attachment& attachment : *prepared) {
     EXPECT_TRUE(fs::exists(attachment.source)) << attachment.source;
@@ -186,7 +186,7 @@ TEST_F(LocalPlaceTest, WithoutALinkEveryCallIsRefused) {
   EXPECT_FALSE(sandbox_->expect(facts()));
   EXPECT_THAT(sandbox_->go({}).error().message(),
               HasSubstr("sandbox box-1 has no link to a guest"));
-  sandbox_->doubt();
+  sandbox_->container_may_have_ended();
 }
 
 TEST_F(LocalPlaceTest, ALinkThatRestsKeepsItsDirectoryForTheNextStart) {
@@ -274,7 +274,7 @@ TEST_F(LocalPlaceTest, CallsThatBlockMayRunSideBySide) {
       EXPECT_TRUE(prepared && removed && unclaimed && listed);
       if (!prepared) continue;
       EXPECT_TRUE(fs::exists(link_directory(*prepared)));
-      EXPECT_FALSE(fs::exists(LinkFolder::path_of(made.link_root(), "other-1")));
+      EXPECT_FALSE(fs::exists(LinkDirectory::path_of(made.link_root(), "other-1")));
     }
   }());
   close();
@@ -368,7 +368,7 @@ TEST_F(LocalPlaceTest, AVerificationWithoutTheGuestsReportIsUnknown) {
   const Verification silent = result_of(sandbox_->verify(VerifyFrom::Inside));
   EXPECT_FALSE(silent.outcome);
   EXPECT_TRUE(silent.is_unknown);
-  isolation_.proof_problem = "the rules are gone";
+  isolation_.verification_problem = "the rules are gone";
   const Verification broken = result_of(sandbox_->verify(VerifyFrom::Inside));
   EXPECT_EQ(broken.outcome.error().message(), "the rules are gone");
   EXPECT_FALSE(broken.is_unknown);

@@ -18,7 +18,7 @@
 #include "base/unique_fd.h"
 #include "model/reasons.h"
 #include "rpc/status.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -50,7 +50,7 @@ class OutputService final : public Base {
 class OutputStreamTest : public testing::Test {
  protected:
   OutputStreamTest() {
-    std::filesystem::create_directory(folder_.path() / "box-1");
+    std::filesystem::create_directory(temp_directory_.path() / "box-1");
     append(v1::OUTPUT_STREAM_STDOUT, "");
     append(v1::OUTPUT_STREAM_STDERR, "");
     std::promise<void> started;
@@ -67,7 +67,7 @@ class OutputStreamTest : public testing::Test {
           reply(find(id, std::move(on_end)));
         });
     grpc::ServerBuilder builder;
-    const std::string socket = "unix:" + (folder_.path() / "sock").string();
+    const std::string socket = "unix:" + (temp_directory_.path() / "sock").string();
     builder.AddListeningPort(socket, grpc::InsecureServerCredentials());
     builder.RegisterService(service_.get());
     server_ = builder.BuildAndStart();
@@ -82,7 +82,7 @@ class OutputStreamTest : public testing::Test {
   void shut_down() { server_->Shutdown(std::chrono::system_clock::now() + 100ms); }
 
   std::filesystem::path path(v1::OutputStream stream) const {
-    return folder_.path() / "box-1" / (stream == v1::OUTPUT_STREAM_STDOUT ? "out" : "err");
+    return temp_directory_.path() / "box-1" / (stream == v1::OUTPUT_STREAM_STDOUT ? "out" : "err");
   }
 
   void append(v1::OutputStream stream, std::string_view text) const {
@@ -98,7 +98,7 @@ class OutputStreamTest : public testing::Test {
       return fail(reason::kExecNotFound, "exec " + exec_id + " was not found",
                   {{"exec_id", exec_id}});
     }
-    ExecOutputSource source{.root = folder_.path(),
+    ExecOutputSource source{.root = temp_directory_.path(),
                             .stdout_path = path(v1::OUTPUT_STREAM_STDOUT),
                             .stderr_path = path(v1::OUTPUT_STREAM_STDERR),
                             .is_terminal = is_terminal_,
@@ -174,7 +174,7 @@ class OutputStreamTest : public testing::Test {
     return refused->end();
   }
 
-  TempFolder folder_;
+  TempDirectory temp_directory_;
   ControlLoop* loop_ = nullptr;
   bool is_terminal_ = false;                             // control thread only
   std::vector<std::weak_ptr<const OnExecEnd>> waiting_;  // control thread only
@@ -316,8 +316,8 @@ TEST_F(OutputStreamTest, ARemovedLogEndsItsFollower) {
 }
 
 TEST_F(OutputStreamTest, AnInvalidRequestIsRefused) {
-  grpc::GenericStub generic(grpc::CreateChannel("unix:" + (folder_.path() / "sock").string(),
-                                                grpc::InsecureChannelCredentials()));
+  grpc::GenericStub generic(grpc::CreateChannel(
+      "unix:" + (temp_directory_.path() / "sock").string(), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   const grpc::Slice nonsense("\xff\xff\xff\xff");
   const grpc::ByteBuffer request(&nonsense, 1);

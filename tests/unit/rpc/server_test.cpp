@@ -22,7 +22,7 @@
 #include "rpc/unix_listener.h"
 #include "unit/control/docker_engine_options.h"
 #include "unit/place/fake_isolation.h"
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -66,7 +66,7 @@ class ServerTest : public testing::Test {
   void run(std::promise<void>& serving) {
     ControlLoop loop;
     loop_ = &loop;
-    const UniqueFd folder(::open(temp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const UniqueFd directory(::open(temp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const SystemClock clock;
     auto store =
         Store::open({.path = temp_.path() / "ids.db",
@@ -88,7 +88,7 @@ class ServerTest : public testing::Test {
     plane_ = plane->get();
     auto server =
         RpcServer::start(loop, **plane, {.version = "1.2.3", .instance_id = "the-id"}, Logger());
-    auto listener = UnixListener::open(loop, folder.get(), path_, Logger());
+    auto listener = UnixListener::open(loop, directory.get(), path_, Logger());
     server_ = server->get();
     listener_ = listener->get();
     listener_->accept([this](UniqueFd connection) { server_->serve(std::move(connection)); });
@@ -96,7 +96,7 @@ class ServerTest : public testing::Test {
     loop.run();
   }
 
-  TempFolder temp_;
+  TempDirectory temp_;
   std::string path_ = temp_.path() / "agboxd.sock";
   ControlLoop* loop_ = nullptr;
   ControlPlane* plane_ = nullptr;
@@ -179,7 +179,7 @@ TEST_F(ServerTest, WithoutAnEngineACreateIsUnavailableAndReservesNothing) {
   v1::CreateSandboxResponse created;
   const grpc::Status status = stub_->CreateSandbox(&context_, request, &created);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(status.error_message(), HasSubstr("the Docker Engine does not answer"));
+  EXPECT_THAT(status.error_message(), HasSubstr("the Docker Engine is unreachable"));
 
   grpc::ClientContext context;
   v1::GetSandboxRequest get;

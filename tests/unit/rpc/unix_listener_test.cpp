@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "unit/temp_folder.h"
+#include "unit/temp_directory.h"
 
 namespace agbox {
 namespace {
@@ -52,7 +52,7 @@ class UnixListenerTest : public testing::Test {
 
   Result<std::unique_ptr<UnixListener>> open() { return open_at(path_); }
   Result<std::unique_ptr<UnixListener>> open_at(const fs::path& path) {
-    return UnixListener::open(loop_, folder_.get(), path, Logger());
+    return UnixListener::open(loop_, temp_directory_.get(), path, Logger());
   }
   void accept(UnixListener& listener) {
     listener.accept([this](UniqueFd connection) { connections_.push_back(std::move(connection)); });
@@ -66,9 +66,9 @@ class UnixListenerTest : public testing::Test {
     return connections_.size() == count;
   }
 
-  TempFolder temp_;
+  TempDirectory temp_;
   fs::path path_ = temp_.path() / "agboxd.sock";
-  UniqueFd folder_{::open(temp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  UniqueFd temp_directory_{::open(temp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   ControlLoop loop_;
   std::vector<UniqueFd> connections_;
 };

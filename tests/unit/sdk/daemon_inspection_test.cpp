@@ -27,10 +27,10 @@ class DaemonInspectionTest : public testing::Test {
  protected:
   DaemonInspectionTest() {
     for (const char* name : {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"}) {
-      ::setenv(name, folder_.path().c_str(), 1);
+      ::setenv(name, temp_directory_.path().c_str(), 1);
     }
     ::setenv("DOCKER_HOST", ("unix://" + engine_socket().string()).c_str(), 1);
-    std::filesystem::create_directory(folder_.path() / "agbox");
+    std::filesystem::create_directory(temp_directory_.path() / "agbox");
   }
   ~DaemonInspectionTest() override {
     for (const char* name :
@@ -39,8 +39,8 @@ class DaemonInspectionTest : public testing::Test {
     }
   }
 
-  std::filesystem::path engine_socket() const { return folder_.path() / "engine.sock"; }
-  std::filesystem::path lock() const { return folder_.path() / "agbox/agboxd.lock"; }
+  std::filesystem::path engine_socket() const { return temp_directory_.path() / "engine.sock"; }
+  std::filesystem::path lock() const { return temp_directory_.path() / "agbox/agboxd.lock"; }
 
   UniqueFd listen() const {
     sockaddr_un address{};
@@ -68,14 +68,14 @@ class DaemonInspectionTest : public testing::Test {
     return probe_engine(engine_socket());
   }
 
-  test::ShortFolder folder_;
+  test::ShortDirectory temp_directory_;
 };
 
 TEST_F(DaemonInspectionTest, NameTheFilesOfADaemonThatNeverRan) {
   const auto inspection = inspect_daemon();
   EXPECT_EQ(inspection.lock, lock());
   EXPECT_EQ(inspection.lock_holder, std::nullopt);
-  EXPECT_EQ(inspection.store, folder_.path() / "agents-sandbox/ids.db");
+  EXPECT_EQ(inspection.store, temp_directory_.path() / "agents-sandbox/ids.db");
   EXPECT_EQ(inspection.store_problem, "");
   EXPECT_FALSE(inspection.has_config_file);
   EXPECT_EQ(inspection.engine.socket, engine_socket());
@@ -100,7 +100,7 @@ TEST_F(DaemonInspectionTest, SayWhichPathsTheEnvironmentDoesNotDetermine) {
   EXPECT_THAT(inspection.runtime_problem, HasSubstr("XDG_RUNTIME_DIR is required"));
   EXPECT_TRUE(inspection.lock.empty());
   EXPECT_THAT(inspection.config_problem, HasSubstr("XDG_CONFIG_HOME must be an absolute path"));
-  EXPECT_EQ(inspection.store, folder_.path() / "agents-sandbox/ids.db");
+  EXPECT_EQ(inspection.store, temp_directory_.path() / "agents-sandbox/ids.db");
   EXPECT_EQ(inspection.engine.problem, "No such file or directory");
 }
 

@@ -63,7 +63,7 @@ TEST_F(ExecRun, ALostAnswerDoesNotLoseTheExec) {
           .status()};
   const auto exec =
       run(client(), "box-1", {"make"},
-          {.sinks = sinks(), .follow = {.first_pause = std::chrono::milliseconds(1)}});
+          {.sinks = sinks(), .follow = {.first_delay = std::chrono::milliseconds(1)}});
   ASSERT_TRUE(exec.has_value()) << exec.error().message;
   EXPECT_EQ(exec->exit_code(), 3);
   EXPECT_EQ(out_, daemon_.exec_stdout);
@@ -78,7 +78,7 @@ TEST_F(ExecRun, ALostAnswerDoesNotLoseTheExec) {
 TEST_F(ExecRun, AnExecThatCouldNotBeBegunHasAnIdToAskFor) {
   daemon_.status = {grpc::UNAVAILABLE, "Socket closed"};
   const auto exec = run(client(), "box-1", {"make"},
-                        {.follow = {.attempts = 1, .first_pause = std::chrono::milliseconds(1)}});
+                        {.follow = {.attempts = 1, .first_delay = std::chrono::milliseconds(1)}});
   ASSERT_FALSE(exec.has_value());
   EXPECT_THAT(daemon_.calls().front(), HasSubstr("exec_id: \"" + exec.error().exec_id() + "\""));
 }
@@ -108,7 +108,7 @@ TEST_F(ExecRun, ARefusalIsTheDaemons) {
 TEST_F(ExecRun, AStreamThatBreaksOffGoesOnBehindItsLastByte) {
   daemon_.break_output_after = 4;
   const auto read =
-      read_output(client(), "exec-1", sinks(), {.first_pause = std::chrono::milliseconds(1)});
+      read_output(client(), "exec-1", sinks(), {.first_delay = std::chrono::milliseconds(1)});
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(out_, daemon_.exec_stdout);
   EXPECT_EQ(error_, daemon_.exec_stderr);
@@ -125,7 +125,7 @@ TEST_F(ExecRun, AnErrorOfOneStreamEndsBoth) {
 TEST_F(ExecRun, ADaemonThatStaysAwayIsGivenUp) {
   daemon_.stream_status = {grpc::UNAVAILABLE, "going"};
   const auto read = read_output(client(), "exec-1", {.on_stdout = sinks().on_stdout},
-                                {.attempts = 2, .first_pause = std::chrono::milliseconds(1)});
+                                {.attempts = 2, .first_delay = std::chrono::milliseconds(1)});
   ASSERT_FALSE(read.has_value());
   EXPECT_THAT(read.error().message,
               StartsWith("output stream of exec exec-1 closed unexpectedly: could not reconnect in "

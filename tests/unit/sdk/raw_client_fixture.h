@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client and the path of its daemon's socket, in a folder of the test's own.
+// A client and the path of its daemon's socket, in a directory of the test's own.
 #pragma once
 
 #include <agbox/raw_client.h>
@@ -11,7 +11,7 @@ namespace agbox::sdk {
 
 class RawClientTest : public testing::Test {
  protected:
-  std::filesystem::path socket() const { return folder_.path() / "agboxd.sock"; }
+  std::filesystem::path socket() const { return temp_directory_.path() / "agboxd.sock"; }
 
   RawClient client(std::chrono::milliseconds timeout = std::chrono::seconds(5)) const {
     auto opened = RawClient::open({.socket = socket(), .timeout = timeout});
@@ -32,7 +32,7 @@ class RawClientTest : public testing::Test {
     return ping_error();
   }
 
-  test::ShortFolder folder_;
+  test::ShortDirectory temp_directory_;
 };
 
 }  // namespace agbox::sdk

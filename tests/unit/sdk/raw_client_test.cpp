@@ -296,7 +296,7 @@ class DefaultSocketPath : public testing::Test {
   void TearDown() override { ::unsetenv("XDG_RUNTIME_DIR"); }
 };
 
-TEST_F(DefaultSocketPath, FollowsTheRuntimeFolder) {
+TEST_F(DefaultSocketPath, FollowsTheRuntimeDirectory) {
   ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", "/run/user/77", 1), 0);
   EXPECT_EQ(default_socket_path(), std::filesystem::path("/run/user/77/agbox/agboxd.sock"));
 }

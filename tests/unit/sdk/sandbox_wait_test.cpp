@@ -52,7 +52,7 @@ grpc::Status not_found() {
 class SandboxWait : public RawClientTest {
  protected:
   Result<void> wait(SandboxGoal goal, WaitOptions options = {}) {
-    options.follow.first_pause = std::chrono::milliseconds(1);
+    options.follow.first_delay = std::chrono::milliseconds(1);
     return wait_for_sandbox(client(), "s-one", goal, options);
   }
 
@@ -261,7 +261,7 @@ TEST_F(SandboxWait, AStopEndsTheWaitInTheStreamAndInAPause) {
       EXPECT_TRUE(daemon.wait_for_call("SubscribeSandboxEvents"));
       source.request_stop();
     });
-    const FollowOptions follow{.stop = source.get_token(), .first_pause = std::chrono::hours(1)};
+    const FollowOptions follow{.stop = source.get_token(), .first_delay = std::chrono::hours(1)};
     const auto outcome =
         wait_for_sandbox(client(), "s-one", SandboxGoal::Ready, {.follow = follow});
     stopper.join();

@@ -13,13 +13,13 @@
 
 namespace agbox::test {
 
-ShortFolder::ShortFolder() {
+ShortDirectory::ShortDirectory() {
   std::string name = "/tmp/agbox-sdk-XXXXXX";
-  AGBOX_CHECK(::mkdtemp(name.data()) != nullptr, "cannot make a folder under /tmp");
+  AGBOX_CHECK(::mkdtemp(name.data()) != nullptr, "cannot make a directory under /tmp");
   path_ = name;
 }
 
-ShortFolder::~ShortFolder() {
+ShortDirectory::~ShortDirectory() {
   std::filesystem::remove_all(path_);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real gRPC server on a Unix socket in a folder of its own, which answers every call with what
+// A real gRPC server on a Unix socket in a directory of its own, which answers every call with what
 // the test put into it and remembers what it was asked.
 #pragma once
 
@@ -20,13 +20,13 @@
 
 namespace agbox::test {
 
-// A folder under /tmp, so that a socket in it stays within the 107 bytes; removed at the end.
-class ShortFolder {
+// A directory under /tmp, so that a socket in it stays within the 107 bytes; removed at the end.
+class ShortDirectory {
  public:
-  ShortFolder();
-  ~ShortFolder();
-  ShortFolder(const ShortFolder&) = delete;
-  ShortFolder& operator=(const ShortFolder&) = delete;
+  ShortDirectory();
+  ~ShortDirectory();
+  ShortDirectory(const ShortDirectory&) = delete;
+  ShortDirectory& operator=(const ShortDirectory&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
  private:

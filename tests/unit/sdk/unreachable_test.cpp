@@ -70,7 +70,7 @@ TEST_F(Unreachable, ASocketOfSomebodyElseIsPermissionDenied) {
   // Root may connect everywhere: a child becomes somebody else. It asks the diagnosis alone,
   // because gRPC does not survive a fork.
   leave_stale_socket(socket());
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0), 0);
+  ASSERT_EQ(::chmod(temp_directory_.path().c_str(), 0), 0);
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -82,7 +82,7 @@ TEST_F(Unreachable, ASocketOfSomebodyElseIsPermissionDenied) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(temp_directory_.path().c_str(), 0700), 0);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
@@ -119,9 +119,9 @@ TEST_F(Unreachable, APathThatIsTooLongOrRelativeIsRefusedAtOnce) {
 }
 
 TEST_F(Unreachable, OddCharactersInThePathReachNoResolver) {
-  const auto odd = folder_.path() / "a b%41?c#d[e]é";
-  // The daemon listens under a plain name; the odd one is a way to the same folder.
-  const auto plain = folder_.path() / "plain";
+  const auto odd = temp_directory_.path() / "a b%41?c#d[e]é";
+  // The daemon listens under a plain name; the odd one is a way to the same directory.
+  const auto plain = temp_directory_.path() / "plain";
   std::filesystem::create_directory(plain);
   std::filesystem::create_directory_symlink(plain, odd);
   ScriptedDaemon daemon(plain / "s");

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class BallastTest : public StoreTest {
  protected:
-  fs::path file() const { return folder_ / "ballast"; }
+  fs::path file() const { return temp_directory_ / "ballast"; }
 };
 
 TEST_F(BallastTest, ReservesItsBlocksAndReleasesThemOnce) {
@@ -48,10 +48,10 @@ TEST_F(BallastTest, WithoutSpaceItLeavesNothing) {
 }
 
 TEST_F(BallastTest, ASymbolicLinkIsNotFollowed) {
-  fs::create_symlink(folder_ / "target", file());
+  fs::create_symlink(temp_directory_ / "target", file());
   Ballast ballast(file(), 4096);
   EXPECT_FALSE(ballast.make().has_value());
-  EXPECT_FALSE(fs::exists(folder_ / "target"));
+  EXPECT_FALSE(fs::exists(temp_directory_ / "target"));
 }
 
 TEST_F(BallastTest, AStoreWithoutSpaceForItsBallastRefusesOnlyNewWork) {

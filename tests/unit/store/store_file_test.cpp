@@ -169,7 +169,7 @@ TEST_F(StoreFileTest, ANewerSchemaThatIsStillInTheLogIsRefusedAndStays) {
 }
 
 TEST_F(StoreFileTest, ASymbolicLinkIsNotFollowed) {
-  const fs::path target = folder_ / "target";
+  const fs::path target = temp_directory_ / "target";
   fs::create_symlink(target, path_);
   auto opened = Store::open(options());
   ASSERT_FALSE(opened.has_value());

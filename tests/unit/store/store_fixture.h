@@ -50,12 +50,12 @@ class StoreTest : public testing::Test {
   StoreTest() {
     std::string pattern = std::filesystem::temp_directory_path() / "agbox-store-XXXXXX";
     EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    path_ = folder_ / "data" / "ids.db";
+    temp_directory_ = pattern;
+    path_ = temp_directory_ / "data" / "ids.db";
   }
   ~StoreTest() override {
     store_.reset();
-    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(temp_directory_);
   }
 
   StoreOptions options() {
@@ -127,7 +127,7 @@ class StoreTest : public testing::Test {
     return create;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path temp_directory_;
   std::filesystem::path path_;
   ManualClock clock_;
   Mailbox mailbox_;

@@ -15,7 +15,7 @@ constexpr std::uint64_t kBytes = 1'000'000;
 
 class WalReserveTest : public StoreTest {
  protected:
-  std::filesystem::path log() const { return folder_ / "log"; }
+  std::filesystem::path log() const { return temp_directory_ / "log"; }
   std::uint64_t blocks() const {
     struct stat found{};
     EXPECT_EQ(::stat(log().c_str(), &found), 0);

@@ -16,10 +16,10 @@ namespace agbox::sdk {
 struct FollowOptions {
   // A stop request, from any thread, ends the wait with ErrorKind::Cancelled.
   std::stop_token stop = {};
-  // How often in a row to reconnect before failing. The pause doubles from `first_pause` to one
+  // How often in a row to reconnect before failing. The pause doubles from `first_delay` to one
   // second, so 30 attempts take half a minute: longer than a restart.
   int attempts = 30;
-  std::chrono::milliseconds first_pause{50};
+  std::chrono::milliseconds first_delay{50};
 };
 
 class ReconnectBackoff {

@@ -20,7 +20,7 @@ OperationEnd end_after(GuestErrorKind kind) {
       return OperationEnd::Retry;
     case GuestErrorKind::Cancelled:
       return OperationEnd::Cancelled;
-    case GuestErrorKind::Doubted:
+    case GuestErrorKind::MayHaveEnded:
       return OperationEnd::Lost;
     case GuestErrorKind::Silent:
     case GuestErrorKind::Refused:

@@ -21,14 +21,14 @@ constexpr auto kEntrypointSlack = 5s;
 // continue to wait, otherwise returns the reason.
 asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFacts& facts,
                                            OperationFailure silence) {
-  const bool is_doubt = silence.end() == OperationEnd::Lost;
-  if (!is_doubt && silence.end() != OperationEnd::Refused) co_return std::unexpected(silence);
-  AGBOX_CO_TRY(look, co_await step("silence.look", services.engine.inspect(facts)));
-  if (look.loss) {
+  const bool may_have_ended = silence.end() == OperationEnd::Lost;
+  if (!may_have_ended && silence.end() != OperationEnd::Refused) co_return std::unexpected(silence);
+  AGBOX_CO_TRY(inspection, co_await step("silence.inspect", services.engine.inspect(facts)));
+  if (inspection.loss) {
     co_return std::unexpected(OperationFailure(
-        OperationEnd::Lost, "the container was lost while it started: " + look.loss->how));
+        OperationEnd::Lost, "the container was lost while it started: " + inspection.loss->how));
   }
-  if (!is_doubt) co_return std::unexpected(silence);
+  if (!may_have_ended) co_return std::unexpected(silence);
   co_return OperationResult<>{};
 }
 
@@ -56,7 +56,7 @@ asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace&
 asio::awaitable<OperationResult<>> verify_isolation(Services& services, SandboxPlace& place,
                                                     const SandboxFacts& facts) {
   auto verified =
-      co_await step("start.proof", services.isolation.verify_starting(facts.sandbox_id, place));
+      co_await step("start.verify", services.isolation.verify_starting(facts.sandbox_id, place));
   // Verification involves the guest, which may be gone with its container: report that instead.
   if (!verified) AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, verified.error()));
   co_return verified;

@@ -61,7 +61,7 @@ EngineResult<EngineVersion> read_engine_version(std::string_view body) {
   }
   if (!problem.empty()) return engine_fail(EngineErrorKind::Garbled, problem);
   if (!newest) {
-    return engine_fail(EngineErrorKind::Garbled, "the engine does not say which API it speaks");
+    return engine_fail(EngineErrorKind::Garbled, "the engine does not report its API version");
   }
   version.newest_api = *newest;
   version.oldest_api = oldest.value_or(ApiVersion{1, 0});
@@ -96,7 +96,7 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   engine.os_type = info["OSType"].text();
   engine.storage_driver = info["Driver"].text();
   engine.backing_filesystem = backing_filesystem_of(document);
-  engine.root_folder = info["DockerRootDir"].text();
+  engine.root_directory = info["DockerRootDir"].text();
   engine.firewall_backend = info["FirewallBackend"]["Driver"].text();
   engine.cpus = info["NCPU"].number();
   engine.has_live_restore = info["LiveRestoreEnabled"].flag();
@@ -107,7 +107,7 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   engine.has_selinux = has_option(options, "selinux");
   // Podman generates a new ID for every answer.
   engine.id = version.kind == EngineKind::Podman
-                  ? "podman:" + info["Name"].text() + ":" + engine.root_folder
+                  ? "podman:" + info["Name"].text() + ":" + engine.root_directory
                   : info["ID"].required_text();
   if (!problem.empty()) return engine_fail(EngineErrorKind::Garbled, problem);
   return engine;

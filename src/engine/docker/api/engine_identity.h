@@ -49,7 +49,7 @@ struct EngineIdentity {
   std::string os_type;
   std::string storage_driver;
   std::string backing_filesystem;  // of the driver; may be empty
-  std::string root_folder;
+  std::string root_directory;
   std::string firewall_backend;  // empty before Docker 29
   std::int64_t cpus = 0;         // 0 if not known
   bool has_live_restore = false;

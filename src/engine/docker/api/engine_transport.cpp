@@ -115,7 +115,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
   while (true) {
     if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
     while (session_ && !session_->has_ended && !session_->idle.empty()) {
-      if (!session_->idle.back()->is_quiet()) {  // the engine is gone, possibly replaced
+      if (!session_->idle.back()->is_idle()) {  // the engine is gone, possibly replaced
         session_->end();
         break;
       }
@@ -139,7 +139,7 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::lease(const Engi
       const bool is_over =
           co_await session_begun_.wait([this] { return !is_beginning_; }, *introduction);
       if (!is_over && !co_await is_cancelled()) {
-        co_return engine_fail(EngineErrorKind::Unavailable, "the engine does not answer");
+        co_return engine_fail(EngineErrorKind::Unavailable, "the engine is unreachable");
       }
       continue;
     }

@@ -213,7 +213,7 @@ bool HttpConnection::is_reusable() const {
          wire_->buffer.size() == 0;
 }
 
-bool HttpConnection::is_quiet() const {
+bool HttpConnection::is_idle() const {
   // Only we use the socket, so peeking past Asio is safe.
   char byte = 0;
   const ssize_t length = ::recv(wire_->socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);

@@ -45,7 +45,7 @@ class HttpConnection {
   // The last answer was read completely and the engine keeps the connection open.
   bool is_reusable() const;
   // An idle connection is still open and without unexpected data.
-  bool is_quiet() const;
+  bool is_idle() const;
 
  private:
   struct Wire;

@@ -69,7 +69,7 @@ bool is_version_mismatch(const EngineError& error) {
 
 std::string describe_unreachable(const EngineError& error) {
   if (error.kind() == EngineErrorKind::Unfit) return error.message();
-  return "the Docker Engine does not answer: " + error.message();
+  return "the Docker Engine is unreachable: " + error.message();
 }
 
 }  // namespace agbox

@@ -51,7 +51,7 @@ asio::awaitable<Result<EngineReport>> ask_engine_report(EngineClient& engine, st
                       .has_live_restore = seen->has_live_restore,
                       .storage_driver = seen->storage_driver,
                       .backing_filesystem = seen->backing_filesystem,
-                      .root_directory = seen->root_folder,
+                      .root_directory = seen->root_directory,
                       .subnets = co_await list_subnets(engine),
                       .missing_images = co_await find_missing_images(engine, images),
                       .containers = {}};

@@ -19,7 +19,7 @@ std::string full_disk_remark(const std::filesystem::path& root_directory) {
   const std::uint64_t left = std::uint64_t{disk.f_bavail} * disk.f_frsize;
   if (left >= kSmallestContainer) return {};
   return "; the engine's disk (" + root_directory.string() + ") has " +
-         std::to_string(left / kBytesPerMiB) + " MiB left: make room there";
+         std::to_string(left / kBytesPerMiB) + " MiB left: free some space there";
 }
 
 }  // namespace agbox

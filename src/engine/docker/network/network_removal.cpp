@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "async/retry_pause.h"
+#include "async/retry_timer.h"
 #include "async/run_blocking.h"
 #include "model/object_names.h"
 
@@ -15,20 +15,20 @@ using namespace std::chrono_literals;
 // Before a bridge without a network counts as forgotten: the engine may still be creating the
 // network, for a daemon that was killed.
 constexpr int kBridgeChecks = 4;
-constexpr auto kFirstBridgePause = 50ms;
-constexpr auto kLongestBridgePause = 400ms;
+constexpr auto kFirstBridgeDelay = 50ms;
+constexpr auto kLongestBridgeDelay = 400ms;
 
 }  // namespace
 
 EngineAwaitable<> NetworkRemoval::remove_networks(ObjectOwner owner, CallOptions options) {
   const std::string bridge = bridge_name(owner.instance, owner.sandbox_id);
-  RetryPause pause(client_.executor(), kFirstBridgePause, kLongestBridgePause);
+  RetryTimer timer(client_.executor(), kFirstBridgeDelay, kLongestBridgeDelay);
   for (int checks = 0; checks < kBridgeChecks; ++checks) {
     AGBOX_CO_TRY_VOID(co_await client_.remove_networks_of(owner, options));
     const bool is_left =
         co_await run_blocking(blocking_, [this, &bridge] { return host_.has_link(bridge); });
     if (!is_left) co_return EngineResult<>{};
-    if (!co_await pause.wait()) break;
+    if (!co_await timer.wait()) break;
   }
   co_return co_await remove_forgotten_bridges({bridge}, std::move(options),
                                               log_.with({"sandbox_id", owner.sandbox_id}));

@@ -9,7 +9,7 @@
 #include <chrono>
 
 #include "async/cancellation.h"
-#include "async/retry_pause.h"
+#include "async/retry_timer.h"
 #include "engine/docker/api/engine_client.h"
 #include "model/network/sandbox_subnet.h"
 
@@ -83,7 +83,7 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
                                                           CallOptions options) {
   add_labels(spec.labels, owner);
   // Even an engine that allows two networks of one name refuses the second one its subnet.
-  RetryPause pause(executor(), kFirstUnseenWait, kLongestUnseenWait);
+  RetryTimer timer(executor(), kFirstUnseenWait, kLongestUnseenWait);
   for (int attempt = 1;; ++attempt) {
     EngineResult<std::string> created = co_await create_network(spec, options);
     if (created) co_return co_await inspect_network(*created, options);
@@ -97,7 +97,7 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
       if (network.name == spec.name) in_the_way = &network;
     }
     if (in_the_way) co_return std::unexpected(taken("network", spec.name, in_the_way->id));
-    if (explains_refusal(listed, spec) || attempt == kUnseenAttempts || !co_await pause.wait()) {
+    if (explains_refusal(listed, spec) || attempt == kUnseenAttempts || !co_await timer.wait()) {
       co_return std::unexpected(std::move(created.error()));
     }
   }
@@ -106,13 +106,13 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
 EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, ContainerSpec spec,
                                                             CallOptions options) {
   add_labels(spec.labels, owner);
-  RetryPause pause(executor(), kFirstUnseenWait, kLongestUnseenWait);
+  RetryTimer timer(executor(), kFirstUnseenWait, kLongestUnseenWait);
   for (int attempt = 1;; ++attempt) {
     EngineResult<std::string> created = co_await create_container(spec, options);
     if (created || created.error().kind() != EngineErrorKind::Conflict) co_return created;
     // Container names are unique, so the holder of the name is the conflicting one.
     AGBOX_CO_TRY(holder, co_await find_container(spec.name, options));
-    if (!holder && attempt < kUnseenAttempts && co_await pause.wait()) continue;
+    if (!holder && attempt < kUnseenAttempts && co_await timer.wait()) continue;
     if (!holder || holder->name != spec.name) {
       co_return std::unexpected(std::move(created.error()));
     }
@@ -177,11 +177,11 @@ EngineAwaitable<> EngineClient::unpause_if_there(std::string id, CallOptions opt
 }
 
 EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
-  RetryPause pause(executor(), kFirstBusyWait, kLongestBusyWait);
+  RetryTimer timer(executor(), kFirstBusyWait, kLongestBusyWait);
   for (int attempt = 1;; ++attempt) {
     EngineResult<> removed = co_await force_remove_once(id, options);
     if (removed || !is_busy(removed.error()) || attempt == kBusyAttempts) co_return removed;
-    if (!co_await pause.wait()) co_return removed;
+    if (!co_await timer.wait()) co_return removed;
   }
 }
 

@@ -8,7 +8,7 @@
 namespace agbox {
 namespace {
 
-SandboxLook lost(PrimarySeen primary, std::string how, bool is_out_of_memory = false) {
+SandboxInspection lost(PrimarySeen primary, std::string how, bool is_out_of_memory = false) {
   return {.seen = {.primary = primary},
           .loss = ContainerLoss{.is_out_of_memory = is_out_of_memory, .how = std::move(how)}};
 }
@@ -28,8 +28,9 @@ std::string start_mark(const ContainerSeen& seen) {
   return std::to_string(seen.started_at->time_since_epoch().count());
 }
 
-SandboxLook judge_primary(const store::v1::Container& kept,
-                          const std::optional<ContainerSeen>& container, const ObjectOwner& owner) {
+SandboxInspection judge_primary(const store::v1::Container& kept,
+                                const std::optional<ContainerSeen>& container,
+                                const ObjectOwner& owner) {
   if (!container) return lost(PrimarySeen::Missing, "it was removed");
   if (!owner.owns(container->labels)) {
     return lost(PrimarySeen::Foreign, "what has its id is not ours");
@@ -44,7 +45,7 @@ SandboxLook judge_primary(const store::v1::Container& kept,
   }
   // The guest of another start does not know what this one accepted.
   if (!kept.engine_started_at().empty() && kept.engine_started_at() != start_mark(*container)) {
-    return lost(PrimarySeen::OtherStart, "it ended and was started again by somebody else");
+    return lost(PrimarySeen::OtherStart, "it ended and was started again by another program");
   }
   if (is_cut_off(*container, owner)) {
     return lost(PrimarySeen::OtherStart, "the engine took its network away");

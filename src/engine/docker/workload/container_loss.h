@@ -15,8 +15,9 @@ namespace agbox {
 
 // `kept` is what is stored of the container; `container` is nullopt if the engine does not have it.
 // Does not judge whether the network exists.
-SandboxLook judge_primary(const store::v1::Container& kept,
-                          const std::optional<ContainerSeen>& container, const ObjectOwner& owner);
+SandboxInspection judge_primary(const store::v1::Container& kept,
+                                const std::optional<ContainerSeen>& container,
+                                const ObjectOwner& owner);
 
 // What distinguishes a start from others, as it is stored.
 std::string start_mark(const ContainerSeen& seen);

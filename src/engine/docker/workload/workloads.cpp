@@ -56,7 +56,7 @@ std::vector<std::string> subnets_of_others(const std::vector<NetworkSeen>& netwo
 
 std::unexpected<EngineError> gone(const std::string& what, const SandboxFacts& facts) {
   return engine_fail(EngineErrorKind::Refused,
-                     what + " is gone, and a resume makes nothing anew; delete sandbox " +
+                     what + " is gone, and a resume creates nothing; delete sandbox " +
                          facts.sandbox_id + " and create another");
 }
 
@@ -144,29 +144,29 @@ EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
   auto call = client_.start_container(id, on_its_engine(facts));
   AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(calls_, std::move(call))));
   AGBOX_CO_TRY(seen,
-               co_await step("start.look", client_.inspect_container(id, on_its_engine(facts))));
+               co_await step("start.inspect", client_.inspect_container(id, on_its_engine(facts))));
   facts.containers[""].set_engine_started_at(start_mark(seen));
   co_return EngineResult<>{};
 }
 
-EngineAwaitable<SandboxLook> Workloads::inspect(const SandboxFacts& facts) {
+EngineAwaitable<SandboxInspection> Workloads::inspect(const SandboxFacts& facts) {
   AGBOX_CO_TRY(container,
-               co_await step("look.inspect",
+               co_await step("inspect.container",
                              client_.find_container(facts.primary_id(), on_its_engine(facts))));
   const auto kept = facts.containers.find("");
   const store::v1::Container none;
-  SandboxLook look = judge_primary(kept == facts.containers.end() ? none : kept->second, container,
-                                   owner_of(facts));
+  SandboxInspection inspection = judge_primary(kept == facts.containers.end() ? none : kept->second,
+                                               container, owner_of(facts));
   const std::string name = network_name(facts.sandbox_id);
   if (container && container->is_up()) {
-    look.seen.has_network = container->networks.contains(name);
+    inspection.seen.has_network = container->networks.contains(name);
   } else if (container) {
     AGBOX_CO_TRY(network,
-                 co_await step("look.network", client_.find_network_of(owner_of(facts), name,
-                                                                       on_its_engine(facts))));
-    look.seen.has_network = network.has_value();
+                 co_await step("inspect.network", client_.find_network_of(owner_of(facts), name,
+                                                                          on_its_engine(facts))));
+    inspection.seen.has_network = network.has_value();
   }
-  co_return look;
+  co_return inspection;
 }
 
 EngineAwaitable<> Workloads::stop(const SandboxFacts& facts) {

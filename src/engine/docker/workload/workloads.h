@@ -38,7 +38,7 @@ class Workloads {
   EngineAwaitable<> ensure_workload(SandboxFacts& facts, Attachments attachments);
   EngineAwaitable<> require_workload(const SandboxFacts& facts);
   EngineAwaitable<> start(SandboxFacts& facts);
-  EngineAwaitable<SandboxLook> inspect(const SandboxFacts& facts);
+  EngineAwaitable<SandboxInspection> inspect(const SandboxFacts& facts);
   EngineAwaitable<> stop(const SandboxFacts& facts);
   EngineAwaitable<> pause(const SandboxFacts& facts);
   EngineAwaitable<> unpause(const SandboxFacts& facts);

@@ -22,14 +22,14 @@ struct EngineCheck {
 
   void judge(Findings& findings) const {
     if (!engine) {
-      return findings.broken(engine.error().message(),
-                             "sudo systemctl start docker; if you may not use its socket: sudo "
-                             "usermod -aG docker $USER, and log in again");
+      return findings.broken(
+          engine.error().message(),
+          "sudo systemctl start docker; if you have no access to its socket: sudo "
+          "usermod -aG docker $USER, and log in again");
     }
     if (!engine->unfit.empty()) {
-      return findings.broken(
-          engine->unfit,
-          "change the engine as the sentence says, then: sudo systemctl restart docker");
+      return findings.broken(engine->unfit,
+                             "change the engine as described, then: sudo systemctl restart docker");
     }
     findings.ok(engine->title + " is reachable at " + engine->endpoint);
   }

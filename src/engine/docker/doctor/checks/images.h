@@ -17,7 +17,7 @@ struct ImagesCheck {
     std::string name;
     bool is_of_sandbox = false;  // else the client asked for it
   };
-  std::size_t looked_for = 0;
+  std::size_t requested = 0;
   Result<std::vector<Missing>> missing;
 
   static std::vector<std::string> names(const EngineDiagnosisRequest& request) {
@@ -30,7 +30,7 @@ struct ImagesCheck {
   }
 
   static ImagesCheck gather(const EngineCheckContext& context) {
-    ImagesCheck check{.looked_for = context.images.size(), .missing = {}};
+    ImagesCheck check{.requested = context.images.size(), .missing = {}};
     if (!context.engine) {
       check.missing = std::unexpected(context.engine.error());
     } else if (!context.engine->missing_images) {
@@ -54,8 +54,8 @@ struct ImagesCheck {
                     "docker pull " + image.name);
     }
     if (!findings.empty()) return;
-    findings.ok(looked_for == 0 ? "no sandbox has an image yet"
-                                : counted(looked_for, "image is", "images are") + " on the engine");
+    findings.ok(requested == 0 ? "no sandbox has an image yet"
+                               : counted(requested, "image is", "images are") + " on the engine");
   }
 };
 

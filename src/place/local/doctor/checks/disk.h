@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "async/run_blocking.h"
-#include "execlog/disk_room.h"
+#include "execlog/disk_space.h"
 #include "place/local/doctor/local_diagnosis.h"
 
 namespace agbox {
@@ -25,7 +25,7 @@ struct DiskCheck {
     std::string what;  // "output of commands, store"
     std::string path;
     bool holds_output = false;  // of commands, which are refused while the reserve is not free
-    DiskRoom room{};
+    DiskSpace space{};
     std::string problem{};  // why it cannot be inspected; empty if it can
     std::optional<dev_t> device = {};
   };
@@ -53,7 +53,7 @@ struct DiskCheck {
     if (!disk.problem.empty()) {
       return findings.unknown(place + " cannot be inspected: " + disk.problem);
     }
-    const auto& [left, reserve] = disk.room;
+    const auto& [left, reserve] = disk.space;
     const std::string sentence =
         place + " has " + in_mib(left) + " left, of which " + in_mib(reserve) + " should stay free";
     const std::string remedy = "free space on the disk of " + disk.path;
@@ -92,7 +92,7 @@ struct DiskCheck {
     if (::stat(path.c_str(), &found) == 0) disk.device = found.st_dev;
     struct statvfs filesystem{};
     if (::statvfs(path.c_str(), &filesystem) == 0) {
-      disk.room = disk_room(filesystem);
+      disk.space = disk_space(filesystem);
     } else {
       disk.problem = std::generic_category().message(errno);
     }

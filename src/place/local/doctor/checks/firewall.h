@@ -39,9 +39,8 @@ struct FirewallCheck {
 
   void judge(Findings& findings) const {
     if (!firewall) {
-      return findings.broken(
-          firewall.error().message(),
-          "do what it says; agboxd tries again by itself and need not be restarted");
+      return findings.broken(firewall.error().message(),
+                             "fix the cause above; agboxd retries by itself");
     }
     std::vector<std::string> names;
     for (const TableFacts& table : firewall->tables) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/sandbox/stored_life.h"
+#include "control/sandbox/stored_work.h"
 
 namespace agbox {
 namespace {
 
 Operation operation_of(const WorkState& state) {
-  switch (state.life.state) {
+  switch (state.lifecycle.state) {
     case Lifecycle::Creating:
       return Operation::Creating;
     case Lifecycle::Resuming:
@@ -24,7 +24,7 @@ Operation operation_of(const WorkState& state) {
   return Operation::None;
 }
 
-Lifecycle life_of(const SandboxRecord& record) {
+Lifecycle lifecycle_of(const SandboxRecord& record) {
   switch (record.operation.operation) {
     case Operation::Creating:
       return Lifecycle::Creating;
@@ -54,14 +54,15 @@ Lifecycle life_of(const SandboxRecord& record) {
 }  // namespace
 
 OperationUnderWay stored(const WorkState& state) {
-  return {
-      .operation = operation_of(state), .reason = state.life.reason, .attempts = state.attempts};
+  return {.operation = operation_of(state),
+          .reason = state.lifecycle.reason,
+          .attempts = state.attempts};
 }
 
 WorkState work_of(const SandboxRecord& record) {
   const auto primary = record.containers.find("");
   return restored_work(
-      {.state = life_of(record), .reason = record.operation.reason},
+      {.state = lifecycle_of(record), .reason = record.operation.reason},
       record.operation.operation == Operation::CleaningUp, record.operation.attempts,
       primary == record.containers.end() ? IsolationState() : isolation_of(primary->second));
 }

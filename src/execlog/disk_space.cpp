@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execlog/disk_room.h"
+#include "execlog/disk_space.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ std::uint64_t free_space_reserve(std::uint64_t filesystem_bytes) {
   return std::min(kLargestReserve, filesystem_bytes / 20);
 }
 
-DiskRoom disk_room(const struct statvfs& disk) {
+DiskSpace disk_space(const struct statvfs& disk) {
   return {.left = std::uint64_t{disk.f_bavail} * disk.f_frsize,
           .reserve = free_space_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize)};
 }

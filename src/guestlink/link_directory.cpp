@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guestlink/link_folder.h"
+#include "guestlink/link_directory.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ bool is_hash(std::string_view name) {
   return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-Result<> make_private_folder(const std::filesystem::path& path) {
+Result<> make_private_directory(const std::filesystem::path& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return std::unexpected(errno_error("making " + path.string(), errno));
   }
@@ -45,50 +45,51 @@ bool is_gone(const std::filesystem::path& root, const std::filesystem::path& pat
 
 }  // namespace
 
-std::filesystem::path LinkFolder::path_of(const std::filesystem::path& root,
-                                          std::string_view sandbox_id) {
+std::filesystem::path LinkDirectory::path_of(const std::filesystem::path& root,
+                                             std::string_view sandbox_id) {
   return root / hash_of(sandbox_id);
 }
 
-Result<LinkFolder> LinkFolder::open(const std::filesystem::path& path) {
+Result<LinkDirectory> LinkDirectory::open(const std::filesystem::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
   if (!fd || ::fstat(fd.get(), &status) != 0) {
-    return std::unexpected(errno_error("opening the guest's folder " + path.string(), errno));
+    return std::unexpected(errno_error("opening the guest's directory " + path.string(), errno));
   }
   if (status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
-    return fail(reason::kHostNotReady, "the guest's folder " + path.string() +
+    return fail(reason::kHostNotReady, "the guest's directory " + path.string() +
                                            " must belong to the daemon's user alone (mode 0700)");
   }
-  return LinkFolder(path, std::move(fd), FolderIdentity{status.st_dev, status.st_ino});
+  return LinkDirectory(path, std::move(fd), DirectoryIdentity{status.st_dev, status.st_ino});
 }
 
-Result<LinkFolder> LinkFolder::make(const std::filesystem::path& root,
-                                    std::string_view sandbox_id) {
+Result<LinkDirectory> LinkDirectory::make(const std::filesystem::path& root,
+                                          std::string_view sandbox_id) {
   const auto path = path_of(root, sandbox_id);
-  AGBOX_TRY_VOID(make_private_folder(root.parent_path()));  // shared by all instances
-  AGBOX_TRY_VOID(make_private_folder(root));
-  AGBOX_TRY_VOID(make_private_folder(path));
+  AGBOX_TRY_VOID(make_private_directory(root.parent_path()));  // shared by all instances
+  AGBOX_TRY_VOID(make_private_directory(root));
+  AGBOX_TRY_VOID(make_private_directory(path));
   return open(path);
 }
 
-GuestResult<LinkFolder> LinkFolder::adopt(const std::filesystem::path& root,
-                                          std::string_view sandbox_id, FolderIdentity expected) {
+GuestResult<LinkDirectory> LinkDirectory::adopt(const std::filesystem::path& root,
+                                                std::string_view sandbox_id,
+                                                DirectoryIdentity expected) {
   const auto path = path_of(root, sandbox_id);
-  auto folder = open(path);
-  if (folder && folder->identity() == expected) return std::move(*folder);
-  const std::string whose = "the folder of the guest of sandbox " + std::string(sandbox_id);
+  auto directory = open(path);
+  if (directory && directory->identity() == expected) return std::move(*directory);
+  const std::string whose = "the directory of the guest of sandbox " + std::string(sandbox_id);
   constexpr const char* kRemedy = ": delete the sandbox and create it again";
-  if (folder) {
+  if (directory) {
     return guest_fail(GuestErrorKind::Refused,
                       whose + " is not the one that its container has mounted" + kRemedy);
   }
   if (is_gone(root, path)) return guest_fail(GuestErrorKind::Refused, whose + " is gone" + kRemedy);
   return guest_fail(GuestErrorKind::Unavailable,
-                    whose + " cannot be used now (" + folder.error().message() + ")");
+                    whose + " cannot be used now (" + directory.error().message() + ")");
 }
 
-Result<std::vector<std::filesystem::path>> LinkFolder::list(const std::filesystem::path& root) {
+Result<std::vector<std::filesystem::path>> LinkDirectory::list(const std::filesystem::path& root) {
   std::vector<std::filesystem::path> found;
   std::error_code problem;
   for (std::filesystem::directory_iterator entry(root, problem), end; !problem && entry != end;
@@ -103,15 +104,15 @@ Result<std::vector<std::filesystem::path>> LinkFolder::list(const std::filesyste
   return found;
 }
 
-Result<> LinkFolder::remove(const std::filesystem::path& path) {
+Result<> LinkDirectory::remove(const std::filesystem::path& path) {
   std::error_code problem;
   std::filesystem::remove_all(path, problem);
   if (!problem) return {};
   return fail(reason::kHostNotReady,
-              "removing the guest's folder " + path.string() + ": " + problem.message());
+              "removing the guest's directory " + path.string() + ": " + problem.message());
 }
 
-GuestResult<UniqueFd> LinkFolder::listen() const {
+GuestResult<UniqueFd> LinkDirectory::listen() const {
   const auto problem = [&](std::string_view step) {
     const int number = errno;
     stop_listening();
@@ -138,7 +139,7 @@ GuestResult<UniqueFd> LinkFolder::listen() const {
   return fd;
 }
 
-void LinkFolder::stop_listening() const {
+void LinkDirectory::stop_listening() const {
   ::unlinkat(fd_.get(), kDraftName, 0);
   ::unlinkat(fd_.get(), guestwire::kSocketName, 0);
 }

@@ -15,9 +15,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace json = boost::json;
 
-class SandboxLifeTest : public ControlTest {
+class SandboxLifecycleTest : public ControlTest {
  protected:
-  SandboxLifeTest() { start(); }
+  SandboxLifecycleTest() { start(); }
 
   // How many transactions the store has written: those frames of SQLite's log that end one.
   int commits() {
@@ -40,7 +40,7 @@ class SandboxLifeTest : public ControlTest {
   }
 };
 
-TEST_F(SandboxLifeTest, EventsAreNumberedAndSayTheStateThatTheHandleHas) {
+TEST_F(SandboxLifecycleTest, EventsAreNumberedAndSayTheStateThatTheHandleHas) {
   const auto created = create("whole-life", spec({{"team", "a"}}));
   ASSERT_TRUE(created.has_value());
   EXPECT_EQ(created->state(), v1::SANDBOX_STATE_PENDING);
@@ -75,7 +75,7 @@ TEST_F(SandboxLifeTest, EventsAreNumberedAndSayTheStateThatTheHandleHas) {
   expect_nothing_left();
 }
 
-TEST_F(SandboxLifeTest, AtEveryEventTheHandleHasItsSequenceAndState) {
+TEST_F(SandboxLifecycleTest, AtEveryEventTheHandleHasItsSequenceAndState) {
   std::shared_ptr<EventSubscription> subscription;
   int checked = 0;
   const auto check = [&] {
@@ -103,7 +103,7 @@ TEST_F(SandboxLifeTest, AtEveryEventTheHandleHasItsSequenceAndState) {
   run_until([&] { return checked == 5; });
 }
 
-TEST_F(SandboxLifeTest, TheEngineGetsNamesLabelsAndSettingsThatClientsKnow) {
+TEST_F(SandboxLifecycleTest, TheEngineGetsNamesLabelsAndSettingsThatClientsKnow) {
   create_ready("golden-1", spec({{"team", "a"}}));
   const std::string& instance = store().instance_id();
 
@@ -142,7 +142,7 @@ TEST_F(SandboxLifeTest, TheEngineGetsNamesLabelsAndSettingsThatClientsKnow) {
   EXPECT_THAT(mounts, ElementsAre("/.agbox-guest", "/.agbox-link", "/var/log/agents-sandbox/"));
 }
 
-TEST_F(SandboxLifeTest, TheGuestRunsTheImagesEntrypointWithTheCallersCommand) {
+TEST_F(SandboxLifecycleTest, TheGuestRunsTheImagesEntrypointWithTheCallersCommand) {
   engine().add_image("busybox", {{"Entrypoint", json::array{"/init", "--"}}});
   v1::CreateSpec wanted;
   wanted.set_image("busybox");
@@ -160,7 +160,7 @@ TEST_F(SandboxLifeTest, TheGuestRunsTheImagesEntrypointWithTheCallersCommand) {
 }
 
 // L5: ready is more than a running container.
-TEST_F(SandboxLifeTest, ReadyOnlyAfterTheGuestSaysThatTheEntrypointHasPassed) {
+TEST_F(SandboxLifecycleTest, ReadyOnlyAfterTheGuestSaysThatTheEntrypointHasPassed) {
   guests_.script.answers_go = false;
   ASSERT_TRUE(create("patient-1").has_value());
   run_until([&] { return guests_.order("agbox-primary-patient-1") != nullptr; });
@@ -171,7 +171,7 @@ TEST_F(SandboxLifeTest, ReadyOnlyAfterTheGuestSaysThatTheEntrypointHasPassed) {
 }
 
 // P7: no fixed waits and no polling for "running".
-TEST_F(SandboxLifeTest, ACreateAsksTheEngineForNothingTwice) {
+TEST_F(SandboxLifecycleTest, ACreateAsksTheEngineForNothingTwice) {
   wait_swept();
   docker().forget_calls();
   create_ready("frugal-1");
@@ -182,7 +182,7 @@ TEST_F(SandboxLifeTest, ACreateAsksTheEngineForNothingTwice) {
 }
 
 // P2: a subscriber of a quiet sandbox costs nothing.
-TEST_F(SandboxLifeTest, NothingPollsWhileNothingHappens) {
+TEST_F(SandboxLifecycleTest, NothingPollsWhileNothingHappens) {
   create_ready("quiet-1");
   int woken = 0;
   v1::SubscribeSandboxEventsRequest request;
@@ -199,7 +199,7 @@ TEST_F(SandboxLifeTest, NothingPollsWhileNothingHappens) {
 }
 
 // P5: two commits for a create and two for a delete, each with all that belongs to it.
-TEST_F(SandboxLifeTest, AnOperationIsTwoCommits) {
+TEST_F(SandboxLifecycleTest, AnOperationIsTwoCommits) {
   run_until([&] { return docker().event_streams() == 1; });
   const auto commits_of = [&](const std::function<void()>& operation) {
     const int before = commits();
@@ -215,7 +215,7 @@ TEST_F(SandboxLifeTest, AnOperationIsTwoCommits) {
             2);
 }
 
-TEST_F(SandboxLifeTest, AnAcceptedCreateIsOneChangeOnDisk) {
+TEST_F(SandboxLifecycleTest, AnAcceptedCreateIsOneChangeOnDisk) {
   create_held_at("accepted-1", "create.image.before");
   const auto stored = events("accepted-1");
   ASSERT_EQ(stored.size(), 2U);
@@ -228,7 +228,7 @@ TEST_F(SandboxLifeTest, AnAcceptedCreateIsOneChangeOnDisk) {
   EXPECT_EQ(loaded.sandboxes[0].operation.operation, Operation::Creating);
 }
 
-TEST_F(SandboxLifeTest, OccurredAtNeverGoesBackWhenTheDateIsSet) {
+TEST_F(SandboxLifecycleTest, OccurredAtNeverGoesBackWhenTheDateIsSet) {
   create_held_at("clock-1", "create.network.before");
   clock_.jump_wall(-3600s);
   ASSERT_TRUE(remove("clock-1").has_value());
@@ -237,7 +237,7 @@ TEST_F(SandboxLifeTest, OccurredAtNeverGoesBackWhenTheDateIsSet) {
   for (const Seen& one : before) EXPECT_EQ(one.event.occurred_at().seconds(), 1'700'000'000);
 }
 
-TEST_F(SandboxLifeTest, OccurredAtNeverGoesBackOverARestartEither) {
+TEST_F(SandboxLifecycleTest, OccurredAtNeverGoesBackOverARestartEither) {
   create_ready("clock-2");
   stop();
   clock_.jump_wall(-3600s);
@@ -249,7 +249,7 @@ TEST_F(SandboxLifeTest, OccurredAtNeverGoesBackOverARestartEither) {
   }
 }
 
-TEST_F(SandboxLifeTest, APullTellsItsProgressAndItsEnd) {
+TEST_F(SandboxLifecycleTest, APullTellsItsProgressAndItsEnd) {
   auto& plan = engine().registry["docker.io/library/alpine:latest"];
   plan.lines = {R"({"status":"Pulling fs layer","id":"a"})",
                 R"({"status":"Pull complete","id":"a"})"};
@@ -266,7 +266,7 @@ TEST_F(SandboxLifeTest, APullTellsItsProgressAndItsEnd) {
 }
 
 // P7, P8: those who wait for the same image wait for one pull.
-TEST_F(SandboxLifeTest, ManyCreatesOfOneMissingImagePullOnce) {
+TEST_F(SandboxLifecycleTest, ManyCreatesOfOneMissingImagePullOnce) {
   engine().registry["docker.io/library/alpine:latest"] = {};
   docker().hold("POST /images/create");
   for (int i = 0; i < 5; ++i) {
@@ -282,7 +282,7 @@ TEST_F(SandboxLifeTest, ManyCreatesOfOneMissingImagePullOnce) {
   EXPECT_EQ(docker().calls("POST /images/create"), 1);
 }
 
-TEST_F(SandboxLifeTest, ManyAtOnceHaveSubnetsOfTheirOwnAndLeaveNothing) {
+TEST_F(SandboxLifecycleTest, ManyAtOnceHaveSubnetsOfTheirOwnAndLeaveNothing) {
   run_until([&] { return docker().event_streams() == 1; });
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(create("crowd-" + std::to_string(i)).has_value());
   for (int i = 0; i < 12; ++i) {
@@ -299,7 +299,7 @@ TEST_F(SandboxLifeTest, ManyAtOnceHaveSubnetsOfTheirOwnAndLeaveNothing) {
 }
 
 // As many as may start at once, in a create and in a resume.
-TEST_F(SandboxLifeTest, GuestsThatDoNotComeUpHoldNoOtherStart) {
+TEST_F(SandboxLifecycleTest, GuestsThatDoNotComeUpHoldNoOtherStart) {
   constexpr int kSilent = 6;
   const auto id = [](int i) { return "silent-" + std::to_string(i); };
   const auto wait_for_starts = [&] {
@@ -328,7 +328,7 @@ TEST_F(SandboxLifeTest, GuestsThatDoNotComeUpHoldNoOtherStart) {
   EXPECT_EQ(state(id(0)), v1::SANDBOX_STATE_PENDING);
 }
 
-TEST_F(SandboxLifeTest, ADeletedSandboxGivesItsSubnetBack) {
+TEST_F(SandboxLifecycleTest, ADeletedSandboxGivesItsSubnetBack) {
   // The pool holds sixteen.
   for (int i = 0; i < 20; ++i) {
     const std::string id = "round-" + std::to_string(i);

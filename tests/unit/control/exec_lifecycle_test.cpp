@@ -18,20 +18,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class ExecLifeTest : public ExecTest {};
+class ExecLifecycleTest : public ExecTest {};
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST_F(ExecLifeTest, RunsAndItsOutputIsInTheFilesThatItNames) {
+TEST_F(ExecLifecycleTest, RunsAndItsOutputIsInTheFilesThatItNames) {
   const auto created = create_exec("one-1");
   ASSERT_TRUE(created.has_value()) << created.error().message();
   EXPECT_EQ(created->exec_id(), "one-1");
-  const std::string folder = std::filesystem::canonical(folder_.path() / "execs") / kBox;
-  EXPECT_EQ(created->stdout_log_path(), folder + "/one-1.stdout.log");
-  EXPECT_EQ(created->stderr_log_path(), folder + "/one-1.stderr.log");
+  const std::string temp_directory =
+      std::filesystem::canonical(temp_directory_.path() / "execs") / kBox;
+  EXPECT_EQ(created->stdout_log_path(), temp_directory + "/one-1.stdout.log");
+  EXPECT_EQ(created->stderr_log_path(), temp_directory + "/one-1.stderr.log");
   wait_given("one-1");
   ASSERT_EQ(::write(given("one-1")->out.get(), "out", 3), 3);
   ASSERT_EQ(::write(given("one-1")->err.get(), "err", 3), 3);
@@ -46,7 +47,7 @@ TEST_F(ExecLifeTest, RunsAndItsOutputIsInTheFilesThatItNames) {
 }
 
 // S10
-TEST_F(ExecLifeTest, TheFilesAreForTheDaemonsUserAlone) {
+TEST_F(ExecLifecycleTest, TheFilesAreForTheDaemonsUserAlone) {
   const auto created = create_exec("mode-1").value();
   struct stat found{};
   ASSERT_EQ(::stat(created.stdout_log_path().c_str(), &found), 0);
@@ -58,7 +59,7 @@ TEST_F(ExecLifeTest, TheFilesAreForTheDaemonsUserAlone) {
   EXPECT_EQ(::fcntl(given("mode-1")->out.get(), F_GETFL) & O_ACCMODE, O_WRONLY);
 }
 
-TEST_F(ExecLifeTest, TheGuestGetsTheWholeOrder) {
+TEST_F(ExecLifecycleTest, TheGuestGetsTheWholeOrder) {
   auto wanted = spec();
   (*wanted.create_spec.mutable_envs())["HOME"] = "/elsewhere";
   (*wanted.create_spec.mutable_envs())["OTHER"] = "is the container's already";
@@ -82,21 +83,21 @@ TEST_F(ExecLifeTest, TheGuestGetsTheWholeOrder) {
   EXPECT_LE(order.free_space_reserve_bytes(), std::uint64_t{256} << 20);
 }
 
-TEST_F(ExecLifeTest, WithoutAFolderItRunsInTheWorkspace) {
+TEST_F(ExecLifecycleTest, WithoutADirectoryItRunsInTheWorkspace) {
   begin_exec("cwd-1");
   EXPECT_EQ(given("cwd-1")->order.working_directory(), "/workspace");
   EXPECT_THAT(given("cwd-1")->order.environment(), IsEmpty());
   EXPECT_EQ(exec("cwd-1").cwd(), "");
 }
 
-TEST_F(ExecLifeTest, AnIdIsMadeUpWhereNoneIsGiven) {
+TEST_F(ExecLifecycleTest, AnIdIsMadeUpWhereNoneIsGiven) {
   const auto created = create_exec("").value();
   EXPECT_EQ(created.exec_id().size(), 36U);
   EXPECT_EQ(exec(created.exec_id()).state(), v1::EXEC_STATE_RUNNING);
 }
 
 // contract: exactly these fields, and the sandbox's state on every event.
-TEST_F(ExecLifeTest, EventsCarryWhatClientsRelyOn) {
+TEST_F(ExecLifecycleTest, EventsCarryWhatClientsRelyOn) {
   clock_.advance(5s);
   begin_exec("event-1");
   end_exec("event-1", 3);
@@ -118,7 +119,7 @@ TEST_F(ExecLifeTest, EventsCarryWhatClientsRelyOn) {
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
 }
 
-TEST_F(ExecLifeTest, TheStatusTellsEverythingOfAnEndedExec) {
+TEST_F(ExecLifecycleTest, TheStatusTellsEverythingOfAnEndedExec) {
   begin_exec("status-1", [](auto& r) {
     r.set_cwd("/tmp");
     (*r.mutable_env_overrides())["A"] = "b";
@@ -152,7 +153,7 @@ TEST_F(ExecLifeTest, TheStatusTellsEverythingOfAnEndedExec) {
   EXPECT_EQ(status.usage().peak_memory_bytes(), 4096U);
 }
 
-TEST_F(ExecLifeTest, TruncatedOutputIsToldWhileItStillRuns) {
+TEST_F(ExecLifecycleTest, TruncatedOutputIsToldWhileItStillRuns) {
   begin_exec("large-1");
   EXPECT_FALSE(exec("large-1").output_truncated());
   guests_.truncate_exec(container(), "large-1");
@@ -166,7 +167,7 @@ TEST_F(ExecLifeTest, TruncatedOutputIsToldWhileItStillRuns) {
 }
 
 // P1, P5: two commits, and nothing else.
-TEST_F(ExecLifeTest, AnExecNeedsNeitherTheEngineNorAPoll) {
+TEST_F(ExecLifecycleTest, AnExecNeedsNeitherTheEngineNorAPoll) {
   run_until([&] { return docker().event_streams() == 1; });
   docker().forget_calls();
   begin_exec("frugal-1");
@@ -179,7 +180,7 @@ TEST_F(ExecLifeTest, AnExecNeedsNeitherTheEngineNorAPoll) {
 }
 
 // The event is shown together with the state that it announces, whoever asks at that moment.
-TEST_F(ExecLifeTest, WhoeverSeesTheEventSeesTheState) {
+TEST_F(ExecLifecycleTest, WhoeverSeesTheEventSeesTheState) {
   begin_exec("atomic-1");
   v1::SubscribeSandboxEventsRequest request;
   request.set_sandbox_id(kBox);
@@ -203,7 +204,7 @@ TEST_F(ExecLifeTest, WhoeverSeesTheEventSeesTheState) {
   EXPECT_EQ(seen->last_event_sequence(), 5U);
 }
 
-TEST_F(ExecLifeTest, ASnapshotShowsWhatRuns) {
+TEST_F(ExecLifecycleTest, ASnapshotShowsWhatRuns) {
   begin_exec("snap-b");
   begin_exec("snap-a");
   begin_exec("snap-c");
@@ -243,7 +244,7 @@ TEST_F(ExecLifeTest, ASnapshotShowsWhatRuns) {
 }
 
 // L27: the template decides where the files are.
-TEST_F(ExecLifeTest, TheTemplateDecidesWhereTheFilesAre) {
+TEST_F(ExecLifecycleTest, TheTemplateDecidesWhereTheFilesAre) {
   stop();
   exec_output_template_ = "{sandbox_id}/runs/{exec_id}/{exec_id}-of-{sandbox_id}";
   start();
@@ -258,13 +259,14 @@ TEST_F(ExecLifeTest, TheTemplateDecidesWhereTheFilesAre) {
 }
 
 // L26
-TEST_F(ExecLifeTest, WhatExecsWroteGoesWithTheHistory) {
+TEST_F(ExecLifecycleTest, WhatExecsWroteGoesWithTheHistory) {
   stop();
   ttls_.history = 1h;
   start();
   begin_exec("history-1");
-  const std::filesystem::path folder = folder_.path() / "execs" / kBox;
-  for (int i = 0; i < 200; ++i) std::ofstream(folder / std::to_string(i)) << "more than one turn";
+  const std::filesystem::path temp_directory = temp_directory_.path() / "execs" / kBox;
+  for (int i = 0; i < 200; ++i)
+    std::ofstream(temp_directory / std::to_string(i)) << "more than one turn";
   ASSERT_TRUE(remove(kBox).has_value());
   wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
   clock_.advance(59min);
@@ -274,14 +276,14 @@ TEST_F(ExecLifeTest, WhatExecsWroteGoesWithTheHistory) {
   clock_.advance(2min);
   directory().deadlines().call_due();
   run_until([&] { return !directory().get(kBox).has_value(); });
-  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_FALSE(std::filesystem::exists(temp_directory));
   EXPECT_EQ(get_exec("history-1").error().reason(), reason::kExecNotFound);
   create_ready("box-2");
   EXPECT_EQ(create_exec(request("history-1", {}, "box-2")).error().reason(),
             reason::kExecIdAlreadyExists);
 }
 
-TEST_F(ExecLifeTest, WhereOutputLiesAndWhenItEnds) {
+TEST_F(ExecLifecycleTest, WhereOutputLiesAndWhenItEnds) {
   std::optional<Result<ExecOutputSource>> found;
   int told = 0;
   const auto find = [&](const std::string& exec_id) {
@@ -295,7 +297,7 @@ TEST_F(ExecLifeTest, WhereOutputLiesAndWhenItEnds) {
   EXPECT_FALSE((*found)->is_terminal);
   EXPECT_EQ((*found)->stdout_path, exec("read-1").stdout_log_path());
   EXPECT_EQ((*found)->stderr_path, exec("read-1").stderr_log_path());
-  EXPECT_EQ((*found)->root, std::filesystem::canonical(folder_.path() / "execs"));
+  EXPECT_EQ((*found)->root, std::filesystem::canonical(temp_directory_.path() / "execs"));
   const auto kept = (*found)->on_end;
   find("read-1");  // a second reader, which goes away
   found.reset();

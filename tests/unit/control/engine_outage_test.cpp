@@ -17,11 +17,11 @@ constexpr const char* kCreateCalls[] = {"GET /images/*/json",      "POST /networ
 constexpr const char* kDeleteCalls[] = {"GET /containers/json", "DELETE /containers/*",
                                         "GET /networks", "DELETE /networks/*"};
 
-class EngineAbsenceTest : public ControlTest {
+class EngineOutageTest : public ControlTest {
  protected:
-  EngineAbsenceTest() { start(); }
+  EngineOutageTest() { start(); }
 
-  void expect_one_straight_life(const std::string& id) {
+  void expect_one_lifecycle(const std::string& id) {
     EXPECT_THAT(event_types(id),
                 ElementsAre(v1::SANDBOX_ACCEPTED, v1::SANDBOX_PREPARING, v1::SANDBOX_READY,
                             v1::SANDBOX_DELETE_REQUESTED, v1::SANDBOX_DELETED));
@@ -40,7 +40,7 @@ class EngineAbsenceTest : public ControlTest {
       wait_for_state(id, v1::SANDBOX_STATE_READY);
       ASSERT_TRUE(remove(id).has_value());
       wait_for_state(id, v1::SANDBOX_STATE_DELETED);
-      expect_one_straight_life(id);
+      expect_one_lifecycle(id);
     }
     for (const char* call : kDeleteCalls) {
       SCOPED_TRACE(call);
@@ -49,24 +49,24 @@ class EngineAbsenceTest : public ControlTest {
       set(call);
       ASSERT_TRUE(remove(id).has_value());
       wait_for_state(id, v1::SANDBOX_STATE_DELETED);
-      expect_one_straight_life(id);
+      expect_one_lifecycle(id);
     }
   }
 };
 
-TEST_F(EngineAbsenceTest, AConnectionThatBreaksAtAnyCallIsNoFailure) {
+TEST_F(EngineOutageTest, AConnectionThatBreaksAtAnyCallIsNoFailure) {
   live_with_faults([&](const char* call) { docker().drop(call, 2); });
 }
 
-TEST_F(EngineAbsenceTest, AnAnswerThatIsLostAtAnyCallIsNoFailure) {
+TEST_F(EngineOutageTest, AnAnswerThatIsLostAtAnyCallIsNoFailure) {
   live_with_faults([&](const char* call) { docker().lose_answer(call, 1); });
 }
 
-TEST_F(EngineAbsenceTest, AnAnswerThatIsNonsenseAtAnyCallIsNoFailure) {
+TEST_F(EngineOutageTest, AnAnswerThatIsNonsenseAtAnyCallIsNoFailure) {
   live_with_faults([&](const char* call) { docker().garble(call, "\x01\x02 what?\r\n\r\n", 1); });
 }
 
-TEST_F(EngineAbsenceTest, AnEngineThatHangsAndDiesInTheMiddleIsWaitedFor) {
+TEST_F(EngineOutageTest, AnEngineThatHangsAndDiesInTheMiddleIsWaitedFor) {
   occupy_all_subnets_but_the_last();
   int number = 0;
   for (const char* call : kCreateCalls) {
@@ -91,7 +91,7 @@ TEST_F(EngineAbsenceTest, AnEngineThatHangsAndDiesInTheMiddleIsWaitedFor) {
   }
 }
 
-TEST_F(EngineAbsenceTest, ADeleteWaitsForTheEngineAndGoesOn) {
+TEST_F(EngineOutageTest, ADeleteWaitsForTheEngineAndGoesOn) {
   create_ready("waiting-1");
   docker().stop_listening();
   ASSERT_TRUE(remove("waiting-1").has_value());
@@ -100,10 +100,10 @@ TEST_F(EngineAbsenceTest, ADeleteWaitsForTheEngineAndGoesOn) {
   EXPECT_EQ(state("waiting-1"), v1::SANDBOX_STATE_DELETING);
   docker().listen();
   wait_for_state("waiting-1", v1::SANDBOX_STATE_DELETED);
-  expect_one_straight_life("waiting-1");
+  expect_one_lifecycle("waiting-1");
 }
 
-TEST_F(EngineAbsenceTest, ADeleteOfACreateThatWaitsForTheEngineNeedsNoFurtherTry) {
+TEST_F(EngineOutageTest, ADeleteOfACreateThatWaitsForTheEngineNeedsNoFurtherTry) {
   run_until([&] { return docker().event_streams() == 1; });
   docker().drop("POST /networks/create");
   ASSERT_TRUE(create("both-1").has_value());
@@ -113,7 +113,7 @@ TEST_F(EngineAbsenceTest, ADeleteOfACreateThatWaitsForTheEngineNeedsNoFurtherTry
   expect_nothing_left();
 }
 
-TEST_F(EngineAbsenceTest, WithoutAnEngineACreateIsRefusedAndReservesNothing) {
+TEST_F(EngineOutageTest, WithoutAnEngineACreateIsRefusedAndReservesNothing) {
   run_until([&] { return docker().event_streams() == 1; });
   docker().stop_listening();
   std::optional<Result<v1::SandboxHandle>> reply;
@@ -123,7 +123,7 @@ TEST_F(EngineAbsenceTest, WithoutAnEngineACreateIsRefusedAndReservesNothing) {
     return !reply->has_value();
   });
   EXPECT_EQ(reply->error().reason(), reason::kEngineUnavailable);
-  EXPECT_THAT(reply->error().message(), HasSubstr("Docker Engine does not answer"));
+  EXPECT_THAT(reply->error().message(), HasSubstr("Docker Engine is unreachable"));
   reply.reset();
   directory().create(spec(), "again-1", [&](auto result) { reply = std::move(result); });
   EXPECT_FALSE(reply->has_value());
@@ -131,7 +131,7 @@ TEST_F(EngineAbsenceTest, WithoutAnEngineACreateIsRefusedAndReservesNothing) {
   create_ready("again-1");
 }
 
-TEST_F(EngineAbsenceTest, AnEngineThatCannotRunSandboxesIsToldAsSuch) {
+TEST_F(EngineOutageTest, AnEngineThatCannotRunSandboxesIsToldAsSuch) {
   stop();
   engine().info_overrides = {
       {"SecurityOptions", {"name=seccomp,profile=default", "name=rootless"}}};
@@ -146,7 +146,7 @@ TEST_F(EngineAbsenceTest, AnEngineThatCannotRunSandboxesIsToldAsSuch) {
 }
 
 // L31: the stream comes back by itself, and with it everything that waits for it.
-TEST_F(EngineAbsenceTest, CreatesAreAcceptedAgainAfterTheEventStreamAloneWasLost) {
+TEST_F(EngineOutageTest, CreatesAreAcceptedAgainAfterTheEventStreamAloneWasLost) {
   run_until([&] { return docker().event_streams() == 1; });
   create_ready("before-1");  // leaves an idle connection: the engine itself is not lost
   docker().send_raw_event("this is not JSON");
@@ -160,7 +160,7 @@ TEST_F(EngineAbsenceTest, CreatesAreAcceptedAgainAfterTheEventStreamAloneWasLost
   create_ready("after-2");
 }
 
-TEST_F(EngineAbsenceTest, AnotherEngineBehindTheSocketIsNotTheSandboxsEngine) {
+TEST_F(EngineOutageTest, AnotherEngineBehindTheSocketIsNotTheSandboxsEngine) {
   create_ready("loyal-1");
   docker().stop_listening();
   const std::string own = std::exchange(engine().id, "FAKE:ENGINE:0002");
@@ -176,7 +176,7 @@ TEST_F(EngineAbsenceTest, AnotherEngineBehindTheSocketIsNotTheSandboxsEngine) {
   wait_for_state("loyal-1", v1::SANDBOX_STATE_DELETED);
 }
 
-TEST_F(EngineAbsenceTest, ACreateDoesNotWaitLongForAnEngineThatHangsFromTheStart) {
+TEST_F(EngineOutageTest, ACreateDoesNotWaitLongForAnEngineThatHangsFromTheStart) {
   stop();
   first_answer_timeout_ = std::chrono::milliseconds(50);
   docker().hang("*");
@@ -190,7 +190,7 @@ TEST_F(EngineAbsenceTest, ACreateDoesNotWaitLongForAnEngineThatHangsFromTheStart
   EXPECT_EQ(directory().get("hanging-1").error().reason(), reason::kSandboxNotFound);
 }
 
-TEST_F(EngineAbsenceTest, AShutdownDoesNotWaitForAnEngineThatHangs) {
+TEST_F(EngineOutageTest, AShutdownDoesNotWaitForAnEngineThatHangs) {
   run_until([&] { return docker().event_streams() == 1; });
   docker().hang("*");
   ASSERT_TRUE(create("hanging-1").has_value());
@@ -198,7 +198,7 @@ TEST_F(EngineAbsenceTest, AShutdownDoesNotWaitForAnEngineThatHangs) {
   stop();
 }
 
-TEST_F(EngineAbsenceTest, AShutdownDoesNotWaitForTheNextTry) {
+TEST_F(EngineOutageTest, AShutdownDoesNotWaitForTheNextTry) {
   run_until([&] { return docker().event_streams() == 1; });
   docker().drop("GET /images/*/json");
   ASSERT_TRUE(create("retrying-1").has_value());

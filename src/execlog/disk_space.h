@@ -13,10 +13,10 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 // The free space to keep on a filesystem of that size.
 std::uint64_t free_space_reserve(std::uint64_t filesystem_bytes);
 
-struct DiskRoom {
+struct DiskSpace {
   std::uint64_t left = 0;
   std::uint64_t reserve = 0;
 };
-DiskRoom disk_room(const struct statvfs& disk);
+DiskSpace disk_space(const struct statvfs& disk);
 
 }  // namespace agbox

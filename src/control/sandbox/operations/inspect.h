@@ -11,8 +11,8 @@
 namespace agbox {
 
 // On an error nothing is known about the sandbox.
-boost::asio::awaitable<OperationResult<SandboxLook>> look_at_sandbox(Services& services,
-                                                                     const SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<SandboxInspection>> inspect_sandbox(
+    Services& services, const SandboxFacts& facts);
 
 // Stops a container that is not as expected. One that is gone, or not ours, is left alone.
 boost::asio::awaitable<OperationResult<>> stop_unusable(Services& services,

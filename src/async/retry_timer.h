@@ -12,9 +12,9 @@
 
 namespace agbox {
 
-class RetryPause {
+class RetryTimer {
  public:
-  RetryPause(const boost::asio::any_io_executor& executor, std::chrono::milliseconds first,
+  RetryTimer(const boost::asio::any_io_executor& executor, std::chrono::milliseconds first,
              std::chrono::milliseconds longest)
       : backoff_(first, longest), timer_(executor) {}
 

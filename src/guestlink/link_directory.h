@@ -17,31 +17,31 @@
 namespace agbox::guestlink {
 
 // Identifies a directory regardless of its name; stored with the sandbox.
-struct FolderIdentity {
+struct DirectoryIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  bool operator==(const FolderIdentity&) const = default;
+  bool operator==(const DirectoryIdentity&) const = default;
 };
 
-class LinkFolder {
+class LinkDirectory {
  public:
   // <root>/<16 hex digits of a hash of the sandbox ID>: an ID may have 200 bytes.
   static std::filesystem::path path_of(const std::filesystem::path& root,
                                        std::string_view sandbox_id);
 
   // Creates it if missing, and the root too; 0700.
-  static Result<LinkFolder> make(const std::filesystem::path& root, std::string_view sandbox_id);
+  static Result<LinkDirectory> make(const std::filesystem::path& root, std::string_view sandbox_id);
   // The one that a running container has mounted; an error that says what to do if it is gone or is
   // another one. Unavailable if that cannot be determined now, or no more is known.
-  static GuestResult<LinkFolder> adopt(const std::filesystem::path& root,
-                                       std::string_view sandbox_id, FolderIdentity expected);
+  static GuestResult<LinkDirectory> adopt(const std::filesystem::path& root,
+                                          std::string_view sandbox_id, DirectoryIdentity expected);
   // The directories below the root, by name. Other names are ignored.
   static Result<std::vector<std::filesystem::path>> list(const std::filesystem::path& root);
   // Succeeds if it does not exist.
   static Result<> remove(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  FolderIdentity identity() const { return identity_; }
+  DirectoryIdentity identity() const { return identity_; }
 
   // A listening socket under its final name. It appears there only once it listens, so that a guest
   // that sees it can connect. Unavailable if the host cannot create one now.
@@ -49,13 +49,13 @@ class LinkFolder {
   void stop_listening() const;
 
  private:
-  LinkFolder(std::filesystem::path path, UniqueFd fd, FolderIdentity identity)
+  LinkDirectory(std::filesystem::path path, UniqueFd fd, DirectoryIdentity identity)
       : path_(std::move(path)), fd_(std::move(fd)), identity_(identity) {}
-  static Result<LinkFolder> open(const std::filesystem::path& path);
+  static Result<LinkDirectory> open(const std::filesystem::path& path);
 
   std::filesystem::path path_;
   UniqueFd fd_;
-  FolderIdentity identity_;
+  DirectoryIdentity identity_;
 };
 
 }  // namespace agbox::guestlink

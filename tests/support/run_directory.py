@@ -23,12 +23,12 @@ _CHANGE_LOCK = Path("/run/agents-sandbox-tests.lock")
 _CHANGE_TIMEOUT = 60
 
 
-class RunFolder:
+class RunDirectory:
     """A directory in /tmp (or AGBOX_TEST_TMP) for the duration of the test run."""
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(3)
-        self.path = parent_folder() / f"{PREFIX}{self.id}"
+        self.path = parent_directory() / f"{PREFIX}{self.id}"
         with only_this_run_changes():
             self.path.mkdir()
             # The test user can traverse to its own directories and sees no others.
@@ -37,12 +37,12 @@ class RunFolder:
         self._numbers = itertools.count()
         os.environ[MARK] = self.id
 
-    def new_folder(self, name: str = "t") -> Path:
+    def new_directory(self, name: str = "t") -> Path:
         """A new directory with a short path, for example /tmp/agbx-1a2b3c/t4."""
-        folder = self.path / f"{name}{next(self._numbers)}"
-        folder.mkdir()
-        folder.chmod(0o711)
-        return folder
+        directory = self.path / f"{name}{next(self._numbers)}"
+        directory.mkdir()
+        directory.chmod(0o711)
+        return directory
 
     def remove(self) -> None:
         with only_this_run_changes():
@@ -51,13 +51,13 @@ class RunFolder:
         del os.environ[MARK]
 
 
-def parent_folder() -> Path:
+def parent_directory() -> Path:
     return Path(os.environ.get("AGBOX_TEST_TMP", "/tmp"))
 
 
 @contextlib.contextmanager
 def only_this_run_changes() -> Iterator[None]:
-    """Runs begin and end next to each other: no other run's folder comes, goes or is taken for an
+    """Runs begin and end next to each other: no other run's directory comes, goes or is taken for an
     abandoned one in the block."""
     lock = os.open(_CHANGE_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -79,14 +79,14 @@ def check_socket_path(path: Path) -> Path:
     if length > LONGEST_SOCKET_PATH:
         raise ValueError(
             f"socket path {path} has {length} bytes, more than the {LONGEST_SOCKET_PATH} that fit; "
-            "take a folder of RunFolder.new_folder()"
+            "take a directory of RunDirectory.new_directory()"
         )
     return path
 
 
-def lock_of(folder: Path) -> int | None:
+def lock_of(directory: Path) -> int | None:
     """The acquired lock of a run's directory, or None if its run is alive."""
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
