@@ -17,12 +17,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "control/actor_services.h"
 #include "control/control_loop.h"
 #include "control/directory.h"
 #include "control/doctor/diagnosis.h"
 #include "control/engine_status.h"
 #include "control/sandbox/sandbox_isolation.h"
-#include "control/services.h"
 #include "control/upkeep/deadlines.h"
 #include "control/upkeep/janitor.h"
 #include "engine/engine.h"
@@ -94,7 +94,8 @@ class ControlPlane final : private EngineListener {
   Deadlines deadlines_;
   Deadlines restarts_;
   Deadlines verifications_;
-  Services services_;
+  OperationServices operation_services_;
+  ActorServices services_;
   bool was_engine_lost_ = false;  // since its event stream last began
   Directory directory_;
   Janitor janitor_;

@@ -16,9 +16,9 @@
 #include "async/event.h"
 #include "base/check.h"
 #include "base/result.h"
+#include "control/actor_services.h"
 #include "control/event_feed.h"
 #include "control/sandbox/sandbox_actor.h"
-#include "control/services.h"
 #include "engine/engine.h"
 #include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
@@ -32,7 +32,7 @@ class Directory final : public SandboxClaims {
   template <class T>
   using Reply = std::function<void(Result<T>)>;
 
-  explicit Directory(Services& services) : services_(services), engine_asked_(new_event()) {}
+  explicit Directory(ActorServices& services) : services_(services), engine_asked_(new_event()) {}
 
   // Adds the sandboxes of earlier runs of the daemon and continues their operations.
   void restore(LoadedSandboxes loaded);
@@ -145,7 +145,7 @@ class Directory final : public SandboxClaims {
   void add_restored(SandboxRecord record, SandboxSpec spec);
   void add_broken(const BrokenSandbox& broken);
 
-  Services& services_;
+  ActorServices& services_;
   std::map<std::string, std::unique_ptr<SandboxActor>, std::less<>> actors_;
   // By ID, why it cannot be read; only the ID of these is known.
   std::map<std::string, std::string, std::less<>> unreadable_;

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "control/actor_services.h"
 #include "control/directory.h"
-#include "control/services.h"
 #include "model/doctor/findings.h"
 
 namespace agbox {
@@ -21,7 +21,7 @@ struct DiagnosisOptions {
 };
 
 struct CheckContext {
-  Services& services;
+  ActorServices& services;
   Directory& directory;
   DiagnosisOptions options;
 };

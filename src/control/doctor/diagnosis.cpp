@@ -57,7 +57,7 @@ v1::DiagnoseResponse in_order(v1::DiagnoseResponse found) {
 
 asio::awaitable<v1::DiagnoseResponse> diagnose_place(const CheckContext& context,
                                                      EngineDiagnosis& engine) {
-  Services& services = context.services;
+  ActorServices& services = context.services;
   const auto& dns = services.created_with.dns();
   PlaceDiagnosisRequest request{.isolation = {},
                                 .resolvers = {dns.begin(), dns.end()},
@@ -92,7 +92,7 @@ Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseReques
 }
 
 asio::awaitable<Result<v1::DiagnoseResponse>> Diagnosis::run(std::vector<std::string> images) {
-  Services& services = context_.services;
+  ActorServices& services = context_.services;
   AGBOX_ON_CONTROL_THREAD(services.loop);
   AGBOX_CO_TRY(turn, co_await turn_.acquire());
   EngineDiagnosis engine =

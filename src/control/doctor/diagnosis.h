@@ -20,7 +20,7 @@ Result<std::vector<std::string>> parse_diagnose_request(const v1::DiagnoseReques
 
 class Diagnosis {
  public:
-  Diagnosis(Services& services, Directory& directory, DiagnosisOptions options)
+  Diagnosis(ActorServices& services, Directory& directory, DiagnosisOptions options)
       : context_{services, directory, std::move(options)},
         turn_(services.loop.io().get_executor(), 1) {}
   Diagnosis(const Diagnosis&) = delete;

@@ -38,7 +38,7 @@ void log_end(const Logger& log, const ExecOutcome& outcome) {
 
 }  // namespace
 
-SandboxExecs::SandboxExecs(Services& services, Sandbox sandbox, Logger log)
+SandboxExecs::SandboxExecs(ActorServices& services, Sandbox sandbox, Logger log)
     : services_(services),
       journal_(sandbox.journal),
       facts_(sandbox.facts),

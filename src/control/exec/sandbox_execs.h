@@ -26,11 +26,11 @@
 #include "async/condition.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "control/actor_services.h"
 #include "control/event_feed.h"
 #include "control/exec/exec_outcome.h"
 #include "control/sandbox/operations/operation.h"
 #include "control/sandbox/sandbox_journal.h"
-#include "control/services.h"
 #include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
 #include "model/guest/exec_end.h"
@@ -50,7 +50,7 @@ class SandboxExecs {
     std::function<void()> on_change;  // an exec was added or removed
   };
 
-  SandboxExecs(Services& services, Sandbox sandbox, Logger log);
+  SandboxExecs(ActorServices& services, Sandbox sandbox, Logger log);
   SandboxExecs(const SandboxExecs&) = delete;
   ~SandboxExecs();
 
@@ -141,7 +141,7 @@ class SandboxExecs {
   RunningExec* find(std::string_view exec_id);
   std::vector<std::string> environment(const v1::CreateExecRequest& request) const;
 
-  Services& services_;
+  ActorServices& services_;
   SandboxJournal& journal_;
   const SandboxFacts& facts_;
   SandboxPlace& place_;

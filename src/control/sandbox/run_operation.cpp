@@ -21,7 +21,7 @@ constexpr auto kUndoLimit = 30s;
 
 class Run {
  public:
-  Run(Services& services, OperationRun run, Logger log)
+  Run(OperationServices& services, OperationRun run, Logger log)
       : services_(services),
         run_(std::move(run)),
         log_(std::move(log)),
@@ -154,7 +154,7 @@ class Run {
     co_return OperationResult<>{};
   }
 
-  Services& services_;
+  OperationServices& services_;
   OperationRun run_;
   Logger log_;
   OperationReport report_;
@@ -162,7 +162,8 @@ class Run {
 
 }  // namespace
 
-asio::awaitable<OperationReport> run_operation(Services& services, OperationRun run, Logger log) {
+asio::awaitable<OperationReport> run_operation(OperationServices& services, OperationRun run,
+                                               Logger log) {
   Run started(services, std::move(run), std::move(log));
   co_return co_await started.to_its_end();
 }

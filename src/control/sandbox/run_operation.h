@@ -12,7 +12,7 @@
 #include "control/exec/sandbox_execs.h"
 #include "control/sandbox/guest_directory.h"
 #include "control/sandbox/operations/operation.h"
-#include "control/services.h"
+#include "control/sandbox/operations/operation_services.h"
 #include "model/sandbox/restart_plan.h"
 #include "model/sandbox/work.h"
 
@@ -42,6 +42,7 @@ struct OperationReport {
   bool is_paused_by_others = false;               // see input::Ended
 };
 
-asio::awaitable<OperationReport> run_operation(Services& services, OperationRun run, Logger log);
+asio::awaitable<OperationReport> run_operation(OperationServices& services, OperationRun run,
+                                               Logger log);
 
 }  // namespace agbox

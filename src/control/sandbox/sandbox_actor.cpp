@@ -61,7 +61,7 @@ const char* name_of(OperationKind kind) {
 
 }  // namespace
 
-SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSpec spec,
+SandboxActor::SandboxActor(ActorServices& services, std::string sandbox_id, SandboxSpec spec,
                            store::v1::CreatedWith created_with)
     : services_(services),
       log_(services.log.with({"sandbox_id", sandbox_id})),
@@ -83,7 +83,7 @@ SandboxActor::SandboxActor(Services& services, std::string sandbox_id, SandboxSp
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {}
 
-SandboxActor::SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec)
+SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, SandboxSpec spec)
     : services_(services),
       log_(services.log.with({"sandbox_id", record.sandbox_id})),
       facts_{.sandbox_id = record.sandbox_id,
@@ -537,7 +537,7 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
                    .execs = execs_,
                    .objects_made = objects_made_,
                    .progress = std::move(progress)};
-  ended(kind, co_await run_operation(services_, std::move(run), log_));
+  ended(kind, co_await run_operation(services_.operations, std::move(run), log_));
 }
 
 void SandboxActor::ended(OperationKind kind, OperationReport report) {

@@ -18,13 +18,13 @@
 #include "async/event.h"
 #include "async/retry_timer.h"
 #include "base/log.h"
+#include "control/actor_services.h"
 #include "control/event_feed.h"
 #include "control/exec/sandbox_execs.h"
 #include "control/sandbox/guest_directory.h"
 #include "control/sandbox/operations/operation.h"
 #include "control/sandbox/run_operation.h"
 #include "control/sandbox/sandbox_journal.h"
-#include "control/services.h"
 #include "model/sandbox/orphans.h"
 #include "model/sandbox/work.h"
 #include "model/spec/sandbox_spec.h"
@@ -38,10 +38,10 @@ class SandboxActor final : private GuestListener {
   using OnDisk = SandboxJournal::OnDisk;
 
   // A sandbox that a client requests; nothing is stored before accept().
-  SandboxActor(Services& services, std::string sandbox_id, SandboxSpec spec,
+  SandboxActor(ActorServices& services, std::string sandbox_id, SandboxSpec spec,
                store::v1::CreatedWith created_with);
   // A sandbox of an earlier run of the daemon.
-  SandboxActor(Services& services, SandboxRecord record, SandboxSpec spec);
+  SandboxActor(ActorServices& services, SandboxRecord record, SandboxSpec spec);
   SandboxActor(const SandboxActor&) = delete;
 
   const std::string& id() const { return facts_.sandbox_id; }
@@ -142,7 +142,7 @@ class SandboxActor final : private GuestListener {
   void set_deadline();
   void forget_spec();
 
-  Services& services_;
+  ActorServices& services_;
   Logger log_;
   SandboxFacts facts_;
   WorkState state_;

@@ -37,7 +37,7 @@ google::protobuf::Timestamp to_timestamp(WallTime time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(time.time_since_epoch().count());
 }
 
-SandboxJournal::SandboxJournal(Services& services, const std::string& sandbox_id,
+SandboxJournal::SandboxJournal(ActorServices& services, const std::string& sandbox_id,
                                const v1::CreateSpec& spec)
     : services_(services),
       created_at_(services.clock.wall_now()),
@@ -48,7 +48,7 @@ SandboxJournal::SandboxJournal(Services& services, const std::string& sandbox_id
       handle_(new_handle(sandbox_id, spec, created_at_)),
       feed_(std::make_shared<EventFeed>(sandbox_id, 0)) {}
 
-SandboxJournal::SandboxJournal(Services& services, const SandboxRecord& record)
+SandboxJournal::SandboxJournal(ActorServices& services, const SandboxRecord& record)
     : services_(services),
       created_at_(record.created_at),
       status_(record.status),

@@ -16,8 +16,8 @@
 #include "async/pending.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "control/actor_services.h"
 #include "control/event_feed.h"
-#include "control/services.h"
 #include "store/change.h"
 #include "store/records.h"
 
@@ -31,8 +31,9 @@ class SandboxJournal {
   using OnDisk = Pending<Result<>>;
 
   // For a sandbox that is not stored yet.
-  SandboxJournal(Services& services, const std::string& sandbox_id, const v1::CreateSpec& spec);
-  SandboxJournal(Services& services, const SandboxRecord& record);
+  SandboxJournal(ActorServices& services, const std::string& sandbox_id,
+                 const v1::CreateSpec& spec);
+  SandboxJournal(ActorServices& services, const SandboxRecord& record);
   SandboxJournal(const SandboxJournal&) = delete;
 
   const std::string& sandbox_id() const { return handle_.sandbox_id(); }
@@ -64,7 +65,7 @@ class SandboxJournal {
  private:
   void show(const SandboxStatus& status, std::uint64_t newest_sequence);
 
-  Services& services_;
+  ActorServices& services_;
   WallTime created_at_;
   SandboxStatus status_;
   WallTime newest_event_at_{};

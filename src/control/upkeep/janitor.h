@@ -11,15 +11,15 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "async/retry_timer.h"
+#include "control/actor_services.h"
 #include "control/sandbox/operations/operation.h"
-#include "control/services.h"
 #include "engine/engine.h"
 
 namespace agbox {
 
 class Janitor {
  public:
-  Janitor(Services& services, const SandboxClaims& claims);
+  Janitor(ActorServices& services, const SandboxClaims& claims);
   Janitor(const Janitor&) = delete;
 
   // Starts a sweep, or another after the one in progress, which may have inspected too early.
@@ -36,7 +36,7 @@ class Janitor {
   // Whether the sweep can continue after this removal: a refused one affects no other.
   OperationResult<> allow(const OperationResult<>& removed) const;
 
-  Services& services_;
+  ActorServices& services_;
   const SandboxClaims& claims_;
   Logger log_;
   bool is_sweeping_ = false;

@@ -16,7 +16,7 @@ constexpr auto kLongestSweepDelay = std::chrono::milliseconds(1min);
 
 }  // namespace
 
-Janitor::Janitor(Services& services, const SandboxClaims& claims)
+Janitor::Janitor(ActorServices& services, const SandboxClaims& claims)
     : services_(services),
       claims_(claims),
       log_(services.log),

@@ -26,7 +26,7 @@ struct IsolationCheck {
   std::size_t skipped = 0;             // no time was left
 
   static asio::awaitable<IsolationCheck> gather(const CheckContext& context) {
-    const Services& services = context.services;
+    const ActorServices& services = context.services;
     const std::vector<std::string> live = context.directory.live_sandboxes();
     IsolationCheck check{.skipped = live.size()};
     const BootTime end = services.clock.boot_now() + kDeadline;

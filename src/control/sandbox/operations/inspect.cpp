@@ -5,14 +5,15 @@
 
 namespace agbox {
 
-asio::awaitable<OperationResult<SandboxInspection>> inspect_sandbox(Services& services,
+asio::awaitable<OperationResult<SandboxInspection>> inspect_sandbox(OperationServices& services,
                                                                     const SandboxFacts& facts) {
   // After a restart of the daemon or of the engine, all sandboxes are inspected at once.
   AGBOX_CO_TRY(turn, co_await step("inspect.turn", services.inspections.acquire()));
   co_return co_await services.engine.inspect(facts);
 }
 
-asio::awaitable<OperationResult<>> stop_unusable(Services& services, const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> stop_unusable(OperationServices& services,
+                                                 const SandboxFacts& facts) {
   co_return co_await step("inspect.stop", services.engine.stop(facts));
 }
 

@@ -18,8 +18,8 @@ Result<> check_stored(const SandboxFacts& facts) {
 }
 
 // Loads the engine, so limited to a few sandboxes at a time.
-asio::awaitable<OperationResult<>> create_and_start(Services& services, SandboxPlace& place,
-                                                    SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> create_and_start(OperationServices& services,
+                                                    SandboxPlace& place, SandboxFacts& facts) {
   AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.acquire()));
   AGBOX_CO_TRY(attachments, co_await step("create.output_directory", place.prepare(facts)));
   AGBOX_CO_TRY_VOID(co_await services.engine.ensure_workload(facts, std::move(attachments)));
@@ -28,7 +28,7 @@ asio::awaitable<OperationResult<>> create_and_start(Services& services, SandboxP
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> materialize(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> materialize(OperationServices& services, SandboxPlace& place,
                                                SandboxFacts& facts, Engine::Progress progress) {
   AGBOX_CO_TRY_VOID(check_stored(facts));
   AGBOX_CO_TRY_VOID(co_await services.engine.ensure_image(facts, std::move(progress)));

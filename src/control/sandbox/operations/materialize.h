@@ -6,13 +6,13 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "control/sandbox/operations/operation.h"
-#include "control/services.h"
+#include "control/sandbox/operations/operation_services.h"
 #include "engine/engine.h"
 
 namespace agbox {
 
-boost::asio::awaitable<OperationResult<>> materialize(Services& services, SandboxPlace& place,
-                                                      SandboxFacts& facts,
+boost::asio::awaitable<OperationResult<>> materialize(OperationServices& services,
+                                                      SandboxPlace& place, SandboxFacts& facts,
                                                       Engine::Progress progress);
 
 }  // namespace agbox

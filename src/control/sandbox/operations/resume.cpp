@@ -8,7 +8,7 @@ namespace agbox {
 namespace {
 
 // Loads the engine, so limited to a few sandboxes at a time.
-asio::awaitable<OperationResult<>> find_and_start(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> find_and_start(OperationServices& services, SandboxPlace& place,
                                                   SandboxFacts& facts) {
   AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.acquire()));
   AGBOX_CO_TRY_VOID(co_await services.engine.require_workload(facts));
@@ -18,7 +18,7 @@ asio::awaitable<OperationResult<>> find_and_start(Services& services, SandboxPla
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> resume_sandbox(OperationServices& services, SandboxPlace& place,
                                                   SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await step("resume.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY_VOID(co_await find_and_start(services, place, facts));
@@ -27,7 +27,7 @@ asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxPla
   co_return co_await start_entrypoint(services, place, facts);
 }
 
-asio::awaitable<OperationResult<>> undo_resume(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> undo_resume(OperationServices& services, SandboxPlace& place,
                                                const SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await step("resume.undo", services.engine.stop(facts)));
   place.rest();

@@ -7,15 +7,16 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "control/sandbox/operations/operation.h"
-#include "control/services.h"
+#include "control/sandbox/operations/operation_services.h"
 
 namespace agbox {
 
-boost::asio::awaitable<OperationResult<>> resume_sandbox(Services& services, SandboxPlace& place,
-                                                         SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> resume_sandbox(OperationServices& services,
+                                                         SandboxPlace& place, SandboxFacts& facts);
 
 // Stops what a failed resume has started.
-boost::asio::awaitable<OperationResult<>> undo_resume(Services& services, SandboxPlace& place,
+boost::asio::awaitable<OperationResult<>> undo_resume(OperationServices& services,
+                                                      SandboxPlace& place,
                                                       const SandboxFacts& facts);
 
 }  // namespace agbox

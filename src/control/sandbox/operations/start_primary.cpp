@@ -19,7 +19,7 @@ constexpr auto kEntrypointSlack = 5s;
 
 // Inspects the container when the guest is silent or may be gone. Succeeds if the caller may
 // continue to wait, otherwise returns the reason.
-asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFacts& facts,
+asio::awaitable<OperationResult<>> wait_on(OperationServices& services, const SandboxFacts& facts,
                                            OperationFailure silence) {
   const bool may_have_ended = silence.end() == OperationEnd::Lost;
   if (!may_have_ended && silence.end() != OperationEnd::Refused) co_return std::unexpected(silence);
@@ -34,13 +34,13 @@ asio::awaitable<OperationResult<>> wait_on(Services& services, const SandboxFact
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> start_primary(OperationServices& services, SandboxPlace& place,
                                                  SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(place.expect(facts));
   co_return co_await services.engine.start(facts);
 }
 
-asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> await_guest(OperationServices& services, SandboxPlace& place,
                                                const SandboxFacts& facts) {
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
   while (true) {
@@ -53,7 +53,8 @@ asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace&
   }
 }
 
-asio::awaitable<OperationResult<>> verify_isolation(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> verify_isolation(OperationServices& services,
+                                                    SandboxPlace& place,
                                                     const SandboxFacts& facts) {
   auto verified =
       co_await step("start.verify", services.isolation.verify_starting(facts.sandbox_id, place));
@@ -62,8 +63,8 @@ asio::awaitable<OperationResult<>> verify_isolation(Services& services, SandboxP
   co_return verified;
 }
 
-asio::awaitable<OperationResult<>> start_entrypoint(Services& services, SandboxPlace& place,
-                                                    SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> start_entrypoint(OperationServices& services,
+                                                    SandboxPlace& place, SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];
   primary.set_secret(facts.next_secret);
   primary.set_start_count(primary.start_count() + 1);

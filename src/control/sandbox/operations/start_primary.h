@@ -8,25 +8,28 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "control/sandbox/operations/operation.h"
-#include "control/services.h"
+#include "control/sandbox/operations/operation_services.h"
 
 namespace agbox {
 
 // Starts the container. Requires the link to its guest, and no guest of an earlier start.
-boost::asio::awaitable<OperationResult<>> start_primary(Services& services, SandboxPlace& place,
-                                                        SandboxFacts& facts);
+boost::asio::awaitable<OperationResult<>> start_primary(OperationServices& services,
+                                                        SandboxPlace& place, SandboxFacts& facts);
 
-// Waits for the guest of this start. Outside Services::starts: a guest that does not come up must
-// not delay the starts of other sandboxes.
-boost::asio::awaitable<OperationResult<>> await_guest(Services& services, SandboxPlace& place,
+// Waits for the guest of this start. Outside OperationServices::starts: a guest that does not come
+// up must not delay the starts of other sandboxes.
+boost::asio::awaitable<OperationResult<>> await_guest(OperationServices& services,
+                                                      SandboxPlace& place,
                                                       const SandboxFacts& facts);
 
 // Verifies that this sandbox is isolated, while only the guest runs in it.
-boost::asio::awaitable<OperationResult<>> verify_isolation(Services& services, SandboxPlace& place,
+boost::asio::awaitable<OperationResult<>> verify_isolation(OperationServices& services,
+                                                           SandboxPlace& place,
                                                            const SandboxFacts& facts);
 
 // Starts the entrypoint and the command, and waits until the entrypoint has completed.
-boost::asio::awaitable<OperationResult<>> start_entrypoint(Services& services, SandboxPlace& place,
+boost::asio::awaitable<OperationResult<>> start_entrypoint(OperationServices& services,
+                                                           SandboxPlace& place,
                                                            SandboxFacts& facts);
 
 }  // namespace agbox

@@ -16,7 +16,7 @@ constexpr auto kExecLimit = 3s;
 
 }  // namespace
 
-asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> stop_sandbox(OperationServices& services, SandboxPlace& place,
                                                 const SandboxFacts& facts, SandboxExecs& execs) {
   // Paused execs do not end by themselves.
   const auto limit = std::chrono::steady_clock::now() + (facts.is_paused() ? 0s : kExecLimit);
@@ -27,7 +27,8 @@ asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace
   co_return OperationResult<>{};
 }
 
-asio::awaitable<OperationResult<>> halt_sandbox(Services& services, const SandboxFacts& facts) {
+asio::awaitable<OperationResult<>> halt_sandbox(OperationServices& services,
+                                                const SandboxFacts& facts) {
   co_return co_await services.engine.stop_all(facts);
 }
 

@@ -7,17 +7,18 @@
 
 #include "control/exec/sandbox_execs.h"
 #include "control/sandbox/operations/operation.h"
-#include "control/services.h"
+#include "control/sandbox/operations/operation_services.h"
 
 namespace agbox {
 
 // The guest was asked to end `execs` when the stop was decided.
-boost::asio::awaitable<OperationResult<>> stop_sandbox(Services& services, SandboxPlace& place,
+boost::asio::awaitable<OperationResult<>> stop_sandbox(OperationServices& services,
+                                                       SandboxPlace& place,
                                                        const SandboxFacts& facts,
                                                        SandboxExecs& execs);
 
 // Stops everything that carries the sandbox's labels, if nothing else is known of it.
-boost::asio::awaitable<OperationResult<>> halt_sandbox(Services& services,
+boost::asio::awaitable<OperationResult<>> halt_sandbox(OperationServices& services,
                                                        const SandboxFacts& facts);
 
 }  // namespace agbox

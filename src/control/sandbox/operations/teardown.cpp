@@ -11,14 +11,14 @@
 
 namespace agbox {
 
-asio::awaitable<OperationResult<>> teardown(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> teardown(OperationServices& services, SandboxPlace& place,
                                             SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(co_await services.engine.remove(facts));
   // Last: the directory must outlive the container that has it mounted.
   co_return co_await step("delete.guest_directory", place.remove(facts));
 }
 
-asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxPlace& place,
+asio::awaitable<OperationResult<>> teardown_within(OperationServices& services, SandboxPlace& place,
                                                    SandboxFacts& facts,
                                                    std::chrono::nanoseconds limit) {
   using asio::experimental::awaitable_operators::operator||;

@@ -7,16 +7,16 @@
 #include <chrono>
 
 #include "control/sandbox/operations/operation.h"
-#include "control/services.h"
+#include "control/sandbox/operations/operation_services.h"
 
 namespace agbox {
 
-boost::asio::awaitable<OperationResult<>> teardown(Services& services, SandboxPlace& place,
+boost::asio::awaitable<OperationResult<>> teardown(OperationServices& services, SandboxPlace& place,
                                                    SandboxFacts& facts);
 
 // The same, cancelled after `limit`.
-boost::asio::awaitable<OperationResult<>> teardown_within(Services& services, SandboxPlace& place,
-                                                          SandboxFacts& facts,
+boost::asio::awaitable<OperationResult<>> teardown_within(OperationServices& services,
+                                                          SandboxPlace& place, SandboxFacts& facts,
                                                           std::chrono::nanoseconds limit);
 
 }  // namespace agbox

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dependencies of actors and operations. One per daemon; everything in it belongs to the
-// control thread.
+// The dependencies of actors and of what manages them. One per daemon; everything in it belongs to
+// the control thread.
 #pragma once
 
-#include "async/semaphore.h"
 #include "async/task_group.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control_loop.h"
 #include "control/engine_status.h"
 #include "control/exec/running_execs.h"
+#include "control/sandbox/operations/operation_services.h"
 #include "control/sandbox/sandbox_isolation.h"
 #include "control/upkeep/deadlines.h"
 #include "engine/engine.h"
@@ -19,7 +19,7 @@
 
 namespace agbox {
 
-struct Services {
+struct ActorServices {
   ControlLoop& loop;
   const Clock& clock;
   Logger log;
@@ -28,10 +28,7 @@ struct Services {
   EngineStatus& engine_status;
   Place& place;
   SandboxIsolation& isolation;
-  // Limits concurrent container starts: the engine does the same work either way, but when fifty
-  // sandboxes are requested at once, the first ones are ready in a fraction of the time.
-  Semaphore& starts;
-  Semaphore& inspections;  // inspections of containers, a few at a time
+  OperationServices& operations;
   RunningExecs& execs;
   TaskGroup& tasks;
   Deadlines& deadlines;
