@@ -217,10 +217,13 @@ TEST_F(IsolationPauseTest, ACrashAnywhereLeavesNothingPausedForever) {
 
 TEST_F(IsolationPauseTest, WhatAnotherProcessHasPausedIsLeftToIt) {
   by_hand("pause");
+  docker().forget_calls();
   break_isolation();
-  run_until([&] { return !handle(kBox).isolation_problem().empty(); });
+  // It is about to be paused, and inspected for that.
+  run_until([&] { return docker().calls("GET /containers/*/json") == 1; });
   run_until_idle();
   settle();
+  EXPECT_FALSE(handle(kBox).isolation_problem().empty());
   EXPECT_FALSE(handle(kBox).paused());
   restore_isolation();
   wait_verified();
