@@ -34,7 +34,7 @@ ROW = Row(
     rounds=5, check_rounds=2, setup_s=8, round_s=60,
     measure=measure,
     engines=ENGINES,
-    gates=(Gate("wall_s", OURS, RAW, at_most=1.15),),
+    gates=(Gate("wall_s", OURS, RAW, today=1.08, at_most=1.18),),
     # The engine does this work one after another either way, so without anything prepared half of the
     # wall time is the least that a p50 can be: that aim needs prepared networks.
     aims=(Aim("wall_s", OURS, RAW, at_most=1.05), Aim("p50_s", OURS, RAW, at_most=0.3)),
