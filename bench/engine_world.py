@@ -322,7 +322,7 @@ def connected_daemon(build: Path, engine: PrivateEngine, directory: Path,
                        network_namespace=engine.network_namespace,
                        config=f'[runtime]\nlog_level = "{log_level}"\n{CONFIG}') as daemon:
         daemon.start()
-        daemon.wait_for_message("engine answers")
+        daemon.wait_for_message("engine is reachable")
         daemon.wait_for_message("sandbox firewall loaded")
         yield daemon
         if code := daemon.stop():

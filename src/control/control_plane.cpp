@@ -22,12 +22,14 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Sto
                                                           Place& place, ControlOptions options,
                                                           Logger log) {
   place.describe(options.created_with);
+  const auto first_answer_timeout = options.first_answer_timeout;
   AGBOX_TRY(loaded, store.load());
   std::unique_ptr<ControlPlane> plane(
       new ControlPlane(loop, store, clock, engine, place, std::move(options), std::move(log)));
   plane->directory_.restore(std::move(loaded));
   plane->isolation_.start();
   plane->isolation_.verify_live_sandboxes();  // of an earlier daemon; needs no reachable engine
+  plane->first_answer_.expires_after(first_answer_timeout);
   return plane;
 }
 
@@ -86,7 +88,6 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
       watches_(loop.io().get_executor()),
       diagnoses_(loop.io().get_executor()),
       ending_(loop.io().get_executor()) {
-  first_answer_.expires_after(options.first_answer_timeout);
   watches_.spawn("engine events", engine.watch(*this, directory_));
   watches_.spawn("resolvers",
                  place.follow_resolvers([this](const std::vector<Ipv4Address>& resolvers) {

@@ -74,7 +74,8 @@ struct Execution {
 
 // Whether the shell would only stumble over it: a program for another machine, for example.
 bool is_binary(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  // Others in the sandbox may have replaced it by a FIFO or a terminal.
+  const int file = ::open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (file < 0) return false;  // the shell says why
   char head[128];
   const ssize_t got = ::read(file, head, sizeof head);

@@ -69,7 +69,7 @@ std::string MemoryEvents::explain() const {
   return "out of memory: while it ran, the kernel killed " + std::to_string(count) +
          (count == 1 ? " process" : " processes") + " of the sandbox, " +
          (limit ? "whose memory limit is " + std::to_string(*limit >> 20U) + " MiB"
-                : "which has no memory limit: the host ran out of memory");
+                : "which has no memory limit of its own");
 }
 
 }  // namespace agbox::guest

@@ -4,7 +4,9 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include <cstddef>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace agbox {
@@ -14,6 +16,9 @@ using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
+
+// Protobuf needs time that grows with the square of a name's length to find that it is unknown.
+constexpr std::size_t kLongestRequest = 4096;
 
 const DescriptorPool& pool() {
   return *DescriptorPool::generated_pool();
@@ -105,6 +110,11 @@ class ReflectionStream final
 
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::OK);
+    if (request_.ByteSizeLong() > kLongestRequest) {
+      return Finish(
+          {grpc::StatusCode::INVALID_ARGUMENT,
+           "a request for reflection has at most " + std::to_string(kLongestRequest) + " bytes"});
+    }
     response_ = answer(request_, services_);
     StartWrite(&response_);
   }

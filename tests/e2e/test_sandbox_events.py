@@ -135,14 +135,22 @@ def test_a_stream_stays_open_after_the_sandbox_was_deleted(daemon, contract, ima
 def test_the_end_of_the_daemon_ends_streams_with_its_own_error(daemon, contract, image):
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("ends-1", image)
-        sandboxes.delete_wait("ends-1")
-        stream = sandboxes.subscribe("ends-1", from_sequence=4)
-        assert next(stream).sandbox_state == DELETED
+        events = sandboxes.subscribe("ends-1", from_sequence=2)
+        assert next(events).sandbox_state == READY
+        command = sandboxes.service.CreateExecRequest(
+            sandbox_id="ends-1", exec_id="says-1", command=["sh", "-c", "echo here; exec sleep 600"])
+        sandboxes.stub.CreateExec(command, timeout=10)
+        follow = sandboxes.service.ReadExecOutputRequest(exec_id="says-1", stream=1, follow=True)
+        output = sandboxes.stub.ReadExecOutput(follow, timeout=60)
+        assert next(output).data == b"here\n"
         assert daemon.stop() == 0
-        with pytest.raises(grpc.RpcError) as ended:
-            next(stream)
-    assert ended.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert ended.value.details() == "agboxd is shutting down; call again once it has started"
-    trailers = dict(ended.value.trailing_metadata())
-    status = contract.error_details.Status.FromString(trailers["grpc-status-details-bin"])
-    assert contract.error_details.ErrorInfo.FromString(status.details[0].value).reason == "SHUTTING_DOWN"
+        for stream in (events, output):
+            with pytest.raises(grpc.RpcError) as ended:
+                while True:
+                    next(stream)
+            assert ended.value.code() == grpc.StatusCode.UNAVAILABLE
+            assert ended.value.details() == "agboxd is shutting down; call again once it has started"
+            trailers = dict(ended.value.trailing_metadata())
+            status = contract.error_details.Status.FromString(trailers["grpc-status-details-bin"])
+            info = contract.error_details.ErrorInfo.FromString(status.details[0].value)
+            assert info.reason == "SHUTTING_DOWN"

@@ -272,6 +272,18 @@ TEST_F(ServerTest, AStreamOfReflectionDescribesTheService) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+// Protobuf would need minutes to find that there is no such symbol.
+TEST_F(ServerTest, ALongRequestForReflectionIsRefused) {
+  const auto reflection = grpc::reflection::v1::ServerReflection::NewStub(channel_);
+  const auto stream = reflection->ServerReflectionInfo(&context_);
+  grpc::reflection::v1::ServerReflectionRequest request;
+  request.set_file_containing_symbol(std::string(1 << 20, '.'));
+  EXPECT_TRUE(stream->Write(request));
+  grpc::reflection::v1::ServerReflectionResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(ServerTest, AMessageAbove4MiBIsRefused) {
   v1::CreateSandboxRequest request;
   request.set_config_yaml(std::string(5 << 20, 'x'));

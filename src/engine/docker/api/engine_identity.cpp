@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <vector>
 
 #include "engine/docker/api/json_reader.h"
@@ -10,6 +11,8 @@
 
 namespace agbox {
 namespace {
+
+constexpr std::int64_t kMostCpus = 1'000'000;  // an engine that reports more cannot be right
 
 std::string name_of(EngineKind kind) {
   return kind == EngineKind::Podman ? "Podman" : "Docker";
@@ -98,7 +101,7 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   engine.backing_filesystem = backing_filesystem_of(document);
   engine.root_directory = info["DockerRootDir"].text();
   engine.firewall_backend = info["FirewallBackend"]["Driver"].text();
-  engine.cpus = info["NCPU"].number();
+  engine.cpus = std::clamp<std::int64_t>(info["NCPU"].number(), 0, kMostCpus);
   engine.has_live_restore = info["LiveRestoreEnabled"].flag();
   const std::vector<std::string> options = info["SecurityOptions"].texts();
   engine.has_seccomp = has_option(options, "seccomp");
