@@ -2,7 +2,9 @@
 #include "async/task_group.h"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -34,6 +36,22 @@ std::string what(const std::exception_ptr& failure) {
 
 }  // namespace
 
+struct Task::State {
+  explicit State(asio::any_io_executor its_executor) : executor(std::move(its_executor)) {}
+
+  asio::any_io_executor executor;
+  asio::cancellation_signal signal;
+  bool has_ended = false;
+};
+
+// co_spawn() passes a signal on through the executor. Outside its loop that is later, when the task
+// may be gone, which it does not check; so the signal is only given inside the loop.
+void Task::cancel() const {
+  asio::dispatch(state_->executor, [state = state_] {
+    if (!state->has_ended) state->signal.emit(asio::cancellation_type::terminal);
+  });
+}
+
 TaskGroup::TaskGroup(asio::any_io_executor executor)
     : executor_(std::move(executor)), idle_(executor_) {
   idle_.set();
@@ -43,26 +61,26 @@ TaskGroup::~TaskGroup() {
   AGBOX_CHECK(running_.empty(), "join() before destruction");
 }
 
-std::shared_ptr<asio::cancellation_signal> TaskGroup::spawn(std::string name,
-                                                            asio::awaitable<void> task) {
+Task TaskGroup::spawn(std::string name, asio::awaitable<void> task) {
   AGBOX_ON_ITS_THREAD(thread_);
-  auto signal = std::make_shared<asio::cancellation_signal>();
-  const auto entry = running_.insert(running_.end(), signal);
+  const auto state = std::make_shared<Task::State>(executor_);
+  const auto entry = running_.insert(running_.end(), Task(state));
   idle_.reset();
-  auto ended = [this, entry, signal, name = std::move(name)](const std::exception_ptr& failure) {
+  auto ended = [this, entry, state, name = std::move(name)](const std::exception_ptr& failure) {
+    state->has_ended = true;
     if (failure) die(name + ": an exception left the task: " + what(failure));
     running_.erase(entry);
     if (running_.empty()) idle_.set();
   };
   asio::co_spawn(executor_, run(std::move(task)),
-                 asio::bind_cancellation_slot(signal->slot(), std::move(ended)));
-  return signal;
+                 asio::bind_cancellation_slot(state->signal.slot(), std::move(ended)));
+  return Task(state);
 }
 
 void TaskGroup::cancel() {
   AGBOX_ON_ITS_THREAD(thread_);
-  const auto signals = running_;  // a task may end and leave the list while it is being signalled
-  for (const auto& signal : signals) signal->emit(asio::cancellation_type::terminal);
+  const auto tasks = running_;  // one may end and leave the list while it is being cancelled
+  for (const Task& task : tasks) task.cancel();
 }
 
 asio::awaitable<void> TaskGroup::join() {

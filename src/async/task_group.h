@@ -5,10 +5,10 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "async/event.h"
 #include "base/thread_checker.h"
@@ -17,6 +17,20 @@ namespace agbox {
 
 namespace asio = boost::asio;
 
+// A task of a group. Copies are the same task.
+class Task {
+ public:
+  // What it awaits returns as cancelled. No effect after its end, also if that comes first when
+  // this is called outside the executor's loop.
+  void cancel() const;
+
+ private:
+  friend class TaskGroup;
+  struct State;
+  explicit Task(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
 class TaskGroup {
  public:
   explicit TaskGroup(asio::any_io_executor executor);
@@ -24,11 +38,9 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
 
   // Runs the task on the executor. An exception that escapes it is a bug and aborts the process.
-  // The returned signal cancels this task only; it has no effect after the task has ended.
-  std::shared_ptr<asio::cancellation_signal> spawn(std::string name, asio::awaitable<void> task);
+  Task spawn(std::string name, asio::awaitable<void> task);
 
-  // Cancels every task: what it awaits returns as cancelled.
-  void cancel();
+  void cancel();  // every task
 
   // Returns when no task is left.
   asio::awaitable<void> join();
@@ -37,7 +49,7 @@ class TaskGroup {
   ThreadChecker thread_;
   asio::any_io_executor executor_;
   Event idle_;
-  std::list<std::shared_ptr<asio::cancellation_signal>> running_;
+  std::list<Task> running_;
 };
 
 }  // namespace agbox

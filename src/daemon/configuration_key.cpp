@@ -23,7 +23,7 @@ std::unexpected<Error> invalid(std::string message) {
   return fail(reason::kInvalidArgument, std::move(message));
 }
 
-template <std::chrono::nanoseconds Configuration::* member>
+template <std::chrono::nanoseconds Configuration::* Member>
 Result<> assign_duration(Values values, Configuration& into) {
   AGBOX_TRY(duration, parse_duration(values[0]));
   if (duration < std::chrono::nanoseconds::zero()) {
@@ -34,11 +34,11 @@ Result<> assign_duration(Values values, Configuration& into) {
     return invalid("duration " + json_quote(values[0]) + " is longer than " +
                    std::to_string(kLongestTtl.count()) + "h; write 0 to switch it off");
   }
-  into.*member = duration;
+  into.*Member = duration;
   return {};
 }
 
-template <fs::path Configuration::* member>
+template <fs::path Configuration::* Member>
 Result<> assign_absolute_path(Values values, Configuration& into) {
   if (values[0].find('\0') != std::string::npos) {
     return invalid("path " + json_quote(values[0]) + " has a NUL byte");
@@ -48,7 +48,7 @@ Result<> assign_absolute_path(Values values, Configuration& into) {
     return invalid("path " + json_quote(values[0]) +
                    " is not absolute; write it from / (~ is not expanded)");
   }
-  into.*member = path.lexically_normal();
+  into.*Member = path.lexically_normal();
   return {};
 }
 

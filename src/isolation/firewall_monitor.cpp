@@ -129,12 +129,12 @@ Result<std::unique_ptr<FirewallMonitor::Verification>> FirewallMonitor::begin_ve
   AGBOX_TRY(gateway, gateway_of(bridge));
   AGBOX_TRY(listener, ProbeListener::open(gateway));
   AGBOX_TRY(mark, firewall_.begin_count(bridge_name));
-  return std::unique_ptr<Verification>(new Verification{.bridge_name = bridge_name,
-                                                        .listener = std::move(listener),
-                                                        .mark = std::move(mark),
-                                                        .bridge = bridge_took,
-                                                        .tables = tables_took,
-                                                        .listening = laps.next()});
+  return std::make_unique<Verification>(Verification{.bridge_name = bridge_name,
+                                                     .listener = std::move(listener),
+                                                     .mark = std::move(mark),
+                                                     .bridge = bridge_took,
+                                                     .tables = tables_took,
+                                                     .listening = laps.next()});
 }
 
 Result<> FirewallMonitor::end_verification(Verification& verification,

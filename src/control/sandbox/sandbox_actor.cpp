@@ -319,7 +319,7 @@ SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
     services_.tasks.spawn("sandbox " + id() + " retry", backoff_over(retry_timer_.wait()));
   }
   if (step.backoff == WorkStep::Backoff::End) retry_timer_.skip();
-  if (step.cancels) cancel_->emit(asio::cancellation_type::terminal);
+  if (step.cancels) operation_->cancel();
   if (step.start) start(*step.start);
   return taken;
 }
@@ -521,7 +521,7 @@ void SandboxActor::forget_spec() {
 void SandboxActor::start(OperationKind kind) {
   // Not stored before: an interrupted restart is repeated with a new one.
   if (kind == OperationKind::Restart) facts_.next_secret = place_->new_secret();
-  cancel_ = services_.tasks.spawn("sandbox " + id(), run(kind));
+  operation_ = services_.tasks.spawn("sandbox " + id(), run(kind));
 }
 
 asio::awaitable<void> SandboxActor::run(OperationKind kind) {

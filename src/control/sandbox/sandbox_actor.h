@@ -8,10 +8,10 @@
 // never is.
 #pragma once
 
-#include <boost/asio/cancellation_signal.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -153,7 +153,7 @@ class SandboxActor final : private GuestListener {
   SandboxJournal journal_;
   SandboxExecs execs_;
   Event is_reconnected_;  // the guest of an earlier run of the daemon; no operation runs before
-  std::shared_ptr<asio::cancellation_signal> cancel_;  // of the running operation
+  std::optional<Task> operation_;  // the running one
   RetryTimer retry_timer_;
 };
 

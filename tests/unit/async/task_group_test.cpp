@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "async/cancellation.h"
+#include "async/event.h"
 #include "support/test_loop.h"
 
 namespace agbox {
@@ -46,13 +47,26 @@ TEST(TaskGroup, ATaskCancelledBeforeItsFirstStepSeesIt) {
   TestLoop loop;
   TaskGroup tasks(loop.executor());
   bool was_cancelled = false;
-  asio::post(loop.io(), [&] {
-    tasks.spawn("note", note_whether_cancelled(was_cancelled))
-        ->emit(asio::cancellation_type::terminal);
-  });
+  asio::post(loop.io(),
+             [&] { tasks.spawn("note", note_whether_cancelled(was_cancelled)).cancel(); });
   loop.run_until_idle();
   loop.run(tasks.join());
   EXPECT_TRUE(was_cancelled);
+}
+
+// What cancels it outside the loop takes effect inside, after what was posted before.
+TEST(TaskGroup, ATaskThatEndsBeforeItsCancelIsNotTouched) {
+  TestLoop loop;
+  TaskGroup tasks(loop.executor());
+  Event event(loop.executor());
+  const auto wait = [](Event& its_event) -> asio::awaitable<void> { co_await its_event.wait(); };
+  const Task task = tasks.spawn("wait", wait(event));
+  loop.run_until_idle();
+  event.set();
+  task.cancel();
+  loop.run_until_idle();
+  task.cancel();
+  loop.run(tasks.join());
 }
 
 TEST(TaskGroup, CancelEndsAllTasksAndJoinWaits) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/docker/images/image_pulls.h"
 
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <optional>
 
@@ -17,7 +16,7 @@ struct ImagePulls::Pull {
   std::string key;
   Event done;  // the outcome is known
   asio::steady_timer next_report;
-  std::shared_ptr<asio::cancellation_signal> cancellation;  // cancels the task
+  std::optional<Task> task;
   std::optional<EngineResult<>> outcome;
   std::list<Listener> listeners;
   std::size_t waiting = 0;
@@ -70,7 +69,7 @@ EngineAwaitable<> ImagePulls::join(const ImageReference& reference, const Listen
   if (pull->waiting == 0) {
     // Later callers must not join a pull that is being cancelled.
     pulls_.erase(pull->key);
-    pull->cancellation->emit(asio::cancellation_type::terminal);
+    pull->task->cancel();
   }
   co_return engine_fail(EngineErrorKind::Cancelled,
                         "pull image " + reference.canonical() + ": cancelled");
@@ -81,7 +80,7 @@ std::shared_ptr<ImagePulls::Pull> ImagePulls::begin(const ImageReference& refere
   auto pull = std::make_shared<Pull>(options.expected_engine + " " + reference.canonical(),
                                      client_.executor());
   pulls_[pull->key] = pull;
-  pull->cancellation = tasks_.spawn("pull " + reference.canonical(), run(pull, reference, options));
+  pull->task = tasks_.spawn("pull " + reference.canonical(), run(pull, reference, options));
   return pull;
 }
 
