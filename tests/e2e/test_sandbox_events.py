@@ -154,3 +154,6 @@ def test_the_end_of_the_daemon_ends_streams_with_its_own_error(daemon, contract,
             status = contract.error_details.Status.FromString(trailers["grpc-status-details-bin"])
             info = contract.error_details.ErrorInfo.FromString(status.details[0].value)
             assert info.reason == "SHUTTING_DOWN"
+    daemon.start()
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.delete_wait("ends-1")

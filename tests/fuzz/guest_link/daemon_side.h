@@ -246,7 +246,7 @@ class DaemonSide final : public GuestListener {
     caller->kind = kind;
     caller->is_late = deadline % 2 == 1;
     callers_.push_back(caller);
-    caller->signal = waiting_.spawn("caller", wait(caller));
+    caller->task = waiting_.spawn("caller", wait(caller));
   }
   boost::asio::awaitable<void> wait(std::shared_ptr<Caller> caller) {
     promises_.begins(*caller);
@@ -276,7 +276,7 @@ class DaemonSide final : public GuestListener {
     for (const auto& caller : callers_) {
       if (caller->is_answered || index-- > 0) continue;
       caller->is_cancelled = true;
-      return caller->signal->emit(boost::asio::cancellation_type::terminal);
+      return caller->task->cancel();
     }
   }
 

@@ -3,7 +3,6 @@
 // daemon made, the events that it got, and the answers that its callers got.
 #pragma once
 
-#include <boost/asio/cancellation_signal.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "async/task_group.h"
 #include "base/check.h"
 #include "base/result.h"
 #include "guestlink/guest_report.h"
@@ -32,7 +32,7 @@ struct Caller {
   bool is_answered = false;
   unsigned start = 0;       // of the container, when it began to wait
   unsigned connection = 0;  // of the guest, likewise
-  std::shared_ptr<boost::asio::cancellation_signal> signal;
+  std::optional<Task> task{};
 
   bool asks_one_connection() const { return kind == Kind::Ping || kind == Kind::Probe; }
 };
