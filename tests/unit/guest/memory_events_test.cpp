@@ -42,7 +42,7 @@ TEST_F(MemoryEventsTest, TheFirstVersionOfControlGroupsIsReadToo) {
   EXPECT_EQ(
       events.explain(),
       "out of memory: while it ran, the kernel killed 2 processes of the sandbox, which has no "
-      "memory limit: the host ran out of memory");
+      "memory limit of its own");
   write("memory/memory.limit_in_bytes", "6291456\n");
   EXPECT_THAT(events.explain(), testing::EndsWith("limit is 6 MiB"));
 }
