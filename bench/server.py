@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that a benchmark starts, waits for and ends: our daemon with every path in a temporary
-directory, and the bare echo beside it. Readiness is told, never guessed."""
+directory, and the bare echo. Each signals that it is ready."""
 import contextlib
 import os
 import select

@@ -73,13 +73,7 @@ SandboxActor::SandboxActor(ActorServices& services, std::string sandbox_id, Sand
       state_(new_work()),
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
-      execs_(services,
-             {.facts = facts_,
-              .place = *place_,
-              .journal = journal_,
-              .check_takes_execs = [this] { return check_takes_execs(); },
-              .on_change = [this] { set_deadline(); }},
-             log_),
+      execs_(services, as_seen_by_execs(), log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {}
 
@@ -94,18 +88,20 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
       state_(work_of(record)),
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, record),
-      execs_(services,
-             {.facts = facts_,
-              .place = *place_,
-              .journal = journal_,
-              .check_takes_execs = [this] { return check_takes_execs(); },
-              .on_change = [this] { set_deadline(); }},
-             log_),
+      execs_(services, as_seen_by_execs(), log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {
   execs_.restore(std::move(record.running_execs));
   showing_isolation({})();
   if (is_deleted()) forget_spec();
+}
+
+SandboxExecs::Sandbox SandboxActor::as_seen_by_execs() {
+  return {.facts = facts_,
+          .place = *place_,
+          .journal = journal_,
+          .check_takes_execs = [this] { return check_takes_execs(); },
+          .on_change = [this] { set_deadline(); }};
 }
 
 // --- start and recovery ---

@@ -95,6 +95,8 @@ class SandboxActor final : private GuestListener {
   void isolation_holds(bool from_inside);
 
  private:
+  // References to members above `execs_`.
+  SandboxExecs::Sandbox as_seen_by_execs();
   void guest_connected(const GuestHello& hello) override;
   void guest_lost(const std::string& why) override;
   void exec_ended(const ExecEnd& end) override { execs_.guest_ended(end); }

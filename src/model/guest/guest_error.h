@@ -15,7 +15,7 @@ namespace agbox {
 
 enum class GuestErrorKind {
   Unavailable,   // the host cannot listen for it now, or its directory cannot be reached. Retry
-  MayHaveEnded,  // its container may have ended: somebody should look
+  MayHaveEnded,  // its container may have ended: inspect it
   Silent,        // it is not there, or does not answer
   Refused,       // a definite no
   Cancelled,     // the caller gave up

@@ -41,7 +41,7 @@ FakeDocker::~FakeDocker() {
     own_io_->stop();
     thread_.join();
   }
-  std::error_code ignored;  // a temporary directory; nobody can be told
+  std::error_code ignored;  // a temporary directory; destructors report nothing
   std::filesystem::remove_all(server_->directory, ignored);
 }
 

@@ -77,7 +77,7 @@ TEST_F(ExecRestartTest, AnAcceptedExecRunsExactlyOnceWhereverTheDaemonEnds) {
 
 TEST_F(ExecRestartTest, AnExecWhoseAcceptanceIsOnDiskIsGivenToTheGuest) {
   begin_accepting("silent-1", [](const auto&) {});
-  ASSERT_TRUE(failpoint::arm("exec.send.before=error"));  // the guest is not told
+  ASSERT_TRUE(failpoint::arm("exec.send.before=error"));  // it is not sent
   stop();
   disarm();
   start();

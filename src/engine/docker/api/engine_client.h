@@ -129,7 +129,7 @@ class EngineClient {
   template <class T>
   EngineAwaitable<T> ask(EngineRequest request, CallOptions options,
                          EngineResult<T> (*read)(std::string_view));
-  // A call whose answer tells nothing more.
+  // A call whose response body is not needed.
   EngineAwaitable<> order(EngineRequest request, CallOptions options);
   EngineAwaitable<> set_paused(std::string id, bool is_paused, CallOptions options);
   EngineAwaitable<> detach(std::string container_id, std::string network, CallOptions options);
