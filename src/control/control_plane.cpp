@@ -132,7 +132,7 @@ void ControlPlane::container_may_have_ended(const std::string& sandbox_id) {
 }
 
 void ControlPlane::object_created(const std::string& sandbox_id) {
-  directory_.engine_made_something(sandbox_id);
+  directory_.count_new_object(sandbox_id);
 }
 
 void ControlPlane::diagnose(std::vector<std::string> images,
@@ -149,7 +149,7 @@ boost::asio::awaitable<void> ControlPlane::diagnose_and_reply(
   reply(std::move(findings));
 }
 
-void ControlPlane::answer_who_waits() {
+void ControlPlane::release_waiting_calls() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.store.stop_waiting();
   directory_.engine_was_asked();

@@ -65,7 +65,7 @@ class ControlPlane final : private EngineListener {
   void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
 
   // Completes the calls that wait for anything but the store; call before the server shuts down.
-  void answer_who_waits();
+  void release_waiting_calls();
   // Cancels everything in progress; the next start of the daemon continues it. `done` is called
   // when nothing runs any more.
   void shut_down(std::function<void()> done);

@@ -74,7 +74,7 @@ class Directory final : public SandboxClaims {
   // See input::IsolationFailed and input::IsolationHolds.
   void isolation_failed(const std::string& sandbox_id, const std::string& why);
   void isolation_holds(const std::string& sandbox_id, bool from_inside);
-  void engine_made_something(const std::string& sandbox_id);
+  void count_new_object(const std::string& sandbox_id);
   void engine_is_back();
   // The first attempt to reach the engine has ended, successfully or not, or takes too long: calls
   // that waited for it continue.

@@ -197,8 +197,8 @@ Directory::Call<ExecOutputSource> Directory::find_exec_output(std::string exec_i
   co_return source_of(exec);
 }
 
-void Directory::engine_made_something(const std::string& sandbox_id) {
-  if (const auto actor = find(sandbox_id)) (*actor)->engine_made_something();
+void Directory::count_new_object(const std::string& sandbox_id) {
+  if (const auto actor = find(sandbox_id)) (*actor)->count_new_object();
 }
 
 void Directory::recheck_container(const std::string& sandbox_id) {

@@ -22,7 +22,7 @@ std::string help_text() {
   return R"(agboxd - the agents-sandbox daemon: runs coding agents in Docker sandboxes
 
 Usage:
-  agboxd              serve until SIGTERM or SIGINT; use it with agbox
+  agboxd              serve agbox and the client libraries until SIGTERM or SIGINT
   agboxd --help       print this text
   agboxd --version    print the version
 

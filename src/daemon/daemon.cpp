@@ -144,7 +144,7 @@ void Daemon::shut_down() {
   log_.info("shutting down");
   service_manager_.notify("STOPPING=1\nSTATUS=Shutting down");
   listener_->close();
-  plane_->answer_who_waits();
+  plane_->release_waiting_calls();
   server_->shut_down(kGrace, [this] { plane_->shut_down([this] { loop_.stop(); }); });
 }
 

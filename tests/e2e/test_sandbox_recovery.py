@@ -297,7 +297,7 @@ def test_another_engine_behind_the_socket_is_not_the_sandboxs(
         with pytest.raises(grpc.RpcError) as refused:
             sandboxes.stop("loyal-1")
         assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
-        assert "another one" in refused.value.details()
+        assert "but the daemon is connected to engine" in refused.value.details()
     daemon.stop()
     daemon.environment["DOCKER_HOST"] = own
     with connected(restarted(daemon), contract) as sandboxes:

@@ -187,7 +187,7 @@ def listed_rows(*arguments: str) -> list[str]:
 
 def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
     assert listed_rows() == [
-        "ping", "memory", "store", "start", "life", "proofs", "stop", "fifty", "exec", "exec-cpu",
+        "ping", "memory", "store", "start", "life", "verification", "stop", "fifty", "exec", "exec-cpu",
         "execs", "output", "readers", "effort", "event", "deliver", "stalled", "idle", "used",
         "recovery", "asleep", "crowded"]
     lines = run_bench("--list", "exec").stdout.splitlines()
@@ -196,8 +196,8 @@ def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
 
 
 def test_a_check_leaves_out_rows_without_gates_unless_they_are_named() -> None:
-    assert set(listed_rows()) - set(listed_rows("--check")) == {"proofs"}
-    assert listed_rows("--check", "proofs") == ["proofs"]
+    assert set(listed_rows()) - set(listed_rows("--check")) == {"verification"}
+    assert listed_rows("--check", "verification") == ["verification"]
 
 
 def test_the_help_says_when_another_build_is_worse() -> None:

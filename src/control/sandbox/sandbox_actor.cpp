@@ -136,7 +136,7 @@ void SandboxActor::recover() {
 asio::awaitable<void> SandboxActor::reconnect() {
   const auto adopted = co_await place_->reconnect(facts_);
   guest_directory_ = directory_after(adopted);
-  if (!adopted) log_.warn("guest cannot come back", {{"error", adopted.error().message()}});
+  if (!adopted) log_.warn("guest cannot reconnect", {{"error", adopted.error().message()}});
   is_reconnected_.set();
 }
 
@@ -178,8 +178,8 @@ Result<> SandboxActor::check_engine() const {
   const std::string& its_engine = facts_.created_with.engine_id();
   if (engine.id == its_engine) return {};
   return fail(reason::kEngineUnavailable, "sandbox " + id() + " is on the engine " + its_engine +
-                                              ", and another one (" + engine.id +
-                                              ") answers now; bring its engine back");
+                                              ", but the daemon is connected to engine " +
+                                              engine.id + "; start the sandbox's engine");
 }
 
 SandboxActor::OnDisk SandboxActor::stop() {

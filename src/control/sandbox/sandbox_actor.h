@@ -87,7 +87,7 @@ class SandboxActor final : private GuestListener {
   // Operations that wait for the engine continue now.
   void engine_is_back();
   // An object of this sandbox, possibly requested by an earlier run of the daemon.
-  void engine_made_something() { ++objects_made_; }
+  void count_new_object() { ++objects_made_; }
   // The engine reports that the container ended.
   void recheck_container();
   // See input::IsolationFailed and input::IsolationHolds.

@@ -136,7 +136,7 @@ class ControlTest : public testing::Test {
   void occupy_all_subnets_but_the_last();
 
   // As the daemon does before its server waits for the calls under way.
-  void answer_who_waits() { plane_->answer_who_waits(); }
+  void release_waiting_calls() { plane_->release_waiting_calls(); }
 
   std::string store_vfs_;  // of SQLite; empty: the system's
   ControlLoop loop_;

@@ -266,7 +266,7 @@ TEST_F(DiagnosisTest, IsAnsweredAtOnceWhenTheDaemonEnds) {
   plane().diagnose({}, note);
   run_until([&] { return docker().held("GET /info") == 1; });
   plane().diagnose({}, note);
-  plane().answer_who_waits();
+  plane().release_waiting_calls();
   plane().diagnose({}, note);
   run_until([&] { return answers.size() == 3; });
   EXPECT_THAT(answers, testing::Each(std::string(reason::kShuttingDown.name)));

@@ -309,7 +309,7 @@ class FullDiskTest : public DirectoryTest {
 TEST_F(FullDiskTest, DoesNotHoldTheEndOfTheDaemon) {
   std::optional<Result<>> reply;
   directory().remove("box-1", [&](Result<> result) { reply = std::move(result); });
-  answer_who_waits();
+  release_waiting_calls();
   run_until([&] { return reply.has_value(); });
   ASSERT_FALSE(reply->has_value());
   EXPECT_EQ(reply->error().reason(), reason::kShuttingDown);
@@ -324,7 +324,7 @@ TEST_F(FullDiskTest, ADeleteOfManyThatIsNotRecordedIsNotToldAsBegun) {
   google::protobuf::Map<std::string, std::string> labels;
   labels["team"] = "a";
   directory().remove_matching(labels, [&](auto result) { reply = std::move(result); });
-  answer_who_waits();
+  release_waiting_calls();
   run_until([&] { return reply.has_value(); });
   ASSERT_FALSE(reply->has_value());
   EXPECT_EQ(reply->error().reason(), reason::kShuttingDown);

@@ -52,7 +52,7 @@ class ServerTest : public testing::Test {
     if (!control_.joinable()) return;
     loop_->post([this] {
       listener_->close();
-      plane_->answer_who_waits();
+      plane_->release_waiting_calls();
       server_->shut_down(100ms, [this] { plane_->shut_down([this] { loop_->stop(); }); });
     });
     control_.join();
