@@ -95,8 +95,10 @@ std::string usage_text(const CLI::App& command) {
   std::string out = "Usage:\n  " + usage_line(command) + "\n" + table("Arguments", arguments) +
                     table("Commands", commands) + table("Flags", flags);
   if (!commands.empty()) {
-    out += "\nRun \"" + command_path(command) +
-           " <command> --help\" for more information about a command.\n";
+    // Below "agbox help" the command's name is enough.
+    const std::string path = command_path(command) + " ";
+    const std::string flag = path.contains(" help ") ? "" : " --help";
+    out += "\nRun \"" + path + "<command>" + flag + "\" for more information about a command.\n";
   }
   return out;
 }

@@ -101,7 +101,8 @@ int list_execs(Console& console, const ExecListFlags& flags) {
 }  // namespace
 
 void add_exec_list(CommandLine& line, CLI::App& parent) {
-  auto [command, flags] = line.add(parent, "list", "List running execs", list_execs);
+  auto [command, flags] =
+      line.add(parent, "list", "List execs: those that run, or all", list_execs);
   flags.sandbox_id = command.add_option("sandbox_id", flags.id, "List only execs of this sandbox");
   command.add_flag("-a,--all", flags.all, "Include ended execs, oldest first");
   command.add_flag("--json", flags.json, "Print JSON");

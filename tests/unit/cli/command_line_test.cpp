@@ -210,6 +210,8 @@ TEST(CommandLine, HelpGoesToStdout) {
             "  -m, --mode TEXT   Its mode\n"
             "      --quiet       Say nothing\n");
   EXPECT_THAT(run({"-h"}).out, HasSubstr("Commands:\n  fail   Fail\n  file   Work with files\n"));
+  EXPECT_THAT(run({"-h"}).out, HasSubstr("Run \"agbox <command> --help\" for more"));
+  EXPECT_THAT(run({"help", "-h"}).out, HasSubstr("Run \"agbox help <command>\" for more"));
 }
 
 TEST(CommandLine, AFailedWriteIsARuntimeErrorEvenOfAGoodCommand) {
