@@ -63,6 +63,12 @@ add_library(agbox_sodium INTERFACE)
 add_library(agbox::sodium ALIAS agbox_sodium)
 target_link_libraries(agbox_sodium INTERFACE ${SODIUM_STATIC})
 
+# Always static: only the daemon uses it, and other programs that link the model drop it.
+find_library(YAML_STATIC NAMES libyaml.a REQUIRED)
+add_library(agbox_yaml INTERFACE)
+add_library(agbox::yaml ALIAS agbox_yaml)
+target_link_libraries(agbox_yaml INTERFACE ${YAML_STATIC})
+
 # libnftnl is static: only a few objects. Debian has libmnl only as a shared library; programs that do not use it do
 # not load it.
 find_library(NFTNL_STATIC NAMES libnftnl.a REQUIRED)

@@ -53,5 +53,10 @@ if(TARGET agbox)
     endforeach()")
 endif()
 
-install(FILES README.md CHANGELOG.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+# For editors: completes and checks the files of sandbox create --yaml-file.
+install(FILES docs/sandbox.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/agents-sandbox)
+
+# Laid out as in the source tree, so that the links between them work.
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the examples of the documents as they stand, on a private daemon."""
 
+import json
 import re
 import shlex
 
@@ -48,6 +49,21 @@ def test_an_example_runs(daemon, example: str) -> None:
     for line in example.splitlines():
         result = agbox(daemon, line)
     assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
+
+
+def test_a_sandbox_is_made_from_each_documented_file(daemon) -> None:
+    documented = blocks("docs/declarative_yaml_config.md", "yaml")
+    assert documented
+    for number, yaml in enumerate(documented):
+        file = daemon.home / f"{number}.yaml"
+        file.write_text(yaml)
+        line = f"agbox sandbox create --yaml-file {file} --sandbox-id file-{number} --label project=other"
+        agbox(daemon, line)
+        shown = json.loads(agbox(daemon, f"agbox sandbox get file-{number} --json").stdout)["sandbox"]
+        assert shown["labels"] == {"project": "other"}, "flags override the file"
+        inside = agbox(daemon, f"agbox exec run file-{number} -- sh -c 'echo $EDITOR'")
+        assert inside.stdout == "vi\n"
+        agbox(daemon, f"agbox sandbox delete file-{number}")
 
 
 def test_the_session_in_the_readme_prints_what_it_shows(daemon) -> None:

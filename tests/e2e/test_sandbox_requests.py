@@ -55,9 +55,14 @@ def test_fields_that_are_not_built_yet_are_refused_by_name_and_reserve_nothing(
         )
         assert (code, reason) == ("UNIMPLEMENTED", "UNIMPLEMENTED")
         assert f"create_spec.{field} " in words
-    request = contract.service.CreateSandboxRequest(sandbox_id="reserved", config_yaml=b"image: x")
-    code, _, _, words = refused(contract, sandboxes.stub.CreateSandbox, request, timeout=10)
-    assert code == "UNIMPLEMENTED" and "config_yaml" in words
+    for yaml, code, words in (
+        (b"image: x\nmounts: [{source: /srv, target: /srv}]", "UNIMPLEMENTED", "create_spec.mounts "),
+        (b"image: x\nimag: y", "INVALID_ARGUMENT", "invalid config_yaml: line 2, column 1: "),
+        (b"labels: {a: b}", "INVALID_ARGUMENT", "create_spec.image is required"),
+    ):
+        request = contract.service.CreateSandboxRequest(sandbox_id="reserved", config_yaml=yaml)
+        refusal = refused(contract, sandboxes.stub.CreateSandbox, request, timeout=10)
+        assert refusal[0] == code and refusal[3].startswith(words), refusal
     assert list(sandboxes.page(include_deleted=True).sandboxes) == []
     assert left_over(engine) == []
     sandboxes.create_ready("reserved", sandboxes.image)

@@ -2,6 +2,7 @@
 // agbox sandbox create: creates a sandbox and waits until it is ready.
 #include <agbox/sandbox_wait.h>
 #include <fcntl.h>
+#include <google/protobuf/util/time_util.h>
 
 #include <cerrno>
 #include <expected>
@@ -68,10 +69,7 @@ Parsed<google::protobuf::Duration> parse_idle_ttl(const std::string& text) {
     return usage("--idle-ttl: invalid duration \"" + text + "\": use for example 30m, 1h30m or 0");
   }
   if (ttl->count() < 0) return usage("--idle-ttl must not be negative");
-  google::protobuf::Duration out;
-  out.set_seconds(ttl->count() / 1'000'000'000);
-  out.set_nanos(static_cast<std::int32_t>(ttl->count() % 1'000'000'000));
-  return out;
+  return google::protobuf::util::TimeUtil::NanosecondsToDuration(ttl->count());
 }
 
 // The error is the reason alone, without the path.
@@ -184,16 +182,14 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
   text("--sandbox-id", flags.sandbox_id, "ID", "Sandbox ID (default: generated)");
   flags.idle_ttl_flag =
       text("--idle-ttl", flags.idle_ttl, "DURATION",
-           "Stop the sandbox after this long without an exec, e.g. 30m; at least 1s (0 = never)");
+           "Stop the sandbox after this long without an exec, e.g. 1h; at least 1s (0 = never; "
+           "default: runtime.idle_ttl of the daemon, 30m if not set)");
   text("--cpu-limit", flags.cpu_limit, "CPUS",
        "CPU limit, e.g. 1.5; at most the CPUs of the engine");
   text("--memory-limit", flags.memory_limit, "SIZE", "Memory limit, e.g. 2g; at least 6m");
   command.add_flag("--no-entrypoint", flags.bypass_entrypoint, "Ignore the image's ENTRYPOINT");
-  // Not offered in help and completion as long as agboxd rejects it; scripts that pass it get its
-  // error.
   flags.yaml_file_flag = text("--yaml-file", flags.yaml_file, "PATH",
                               "Read the sandbox configuration from a file; flags override it");
-  flags.yaml_file_flag->group("");
   CLI::Option* json =
       command.add_flag("--json", flags.json, "Print the response as JSON and do not wait");
   command.add_flag("-q,--quiet", flags.quiet, "Print only the sandbox ID")->excludes(json);

@@ -9,6 +9,9 @@ namespace agbox::maxima {
 
 inline constexpr std::size_t kSandboxes = 4096;  // undeleted; a /16 holds as many /28
 inline constexpr std::size_t kSpecBytes = std::size_t{2} << 20;
+inline constexpr std::size_t kConfigYamlBytes = std::size_t{256} << 10;
+// With its aliases expanded.
+inline constexpr std::size_t kConfigYamlWeight = std::size_t{4} << 20;
 // Of all undeleted sandboxes: their specs are in memory.
 inline constexpr std::size_t kAllSpecBytes = std::size_t{64} << 20;
 // That wait for the engine's first answer, or for a create that does.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/sandbox/time_to_live.h"
+#include "model/spec/config_yaml.h"
 #include "model/spec/image_reference.h"
 #include "model/spec/maxima.h"
 #include "model/spec/request_checks.h"
@@ -150,8 +151,9 @@ Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
 
 Result<SandboxSpec> parse_create_request(const v1::CreateSandboxRequest& request) {
   if (!request.config_yaml().empty()) {
-    return fail(reason::kUnimplemented,
-                "config_yaml is not supported by this version of agboxd; use create_spec");
+    auto file = parse_config_yaml(request.config_yaml());
+    if (!file) return std::unexpected(file.error().within("invalid config_yaml"));
+    return parse_create_spec(merge_create_specs(std::move(*file), request.create_spec()));
   }
   if (!request.has_create_spec()) return invalid_argument("create_spec is required");
   return parse_create_spec(request.create_spec());

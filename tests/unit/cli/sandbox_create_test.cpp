@@ -109,15 +109,6 @@ TEST_F(SandboxCreate, AFileIsSentAsItIsAndDecidesTheImage) {
             "CreateSandbox create_spec { image: \"x\" } config_yaml: \"image: y\\n\"");
 }
 
-TEST_F(SandboxCreate, AFileIsNotOfferedWhileTheDaemonRejectsIt) {
-  ASSERT_EQ(run({"sandbox", "create", "--help"}), 0);
-  EXPECT_THAT(out_, testing::AllOf(HasSubstr("--image"), testing::Not(HasSubstr("yaml"))));
-  for (const std::string shell : {"bash", "fish", "zsh"}) {
-    ASSERT_EQ(run({"completion", shell}), 0);
-    EXPECT_THAT(out_, testing::AllOf(HasSubstr("memory-limit"), testing::Not(HasSubstr("yaml"))));
-  }
-}
-
 TEST_F(SandboxCreate, AFileThatCannotBeReadIsNamed) {
   const std::string missing = temp_directory_.path() / "none.yaml";
   EXPECT_EQ(run({"sandbox", "create", "--yaml-file", missing}), 1);

@@ -157,9 +157,6 @@ TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
     EXPECT_EQ(parsed.error().reason(), reason::kUnimplemented);
     EXPECT_THAT(parsed.error().message(), HasSubstr("create_spec." + name + " is not supported"));
   }
-  v1::CreateSandboxRequest request;
-  request.set_config_yaml("image: x");
-  EXPECT_EQ(parse_create_request(request).error().reason(), reason::kUnimplemented);
 }
 
 TEST(SandboxSpec, ARequestWithoutASpecIsRefused) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/model/config_schema.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <boost/json.hpp>
+#include <map>
+#include <string_view>
+
+#include "agbox/v1/spec.pb.h"
+#include "base/check.h"
+#include "model/spec/sandbox_spec.h"
+
+namespace agbox {
+namespace {
+
+namespace json = boost::json;
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+// What an editor shows for a key.
+const std::map<std::string_view, std::string_view> kDescriptions = {
+    {"image", "Container image, e.g. debian:12."},
+    {"labels", "Labels, to find and delete sandboxes by."},
+    {"envs", "Environment variables."},
+    {"idle_ttl", "Stop the sandbox after this long without an exec, e.g. 30m; 0 = never."},
+    {"command", "Command of the container, with its arguments."},
+    {"cpu_limit", "CPU limit, e.g. 1.5."},
+    {"memory_limit", "Memory limit, e.g. 2g."},
+    {"bypass_entrypoint", "Ignore the image's ENTRYPOINT."},
+};
+
+// Any scalar is taken as its text.
+json::object text_schema() {
+  return {{"type", {"string", "number", "boolean", "null"}}};
+}
+
+json::object schema_of(const FieldDescriptor& field) {
+  if (field.is_map()) return {{"type", "object"}, {"additionalProperties", text_schema()}};
+  if (field.is_repeated()) return {{"type", "array"}, {"items", text_schema()}};
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return {{"type", "boolean"}};
+  return text_schema();
+}
+
+// Whether this version acts on it.
+bool is_supported(const FieldDescriptor& field) {
+  v1::CreateSpec spec;
+  const auto& reflection = *spec.GetReflection();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    field.is_repeated() ? reflection.AddString(&spec, &field, "x")
+                        : reflection.SetString(&spec, &field, "x");
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    field.is_repeated() ? reflection.AddMessage(&spec, &field)
+                        : reflection.MutableMessage(&spec, &field);
+  } else {
+    reflection.SetBool(&spec, &field, true);
+  }
+  return check_supported(spec).has_value();
+}
+
+void print(std::string& out, const json::value& value, const std::string& indent) {
+  const std::string inner = indent + "  ";
+  if (!value.is_object() || value.as_object().empty()) {
+    out += json::serialize(value);
+    return;
+  }
+  out += "{";
+  std::string_view separator = "\n";
+  for (const auto& [key, item] : value.as_object()) {
+    out += std::string(separator) + inner + json::serialize(json::string(key)) + ": ";
+    print(out, item, inner);
+    separator = ",\n";
+  }
+  out += "\n" + indent + "}";
+}
+
+}  // namespace
+
+std::string config_schema() {
+  const Descriptor& spec = *v1::CreateSpec::descriptor();
+  json::object properties;
+  for (int i = 0; i < spec.field_count(); ++i) {
+    const FieldDescriptor& field = *spec.field(i);
+    if (!is_supported(field)) continue;
+    const auto description = kDescriptions.find(field.name());
+    AGBOX_CHECK(description != kDescriptions.end(), "every key has a description");
+    json::object property = {{"description", description->second}};
+    for (const auto& [key, value] : schema_of(field)) property.insert_or_assign(key, value);
+    properties[field.name()] = std::move(property);
+  }
+  std::string out;
+  print(out,
+        json::object{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                     {"title", "agents-sandbox: a sandbox"},
+                     {"type", "object"},
+                     {"additionalProperties", false},
+                     {"properties", properties}},
+        "");
+  return out + "\n";
+}
+
+}  // namespace agbox
