@@ -42,8 +42,8 @@ Result<> Firewall::load(const HostNetwork& host) {
   return verify();
 }
 
-Result<> Firewall::follow(const HostNetwork& host) {
-  if (follows_ && host == host_) return {};
+Result<bool> Firewall::follow(const HostNetwork& host) {
+  if (follows_ && host == host_) return false;
   set_wanted(host);
   follows_ = false;
   nft::Batch batch;
@@ -51,12 +51,11 @@ Result<> Firewall::follow(const HostNetwork& host) {
     if (table.sets.empty()) continue;
     for (const nft::Set& set : host_sets(host)) batch.replace_elements(table.name, set);
   }
-  if (!filter_.apply(batch)) {
-    // Another process has removed a table or a set: replace everything.
-    AGBOX_TRY_VOID(replace_both());
-  }
+  const bool was_applied = filter_.apply(batch).has_value();
+  // If not, another process has removed a table or a set: replace everything.
+  if (!was_applied) AGBOX_TRY_VOID(replace_both());
   follows_ = true;
-  return {};
+  return !was_applied;
 }
 
 Result<> Firewall::verify() {

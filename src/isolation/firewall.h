@@ -31,8 +31,9 @@ class Firewall {
   // object's end; the owned copy if the kernel supports that.
   Result<> load(const HostNetwork& host);
 
-  // Updates both copies to the current host network. No effect if nothing changed.
-  Result<> follow(const HostNetwork& host);
+  // Updates both copies to the current host network. No effect if nothing changed. True if the
+  // tables had to be replaced because another process has changed them.
+  Result<bool> follow(const HostNetwork& host);
 
   // Compares the kernel's tables with the wanted ones; the error names the difference.
   Result<> verify();

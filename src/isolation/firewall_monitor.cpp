@@ -239,30 +239,33 @@ bool FirewallMonitor::take_table_event(const nlmsghdr* event) {
 void FirewallMonitor::repair() {
   const auto repaired = firewall_.repair();
   if (!repaired) return set_problem(table_problem_, repaired.error().message());
-  if (*repaired) {
-    ++health_.repairs;
-    health_.last_repair = **repaired + ", changed by " +
-                          (last_writer_.pid == 0 ? std::string("an unknown process")
-                                                 : "'" + last_writer_.program + "' (pid " +
-                                                       std::to_string(last_writer_.pid) + ")");
-    log_.warn("sandbox firewall restored after a change by another process",
-              {{"difference", **repaired},
-               {"program", last_writer_.program},
-               {"pid", last_writer_.pid},
-               {"repairs", health_.repairs}});
-    on_health_(health_);
-  }
+  if (*repaired) report_repair(**repaired);
   last_writer_ = {};
   set_problem(table_problem_, {});
 }
 
+void FirewallMonitor::report_repair(const std::string& difference) {
+  ++health_.repairs;
+  health_.last_repair = difference + ", changed by " +
+                        (last_writer_.pid == 0 ? std::string("an unknown process")
+                                               : "'" + last_writer_.program + "' (pid " +
+                                                     std::to_string(last_writer_.pid) + ")");
+  log_.warn("sandbox firewall restored after a change by another process",
+            {{"difference", difference},
+             {"program", last_writer_.program},
+             {"pid", last_writer_.pid},
+             {"repairs", health_.repairs}});
+  on_health_(health_);
+}
+
 Result<> FirewallMonitor::follow_routes() {
-  repair_if_needed();  // first, because follow() would restore them without a report
+  repair_if_needed();  // first, because follow() does not name what differed
   const HostNetwork before = firewall_.host();
   const auto host = read_host_network();
   const auto followed = host ? firewall_.follow(*host) : std::unexpected(host.error());
   set_problem(route_problem_, followed ? std::string() : followed.error().message());
-  if (!followed) return followed;
+  if (!followed) return std::unexpected(followed.error());
+  if (*followed) report_repair("tables or sets were missing");
   if (firewall_.host() != before) {
     log_.info("sandbox firewall follows the host's networks",
               {{"uplinks", firewall_.host().uplinks.size()},

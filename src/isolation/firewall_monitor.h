@@ -94,6 +94,7 @@ class FirewallMonitor {
   // it may arrive separately.
   bool take_table_event(const nlmsghdr* event);
   void repair();
+  void report_repair(const std::string& difference);
   // Repairs if a change is pending or the last repair was refused.
   void repair_if_needed();
   Result<> follow_routes();

@@ -18,13 +18,13 @@ from support.sandboxes import (
     left_over,
     primary,
     started,
+    wait_until,
 )
 
 # On the sandbox's bridge no rule would match it. Nothing restores that by itself.
 FOREIGN_ADDRESS = "198.51.100.1/24"
 # Ignores what asks it to end.
 COUNT = "trap '' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done"
-TIMEOUT = 60  # twice the longest wait between two verifications
 
 
 @pytest.fixture
@@ -53,13 +53,6 @@ def make_it_verify(engine, daemon):
     """The daemon restores its table, and verifies every sandbox again."""
     plain = next(table for table in daemon.firewall_tables() if not table.endswith("_owned"))
     engine.world.run("nft", "delete", "table", *plain.split())
-
-
-def wait_until(holds, what):
-    deadline = time.monotonic() + TIMEOUT
-    while not holds():
-        assert time.monotonic() < deadline, f"{what}: not within {TIMEOUT} s"
-        time.sleep(0.02)
 
 
 def is_paused(engine):

@@ -43,6 +43,14 @@ _PATIENCE = 90  # timeout of a stream in seconds; a create takes about one
 _STREAM_ENDS = (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
+def wait_until(holds: Callable[[], object], what: str, timeout: float = 60) -> None:
+    """For what a client can only ask for; the default is twice the longest wait between two verifications."""
+    deadline = time.monotonic() + timeout
+    while not holds():
+        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
+        time.sleep(0.02)
+
+
 class Sandboxes:
     """A client of one daemon: `with connected(daemon, contract) as sandboxes`."""
 
