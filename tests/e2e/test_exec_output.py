@@ -67,6 +67,8 @@ def execs(daemon, contract) -> Iterator[Execs]:
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready(BOX, IMAGE)
         yield Execs(sandboxes)
+    # On a connection of its own: a test that restarts the daemon leaves the other one broken.
+    with connected(daemon, contract) as sandboxes:
         sandboxes.delete_wait(BOX)
 
 
