@@ -127,7 +127,8 @@ Result<std::unique_ptr<FirewallMonitor::Verification>> FirewallMonitor::begin_ve
   AGBOX_TRY_VOID(firewall_.verify());
   const auto tables_took = laps.next();
   AGBOX_TRY(gateway, gateway_of(bridge));
-  AGBOX_TRY(listener, ProbeListener::open(gateway));
+  AGBOX_TRY(listener, ProbeListener::open(gateway, {.networks = bridge.networks,
+                                                    .of_this_host = bridge.host_addresses}));
   AGBOX_TRY(mark, firewall_.begin_count(bridge_name));
   return std::make_unique<Verification>(Verification{.bridge_name = bridge_name,
                                                      .listener = std::move(listener),

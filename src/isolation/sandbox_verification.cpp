@@ -19,6 +19,7 @@ BridgeSeen inspect_bridge(const std::string& name, const Routing& routing) {
   const unsigned index = ::if_nametoindex(name.c_str());
   BridgeSeen seen{.name = name, .exists = index != 0, .networks = {}};
   for (const InterfaceAddress& address : routing.addresses) {
+    seen.host_addresses.push_back(address.own);
     if (index == 0 || address.interface != index) continue;
     seen.networks.push_back(address.network);
     if (!seen.gateway) seen.gateway = address.own;

@@ -20,6 +20,8 @@ struct BridgeSeen {
   bool exists = false;  // in our network namespace
   std::vector<Ipv4Network> networks;
   std::optional<Ipv4Address> gateway{};  // the host's address on it
+  // Of every interface: what is in a network of the bridge, and none of these, is in the sandbox.
+  std::vector<Ipv4Address> host_addresses{};
 };
 
 struct BridgeWanted {
@@ -41,7 +43,7 @@ struct ProbeSeen {
   Ipv4Address address;          // of the listener
   ProbeReport inside;           // reported by the sandbox's guest
   bool listener_answers;        // to the daemon itself, at the same moment
-  bool listener_was_reached;    // by any connection but the daemon's
+  bool listener_was_reached;    // from an address of the sandbox's network
   std::uint64_t refused_by_us;  // packets of this bridge that our rules have refused
 };
 Result<> judge_probe(const ProbeSeen& seen);

@@ -3,9 +3,10 @@
 // arguments are the instance, the pool and the resolvers. It says "loaded" and how the names of its
 // bridges begin, takes a command per line, answers each with one line, and ends with its input:
 //
-//   prove BRIDGE [NETWORK [silent]]
+//   prove BRIDGE [NETWORK [silent | visited]]
 //                           ok | error SENTENCE: a connection is tried from that network namespace;
-//                           `silent`: and nobody tells what came of it
+//                           `silent`: and nobody tells what came of it; `visited`: and before it,
+//                           200 connections are made on the host, and kept
 //   resolvers ADDRESS...    ok | error SENTENCE
 //   health                  ok REPAIRS | error SENTENCE
 //   remove                  ok | error SENTENCE, and ends
@@ -73,6 +74,25 @@ ProbeReport try_to_connect(const ProbeTarget& target) {
   return {.outcome = ProbeReport::Outcome::Unknown, .detail = std::strerror(errno)};
 }
 
+// As any local user can: from the address that the kernel chooses, which is the listener's, and
+// from loopback. Those that do not fit into the listener's queue stay begun.
+std::vector<UniqueFd> visit(const ProbeTarget& target) {
+  std::vector<UniqueFd> visitors;
+  for (int i = 0; i < 200; ++i) {
+    visitors.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    if (i % 2 == 0) {
+      place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      ::bind(visitors.back().get(), reinterpret_cast<sockaddr*>(&place), sizeof place);
+    }
+    place.sin_addr.s_addr = htonl(target.address.value);
+    place.sin_port = htons(target.port);
+    ::connect(visitors.back().get(), reinterpret_cast<sockaddr*>(&place), sizeof place);
+  }
+  return visitors;
+}
+
 // A thread can be in a network namespace of its own.
 boost::asio::awaitable<Result<ProbeReport>> probe_from(std::string network, bool is_silent,
                                                        ProbeTarget target) {
@@ -93,9 +113,11 @@ boost::asio::awaitable<bool> obey(FirewallIsolation& isolation, const std::strin
   for (std::string word; words >> word;) arguments.push_back(word);
   if (command == "prove") {
     const std::string network = arguments.size() > 1 ? arguments[1] : "";
-    const bool is_silent = arguments.size() > 2 && arguments[2] == "silent";
-    say(co_await isolation.verify(arguments.at(0), [=](ProbeTarget target) {
-      return probe_from(network, is_silent, target);
+    const std::string how = arguments.size() > 2 ? arguments[2] : "";
+    std::vector<UniqueFd> visitors;
+    say(co_await isolation.verify(arguments.at(0), [&](ProbeTarget target) {
+      if (how == "visited") visitors = visit(target);
+      return probe_from(network, how == "silent", target);
     }));
   } else if (command == "resolvers") {
     say(co_await isolation.set_resolvers(parse_resolvers(arguments)));

@@ -308,6 +308,18 @@ def test_a_reached_listener_counts_even_without_a_report(town, prove):
     assert "is not isolated: a connection from the sandbox to 10.213.0.1" in answer
 
 
+def test_connections_of_other_users_of_the_host_do_not_count(town, prove):
+    """Any local user finds the listener in /proc/net/tcp and can connect to it."""
+    town.host.sysctl(core__somaxconn="16")  # so that they also fill its queue
+    ask = prove()
+    assert [ask("visited") for _ in range(3)] == ["ok"] * 3
+
+
+def test_a_reached_listener_counts_among_connections_of_other_users(town, prove):
+    answer = prove("isolation.damage=error@2;isolation.blind=error@2")("visited")
+    assert "is not isolated: a connection from the sandbox to 10.213.0.1" in answer
+
+
 def test_without_a_report_the_outcome_is_unknown(town, prove):
     assert prove()("silent") == "error nobody tells"
 
