@@ -19,6 +19,10 @@ namespace {
 // Another process may change the same tables between our read and our transaction.
 constexpr int kReplaceAttempts = 5;
 
+bool concerns_timeouts(const nft::Refusal& refusal) {
+  return refusal.what.starts_with("add timeouts");
+}
+
 bool concerns_table(const nft::Refusal& refusal) {
   return refusal.what.starts_with("add table") || refusal.what.starts_with("delete table");
 }
@@ -178,8 +182,23 @@ void Firewall::set_wanted(const HostNetwork& host) {
   host_ = host;
   wanted_ = make_ruleset({.instance_id = options_.instance_id,
                           .address_pool = options_.address_pool,
-                          .persist = kernel_has_persist_},
+                          .persist = kernel_has_persist_,
+                          .timeouts = kernel_has_timeouts_},
                          host_);
+}
+
+bool Firewall::can_do_without(const nft::Refusal& refusal) {
+  const bool is_unknown = refusal.number == EOPNOTSUPP || refusal.number == EINVAL;
+  if (kernel_has_persist_ && concerns_table(refusal) && is_unknown) {
+    kernel_has_persist_ = false;
+  } else if (kernel_has_timeouts_ && concerns_timeouts(refusal) &&
+             (is_unknown || refusal.number == ENOENT)) {
+    kernel_has_timeouts_ = false;
+  } else {
+    return false;
+  }
+  set_wanted(host_);
+  return true;
 }
 
 std::vector<nft::Table> Firewall::all_tables() const {
@@ -197,14 +216,7 @@ Result<> Firewall::replace_both() {
 
 Result<> Firewall::replace(Copy copy) {
   auto replaced = put(wanted_.*copy);
-  const bool may_be_the_flag =
-      !replaced && concerns_table(replaced.error()) &&
-      (replaced.error().number == EOPNOTSUPP || replaced.error().number == EINVAL);
-  if (may_be_the_flag && kernel_has_persist_) {
-    kernel_has_persist_ = false;
-    set_wanted(host_);
-    replaced = put(wanted_.*copy);
-  }
+  while (!replaced && can_do_without(replaced.error())) replaced = put(wanted_.*copy);
   if (!replaced) return std::unexpected(std::move(replaced.error().error));
   return {};
 }
@@ -213,13 +225,16 @@ std::expected<void, nft::Refusal> Firewall::put(const std::vector<nft::Table>& t
   std::vector<nft::TableName> names;
   for (const nft::Table& table : tables) {
     names.push_back(table.name);
-    const bool is_new_to_old_kernels = (table.flags & nft::kTablePersist) != 0;
-    if (is_new_to_old_kernels && AGBOX_FAILPOINT_FAILS("isolation.persist")) {
+    const auto refuse = [](std::string what) {
       return std::unexpected(
           nft::Refusal{.error = Error(reason::kIsolationUnavailable, "failpoint"),
                        .number = EOPNOTSUPP,
-                       .what = "add table"});
-    }
+                       .what = std::move(what)});
+    };
+    const bool persists = (table.flags & nft::kTablePersist) != 0;
+    if (persists && AGBOX_FAILPOINT_FAILS("isolation.persist")) return refuse("add table");
+    const bool has_timeouts = !table.timeouts.empty();
+    if (has_timeouts && AGBOX_FAILPOINT_FAILS("isolation.timeouts")) return refuse("add timeouts");
   }
   for (int attempt = 1;; ++attempt) {
     auto existing = filter_.existing(names);

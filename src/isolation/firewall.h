@@ -69,6 +69,9 @@ class Firewall {
   using Copy = std::vector<nft::Table> Ruleset::*;
 
   void set_wanted(const HostNetwork& host);
+  // Whether an older kernel refuses this because of a part that the rules can do without; then they
+  // are without it from now on.
+  bool can_do_without(const nft::Refusal& refusal);
   // One after the other: each filters while the other is replaced.
   Result<> replace_both();
   Result<> replace(Copy copy);
@@ -81,7 +84,8 @@ class Firewall {
 
   FirewallOptions options_;
   nft::PacketFilter filter_;
-  bool kernel_has_persist_ = true;  // until the kernel refuses the flag
+  bool kernel_has_persist_ = true;  // until the kernel refuses it
+  bool kernel_has_timeouts_ = true;
   HostNetwork host_;
   bool follows_ = false;  // the kernel has accepted host_
   Ruleset wanted_;

@@ -74,8 +74,9 @@ void Batch::add_table(const Table& table) {
     add_set(table.name, set);
     add_elements(table.name, set);
   }
+  for (const Timeouts& timeouts : table.timeouts) add_timeouts(table.name, timeouts);
   for (const Chain& chain : table.chains) add_chain(table.name, chain);
-  // Rules refer to chains, so all chains come first.
+  // Rules refer to all of these, so they come last.
   for (const Chain& chain : table.chains) {
     for (std::size_t i = 0; i < chain.rules.size(); ++i) add_rule(table.name, chain, i);
   }
@@ -147,6 +148,24 @@ void Batch::delete_element(const TableName& table, const std::string& set, const
         const auto object = set_object(table, set);
         add_key(object.get(), key);
         nftnl_set_elems_nlmsg_build_payload(message, object.get());
+      });
+}
+
+void Batch::add_timeouts(const TableName& table, const Timeouts& timeouts) {
+  put(NFT_MSG_NEWOBJ, table, NLM_F_CREATE | NLM_F_EXCL,
+      "add timeouts " + timeouts.name + " to table " + table.text(), [&](nlmsghdr* message) {
+        const auto object = make_stateful_object();
+        nftnl_obj_set_str(object.get(), NFTNL_OBJ_TABLE, table.name.c_str());
+        nftnl_obj_set_str(object.get(), NFTNL_OBJ_NAME, timeouts.name.c_str());
+        nftnl_obj_set_u32(object.get(), NFTNL_OBJ_TYPE, timeouts.kind);
+        nftnl_obj_set_u16(object.get(), NFTNL_OBJ_CT_TIMEOUT_L3PROTO, NFPROTO_IPV4);
+        nftnl_obj_set_u8(object.get(), NFTNL_OBJ_CT_TIMEOUT_L4PROTO, timeouts.protocol);
+        // libnftnl copies an array of this size.
+        std::vector<std::uint32_t> seconds = timeouts.seconds;
+        seconds.resize(NFTNL_CTTIMEOUT_ARRAY_MAX);
+        nftnl_obj_set_data(object.get(), NFTNL_OBJ_CT_TIMEOUT_ARRAY, seconds.data(),
+                           static_cast<std::uint32_t>(seconds.size() * sizeof seconds.front()));
+        nftnl_obj_nlmsg_build_payload(message, object.get());
       });
 }
 

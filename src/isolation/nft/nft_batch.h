@@ -42,6 +42,7 @@ class Batch {
            const Write& write);
   void add_set(const TableName& table, const Set& set);
   void add_elements(const TableName& table, const Set& set);
+  void add_timeouts(const TableName& table, const Timeouts& timeouts);
   void add_chain(const TableName& table, const Chain& chain);
   void add_rule(const TableName& table, const Chain& chain, std::size_t number);
   char* reserve();

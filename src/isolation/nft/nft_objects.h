@@ -4,6 +4,7 @@
 
 #include <libnftnl/chain.h>
 #include <libnftnl/expr.h>
+#include <libnftnl/object.h>
 #include <libnftnl/rule.h>
 #include <libnftnl/set.h>
 #include <libnftnl/table.h>
@@ -35,6 +36,7 @@ using TableObject = std::unique_ptr<nftnl_table, FreeWith<nftnl_table_free>>;
 using ChainObject = std::unique_ptr<nftnl_chain, FreeWith<nftnl_chain_free>>;
 using RuleObject = std::unique_ptr<nftnl_rule, FreeWith<nftnl_rule_free>>;
 using SetObject = std::unique_ptr<nftnl_set, FreeWith<nftnl_set_free>>;
+using StatefulObject = std::unique_ptr<nftnl_obj, FreeWith<nftnl_obj_free>>;
 using ExpressionObject = std::unique_ptr<nftnl_expr, FreeWith<nftnl_expr_free>>;
 
 inline TableObject make_table_object() {
@@ -48,6 +50,9 @@ inline RuleObject make_rule_object() {
 }
 inline SetObject make_set_object() {
   return owned<SetObject>(nftnl_set_alloc());
+}
+inline StatefulObject make_stateful_object() {
+  return owned<StatefulObject>(nftnl_obj_alloc());
 }
 inline ExpressionObject make_expression_object(const char* kind) {
   return owned<ExpressionObject>(nftnl_expr_alloc(kind));

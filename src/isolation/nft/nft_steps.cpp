@@ -13,6 +13,7 @@ namespace agbox::nft {
 namespace {
 
 constexpr std::uint32_t kRegister = NFT_REG_1;
+constexpr std::uint64_t kSecond = 1;  // the unit of rates
 
 void set_bytes(nftnl_expr* expression, std::uint16_t attribute, const Bytes& bytes) {
   nftnl_expr_set(expression, attribute, bytes.data(), static_cast<std::uint32_t>(bytes.size()));
@@ -43,6 +44,15 @@ using Numbers = std::initializer_list<std::pair<std::uint16_t, std::uint32_t>>;
 ExpressionObject expression_with(const char* kind, Numbers numbers) {
   auto made = make_expression_object(kind);
   for (const auto& [attribute, value] : numbers) nftnl_expr_set_u32(made.get(), attribute, value);
+  return made;
+}
+
+// Adds the register's key to the set, with a limit of its own.
+ExpressionObject limit_per_element(const std::string& set, ExpressionObject limit) {
+  auto made = expression_with("dynset", {{NFTNL_EXPR_DYNSET_SREG_KEY, kRegister},
+                                         {NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_ADD}});
+  nftnl_expr_set_str(made.get(), NFTNL_EXPR_DYNSET_SET_NAME, set.c_str());
+  nftnl_expr_set(made.get(), NFTNL_EXPR_DYNSET_EXPR, limit.release(), 0);
   return made;
 }
 
@@ -92,12 +102,22 @@ struct Encode {
     return made;
   }
   ExpressionObject operator()(const OverBudget& step) const {
-    auto limit = expression_with("connlimit", {{NFTNL_EXPR_CONNLIMIT_COUNT, step.connections},
-                                               {NFTNL_EXPR_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV}});
-    auto made = expression_with("dynset", {{NFTNL_EXPR_DYNSET_SREG_KEY, kRegister},
-                                           {NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_ADD}});
-    nftnl_expr_set_str(made.get(), NFTNL_EXPR_DYNSET_SET_NAME, step.set.c_str());
-    nftnl_expr_set(made.get(), NFTNL_EXPR_DYNSET_EXPR, limit.release(), 0);
+    return limit_per_element(
+        step.set,
+        expression_with("connlimit", {{NFTNL_EXPR_CONNLIMIT_COUNT, step.connections},
+                                      {NFTNL_EXPR_CONNLIMIT_FLAGS, NFT_CONNLIMIT_F_INV}}));
+  }
+  ExpressionObject operator()(const OverRate& step) const {
+    auto limit = expression_with("limit", {{NFTNL_EXPR_LIMIT_BURST, step.burst},
+                                           {NFTNL_EXPR_LIMIT_TYPE, NFT_LIMIT_PKTS},
+                                           {NFTNL_EXPR_LIMIT_FLAGS, NFT_LIMIT_F_INV}});
+    nftnl_expr_set_u64(limit.get(), NFTNL_EXPR_LIMIT_RATE, step.per_second);
+    nftnl_expr_set_u64(limit.get(), NFTNL_EXPR_LIMIT_UNIT, kSecond);
+    return limit_per_element(step.set, std::move(limit));
+  }
+  ExpressionObject operator()(const UseTimeouts& step) const {
+    auto made = expression_with("objref", {{NFTNL_EXPR_OBJREF_IMM_TYPE, NFT_OBJECT_CT_TIMEOUT}});
+    nftnl_expr_set_str(made.get(), NFTNL_EXPR_OBJREF_IMM_NAME, step.timeouts.c_str());
     return made;
   }
   ExpressionObject operator()(const Count&) const { return make_expression_object("counter"); }
@@ -137,19 +157,38 @@ Step decode_compare(const nftnl_expr* expression) {
                  .value = get_bytes(expression, NFTNL_EXPR_CMP_DATA)};
 }
 
-Step decode_over_budget(const nftnl_expr* expression) {
+Step decode_limit_per_element(const nftnl_expr* expression) {
   const auto* limit = static_cast<const nftnl_expr*>(
       nftnl_expr_is_set(expression, NFTNL_EXPR_DYNSET_EXPR)
           ? nftnl_expr_get(expression, NFTNL_EXPR_DYNSET_EXPR, nullptr)
           : nullptr);
+  const bool adds = limit != nullptr &&
+                    nftnl_expr_get_u32(expression, NFTNL_EXPR_DYNSET_OP) == NFT_DYNSET_OP_ADD &&
+                    uses_our_register(expression, NFTNL_EXPR_DYNSET_SREG_KEY);
+  if (!adds) return Foreign{"dynset"};
+  const std::string kind = get_text(limit, NFTNL_EXPR_NAME);
+  const std::string set = get_text(expression, NFTNL_EXPR_DYNSET_SET_NAME);
+  if (kind == "connlimit" &&
+      nftnl_expr_get_u32(limit, NFTNL_EXPR_CONNLIMIT_FLAGS) == NFT_CONNLIMIT_F_INV) {
+    return OverBudget{.set = set,
+                      .connections = nftnl_expr_get_u32(limit, NFTNL_EXPR_CONNLIMIT_COUNT)};
+  }
+  if (kind == "limit" && nftnl_expr_get_u32(limit, NFTNL_EXPR_LIMIT_FLAGS) == NFT_LIMIT_F_INV &&
+      nftnl_expr_get_u32(limit, NFTNL_EXPR_LIMIT_TYPE) == NFT_LIMIT_PKTS &&
+      nftnl_expr_get_u64(limit, NFTNL_EXPR_LIMIT_UNIT) == kSecond) {
+    return OverRate{.set = set,
+                    .per_second = nftnl_expr_get_u64(limit, NFTNL_EXPR_LIMIT_RATE),
+                    .burst = nftnl_expr_get_u32(limit, NFTNL_EXPR_LIMIT_BURST)};
+  }
+  return Foreign{"dynset"};
+}
+
+Step decode_reference(const nftnl_expr* expression) {
   const bool is_ours =
-      limit != nullptr && get_text(limit, NFTNL_EXPR_NAME) == "connlimit" &&
-      nftnl_expr_get_u32(limit, NFTNL_EXPR_CONNLIMIT_FLAGS) == NFT_CONNLIMIT_F_INV &&
-      nftnl_expr_get_u32(expression, NFTNL_EXPR_DYNSET_OP) == NFT_DYNSET_OP_ADD &&
-      uses_our_register(expression, NFTNL_EXPR_DYNSET_SREG_KEY);
-  if (!is_ours) return Foreign{"dynset"};
-  return OverBudget{.set = get_text(expression, NFTNL_EXPR_DYNSET_SET_NAME),
-                    .connections = nftnl_expr_get_u32(limit, NFTNL_EXPR_CONNLIMIT_COUNT)};
+      nftnl_expr_is_set(expression, NFTNL_EXPR_OBJREF_IMM_TYPE) &&
+      nftnl_expr_get_u32(expression, NFTNL_EXPR_OBJREF_IMM_TYPE) == NFT_OBJECT_CT_TIMEOUT;
+  if (!is_ours) return Foreign{"objref"};
+  return UseTimeouts{get_text(expression, NFTNL_EXPR_OBJREF_IMM_NAME)};
 }
 
 Step decode_verdict(const nftnl_expr* expression) {
@@ -206,7 +245,8 @@ Step decode_step(const nftnl_expr* expression) {
   if (kind == "bitwise") return decode_mask(expression);
   if (kind == "cmp") return decode_compare(expression);
   if (kind == "lookup") return decode_lookup(expression);
-  if (kind == "dynset") return decode_over_budget(expression);
+  if (kind == "dynset") return decode_limit_per_element(expression);
+  if (kind == "objref") return decode_reference(expression);
   if (kind == "immediate") return decode_verdict(expression);
   if (kind == "counter") return Count{};
   return Foreign{kind};

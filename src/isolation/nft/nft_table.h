@@ -56,6 +56,18 @@ struct OverBudget {
   std::uint32_t connections = 0;
   bool operator==(const OverBudget&) const = default;
 };
+// Continues if the register's key, as an element of the set, came more often than this.
+struct OverRate {
+  std::string set;
+  std::uint64_t per_second = 0;
+  std::uint32_t burst = 0;
+  bool operator==(const OverRate&) const = default;
+};
+// A new connection ends by the timeouts of this name, not by the host's.
+struct UseTimeouts {
+  std::string timeouts;
+  bool operator==(const UseTimeouts&) const = default;
+};
 struct Count {  // its values change on their own and are not compared
   bool operator==(const Count&) const = default;
 };
@@ -76,7 +88,7 @@ struct Foreign {
 };
 
 using Step = std::variant<LoadMeta, LoadPayload, LoadConnection, LoadRoute, Mask, Compare, Lookup,
-                          OverBudget, Count, Reject, Verdict, Foreign>;
+                          OverBudget, OverRate, UseTimeouts, Count, Reject, Verdict, Foreign>;
 using Rule = std::vector<Step>;
 
 struct Hook {
@@ -112,6 +124,15 @@ struct Set {
   bool operator==(const Set&) const = default;
 };
 
+// How long the kernel tracks a connection that is silent, per state of its protocol.
+struct Timeouts {
+  std::string name;
+  std::uint32_t kind = 7;  // NFT_OBJECT_…; any other kind is foreign
+  std::uint8_t protocol = 0;
+  std::vector<std::uint32_t> seconds{};  // by NFTNL_CTTIMEOUT_…
+  bool operator==(const Timeouts&) const = default;
+};
+
 struct TableName {
   std::uint8_t family = 0;  // NFPROTO_…
   std::string name;
@@ -127,8 +148,9 @@ inline constexpr std::uint32_t kTablePersist = 4;
 struct Table {
   TableName name;
   std::uint32_t flags = 0;
-  std::vector<Set> sets;
-  std::vector<Chain> chains;
+  std::vector<Set> sets{};
+  std::vector<Timeouts> timeouts{};
+  std::vector<Chain> chains{};
   bool operator==(const Table&) const = default;
 };
 

@@ -89,6 +89,18 @@ Element decode_element(nftnl_set_elem* seen) {
   return {.key = key == nullptr ? Bytes{} : Bytes(key, key + size), .ends_interval = ends};
 }
 
+Timeouts decode_timeouts(nftnl_obj* seen) {
+  Timeouts timeouts{.name = text_or_empty(nftnl_obj_get_str(seen, NFTNL_OBJ_NAME)),
+                    .kind = nftnl_obj_get_u32(seen, NFTNL_OBJ_TYPE)};
+  if (timeouts.kind != NFT_OBJECT_CT_TIMEOUT) return timeouts;
+  timeouts.protocol = nftnl_obj_get_u8(seen, NFTNL_OBJ_CT_TIMEOUT_L4PROTO);
+  std::uint32_t size = 0;
+  const auto* seconds = static_cast<const std::uint32_t*>(
+      nftnl_obj_get_data(seen, NFTNL_OBJ_CT_TIMEOUT_ARRAY, &size));
+  if (seconds != nullptr) timeouts.seconds.assign(seconds, seconds + size / sizeof *seconds);
+  return timeouts;
+}
+
 std::optional<std::uint64_t> count_of(nftnl_set_elem* seen) {
   if (!nftnl_set_elem_is_set(seen, NFTNL_SET_ELEM_EXPR)) return std::nullopt;
   std::uint32_t size = 0;
@@ -125,7 +137,7 @@ std::string explain_refusal(const std::string& what, const KernelError& error) {
       error.number == EOPNOTSUPP || error.number == ENOENT) {
     return sentence +
            "; this kernel seems to lack a part of nftables, try: sudo modprobe -a nf_tables nft_ct "
-           "nft_fib_inet nft_reject_inet nft_connlimit";
+           "nft_fib_inet nft_reject_inet nft_connlimit nft_limit";
   }
   if (error.number == ENOMEM || error.number == ENOBUFS) {
     return sentence + "; the kernel is out of memory: free some";
@@ -226,8 +238,8 @@ KernelResult<std::vector<Table>> PacketFilter::read_once(std::span<const TableNa
   auto tables = read_headers(names);
   if (!tables) return tables;
   for (Table& table : *tables) {
-    for (const auto part :
-         {&PacketFilter::read_chains, &PacketFilter::read_rules, &PacketFilter::read_sets}) {
+    for (const auto part : {&PacketFilter::read_chains, &PacketFilter::read_rules,
+                            &PacketFilter::read_sets, &PacketFilter::read_timeouts}) {
       if (const auto read = (this->*part)(table); !read) return std::unexpected(read.error());
     }
   }
@@ -247,6 +259,7 @@ KernelResult<std::vector<Table>> PacketFilter::read_headers(std::span<const Tabl
     tables.push_back({.name = name,
                       .flags = nftnl_table_get_u32(object.get(), NFTNL_TABLE_FLAGS),
                       .sets = {},
+                      .timeouts = {},
                       .chains = {}});
   });
   if (!asked) return std::unexpected(asked.error());
@@ -271,7 +284,7 @@ KernelResult<std::vector<Table>> PacketFilter::read_forward_chains_once() {
       const TableName name{.family = family, .name = seen->table};
       auto table = std::ranges::find(tables, name, &Table::name);
       if (table == tables.end()) {
-        table = tables.insert(tables.end(), {.name = name, .flags = 0, .sets = {}, .chains = {}});
+        table = tables.insert(tables.end(), Table{.name = name});
       }
       table->chains.push_back(std::move(seen->chain));
     });
@@ -314,6 +327,18 @@ KernelResult<> PacketFilter::read_sets(Table& table) {
     if (const auto read = read_elements(table.name, set); !read) return read;
   }
   return {};
+}
+
+KernelResult<> PacketFilter::read_timeouts(Table& table) {
+  Question question(NFT_MSG_GETOBJ, table.name.family, NLM_F_DUMP);
+  const auto wanted = make_stateful_object();
+  nftnl_obj_set_str(wanted.get(), NFTNL_OBJ_TABLE, table.name.name.c_str());
+  nftnl_obj_nlmsg_build_payload(question.header, wanted.get());
+  return socket_.ask(question.message(), [&](const nlmsghdr* answer) {
+    const auto object = make_stateful_object();
+    if (nftnl_obj_nlmsg_parse(answer, object.get()) < 0) return;
+    table.timeouts.push_back(decode_timeouts(object.get()));
+  });
 }
 
 KernelResult<> PacketFilter::read_elements(const TableName& table, Set& set) {

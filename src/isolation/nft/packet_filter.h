@@ -58,6 +58,7 @@ class PacketFilter {
   KernelResult<> read_chains(Table& table);
   KernelResult<> read_rules(Table& table);
   KernelResult<> read_sets(Table& table);
+  KernelResult<> read_timeouts(Table& table);
   KernelResult<> read_elements(const TableName& table, Set& set);
 
   NetlinkSocket socket_;

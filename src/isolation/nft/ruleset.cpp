@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "isolation/nft/netfilter.h"
+#include "isolation/nft/nft_objects.h"
 #include "isolation/nft/rule_parts.h"
 #include "model/object_names.h"
 
@@ -18,8 +19,14 @@ namespace {
 constexpr std::uint32_t kTypeIpv4Address = 7;
 constexpr std::uint32_t kTypeInterfaceName = 41;
 
-// Limit of concurrent connections per sandbox, because the host's connection table is shared.
+// The host's connection table is shared, so what a sandbox can have in it is limited. Connections
+// count until they have ended. The kernel keeps ended ones of TCP for a while, so their number is
+// limited by a rate; its burst covers what package managers and clones open at once.
 constexpr std::uint32_t kConnectionBudget = 8192;
+constexpr std::uint64_t kTcpConnectionsPerSecond = 200;
+constexpr std::uint32_t kTcpConnectionBurst = 4096;
+constexpr std::uint32_t kEndedSeconds = 5;
+constexpr char kTcpTimeouts[] = "tcp_timeouts";
 
 constexpr std::uint8_t kTcp = IPPROTO_TCP;
 constexpr std::uint8_t kUdp = IPPROTO_UDP;
@@ -31,10 +38,10 @@ constexpr std::int32_t kBeforeNat = -150;
 constexpr std::int32_t kRaw = -300;
 constexpr std::int32_t kBeforeFilter = -10;
 
-std::vector<Rule> dns_to_resolvers() {
+std::vector<Rule> dns_to_resolvers(const Rule& verdict) {
   const Rule to_resolver = destination_in("resolvers");
-  return {to_resolver + protocol(kUdp) + destination_port(kDnsPort) + accept(),
-          to_resolver + protocol(kTcp) + destination_port(kDnsPort) + accept()};
+  return {to_resolver + protocol(kUdp) + destination_port(kDnsPort) + verdict,
+          to_resolver + protocol(kTcp) + destination_port(kDnsPort) + verdict};
 }
 
 void append(std::vector<Rule>& rules, const std::vector<Rule>& more) {
@@ -51,6 +58,26 @@ Chain refuse_chain() {
                     reject_unreachable()}};
 }
 
+// Whatever passes, and once: a connection that comes here twice may count twice. Over the rate it
+// is dropped: clients try again after a second and are slowed down, not failed.
+Chain admit_chain(bool with_budget, bool with_timeouts) {
+  Chain chain{.name = "admit", .hook = {}, .rules = {}};
+  if (with_budget) {
+    const Rule bridge{LoadMeta{NFT_META_IIFNAME}};
+    chain.rules = {connection_state(state_bit(IP_CT_ESTABLISHED)) + accept(),
+                   protocol(kTcp) + bridge +
+                       Rule{OverRate{.set = "rate",
+                                     .per_second = kTcpConnectionsPerSecond,
+                                     .burst = kTcpConnectionBurst}} +
+                       drop(),
+                   bridge + Rule{OverBudget{.set = "budget", .connections = kConnectionBudget}} +
+                       reject_unreachable()};
+    if (with_timeouts) chain.rules.push_back(protocol(kTcp) + Rule{UseTimeouts{kTcpTimeouts}});
+  }
+  chain.rules.push_back(accept());
+  return chain;
+}
+
 // Sandboxes have no IPv6 and no addresses outside of their bridge's: such packets are forged.
 Chain pre_raw_chain(const std::string& prefix) {
   return {.name = "pre_raw",
@@ -64,24 +91,24 @@ Chain pre_raw_chain(const std::string& prefix) {
 Chain host_allowed_chain(const Ipv4Network& pool) {
   const std::uint32_t established = state_bit(IP_CT_ESTABLISHED);
   const std::uint32_t related = state_bit(IP_CT_RELATED);
-  Chain chain{.name = "host_allowed",
-              .hook = {},
-              .rules = {connection_state(established) + is_reply() + accept(),
-                        connection_state(related) + is_reply() + opened_towards(pool) + accept(),
-                        connection_state(related | kInvalid) + drop()}};
-  append(chain.rules, dns_to_resolvers());
-  return chain;
+  return {.name = "host_allowed",
+          .hook = {},
+          .rules = {connection_state(established) + is_reply() + accept(),
+                    connection_state(related) + is_reply() + opened_towards(pool) + accept(),
+                    connection_state(related | kInvalid) + drop()}};
 }
 
-// Always refused; counted per element for bridges under verification.
+// What is refused is counted per element for bridges under verification. What passes comes by
+// input.
 Chain to_host_chain() {
-  return {.name = "to_host",
-          .hook = {},
-          .rules = {jump_to("host_allowed"),
-                    protocol(kTcp) +
-                        Rule{LoadMeta{NFT_META_IIFNAME}, Lookup{.set = std::string(kProofsSet)}} +
-                        go_to("refuse"),
-                    go_to("refuse")}};
+  Chain chain{.name = "to_host", .hook = {}, .rules = {jump_to("host_allowed")}};
+  append(chain.rules, dns_to_resolvers(accept()));
+  append(
+      chain.rules,
+      {protocol(kTcp) + Rule{LoadMeta{NFT_META_IIFNAME}, Lookup{.set = std::string(kProofsSet)}} +
+           go_to("refuse"),
+       go_to("refuse")});
+  return chain;
 }
 
 Chain pre_chain(const std::string& prefix) {
@@ -93,13 +120,16 @@ Chain pre_chain(const std::string& prefix) {
 
 // Second line of defence: packets redirected to this host by another destination NAT.
 Chain input_chain(const std::string& prefix) {
-  return {.name = "input",
-          .hook = Hook{.number = NF_INET_LOCAL_IN, .priority = kBeforeFilter},
-          .rules = {from_bridge(prefix, false) + leave(), jump_to("host_allowed"), drop()}};
+  Chain chain{.name = "input",
+              .hook = Hook{.number = NF_INET_LOCAL_IN, .priority = kBeforeFilter},
+              .rules = {from_bridge(prefix, false) + leave(), jump_to("host_allowed")}};
+  append(chain.rules, dns_to_resolvers(go_to("admit")));
+  append(chain.rules, {drop()});
+  return chain;
 }
 
 // With bridge-nf, bridged frames come here too: those within one bridge pass.
-Chain from_sandbox_chain(const std::string& prefix, bool with_budget) {
+Chain from_sandbox_chain(const std::string& prefix) {
   const Rule to_ours = to_bridge(prefix);
   constexpr Ipv4Network kLocalMulticast{.address = {0xE0000000}, .prefix_length = 24};
   Chain chain{
@@ -110,17 +140,12 @@ Chain from_sandbox_chain(const std::string& prefix, bool with_budget) {
                 to_ours + packet_kind(PACKET_MULTICAST) + destination() + within(kLocalMulticast) +
                     accept(),
                 to_ours + drop(), connection_state(kInvalid) + drop(), is_reply() + drop()}};
-  if (with_budget) {
-    chain.rules.push_back(connection_state(state_bit(IP_CT_NEW)) +
-                          Rule{LoadMeta{NFT_META_IIFNAME},
-                               OverBudget{.set = "budget", .connections = kConnectionBudget}} +
-                          reject_unreachable());
-  }
-  append(chain.rules, dns_to_resolvers());
+  append(chain.rules, dns_to_resolvers(go_to("admit")));
   append(chain.rules,
          {destination_in("blocked") + go_to("refuse"), destination_in("onlink") + go_to("refuse"),
           Rule{LoadMeta{NFT_META_OIFNAME}, Lookup{.set = "uplinks", .contained = false}} +
-              go_to("refuse")});
+              go_to("refuse"),
+          go_to("admit")});
   return chain;
 }
 
@@ -191,26 +216,55 @@ std::vector<Element> plain_elements(const std::vector<Value>& values, Key key) {
   return elements;
 }
 
+// --- timeouts -----------------------------------------------------------------------------
+
+// The kernel's defaults, but for connections that have ended.
+Timeouts tcp_timeouts() {
+  std::vector<std::uint32_t> seconds(NFTNL_CTTIMEOUT_TCP_MAX);
+  seconds[NFTNL_CTTIMEOUT_TCP_SYN_SENT] = 120;
+  seconds[NFTNL_CTTIMEOUT_TCP_SYN_RECV] = 60;
+  seconds[NFTNL_CTTIMEOUT_TCP_ESTABLISHED] = 432'000;
+  seconds[NFTNL_CTTIMEOUT_TCP_FIN_WAIT] = 120;
+  seconds[NFTNL_CTTIMEOUT_TCP_CLOSE_WAIT] = 60;
+  seconds[NFTNL_CTTIMEOUT_TCP_LAST_ACK] = 30;
+  seconds[NFTNL_CTTIMEOUT_TCP_TIME_WAIT] = kEndedSeconds;
+  seconds[NFTNL_CTTIMEOUT_TCP_CLOSE] = kEndedSeconds;
+  seconds[NFTNL_CTTIMEOUT_TCP_SYN_SENT2] = 120;
+  seconds[NFTNL_CTTIMEOUT_TCP_RETRANS] = 300;
+  seconds[NFTNL_CTTIMEOUT_TCP_UNACK] = 300;
+  return {.name = kTcpTimeouts,
+          .kind = NFT_OBJECT_CT_TIMEOUT,
+          .protocol = kTcp,
+          .seconds = std::move(seconds)};
+}
+
 // --- tables -------------------------------------------------------------------------------
 
 Table inet_table(const RulesetOptions& options, const HostNetwork& host, const std::string& name,
                  std::uint32_t flags, bool with_budget) {
   const std::string prefix = bridge_prefix(options.instance_id);
-  Table table{
-      .name = {.family = NFPROTO_INET, .name = name}, .flags = flags, .sets = {}, .chains = {}};
+  Table table{.name = {.family = NFPROTO_INET, .name = name}, .flags = flags};
   table.sets = host_sets(host);
   table.sets.push_back(
       address_set("blocked", NFT_SET_INTERVAL, interval_elements(blocked_networks())));
   table.sets.push_back(interface_set(std::string(kProofsSet), 0, 0, {}));
   table.sets.back().varies = true;
   if (with_budget) {
-    table.sets.push_back(interface_set("budget", NFT_SET_EVAL, 65535, {}));
-    table.sets.back().varies = true;
+    for (const char* limits : {"budget", "rate"}) {
+      table.sets.push_back(interface_set(limits, NFT_SET_EVAL, 65535, {}));
+      table.sets.back().varies = true;
+    }
+    if (options.timeouts) table.timeouts.push_back(tcp_timeouts());
   }
-  table.chains = {refuse_chain(),        host_allowed_chain(options.address_pool),
-                  to_host_chain(),       from_sandbox_chain(prefix, with_budget),
-                  pre_raw_chain(prefix), pre_chain(prefix),
-                  input_chain(prefix),   forward_chain(prefix)};
+  table.chains = {refuse_chain(),
+                  admit_chain(with_budget, options.timeouts),
+                  host_allowed_chain(options.address_pool),
+                  to_host_chain(),
+                  from_sandbox_chain(prefix),
+                  pre_raw_chain(prefix),
+                  pre_chain(prefix),
+                  input_chain(prefix),
+                  forward_chain(prefix)};
   return table;
 }
 
@@ -227,6 +281,7 @@ Table arp_table(const RulesetOptions& options, const std::string& name, std::uin
   return {.name = {.family = NFPROTO_ARP, .name = name},
           .flags = flags,
           .sets = {},
+          .timeouts = {},
           .chains = {{.name = "in",
                       .hook = Hook{.number = NF_ARP_IN, .priority = 0},
                       .rules = {outside_pool(kTargetAddress), outside_pool(kSenderAddress)}}}};

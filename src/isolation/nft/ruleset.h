@@ -27,6 +27,8 @@ struct RulesetOptions {
   Ipv4Network address_pool;
   // Whether the kernel can keep owned tables after their owner's end.
   bool persist = true;
+  // Whether it can track connections of sandboxes by timeouts of their own.
+  bool timeouts = true;
 };
 
 struct Ruleset {

@@ -25,6 +25,11 @@ Difference between(const Set& wanted, const Set& seen) {
   return std::nullopt;
 }
 
+Difference between(const Timeouts& wanted, const Timeouts& seen) {
+  if (wanted == seen) return std::nullopt;
+  return "differ";
+}
+
 Difference between(const Chain& wanted, const Chain& seen) {
   if (wanted.hook != seen.hook) return "has a different hook";
   const std::size_t common = std::min(wanted.rules.size(), seen.rules.size());
@@ -58,6 +63,9 @@ Difference between_parts(const std::string& kind, const std::vector<Part>& wante
 Difference between_tables(const Table& wanted, const Table& seen) {
   if (wanted.flags != seen.flags) return "its flags differ";
   if (const Difference what = between_parts("set", wanted.sets, seen.sets)) return what;
+  if (const Difference what = between_parts("timeouts", wanted.timeouts, seen.timeouts)) {
+    return what;
+  }
   return between_parts("chain", wanted.chains, seen.chains);
 }
 

@@ -82,6 +82,7 @@ MUTATIONS = {
     "the table of ARP removed": "delete table arp {name}",
     "an element removed": "delete element inet {name} blocked {{ 10.0.0.0/8 }}",
     "an element added": "add element inet {name} uplinks {{ docker0 }}",
+    "a timeout added": "add ct timeout inet {name} mine {{ protocol udp; }}",
     "a policy changed": "add chain inet {name} input {{ policy drop; }}",
     "everything flushed": "flush ruleset",
 }
@@ -404,6 +405,17 @@ def test_a_kernel_that_does_not_keep_the_owned_copy(host, make_firewall):
     assert listing(host, plain) == "".join(golden_tables()[:2])
     tables = host.run("nft", "list", "tables").stdout.splitlines()
     assert sorted(tables) == sorted(f"table {table}" for table in plain)
+
+
+def test_a_kernel_without_timeouts_for_connections(host, make_firewall):
+    firewall = make_firewall(host, failpoints="isolation.timeouts=error")
+    firewall.wait_until_loaded()
+    assert "ct timeout" not in listing(host)
+    assert "limit rate over" in listing(host)
+    assert firewall.ask("health") == "ok 0"
+    host.nft("flush ruleset\n")
+    firewall.wait_for_repair(1)
+    assert "limit rate over" in listing(host)
 
 
 def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):

@@ -25,7 +25,7 @@ TEST(FirewallRefusal, NamesTheModulesIfTheKernelLacksThem) {
                             {.number = ENOENT, .words = "Unknown expression", .sequence = 9}),
             "sandbox firewall: add rule 3 to chain pre_raw of table inet x: Unknown "
             "expression; this kernel seems to lack a part of nftables, try: sudo modprobe -a "
-            "nf_tables nft_ct nft_fib_inet nft_reject_inet nft_connlimit");
+            "nf_tables nft_ct nft_fib_inet nft_reject_inet nft_connlimit nft_limit");
 }
 
 TEST(FirewallRefusal, NamesTheRemedyForTransientFailures) {

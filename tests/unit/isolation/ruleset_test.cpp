@@ -67,23 +67,31 @@ TEST(Ruleset, EveryHookedChainBeginsWithTheBridges) {
   }
 }
 
-TEST(Ruleset, TheOwnedCopyHasTheSameRulesButForTheBudget) {
+TEST(Ruleset, TheOwnedCopyHasTheSameRulesButForTheLimits) {
   Ruleset ruleset = some_ruleset();
   nft::Table& plain = ruleset.plain[0];
   const nft::Table& owned = ruleset.owned[0];
-  std::erase_if(plain.sets, [](const nft::Set& set) { return set.name == "budget"; });
-  for (nft::Chain& chain : plain.chains) {
-    std::erase_if(chain.rules, [](const nft::Rule& rule) {
-      return std::ranges::any_of(rule, [](const nft::Step& step) {
-        return std::holds_alternative<nft::OverBudget>(step);
-      });
-    });
-  }
+  std::erase_if(plain.sets,
+                [](const nft::Set& set) { return set.name == "budget" || set.name == "rate"; });
+  const auto admit = std::ranges::find(plain.chains, "admit", &nft::Chain::name);
+  ASSERT_NE(admit, plain.chains.end());
+  ASSERT_EQ(admit->rules.size(), 5U);
+  admit->rules.erase(admit->rules.begin(), admit->rules.end() - 1);
   EXPECT_EQ(plain.sets, owned.sets);
+  EXPECT_EQ(plain.timeouts.size(), 1U);
+  EXPECT_THAT(owned.timeouts, IsEmpty());
   EXPECT_EQ(plain.chains, owned.chains);
   EXPECT_EQ(ruleset.plain[1].chains, ruleset.owned[1].chains);
   EXPECT_EQ(plain.flags, 0U);
   EXPECT_EQ(owned.flags, nft::kTableOwner | nft::kTablePersist);
+}
+
+TEST(Ruleset, KernelsWithoutTimeoutsGetTheRestOfTheLimits) {
+  RulesetOptions options = some_options();
+  options.timeouts = false;
+  const nft::Table plain = make_ruleset(options, {}).plain[0];
+  EXPECT_THAT(plain.timeouts, IsEmpty());
+  EXPECT_EQ(std::ranges::find(plain.chains, "admit", &nft::Chain::name)->rules.size(), 4U);
 }
 
 TEST(Ruleset, EveryLookupAndJumpFindsItsTarget) {
@@ -95,6 +103,10 @@ TEST(Ruleset, EveryLookupAndJumpFindsItsTarget) {
           if (const auto* lookup = std::get_if<nft::Lookup>(&step)) {
             EXPECT_NE(std::ranges::find(table.sets, lookup->set, &nft::Set::name),
                       table.sets.end());
+          }
+          if (const auto* used = std::get_if<nft::UseTimeouts>(&step)) {
+            EXPECT_NE(std::ranges::find(table.timeouts, used->timeouts, &nft::Timeouts::name),
+                      table.timeouts.end());
           }
           const auto* verdict = std::get_if<nft::Verdict>(&step);
           if (verdict == nullptr || verdict->chain.empty()) continue;

@@ -52,7 +52,7 @@ TEST(TableDifference, IgnoresElementsAddedAtRunTime) {
 
 TEST(TableDifference, NamesEveryOtherChange) {
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "input").rules.pop_back(); }),
-            std::string(kTable) + "chain input has 2 rules instead of 3");
+            std::string(kTable) + "chain input has 4 rules instead of 5");
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               auto& rules = named(seen.chains, "input").rules;
               std::swap(rules[0], rules[1]);
@@ -72,6 +72,10 @@ TEST(TableDifference, NamesEveryOtherChange) {
             std::string(kTable) + "set uplinks has different elements");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.sets, "budget").size = 1; }),
             std::string(kTable) + "set budget has a different type");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { seen.timeouts.front().seconds.back() = 7; }),
+            std::string(kTable) + "timeouts tcp_timeouts differ");
+  EXPECT_EQ(changed_by([](nft::Table& seen) { seen.timeouts.clear(); }),
+            std::string(kTable) + "timeouts tcp_timeouts is missing");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.flags = NFT_TABLE_F_DORMANT; }),
             std::string(kTable) + "its flags differ");
 }
