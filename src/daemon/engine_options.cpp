@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "daemon/descriptor_limits.h"
 #include "isolation/netlink/host_link.h"
 #include "isolation/netlink/routing.h"
 #include "isolation/seccomp_profile.h"
@@ -27,7 +28,8 @@ Result<DockerEngineOptions> engine_options(const Configuration& configuration,
                                       .has_link = has_link,
                                       .find_links = find_links,
                                       .remove_link = remove_link},
-                             .seccomp_profile = std::string(seccomp_profile())};
+                             .seccomp_profile = std::string(seccomp_profile()),
+                             .descriptor_limit = container_descriptor_limit(descriptor_limit())};
 }
 
 }  // namespace agbox

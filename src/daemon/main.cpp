@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // agboxd: from the command line to a running Daemon, in the order documented by its exit codes.
 #include <google/protobuf/stubs/logging.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "daemon/arguments.h"
 #include "daemon/configuration.h"
 #include "daemon/daemon.h"
+#include "daemon/descriptor_limits.h"
 #include "paths/fixed_paths.h"
 
 namespace {
@@ -31,15 +31,6 @@ int print(const std::string& text) {
 int refuse(const std::string& message, int exit_code) {
   std::fprintf(stderr, "%s\n", message.c_str());
   return exit_code;
-}
-
-// Each subscriber needs a connection; the default of 1024 exists for programs that use select().
-void raise_descriptor_limit() {
-  constexpr rlim_t kEnough = 65'536;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough));
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // on failure the old limit stays
 }
 
 // Protobuf's own messages, which would otherwise appear on stderr between our lines. A process in a

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <cerrno>
@@ -11,9 +12,9 @@
 #include <system_error>
 #include <tuple>
 
-#include "base/check.h"
-
 #include "async/await.h"
+#include "base/check.h"
+#include "base/kernel_budget.h"
 
 namespace agbox::guestlink {
 namespace {
@@ -54,8 +55,13 @@ ssize_t send_some(int socket, std::string_view bytes, const std::vector<UniqueFd
 
 }  // namespace
 
-Connection::Connection(Socket socket, Peer peer, TaskGroup& tasks)
-    : socket_(std::move(socket)), peer_(peer), tasks_(tasks), limit_(socket_.get_executor()) {
+Connection::Connection(Socket socket, Peer peer, std::chrono::milliseconds hand_over,
+                       TaskGroup& tasks)
+    : socket_(std::move(socket)),
+      peer_(peer),
+      hand_over_(hand_over),
+      tasks_(tasks),
+      limit_(socket_.get_executor()) {
   socket_.non_blocking(true);
 }
 
@@ -94,10 +100,12 @@ bool Connection::can_take_orders() const {
   return unsent_bytes_ <= kMaxUnsentForOrders && unsent_.size() < kMaxUnsentFrames;
 }
 
-bool Connection::send(const guest::v1::ToGuest& message, std::vector<UniqueFd> descriptors) {
-  AGBOX_CHECK(descriptors.size() <= kMaxDescriptors, "few descriptors in one message");
+bool Connection::send(const guest::v1::ToGuest& message, HandOver with) {
+  AGBOX_CHECK(with.descriptors.size() <= kMaxDescriptors, "few descriptors in one message");
   if (closed_) return false;
-  unsent_.push_back({guestwire::frame(message), 0, std::move(descriptors)});
+  unsent_.push_back({.bytes = guestwire::frame(message),
+                     .with = std::move(with),
+                     .queued_at = std::chrono::steady_clock::now()});
   unsent_bytes_ += unsent_.back().bytes.size();
   if (unsent_bytes_ > kMaxUnsent) {
     close("the guest does not read");
@@ -115,15 +123,17 @@ Connection::Flush Connection::flush() {
   while (!unsent_.empty()) {
     Outgoing& first = unsent_.front();
     const std::string_view rest = std::string_view(first.bytes).substr(first.sent);
-    const ssize_t sent = send_some(socket_.native_handle(), rest, first.descriptors);
+    const ssize_t sent = send_some(socket_.native_handle(), rest, first.with.descriptors);
     if (sent < 0) {
       if (errno == EAGAIN) return Flush::GuestMustRead;
-      // Too many descriptors of this user are in flight to all guests together, or no memory.
+      // Too many descriptors of this user are in flight in all sockets together, or no memory.
+      if (errno == ETOOMANYREFS) note_refusal(KernelBudget::DescriptorsInFlight);
       if (errno == ETOOMANYREFS || errno == ENOBUFS || errno == ENOMEM) return Flush::KernelIsFull;
       close(std::generic_category().message(errno));
       return Flush::Done;
     }
-    first.descriptors.clear();
+    refused_since_.reset();
+    first.with.descriptors.clear();
     first.sent += static_cast<std::size_t>(sent);
     unsent_bytes_ -= static_cast<std::size_t>(sent);
     if (first.sent == first.bytes.size()) unsent_.pop_front();
@@ -136,6 +146,7 @@ asio::awaitable<void> Connection::write(std::shared_ptr<Connection> self) {
     const Flush outcome = flush();
     if (outcome == Flush::Done) break;
     if (outcome == Flush::KernelIsFull) {  // no notification when this changes
+      drop_refused();
       asio::steady_timer timer(socket_.get_executor(), std::chrono::milliseconds(100));
       co_await timer.async_wait(kAwait);
     } else {
@@ -143,6 +154,26 @@ asio::awaitable<void> Connection::write(std::shared_ptr<Connection> self) {
     }
   }
   writing_ = false;
+}
+
+// Drops the messages with descriptors that have been refused for too long: others wait for them,
+// and their senders for an answer. None of their bytes was sent, because the descriptors go with
+// the first.
+void Connection::drop_refused() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!refused_since_) refused_since_ = now;
+  while (!unsent_.empty() && !unsent_.front().with.descriptors.empty() &&
+         now - std::max(*refused_since_, unsent_.front().queued_at) >= hand_over_) {
+    const Outgoing dropped = std::move(unsent_.front());
+    unsent_.pop_front();
+    unsent_bytes_ -= dropped.bytes.size();
+    const std::string why =
+        "for " + std::to_string(hand_over_.count()) +
+        " ms the kernel refused to send its output files to the sandbox: too many " +
+        title_of(KernelBudget::DescriptorsInFlight) +
+        " are used by this user, or no memory is left; agbox doctor shows by which sandbox";
+    if (dropped.with.on_refused) dropped.with.on_refused(why);
+  }
 }
 
 void Connection::limit_time(std::chrono::milliseconds time) {

@@ -9,6 +9,7 @@
 #include <boost/system/error_code.hpp>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +30,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Socket = asio::local::stream_protocol::socket;
   static constexpr std::size_t kMaxDescriptors = 2;  // of one message
 
-  Connection(Socket socket, Peer peer, TaskGroup& tasks);
+  // `hand_over` is how long the kernel may refuse to send descriptors.
+  Connection(Socket socket, Peer peer, std::chrono::milliseconds hand_over, TaskGroup& tasks);
 
   const Peer& peer() const { return peer_; }
 
@@ -39,9 +41,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The guest violated the protocol.
   bool misbehaved() const { return misbehaved_; }
 
+  // Descriptors that go with a message.
+  struct HandOver {
+    std::vector<UniqueFd> descriptors;
+    // Called if the kernel keeps refusing to send them: the message was dropped and never arrives.
+    std::function<void(const std::string& why)> on_refused;
+  };
   // Messages are sent in order; the descriptors arrive with the first byte of the message. They are
   // closed once they are sent, and when the connection ends. False if it has ended.
-  bool send(const guest::v1::ToGuest& message, std::vector<UniqueFd> descriptors = {});
+  bool send(const guest::v1::ToGuest& message, HandOver with = {});
   // False for a guest that does not read: further orders would only use memory.
   bool can_take_orders() const;
 
@@ -56,21 +64,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Outgoing {
     std::string bytes;
     std::size_t sent = 0;
-    std::vector<UniqueFd> descriptors;
+    HandOver with;
+    std::chrono::steady_clock::time_point queued_at;
   };
   enum class Flush { Done, GuestMustRead, KernelIsFull };
 
   boost::system::error_code take_what_came();
   Flush flush();
+  void drop_refused();
   asio::awaitable<void> write(std::shared_ptr<Connection> self);
 
   Socket socket_;
   Peer peer_;
+  std::chrono::milliseconds hand_over_;
   TaskGroup& tasks_;
   asio::steady_timer limit_;
   guestwire::FrameReader reader_{guestwire::kMaxUnprovenFrame};
   std::deque<Outgoing> unsent_;
   std::size_t unsent_bytes_ = 0;
+  // Since when the kernel refuses the first unsent message.
+  std::optional<std::chrono::steady_clock::time_point> refused_since_;
   bool writing_ = false;
   bool closed_ = false;
   bool misbehaved_ = false;

@@ -110,7 +110,8 @@ void GuestLink::admit(Connection::Socket socket) {
     log_refusal(*peer, "too many are not authenticated yet");
     return;
   }
-  auto connection = std::make_shared<Connection>(std::move(socket), *peer, tasks_);
+  auto connection =
+      std::make_shared<Connection>(std::move(socket), *peer, limits_.hand_over, tasks_);
   connection->limit_time(limits_.handshake);
   unproven_.insert(connection);
   tasks_.spawn("guest link", converse(shared_from_this(), connection, epoch_));

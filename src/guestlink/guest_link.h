@@ -52,6 +52,8 @@ struct LinkLimits {
   unsigned connections_at_once = 16;
   std::chrono::milliseconds between_connections{100};
   std::chrono::milliseconds between_log_lines{10000};
+  // How long the kernel may refuse to send an exec's files, before the exec fails.
+  std::chrono::milliseconds hand_over{2000};
 };
 
 class GuestLink : public std::enable_shared_from_this<GuestLink> {
@@ -111,6 +113,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   bool on_message(Connection& connection, const guest::v1::ToDaemon& message);
   void entrypoint_ended(EntrypointOutcome outcome);
   bool on_connection_tried(Connection& connection, const guest::v1::ConnectionTried& tried);
+  void on_exec_refused(const std::string& exec_id, const std::string& why);
   bool on_exec_ended(Connection& connection, const guest::v1::ExecEnded& ended);
   bool on_exec_truncated(Connection& connection, const std::string& exec_id);
   void on_lost(const Connection& connection);

@@ -72,10 +72,13 @@ Result<> GuestLink::start_exec(const ExecOrder& order, OutputFiles files) {
   if (!execs_.add(order.exec_id)) {
     return fail(reason::kInternal, "the guest has exec " + order.exec_id + " already");
   }
-  std::vector<UniqueFd> descriptors;
-  descriptors.push_back(std::move(files.out));
-  descriptors.push_back(std::move(files.err));
-  if (!guest_->send(message, std::move(descriptors))) return not_connected();
+  Connection::HandOver with;
+  with.descriptors.push_back(std::move(files.out));
+  with.descriptors.push_back(std::move(files.err));
+  with.on_refused = [weak = weak_from_this(), exec_id = order.exec_id](const std::string& why) {
+    if (const auto self = weak.lock()) self->on_exec_refused(exec_id, why);
+  };
+  if (!guest_->send(message, std::move(with))) return not_connected();
   return {};
 }
 
@@ -96,6 +99,12 @@ Result<> GuestLink::forget_exec(const std::string& exec_id) {
   message.mutable_forget_exec()->set_exec_id(exec_id);
   if (!guest_->send(message)) return not_connected();
   return {};
+}
+
+// A cancel that follows in the queue finds no such exec, which is no error for a guest.
+void GuestLink::on_exec_refused(const std::string& exec_id, const std::string& why) {
+  execs_.remove(exec_id);
+  listener_.exec_not_sent(exec_id, why);
 }
 
 bool GuestLink::on_exec_ended(Connection& connection, const v1::ExecEnded& ended) {

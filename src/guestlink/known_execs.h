@@ -29,6 +29,8 @@ class KnownExecs {
 
   // Further reports are ignored. False if it does not exist.
   bool forget(std::string_view exec_id);
+  // It was never sent.
+  void remove(const std::string& exec_id) { execs_.erase(exec_id); }
   void clear() { execs_.clear(); }
 
  private:

@@ -81,6 +81,8 @@ class SandboxExecs {
   // --- reports of the guest ---
   void guest_connected(const GuestHello& hello);
   void guest_ended(const ExecEnd& end);
+  // It was given to the guest's link, which could not send it.
+  void guest_not_reached(const std::string& exec_id, const std::string& why);
   void guest_truncated(const std::string& exec_id);
 
   // --- changes of the sandbox ---

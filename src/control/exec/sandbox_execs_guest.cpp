@@ -148,6 +148,13 @@ void SandboxExecs::guest_ended(const ExecEnd& ended) {
   end(ended.exec_id, outcome_of(ended, record.cancel_requested()));
 }
 
+void SandboxExecs::guest_not_reached(const std::string& exec_id, const std::string& why) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  const RunningExec* exec = find(exec_id);
+  if (exec == nullptr || !exec->shown || exec->is_ending) return;
+  end(exec_id, exec->record.cancel_requested() ? cancelled_outcome() : unstarted_outcome(why));
+}
+
 void SandboxExecs::guest_truncated(const std::string& exec_id) {
   RunningExec* exec = find(exec_id);
   if (exec == nullptr || !exec->shown || exec->is_ending || exec->record.output_truncated()) return;

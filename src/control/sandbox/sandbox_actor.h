@@ -100,6 +100,9 @@ class SandboxActor final : private GuestListener {
   void guest_connected(const GuestHello& hello) override;
   void guest_lost(const std::string& why) override;
   void exec_ended(const ExecEnd& end) override { execs_.guest_ended(end); }
+  void exec_not_sent(const std::string& exec_id, const std::string& why) override {
+    execs_.guest_not_reached(exec_id, why);
+  }
   void exec_truncated(const std::string& exec_id) override { execs_.guest_truncated(exec_id); }
 
   const LifecycleStatus& lifecycle() const { return state_.lifecycle; }

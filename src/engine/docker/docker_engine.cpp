@@ -39,7 +39,9 @@ DockerEngine::DockerEngine(const asio::any_io_executor& executor, asio::any_io_e
                   .subnets = subnets_,
                   .network_removal = network_removal_,
                   .calls = calls_},
-                 ours_.instance, std::move(options.seccomp_profile)),
+                 ours_.instance,
+                 {.seccomp_profile = std::move(options.seccomp_profile),
+                  .descriptor_limit = options.descriptor_limit}),
       orphans_(client_, network_removal_, ours_.instance, log_) {}
 
 // --- events ---

@@ -4,6 +4,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,7 +32,8 @@ struct DockerEngineOptions {
   std::string instance_id;
   Ipv4Network address_pool;
   HostNetworkAccess host;
-  std::string seccomp_profile;  // of every container, the JSON text
+  std::string seccomp_profile;           // of every container, the JSON text
+  std::int64_t descriptor_limit = 1024;  // of every process in a container
 };
 
 class DockerEngine final : public Engine {

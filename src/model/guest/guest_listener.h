@@ -18,6 +18,8 @@ class GuestListener {
   // Only of an exec that this connection's guest was given or reported in its hello, and each once
   // per connection: an end that was not forgotten is reported again after a reconnect.
   virtual void exec_ended(const ExecEnd& end) = 0;
+  // It was accepted by start_exec(), but could not be sent and never will be.
+  virtual void exec_not_sent(const std::string& exec_id, const std::string& why) = 0;
   virtual void exec_truncated(const std::string& exec_id) = 0;
 
  protected:

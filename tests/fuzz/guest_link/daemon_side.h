@@ -148,6 +148,7 @@ class DaemonSide final : public GuestListener {
     promises_.exec_ended(end);
     handler_(EventKind::ExecEnded);
   }
+  void exec_not_sent(const std::string&, const std::string& why) override { die(why); }
   void exec_truncated(const std::string& exec_id) override {
     promises_.exec_truncated(exec_id);
     handler_(EventKind::ExecTruncated);

@@ -163,6 +163,9 @@ class Printer final : public GuestListener {
   }
   void guest_lost(const std::string& why) override { print_event("lost", {{"why", why}}); }
   void exec_ended(const ExecEnd& end) override { print_event("exec_ended", describe(end)); }
+  void exec_not_sent(const std::string& exec, const std::string& why) override {
+    print_event("exec_not_sent", {{"exec", exec}, {"why", why}});
+  }
   void exec_truncated(const std::string& exec) override {
     print_event("exec_truncated", {{"exec", exec}});
   }

@@ -90,6 +90,12 @@ void ExecTest::report_end(const std::string& exec_id) {
   place.listener().exec_ended({.exec_id = exec_id, .detail = {}});
 }
 
+void ExecTest::report_not_sent(const std::string& exec_id, const std::string& why,
+                               const std::string& sandbox_id) {
+  auto& place = dynamic_cast<LocalSandboxPlace&>(*directory().place_of(sandbox_id));
+  place.listener().exec_not_sent(exec_id, why);
+}
+
 int ExecTest::times_begun(const std::string& exec_id) const {
   return static_cast<int>(std::ranges::count(guests_.begun(), exec_id));
 }

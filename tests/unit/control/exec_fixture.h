@@ -63,6 +63,9 @@ class ExecTest : public ControlTest {
   }
   // As if its guest had just reported that it exited with 0; nothing is on disk yet.
   void report_end(const std::string& exec_id);
+  // As if the kernel had refused to send it.
+  void report_not_sent(const std::string& exec_id, const std::string& why,
+                       const std::string& sandbox_id = kBox);
   int times_begun(const std::string& exec_id) const;
 
   // "EXEC_STARTED one-1", for events from `from` on.

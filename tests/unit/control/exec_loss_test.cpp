@@ -39,6 +39,25 @@ TEST_F(ExecLossTest, OutOfMemoryIsCalledSo) {
   expect_lost("CONTAINER_OOM", "out of memory");
 }
 
+TEST_F(ExecLossTest, OneThatCouldNotBeSentFailsWithTheReason) {
+  begin_exec("lost-1");
+  report_not_sent("lost-1", "too many descriptors in flight");
+  expect_lost("EXEC_RUN_FAILED", "too many descriptors in flight");
+  report_not_sent("lost-1", "again");
+  report_not_sent("never-1", "unknown");
+  EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1"));
+}
+
+TEST_F(ExecLossTest, OneThatCouldNotBeSentAndWasCancelledIsCancelled) {
+  guests_.script.cancel_ends_execs = false;
+  create_ready("box-2");
+  begin_exec("lost-1", {}, "box-2");
+  ASSERT_TRUE(cancel_exec("lost-1").has_value());
+  report_not_sent("lost-1", "too many descriptors in flight", "box-2");
+  wait_for_end("lost-1");
+  EXPECT_EQ(exec("lost-1").state(), v1::EXEC_STATE_CANCELLED);
+}
+
 TEST_F(ExecLossTest, AContainerThatSomebodyRemovedIsLostWithItsSandbox) {
   begin_exec("lost-1");
   engine().containers.erase(engine().find_container(container())->id);

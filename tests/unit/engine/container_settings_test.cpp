@@ -11,8 +11,10 @@
 namespace agbox {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 
 constexpr const char* kInstance = "0a1b2c3d-0000-4000-8000-000000000000";
 
@@ -30,7 +32,8 @@ SandboxFacts facts(v1::CreateSpec spec) {
 
 ContainerSpec settings(v1::CreateSpec spec) {
   const Attachments attachments{{.source = "/g", .target = "/guest"}};
-  return primary_settings(kInstance, facts(std::move(spec)), attachments, "{}");
+  return primary_settings(kInstance, facts(std::move(spec)), attachments,
+                          {.seccomp_profile = "{}", .descriptor_limit = 5000});
 }
 
 TEST(ContainerSettings, LimitsAreTheCallersInTheEnginesUnits) {
@@ -42,6 +45,13 @@ TEST(ContainerSettings, LimitsAreTheCallersInTheEnginesUnits) {
   EXPECT_EQ(made.memory_bytes, 512 << 20);
   EXPECT_FALSE(settings({}).nano_cpus.has_value());
   EXPECT_FALSE(settings({}).memory_bytes.has_value());
+}
+
+TEST(ContainerSettings, NoProcessRaisesItsLimits) {
+  for (const ContainerUlimit& limit : settings({}).ulimits) EXPECT_EQ(limit.soft, limit.hard);
+  EXPECT_THAT(settings({}).ulimits, ElementsAre(Field(&ContainerUlimit::name, "core"),
+                                                AllOf(Field(&ContainerUlimit::name, "nofile"),
+                                                      Field(&ContainerUlimit::hard, 5000))));
 }
 
 TEST(ContainerSettings, TheCallersEnvironmentComesWithTheHostsUser) {

@@ -13,11 +13,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/kernel_budget.h"
 #include "unit/guestlink/link_fixture.h"
 
 namespace agbox::guestlink {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -302,6 +304,41 @@ TEST_F(ExecsTest, AnOrderWaitsWhileTooManyDescriptorsAreOnTheirWay) {
     EXPECT_THAT(guest_.descriptors, SizeIs(2));
     EXPECT_EQ((co_await guest_.receive())->cancel_exec().exec_id(), "exec-1");
   }());
+}
+
+// Another process of the user holds them, and does not read.
+TEST_F(ExecsTest, AnOrderThatTheKernelKeepsRefusingFailsAndOthersGoOn) {
+  const WithoutPrivilege ordinary;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  UniqueFd others_end(ends[0]);
+  std::optional<UniqueFd> unread(ends[1]);
+  limits_.hand_over = 200ms;
+  run([&]() -> awaitable<void> {
+    co_await settle_in();
+    fill_with_descriptors(others_end.get());
+    const auto before = std::chrono::steady_clock::now();
+    for (const char* exec_id : {"exec-1", "exec-2"}) {
+      EXPECT_TRUE(start_exec("s1", order_for(exec_id)));
+    }
+    EXPECT_TRUE(link("s1").cancel_exec("exec-2", 1s));
+    const std::size_t held = open_descriptors();
+    co_await until([&] { return not_sent_.size() == 2; });
+    EXPECT_GE(std::chrono::steady_clock::now() - before, limits_.hand_over);
+    EXPECT_THAT(not_sent_.at("exec-1"), HasSubstr("descriptors in flight"));
+    EXPECT_EQ(open_descriptors() + 4, held) << "their files are closed";
+    EXPECT_THAT(refused_within(60s), Contains(KernelBudget::DescriptorsInFlight));
+
+    // What came after them is sent, and the next order as soon as the kernel takes it.
+    EXPECT_EQ((co_await guest_.receive())->cancel_exec().exec_id(), "exec-2");
+    EXPECT_FALSE(link("s1").cancel_exec("exec-1", 1s)) << "the guest does not have it";
+    unread.reset();
+    EXPECT_TRUE(start_exec("s1", order_for("exec-1"))) << "may come again under its ID";
+    EXPECT_EQ((co_await guest_.receive())->start_exec().exec_id(), "exec-1");
+    EXPECT_THAT(guest_.descriptors, SizeIs(2));
+    EXPECT_TRUE(link("s1").is_connected());
+  }());
+  EXPECT_THAT(ended_, IsEmpty());
 }
 
 TEST_F(ExecsTest, OrdersThatCannotBeCarriedOutAreRefused) {

@@ -129,6 +129,7 @@ class GuestLinkTest : public testing::Test {
   GuestHello last_hello_;
   std::vector<ExecEnd> ended_;
   std::vector<std::string> truncated_;
+  std::map<std::string, std::string> not_sent_;  // why, by exec
   // Called after an end was noted, by sandbox.
   std::function<void(const std::string& id)> on_exec_ended_;
   ScriptedGuest guest_;
@@ -144,6 +145,9 @@ class GuestLinkTest : public testing::Test {
     void exec_ended(const ExecEnd& end) override {
       test.ended_.push_back(end);
       if (test.on_exec_ended_) test.on_exec_ended_(id);
+    }
+    void exec_not_sent(const std::string& exec_id, const std::string& why) override {
+      test.not_sent_[exec_id] = why;
     }
     void exec_truncated(const std::string& exec_id) override { test.truncated_.push_back(exec_id); }
     GuestLinkTest& test;

@@ -155,6 +155,7 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
   void guest_connected(const GuestHello&) override { ++connected_; }
   void guest_lost(const std::string&) override {}
   void exec_ended(const ExecEnd&) override {}
+  void exec_not_sent(const std::string&, const std::string&) override {}
   void exec_truncated(const std::string&) override {}
 };
 

@@ -40,7 +40,7 @@ NetworkSpec network_settings(std::string_view instance_id, const SandboxFacts& f
 }
 
 ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts& facts,
-                               const Attachments& attachments, std::string_view seccomp_profile) {
+                               const Attachments& attachments, const Hardening& hardening) {
   const SandboxSpec& spec = facts.spec;
   ContainerSpec primary{.name = primary_container_name(facts.sandbox_id),
                         .image = spec.create_spec.image()};
@@ -70,9 +70,11 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
   primary.capabilities_dropped = {"ALL"};
   primary.capabilities_added = {"CHOWN",  "DAC_OVERRIDE", "FOWNER", "FSETID",
                                 "SETUID", "SETGID",       "KILL",   "SYS_CHROOT"};
-  primary.seccomp_profile = seccomp_profile;
+  primary.seccomp_profile = hardening.seccomp_profile;
   primary.pids_limit = kPidsLimit;
-  primary.ulimits = {{.name = "core", .soft = 0, .hard = 0}};
+  primary.ulimits = {
+      {.name = "core", .soft = 0, .hard = 0},
+      {.name = "nofile", .soft = hardening.descriptor_limit, .hard = hardening.descriptor_limit}};
   primary.log_driver = "local";
   primary.log_options = {{"max-size", "10m"}, {"max-file", "3"}};
   if (spec.cpu_limit) primary.nano_cpus = spec.cpu_limit->millicores() * 1'000'000;

@@ -3,6 +3,8 @@
 // what its caller requested. Pure.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "engine/docker/api/container_spec.h"
@@ -12,7 +14,13 @@ namespace agbox {
 
 NetworkSpec network_settings(std::string_view instance_id, const SandboxFacts& facts);
 
+// What every container has alike, as far as it depends on the machine.
+struct Hardening {
+  std::string seccomp_profile;  // the JSON text
+  std::int64_t descriptor_limit = 0;
+};
+
 ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts& facts,
-                               const Attachments& attachments, std::string_view seccomp_profile);
+                               const Attachments& attachments, const Hardening& hardening);
 
 }  // namespace agbox

@@ -109,7 +109,7 @@ EngineAwaitable<> Workloads::ensure_network(SandboxFacts& facts) {
 
 EngineAwaitable<> Workloads::ensure_primary(SandboxFacts& facts, const Attachments& attachments) {
   auto call = client_.ensure_container(
-      owner_of(facts), primary_settings(instance_id_, facts, attachments, seccomp_profile_),
+      owner_of(facts), primary_settings(instance_id_, facts, attachments, hardening_),
       on_its_engine(facts));
   AGBOX_CO_TRY(id, co_await step("create.container", unbroken(calls_, std::move(call))));
   facts.containers[""].set_container_id(id);

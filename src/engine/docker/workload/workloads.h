@@ -11,6 +11,7 @@
 #include "engine/docker/images/image_pulls.h"
 #include "engine/docker/network/network_removal.h"
 #include "engine/docker/network/subnet_pool.h"
+#include "engine/docker/workload/container_settings.h"
 #include "engine/engine.h"
 
 namespace agbox {
@@ -25,14 +26,14 @@ class Workloads {
     TaskGroup& calls;  // that run to completion; see unbroken_call.h
   };
 
-  Workloads(Parts parts, std::string instance_id, std::string seccomp_profile)
+  Workloads(Parts parts, std::string instance_id, Hardening hardening)
       : client_(parts.client),
         pulls_(parts.pulls),
         subnets_(parts.subnets),
         network_removal_(parts.network_removal),
         calls_(parts.calls),
         instance_id_(std::move(instance_id)),
-        seccomp_profile_(std::move(seccomp_profile)) {}
+        hardening_(std::move(hardening)) {}
 
   EngineAwaitable<> ensure_image(SandboxFacts& facts, Engine::Progress progress);
   EngineAwaitable<> ensure_workload(SandboxFacts& facts, Attachments attachments);
@@ -61,7 +62,7 @@ class Workloads {
   NetworkRemoval& network_removal_;
   TaskGroup& calls_;
   std::string instance_id_;
-  std::string seccomp_profile_;
+  Hardening hardening_;
 };
 
 }  // namespace agbox
