@@ -27,6 +27,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   // We print our own error messages; gRPC's log lines are opt-in.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);
+  // Not epoll: its watches are counted per user, and sandboxes of this user may have used them up.
+  ::setenv("GRPC_POLL_STRATEGY", "poll", 0);
 
   agbox::cli::Console console(STDOUT_FILENO, STDERR_FILENO);
   if (!reserve_standard_descriptors()) {

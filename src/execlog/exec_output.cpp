@@ -35,7 +35,7 @@ ExecOutput::Next ExecOutput::next() {
     if (offset_ < size_ || is_size_final_) continue;
     if (was_armed) return Nothing{};
     // Arm first, then check again, so that nothing written in between is missed.
-    if (auto armed = arm(); !armed) return End{armed};
+    arm();
   }
 }
 
@@ -65,14 +65,11 @@ bool ExecOutput::is_throttled() {
   return true;
 }
 
-Result<> ExecOutput::arm() {
-  auto wait = watch_.wait(file_->fd(), [this] {
+void ExecOutput::arm() {
+  wait_.emplace(watch_.wait(file_->fd(), [this] {
     wait_.reset();
     notify();
-  });
-  if (!wait) return std::unexpected(wait.error());
-  wait_.emplace(std::move(*wait));
-  return {};
+  }));
 }
 
 // The first check after the end of the exec, or the only one of a reader that does not follow,

@@ -58,7 +58,7 @@ class ExecOutput {
  private:
   Result<> update_size();
   bool is_throttled();
-  Result<> arm();
+  void arm();
   Next take();
   Result<> outcome() const;
   void notify();

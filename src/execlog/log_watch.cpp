@@ -6,12 +6,13 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/kernel_budget.h"
 #include "base/unique_fd.h"
 
 namespace agbox {
@@ -20,11 +21,8 @@ namespace {
 // Written or truncated; or linked, renamed, removed.
 constexpr std::uint32_t kMask = IN_MODIFY | IN_ATTRIB | IN_ONESHOT;
 
-std::unexpected<Error> no_watch(int error_number, const std::string& remedy) {
-  return fail(reason::kResourceExhausted,
-              "wait for more output: inotify: " + std::generic_category().message(error_number) +
-                  "; " + remedy);
-}
+constexpr int kNoWatch = -1;  // waits for the timer
+constexpr std::chrono::milliseconds kBetweenChecks{100};
 
 }  // namespace
 
@@ -35,35 +33,51 @@ LogWatch::Wait::~Wait() {
 std::shared_ptr<LogWatch> LogWatch::make(const boost::asio::any_io_executor& executor) {
   std::shared_ptr<LogWatch> watch(new LogWatch(executor));
   watch->self_ = watch;
+  watch->open();  // at once: later none may be left
   return watch;
 }
 
-Result<LogWatch::Wait> LogWatch::wait(int fd, std::function<void()> on_change) {
-  if (!inotify_.is_open()) {
-    if (auto opened = open(); !opened) return std::unexpected(opened.error());
-  }
+LogWatch::Wait LogWatch::wait(int fd, std::function<void()> on_change) {
+  const Wait::Key key{.descriptor = watch(fd), .number = ++last_number_};
+  const bool is_first = waiters_[key.descriptor].empty();
+  waiters_[key.descriptor].emplace(key.number, std::move(on_change));
+  if (key.descriptor == kNoWatch && is_first) start_timer();
+  return {self_, key};
+}
+
+// kNoWatch if the kernel refuses one.
+int LogWatch::watch(int fd) {
+  if (!inotify_.is_open()) open();
+  if (!inotify_.is_open()) return kNoWatch;
   // The file itself, even if another one has its name now.
   const std::string file = "/proc/self/fd/" + std::to_string(fd);
   const int descriptor = ::inotify_add_watch(inotify_.native_handle(), file.c_str(), kMask);
-  if (descriptor < 0) {
-    return no_watch(errno, "raise the sysctl fs.inotify.max_user_watches, or follow fewer execs");
-  }
-  const Wait::Key key{.descriptor = descriptor, .number = ++last_number_};
-  waiters_[descriptor].emplace(key.number, std::move(on_change));
-  return Wait(self_, key);
+  if (descriptor >= 0) return descriptor;
+  if (errno == ENOSPC) note_refusal(KernelBudget::InotifyWatches);
+  return kNoWatch;
 }
 
-// Opened on the first wait: without an inotify instance the daemon can still do everything else.
-Result<> LogWatch::open() {
-  const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (fd < 0) return no_watch(errno, "raise the sysctl fs.inotify.max_user_instances");
-  UniqueFd inotify(fd);
+void LogWatch::open() {
+  UniqueFd inotify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!inotify) {
+    if (errno == EMFILE) note_refusal(KernelBudget::InotifyInstances);
+    return;
+  }
   boost::system::error_code problem;
   inotify_.assign(inotify.get(), problem);
-  if (problem) return no_watch(problem.value(), "raise the sysctl fs.epoll.max_user_watches");
+  if (problem) return;
   static_cast<void>(inotify.release());
   listen();
-  return {};
+}
+
+void LogWatch::start_timer() {
+  timer_.expires_after(kBetweenChecks);
+  timer_.async_wait([weak = self_](const boost::system::error_code& error) {
+    const auto watch = weak.lock();
+    if (error || !watch) return;
+    watch->fire(kNoWatch);
+    if (watch->waiters_.contains(kNoWatch)) watch->start_timer();
+  });
 }
 
 void LogWatch::listen() {
@@ -124,6 +138,7 @@ void LogWatch::forget(const Wait::Key& key) {
   if (found == waiters_.end() || found->second.erase(key.number) == 0) return;  // it has fired
   if (!found->second.empty()) return;
   waiters_.erase(found);
+  if (key.descriptor == kNoWatch) return;
   // An error means that it is firing now: its event then finds no waiter.
   ::inotify_rm_watch(inotify_.native_handle(), key.descriptor);
 }

@@ -4,6 +4,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -21,6 +22,7 @@
 
 #include "async/await.h"
 #include "async/cancellation.h"
+#include "base/kernel_budget.h"
 #include "base/unique_fd.h"
 
 namespace agbox {
@@ -31,19 +33,14 @@ namespace fs = std::filesystem;
 
 // A change may consist of several steps: a new file, its content, a rename, a link.
 constexpr std::chrono::milliseconds kAfterChange{100};
+// While the kernel refuses to watch: sandboxes may have used up what it lets this user have.
+constexpr std::chrono::seconds kBetweenChecks{2};
 constexpr int kMostLinks = 40;  // as many as the kernel follows
 
 constexpr std::uint32_t kOfNames =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB;
 constexpr std::uint32_t kOfTheDirectory = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
 constexpr std::uint32_t kWatchedFor = kOfNames | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-
-std::unexpected<Error> cannot_watch(const std::string& what, int problem) {
-  return fail(reason::kResourceExhausted,
-              "watch " + what + ": inotify: " + std::generic_category().message(problem) +
-                  "; raise the sysctls fs.inotify.max_user_instances and "
-                  "fs.inotify.max_user_watches");
-}
 
 // Without the root.
 std::list<fs::path> components(const fs::path& path) {
@@ -56,15 +53,17 @@ class WatchedNames {
  public:
   explicit WatchedNames(int inotify) : inotify_(inotify) {}
 
-  // Watches the components that lead to the files now, instead of all previous ones.
-  Result<> follow(const std::vector<fs::path>& files) {
+  // Watches the components that lead to the files now, instead of all previous ones. False if the
+  // kernel refuses.
+  bool follow(const std::vector<fs::path>& files) {
     const auto before = std::exchange(names_, {});
-    for (const fs::path& file : files) AGBOX_TRY_VOID(follow(file));
+    const bool are_watched =
+        std::ranges::all_of(files, [this](const fs::path& file) { return follow(file); });
     for (const auto& [directory, names] : before) {
       // Fails if the directory itself is gone, and its watch with it.
       if (!names_.contains(directory)) ::inotify_rm_watch(inotify_, directory);
     }
-    return {};
+    return are_watched;
   }
 
   // Whether any event received so far concerns one of the names.
@@ -87,7 +86,7 @@ class WatchedNames {
 
  private:
   // A name is resolved only after its directory is watched, so that no later change is missed.
-  Result<> follow(const fs::path& file) {
+  bool follow(const fs::path& file) {
     fs::path at = file.root_path();
     std::list<fs::path> left = components(file);
     for (int links = 0; !left.empty();) {
@@ -95,31 +94,33 @@ class WatchedNames {
       left.pop_front();
       if (name == "..") at = at.parent_path();
       if (name.empty() || name == "." || name == "..") continue;
-      AGBOX_TRY(is_watched, watch(at, name));
-      if (!is_watched) return {};  // the watch on its parent reports when it appears
+      const Watch outcome = watch(at, name);
+      if (outcome == Watch::Refused) return false;
+      if (outcome == Watch::NoDirectory) return true;  // the watch on its parent reports it
       std::error_code is_no_link;
       const fs::path target = fs::read_symlink(at / name, is_no_link);
       if (is_no_link) {
         at /= name;
         continue;
       }
-      if (++links > kMostLinks) return {};
+      if (++links > kMostLinks) return true;
       if (target.is_absolute()) at = target.root_path();
       left.splice(left.begin(), components(target));
     }
-    return {};
+    return true;
   }
 
-  // False if the directory does not exist, or cannot be read.
-  Result<bool> watch(const fs::path& directory, const fs::path& name) {
+  enum class Watch { Set, NoDirectory, Refused };
+  Watch watch(const fs::path& directory, const fs::path& name) {
     const int descriptor = ::inotify_add_watch(inotify_, directory.c_str(), kWatchedFor);
     if (descriptor >= 0) {
       names_[descriptor].insert(name.string());
-      return true;
+      return Watch::Set;
     }
-    const int problem = errno;
-    if (problem == ENOENT || problem == ENOTDIR || problem == EACCES) return false;
-    return cannot_watch(directory.string(), problem);
+    // It does not exist, or cannot be read.
+    if (errno == ENOENT || errno == ENOTDIR || errno == EACCES) return Watch::NoDirectory;
+    if (errno == ENOSPC) note_refusal(KernelBudget::InotifyWatches);
+    return Watch::Refused;
   }
 
   bool concerns(const inotify_event& event, std::string_view name) const {
@@ -134,32 +135,52 @@ class WatchedNames {
   std::map<int, std::set<std::string, std::less<>>> names_;  // by watch descriptor
 };
 
-}  // namespace
-
-asio::awaitable<Result<>> watch_files(std::vector<fs::path> files,
-                                      std::function<void()> on_change) {
+// False if the kernel refuses.
+bool open_inotify(asio::posix::stream_descriptor& inotify) {
   UniqueFd opened(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!opened) co_return cannot_watch("files", errno);
-  asio::posix::stream_descriptor inotify(co_await asio::this_coro::executor);
+  if (!opened && errno == EMFILE) note_refusal(KernelBudget::InotifyInstances);
+  if (!opened) return false;
   boost::system::error_code problem;
   inotify.assign(opened.get(), problem);
-  if (problem) co_return cannot_watch("files", problem.value());
+  if (problem) return false;
   static_cast<void>(opened.release());
-  asio::steady_timer timer(co_await asio::this_coro::executor);
+  return true;
+}
+
+// Returns when it is cancelled, or the kernel refuses a watch.
+asio::awaitable<void> follow_changes(const std::vector<fs::path>& files,
+                                     const std::function<void()>& on_change) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::posix::stream_descriptor inotify(executor);
+  if (!open_inotify(inotify)) co_return;
+  asio::steady_timer timer(executor);
   WatchedNames names(inotify.native_handle());
-  while (true) {
-    AGBOX_CO_TRY_VOID(names.follow(files));
+  while (names.follow(files)) {
     on_change();
     do {
-      if (co_await is_cancelled()) co_return Result<>{};
+      if (co_await is_cancelled()) co_return;
       const auto [ended] =
           co_await inotify.async_wait(asio::posix::stream_descriptor::wait_read, kAwait);
-      if (ended) co_return Result<>{};
+      if (ended) co_return;
     } while (!names.take_events());
     timer.expires_after(kAfterChange);
     co_await timer.async_wait(kAwait);
-    if (co_await is_cancelled()) co_return Result<>{};
+    if (co_await is_cancelled()) co_return;
     static_cast<void>(names.take_events());
+  }
+}
+
+}  // namespace
+
+asio::awaitable<void> watch_files(std::vector<fs::path> files, std::function<void()> on_change) {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  while (true) {
+    co_await follow_changes(files, on_change);
+    if (co_await is_cancelled()) co_return;
+    on_change();
+    timer.expires_after(kBetweenChecks);
+    co_await timer.async_wait(kAwait);
+    if (co_await is_cancelled()) co_return;
   }
 }
 

@@ -8,14 +8,12 @@
 #include <functional>
 #include <vector>
 
-#include "base/result.h"
-
 namespace agbox {
 
 // Calls `on_change` as soon as it watches, so that no change since the caller's own check is
-// missed, and again shortly after each change. Returns an error if the kernel refuses to watch;
-// ends when cancelled. The files need not exist; their paths are absolute.
-boost::asio::awaitable<Result<>> watch_files(std::vector<std::filesystem::path> files,
-                                             std::function<void()> on_change);
+// missed, and again shortly after each change; while the kernel refuses to watch, every few seconds
+// instead. Ends when cancelled. The files need not exist; their paths are absolute.
+boost::asio::awaitable<void> watch_files(std::vector<std::filesystem::path> files,
+                                         std::function<void()> on_change);
 
 }  // namespace agbox

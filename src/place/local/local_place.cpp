@@ -79,13 +79,7 @@ asio::awaitable<void> LocalPlace::follow_resolvers(
     std::function<void(const std::vector<Ipv4Address>&)> on_change) {
   const auto& files = options_.resolver_files;
   if (files.empty()) co_return;
-  const auto watched =
-      co_await watch_files(files, [&files, &on_change] { on_change(host_resolvers(files)); });
-  if (!watched) {
-    shared_.log.warn(
-        "other resolvers of this host are not noticed; restart agboxd when they change",
-        {{"error", watched.error().message()}});
-  }
+  co_await watch_files(files, [&files, &on_change] { on_change(host_resolvers(files)); });
 }
 
 // --- upkeep ---

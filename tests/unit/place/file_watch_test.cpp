@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <optional>
 #include <string>
 
+#include "base/kernel_budget.h"
 #include "base/text_file.h"
 #include "support/test_loop.h"
 #include "unit/temp_directory.h"
+#include "unit/without_inotify.h"
 
 namespace agbox {
 namespace {
@@ -23,7 +26,6 @@ class FileWatchTest : public testing::Test {
     if (!watching_) return;
     watching_->cancel();
     loop_.run_until([&] { return watching_->is_done(); });
-    EXPECT_TRUE(watching_->result().has_value());
   }
 
   void watch(const fs::path& file) {
@@ -58,7 +60,7 @@ class FileWatchTest : public testing::Test {
   fs::path file_;
   int notifications_ = 0;
   std::string seen_;
-  std::optional<TestTask<Result<>>> watching_;
+  std::optional<TestTask<bool>> watching_;
 };
 
 TEST_F(FileWatchTest, ItIsToldOnceItWatches) {
@@ -165,6 +167,20 @@ TEST_F(FileWatchTest, OtherFilesOfTheDirectoryAreNothing) {
   write(temp_directory_.path() / "a", "2");
   wait_for("2");
   EXPECT_EQ(notifications_, 2);
+}
+
+TEST_F(FileWatchTest, WhileTheKernelRefusesToWatchChangesAreFoundLater) {
+  for (const char* limit : {"max_inotify_instances", "max_inotify_watches"}) {
+    SCOPED_TRACE(limit);
+    expect_to_hold_without(limit, [this] {
+      write(temp_directory_.path() / "a", "1");
+      watch(temp_directory_.path() / "a");
+      EXPECT_EQ(seen_, "1");
+      write(temp_directory_.path() / "a", "2");
+      wait_for("2");
+      EXPECT_EQ(refused_within(std::chrono::seconds(60)).size(), 1U);
+    });
+  }
 }
 
 }  // namespace
