@@ -57,6 +57,7 @@ class ControlPlane final : private EngineListener {
   // nullopt while none is reachable.
   const std::optional<ReachableEngine>& engine() const { return engine_status_.now(); }
   IsolationHealth isolation() const { return isolation_.health(); }
+  std::string limits_shortcoming() { return services_.place.limits_shortcoming(); }
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
   Deadlines& verifications() { return verifications_; }

@@ -85,6 +85,8 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   Result<> start_exec(const ExecOrder& order, OutputFiles files);
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace);
   Result<> forget_exec(const std::string& exec_id);
+  // That of the latest connection.
+  const PeerProcess& process() const { return process_; }
   bool is_connected() const { return hello_ && hello_->failure.empty(); }
   // Fails with the reason if start_exec() would be refused now.
   Result<> takes_execs() const;

@@ -163,6 +163,10 @@ class Place {
   virtual asio::awaitable<void> follow_resolvers(
       std::function<void(const std::vector<Ipv4Address>&)> on_change) = 0;
 
+  // What the kernel refuses this user now, and to whom it granted it, for people. Empty if nothing.
+  // Does not wait: who has it may be missing at first.
+  virtual std::string limits_shortcoming() = 0;
+
   // --- upkeep ---
   // Removes what is left of sandboxes that are not claimed, and returns what it removed, for
   // people. The claims are requested after listing, so that none is outdated.

@@ -103,6 +103,7 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
       response->set_isolation_shortcoming(isolation.shortcoming);
       response->set_isolation_repairs(isolation.repairs);
       response->set_isolation_last_repair(isolation.last_repair);
+      response->set_limits_shortcoming(plane_.limits_shortcoming());
       call->Finish(grpc::Status::OK);
     });
   }

@@ -45,6 +45,7 @@ EVERY_CHECK = {
     "resolvers",
     "store",
     "unknown-primaries",
+    "user-limits",
 }
 FOREIGN_CHAIN = "add table inet stranger\nadd chain inet stranger forward { %s }\n"
 DROPS = "type filter hook forward priority 10; policy drop;"

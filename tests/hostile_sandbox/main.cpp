@@ -7,6 +7,9 @@
 //                                           it died of
 //   hostile-sandbox garbage SOCKET COUNT    so many connections to it that send garbage
 //   hostile-sandbox fill FILE               all of the disk that the file is on, until it is killed
+//   hostile-sandbox hoard BUDGET            all that the kernel lets this user have of something,
+//                                           until it is killed: descriptors, epoll-watches,
+//                                           inotify-instances or inotify-watches
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +23,7 @@
 
 #include "hostile_sandbox/calls.h"
 #include "hostile_sandbox/greed.h"
+#include "hostile_sandbox/hoard.h"
 
 namespace agbox::hostile {
 namespace {
@@ -79,7 +83,12 @@ int run(std::span<char*> arguments) {
     std::perror(arguments[2]);
     return 1;
   }
-  std::fputs("hostile-sandbox calls | garbage SOCKET COUNT | fill FILE\n", stderr);
+  if (what == "hoard" && arguments.size() == 3) {
+    hoard(arguments[2]);
+    std::fputs("hoard: no such budget, or nothing of it is left\n", stderr);
+    return 1;
+  }
+  std::fputs("hostile-sandbox calls | garbage SOCKET COUNT | fill FILE | hoard BUDGET\n", stderr);
   return 2;
 }
 

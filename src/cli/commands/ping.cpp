@@ -66,6 +66,9 @@ int ping(Console& console, const PingFlags& flags) {
   if (!response->engine().empty()) text += "engine: " + response->engine() + "\n";
   if (const auto isolation = describe_isolation(*response))
     text += "isolation: " + *isolation + "\n";
+  if (!response->limits_shortcoming().empty()) {
+    text += "limits: " + response->limits_shortcoming() + "\n";
+  }
   for (const std::string& feature : response->features()) text += "feature: " + feature + "\n";
   text += "socket: " + client->socket().string() + "\n";
   text += "round trip: " + milliseconds(round_trip) + "\n";

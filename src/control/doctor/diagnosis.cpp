@@ -42,7 +42,8 @@ constexpr auto kChecks = {
 constexpr auto kOrder = std::to_array<std::string_view>(
     {"engine", "live-restore", "layer-quota", "capability", "firewall", "firewall-repairs",
      "isolation", "other-firewalls", "ip-forward", "address-pool", "resolvers", "store",
-     "stored-sandboxes", "lock", "guest-program", "disk", "images", "unknown-primaries"});
+     "stored-sandboxes", "lock", "guest-program", "disk", "user-limits", "images",
+     "unknown-primaries"});
 
 v1::DiagnoseResponse in_order(v1::DiagnoseResponse found) {
   std::multimap<std::ptrdiff_t, v1::Finding> by_check;

@@ -15,6 +15,14 @@ namespace agbox {
 
 using guestlink::LinkDirectory;
 
+namespace {
+
+// What was refused within this time is reported.
+constexpr std::chrono::seconds kLately{10};
+constexpr std::chrono::seconds kBetweenSearches{5};
+
+}  // namespace
+
 Result<std::unique_ptr<LocalPlace>> LocalPlace::create(const asio::any_io_executor& executor,
                                                        asio::any_io_executor blocking,
                                                        HostIsolation& isolation,
@@ -82,6 +90,39 @@ asio::awaitable<void> LocalPlace::follow_resolvers(
   co_await watch_files(files, [&files, &on_change] { on_change(host_resolvers(files)); });
 }
 
+// --- limits of the user ---
+
+std::vector<SandboxGuest> LocalPlace::guests() const {
+  std::vector<SandboxGuest> guests;
+  for (const LocalSandboxPlace* sandbox : shared_.sandboxes) guests.push_back(sandbox->guest());
+  return guests;
+}
+
+std::string LocalPlace::limits_shortcoming() {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  const std::vector<KernelBudget> refused = refused_within(kLately);
+  if (refused.empty()) {
+    holders_.clear();
+    return {};
+  }
+  if (!is_searching_ && std::chrono::steady_clock::now() >= next_search_) {
+    is_searching_ = true;
+    shared_.conversations.spawn("budget holders", search_holders(refused));
+  }
+  std::string sentences;
+  for (const KernelBudget budget : refused) {
+    sentences += (sentences.empty() ? "" : "; ") + describe_exhausted(budget, holders_);
+  }
+  return sentences;
+}
+
+asio::awaitable<void> LocalPlace::search_holders(std::vector<KernelBudget> budgets) {
+  holders_ = co_await run_blocking(shared_.blocking,
+                                   [of = guests(), &budgets] { return find_holders(of, budgets); });
+  is_searching_ = false;
+  next_search_ = std::chrono::steady_clock::now() + kBetweenSearches;
+}
+
 // --- upkeep ---
 
 asio::awaitable<Result<std::vector<std::string>>> LocalPlace::remove_unclaimed(
@@ -128,6 +169,7 @@ asio::awaitable<v1::DiagnoseResponse> LocalPlace::diagnose(PlaceDiagnosisRequest
                                        .guest_program = options_.guest_program,
                                        .output_root = options_.output_root,
                                        .state_root = options_.state_root,
+                                       .guests = guests(),
                                        .resolver_files = options_.resolver_files,
                                        .isolation_health = isolation_health(),
                                        .firewall = std::move(firewall),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "guestlink/guest_link.h"
 #include "isolation/host_isolation.h"
 #include "place/local/local_sandbox_place.h"
+#include "place/local/user_limits.h"
 #include "place/place.h"
 
 namespace agbox {
@@ -50,6 +52,8 @@ class LocalPlace final : public Place {
   asio::awaitable<void> follow_resolvers(
       std::function<void(const std::vector<Ipv4Address>&)> on_change) override;
 
+  std::string limits_shortcoming() override;
+
   asio::awaitable<Result<std::vector<std::string>>> remove_unclaimed(
       std::function<std::set<std::string>()> claimed_sandbox_ids) override;
   asio::awaitable<Result<std::vector<std::string>>> list_outputs() override;
@@ -64,7 +68,14 @@ class LocalPlace final : public Place {
   LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
              HostIsolation& isolation, LocalPlaceOptions options, Logger log);
 
+  std::vector<SandboxGuest> guests() const;
+  asio::awaitable<void> search_holders(std::vector<KernelBudget> budgets);
+
   LocalPlaceOptions options_;  // with the copy of the guest program
+  // Of what the kernel refused lately; from the latest search.
+  BudgetHolders holders_;
+  bool is_searching_ = false;
+  std::chrono::steady_clock::time_point next_search_{};
   LocalResources shared_;
 };
 

@@ -51,6 +51,11 @@ LocalSandboxPlace::~LocalSandboxPlace() {
   shared_.sandboxes.erase(this);
 }
 
+SandboxGuest LocalSandboxPlace::guest() const {
+  const bool is_known = link_ && link_->is_connected();
+  return {.sandbox_id = sandbox_id_, .pid = is_known ? link_->process().pid : 0};
+}
+
 // --- the guest's directory ---
 
 std::filesystem::path LocalSandboxPlace::link_root(const SandboxFacts& facts) const {

@@ -18,6 +18,7 @@
 #include "guestlink/guest_link.h"
 #include "guestlink/link_directory.h"
 #include "isolation/host_isolation.h"
+#include "place/local/user_limits.h"
 #include "place/place.h"
 
 namespace agbox {
@@ -70,6 +71,9 @@ class LocalSandboxPlace final : public SandboxPlace {
   Result<> start_exec(const ExecOrder& order) override;
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) override;
   Result<> forget_exec(const std::string& exec_id) override;
+
+  // Its pid is 0 if it is not connected, or not visible from here.
+  SandboxGuest guest() const;
 
   // For tests that send reports as a guest.
   GuestListener& listener() { return listener_; }

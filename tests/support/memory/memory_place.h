@@ -151,6 +151,8 @@ class MemoryPlace final : public Place {
     co_return;
   }
 
+  std::string limits_shortcoming() override { return {}; }
+
   asio::awaitable<Result<std::vector<std::string>>> remove_unclaimed(
       std::function<std::set<std::string>()>) override {
     co_return std::vector<std::string>{};

@@ -56,7 +56,16 @@ TEST_F(Commands, PingAsJsonIsTheDaemonsAnswer) {
       "{\n  \"version\": \"9.8.7\",\n  \"daemon\": \"agboxd\",\n  \"features\": [\n    \"x\"\n"
       "  ],\n  \"instance_id\": \"11111111-2222-4333-8444-555555555555\",\n"
       "  \"engine\": \"\",\n  \"isolation_shortcoming\": \"\",\n"
-      "  \"isolation_repairs\": \"0\",\n  \"isolation_last_repair\": \"\"\n}\n");
+      "  \"isolation_repairs\": \"0\",\n  \"isolation_last_repair\": \"\",\n"
+      "  \"limits_shortcoming\": \"\"\n}\n");
+}
+
+TEST_F(Commands, PingTellsWhatTheUserHasNothingLeftOf) {
+  test::ScriptedDaemon daemon(socket());
+  introduce(daemon);
+  daemon.ping_response.set_limits_shortcoming("epoll watches are used up");
+  EXPECT_EQ(run({"ping"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nlimits: epoll watches are used up\n"));
 }
 
 TEST_F(Commands, PingWithoutADaemonSaysHowToStartIt) {

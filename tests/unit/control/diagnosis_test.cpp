@@ -60,10 +60,10 @@ TEST_F(DiagnosisTest, OfAWorkingDaemonFindsNothingBroken) {
     if (finding.check() == "capability") continue;
     EXPECT_NE(finding.verdict(), v1::FINDING_VERDICT_BROKEN) << finding.ShortDebugString();
   }
-  EXPECT_THAT(checks,
-              ElementsAre("engine", "live-restore", "layer-quota", "capability", "firewall",
-                          "isolation", "other-firewalls", "ip-forward", "address-pool", "resolvers",
-                          "store", "lock", "guest-program", "disk", "images", "unknown-primaries"));
+  EXPECT_THAT(checks, ElementsAre("engine", "live-restore", "layer-quota", "capability", "firewall",
+                                  "isolation", "other-firewalls", "ip-forward", "address-pool",
+                                  "resolvers", "store", "lock", "guest-program", "disk",
+                                  "user-limits", "images", "unknown-primaries"));
   EXPECT_THAT(findings_of("engine"),
               HasSubstr("OK Docker " + engine().version + " (API 1.41) is reachable at " +
                         docker().socket_path()));

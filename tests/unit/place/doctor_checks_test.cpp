@@ -9,6 +9,7 @@
 #include "place/local/doctor/checks/guest_program.h"
 #include "place/local/doctor/checks/lock.h"
 #include "place/local/doctor/checks/network.h"
+#include "place/local/doctor/checks/user_limits.h"
 #include "unit/model/judged_check.h"
 
 namespace agbox {
@@ -147,6 +148,24 @@ TEST(DiskCheck, ComparesFreeSpaceWithTheReserve) {
   disk.problem = "Permission denied";
   EXPECT_EQ(with_left(9),
             "UNKNOWN the disk of /data (store) cannot be inspected: Permission denied\n");
+}
+
+// --- limits of the user ---
+
+TEST(UserLimitsCheck, NamesWhatIsUsedUpAndTheSandboxThatHasIt) {
+  EXPECT_THAT(judged(UserLimitsCheck{}), StartsWith("OK "));
+  EXPECT_THAT(judged(UserLimitsCheck{.exhausted = {KernelBudget::InotifyWatches},
+                                     .holders = {{KernelBudget::InotifyWatches,
+                                                  {.sandbox_id = "s1", .how_much = "192505"}}}}),
+              AllOf(StartsWith("WARNING inotify watches (fs.inotify.max_user_watches) of user "),
+                    HasSubstr(" are used up, most of them by sandbox s1 (192505): "),
+                    HasSubstr(" | agbox sandbox stop s1\n")));
+}
+
+TEST(UserLimitsCheck, WithoutDescriptorsInFlightNoCommandStarts) {
+  EXPECT_THAT(judged(UserLimitsCheck{.exhausted = {KernelBudget::DescriptorsInFlight}}),
+              AllOf(StartsWith("BROKEN descriptors in flight"),
+                    HasSubstr("used up: no command starts in any sandbox | end the process")));
 }
 
 }  // namespace

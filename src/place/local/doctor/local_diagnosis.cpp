@@ -6,6 +6,7 @@
 #include "place/local/doctor/checks/guest_program.h"
 #include "place/local/doctor/checks/lock.h"
 #include "place/local/doctor/checks/network.h"
+#include "place/local/doctor/checks/user_limits.h"
 
 namespace agbox {
 namespace {
@@ -29,6 +30,7 @@ asio::awaitable<v1::DiagnoseResponse> run_local_checks(LocalCheckContext context
   judge(LockCheck::gather(context), response);
   judge(GuestProgramCheck::gather(context), response);
   judge(co_await DiskCheck::gather(context), response);
+  judge(co_await UserLimitsCheck::gather(context), response);
   co_return response;
 }
 

@@ -15,6 +15,7 @@
 #include "isolation/firewall_facts.h"
 #include "model/doctor/findings.h"
 #include "model/network/isolation_health.h"
+#include "place/local/user_limits.h"
 #include "place/place.h"
 
 namespace agbox {
@@ -25,6 +26,7 @@ struct LocalCheckContext {
   std::filesystem::path guest_program;
   std::filesystem::path output_root;
   std::filesystem::path state_root;
+  std::vector<SandboxGuest> guests;
   std::vector<std::filesystem::path> resolver_files;  // empty if network.dns is configured
   IsolationHealth isolation_health;
   Result<FirewallFacts> firewall;
