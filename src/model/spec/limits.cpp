@@ -76,6 +76,16 @@ std::optional<int> unit_shift(const std::string& unit) {
   return static_cast<int>(power + 1) * 10;
 }
 
+// No number that means anything is longer, and messages repeat the text.
+constexpr std::size_t kLimitBytes = 64;
+// What every container engine requires.
+constexpr std::int64_t kMinMemoryBytes = std::int64_t{6} << 20;
+
+Result<> check_length(const std::string& field, const std::string& text) {
+  if (text.size() <= kLimitBytes) return {};
+  return not_a_limit(field + " has more than " + std::to_string(kLimitBytes) + " characters");
+}
+
 }  // namespace
 
 Result<CpuLimit> CpuLimit::parse(std::string_view text) {
@@ -107,6 +117,26 @@ Result<ByteLimit> ByteLimit::parse(std::string_view text) {
   if (bytes >= 9223372036854775808.0) return not_a_limit("must be below 8 EiB");
   if (bytes < 1) return not_a_limit("must be > 0");
   return ByteLimit(static_cast<std::int64_t>(bytes));
+}
+
+Result<> check_cpu_limit(const std::string& field, const std::string& text) {
+  AGBOX_TRY_VOID(check_length(field, text));
+  AGBOX_TRY_VOID(parse_limit<CpuLimit>(field, "cpu_limit", text));
+  return {};
+}
+
+Result<> check_memory_limit(const std::string& field, const std::string& text) {
+  AGBOX_TRY_VOID(check_length(field, text));
+  AGBOX_TRY(limit, parse_limit<ByteLimit>(field, field, text));
+  if (!limit || limit->bytes() >= kMinMemoryBytes) return {};
+  return not_a_limit(field + ": " + field + " \"" + text +
+                     "\": must be at least 6m, the minimum of the container engine");
+}
+
+Result<> check_disk_limit(const std::string& field, const std::string& text) {
+  AGBOX_TRY_VOID(check_length(field, text));
+  AGBOX_TRY_VOID(parse_limit<ByteLimit>(field, field, text));
+  return {};
 }
 
 }  // namespace agbox

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -30,5 +32,22 @@ class ByteLimit {
   explicit ByteLimit(std::int64_t bytes) : bytes_(bytes) {}
   std::int64_t bytes_;
 };
+
+// nullopt for an empty text, which means no limit. An error begins with "<field>: <name> "<text>"".
+template <class Limit>
+Result<std::optional<Limit>> parse_limit(std::string_view field, std::string_view name,
+                                         const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto limit = Limit::parse(text);
+  if (limit) return *limit;
+  return std::unexpected(
+      limit.error().within(std::string(field) + ": " + std::string(name) + " \"" + text + "\""));
+}
+
+// Of requests. `field` is the whole path of the field, as companion_containers[db].cpu_limit.
+Result<> check_cpu_limit(const std::string& field, const std::string& text);
+// Refuses also less than the minimum of container engines.
+Result<> check_memory_limit(const std::string& field, const std::string& text);
+Result<> check_disk_limit(const std::string& field, const std::string& text);
 
 }  // namespace agbox

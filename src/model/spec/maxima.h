@@ -22,6 +22,11 @@ inline constexpr std::size_t kLabelValueBytes = 4096;
 inline constexpr std::size_t kEnvs = 4096;
 inline constexpr std::size_t kCommandTokens = 16384;
 inline constexpr std::size_t kImageBytes = 1024;
+// Of one sandbox.
+inline constexpr std::size_t kMounts = 64;
+inline constexpr std::size_t kCopies = 64;
+inline constexpr std::size_t kExcludePatterns = 1024;  // of one copy
+inline constexpr std::size_t kPorts = 128;
 
 // Running ones. Their requests are in memory until they end; those of one sandbox, also all at once
 // after a lost connection, have to fit into the queue towards its guest.

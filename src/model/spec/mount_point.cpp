@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/spec/mount_point.h"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -21,12 +22,6 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-bool is_below(std::string_view path, std::string_view directory) {
-  if (directory == "/") return path.starts_with('/');
-  return path.starts_with(directory) &&
-         (path.size() == directory.size() || path[directory.size()] == '/');
-}
-
 std::vector<std::string> between_commas(const std::string& text) {
   std::vector<std::string> words;
   std::istringstream stream(text);
@@ -36,26 +31,51 @@ std::vector<std::string> between_commas(const std::string& text) {
 
 }  // namespace
 
-std::optional<MountPoint> mount_point_of(std::string_view path, std::string_view mountinfo) {
-  std::optional<MountPoint> nearest;
+bool is_path_within(std::string_view path, std::string_view directory) {
+  if (directory == "/") return path.starts_with('/');
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+std::vector<MountPoint> parse_mountinfo(std::string_view mountinfo) {
+  std::vector<MountPoint> mounts;
   std::istringstream lines{std::string(mountinfo)};
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    std::string id, parent, device, root, directory, options, field;
-    words >> id >> parent >> device >> root >> directory >> options;
+    MountPoint mount;
+    std::string parent, options, field;
+    words >> mount.id >> parent >> mount.device >> mount.root >> mount.directory >> options;
     while (words >> field && field != "-") {  // any number of optional fields
     }
-    std::string filesystem, source, super_options;
-    if (!(words >> filesystem >> source >> super_options)) continue;
-    directory = unescaped(directory);
-    if (!is_below(path, directory)) continue;
-    // A later mount at the same place lies over the earlier one.
-    if (nearest && nearest->directory.size() > directory.size()) continue;
-    nearest = MountPoint{.directory = std::move(directory),
-                         .filesystem = std::move(filesystem),
-                         .options = between_commas(super_options)};
+    std::string source, super_options;
+    if (!(words >> mount.filesystem >> source >> super_options)) continue;
+    mount.root = unescaped(mount.root);
+    mount.directory = unescaped(mount.directory);
+    mount.options = between_commas(super_options);
+    mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+std::optional<MountPoint> mount_point_of(std::string_view path, std::string_view mountinfo) {
+  std::optional<MountPoint> nearest;
+  for (MountPoint& mount : parse_mountinfo(mountinfo)) {
+    if (!is_path_within(path, mount.directory)) continue;
+    if (nearest && nearest->directory.size() > mount.directory.size()) continue;
+    nearest = std::move(mount);
   }
   return nearest;
+}
+
+FileLocation location_on(const MountPoint& mount, std::string_view path) {
+  if (mount.directory != "/") path.remove_prefix(std::min(path.size(), mount.directory.size()));
+  const std::string root = mount.root == "/" ? "" : mount.root;
+  const std::string below = path == "/" ? "" : std::string(path);
+  return {.device = mount.device, .path = root + below == "" ? "/" : root + below};
+}
+
+bool is_within(const FileLocation& inner, const FileLocation& outer) {
+  return inner.device == outer.device && is_path_within(inner.path, outer.path);
 }
 
 }  // namespace agbox

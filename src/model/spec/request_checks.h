@@ -2,7 +2,9 @@
 // The small checks that the parsers of requests share.
 #pragma once
 
+#include <google/protobuf/duration.pb.h>
 #include <google/protobuf/map.h>
+#include <google/protobuf/repeated_field.h>
 
 #include <cstddef>
 #include <string>
@@ -20,6 +22,18 @@ std::unexpected<Error> invalid_argument(std::string message);
 Result<> at_most(std::size_t count, std::size_t most, std::string_view what);
 
 bool contains_nul(std::string_view text);
+
+// As messages show text of a request: its beginning if it is long.
+std::string excerpt(std::string_view text);
+// The same, between quotes.
+std::string quoted_excerpt(std::string_view text);
+
+// The words of a command: none is empty or has a NUL byte. `field` is the request's name for it.
+Result<> check_tokens(const std::string& field,
+                      const google::protobuf::RepeatedPtrField<std::string>& tokens);
+
+// Not negative, and one that google.protobuf.Duration defines.
+Result<> check_duration(const std::string& field, const google::protobuf::Duration& duration);
 
 // Names that an environment can hold; values without a NUL byte. `field` is the request's name for
 // the map.

@@ -7,18 +7,17 @@
 #include <utility>
 
 #include "model/sandbox/time_to_live.h"
+#include "model/spec/builtin_tools.h"
+#include "model/spec/companions.h"
 #include "model/spec/config_yaml.h"
 #include "model/spec/image_reference.h"
+#include "model/spec/ingress_paths.h"
 #include "model/spec/maxima.h"
+#include "model/spec/ports.h"
 #include "model/spec/request_checks.h"
 
 namespace agbox {
 namespace {
-
-// The limits of google.protobuf.Duration: ten thousand years.
-constexpr std::int64_t kMaxDurationSeconds = 315'576'000'000;
-// What every container engine requires.
-constexpr std::int64_t kMinMemoryBytes = std::int64_t{6} << 20;
 
 Result<> check_image(const v1::CreateSpec& spec) {
   if (spec.image().empty()) return invalid_argument("create_spec.image is required");
@@ -28,13 +27,7 @@ Result<> check_image(const v1::CreateSpec& spec) {
 Result<std::optional<std::chrono::nanoseconds>> parse_idle_ttl(const v1::CreateSpec& spec) {
   if (!spec.has_idle_ttl()) return std::nullopt;
   const auto& ttl = spec.idle_ttl();
-  if (ttl.seconds() < 0 || ttl.nanos() < 0)
-    return invalid_argument("idle_ttl must not be negative");
-  if (ttl.seconds() > kMaxDurationSeconds || ttl.nanos() > 999'999'999) {
-    return invalid_argument(
-        "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns; 0 disables the "
-        "idle stop");
-  }
+  AGBOX_TRY_VOID(check_duration("idle_ttl", ttl));
   // Beyond what a clock counts in nanoseconds: never.
   if (ttl.seconds() > std::chrono::seconds(kLongestTtl).count()) return std::chrono::nanoseconds(0);
   return std::chrono::seconds(ttl.seconds()) + std::chrono::nanoseconds(ttl.nanos());
@@ -63,31 +56,17 @@ Result<> check_labels(const v1::CreateSpec& spec) {
   return {};
 }
 
-Result<> check_command(const v1::CreateSpec& spec) {
-  AGBOX_TRY_VOID(at_most(static_cast<std::size_t>(spec.command_size()), maxima::kCommandTokens,
-                         "the number of command entries"));
-  for (int i = 0; i < spec.command_size(); ++i) {
-    const std::string entry = "command[" + std::to_string(i) + "]";
-    if (spec.command(i).empty())
-      return invalid_argument(entry + ": empty string entry is not allowed");
-    if (contains_nul(spec.command(i))) return invalid_argument(entry + ": contains a NUL byte");
-  }
-  return {};
+Result<> check_gpus(const v1::CreateSpec& spec) {
+  if (spec.gpus().empty() || spec.gpus() == "all") return {};
+  return invalid_argument("gpus: unsupported value " + quoted_excerpt(spec.gpus()) +
+                          "; currently only empty or \"all\" are supported");
 }
 
-template <class Limit>
-Result<std::optional<Limit>> parse_limit(std::string_view field, const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  auto limit = Limit::parse(text);
-  if (limit) return *limit;
-  const std::string name(field);
-  return std::unexpected(limit.error().within(name + ": " + name + " \"" + text + "\""));
-}
-
-Result<> check_memory(const SandboxSpec& spec) {
-  if (!spec.memory_limit || spec.memory_limit->bytes() >= kMinMemoryBytes) return {};
-  return invalid_argument("memory_limit: memory_limit \"" + spec.create_spec.memory_limit() +
-                          "\": must be at least 6m, the minimum of the container engine");
+Result<> check_limits(const v1::CreateSpec& spec) {
+  AGBOX_TRY_VOID(check_cpu_limit("cpu_limit", spec.cpu_limit()));
+  AGBOX_TRY_VOID(check_memory_limit("memory_limit", spec.memory_limit()));
+  AGBOX_TRY_VOID(check_disk_limit("disk_limit", spec.disk_limit()));
+  return check_companion_limits(spec);
 }
 
 }  // namespace
@@ -120,27 +99,33 @@ Result<> check_supported(const v1::CreateSpec& spec) {
   return {};
 }
 
+// The order up to check_builtin_tools() is known to clients.
 Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
   AGBOX_TRY_VOID(at_most(spec.ByteSizeLong(), maxima::kSpecBytes, "the size of create_spec"));
   AGBOX_TRY_VOID(check_image(spec));
-  AGBOX_TRY_VOID(at_most(spec.image().size(), maxima::kImageBytes, "the size of image"));
-  AGBOX_TRY_VOID(check_supported(spec));
-  AGBOX_TRY_VOID(parse_image_reference(spec.image()));
   AGBOX_TRY_VOID(check_idle_ttl(spec));
+  AGBOX_TRY_VOID(check_gpus(spec));
   AGBOX_TRY_VOID(check_reserved_names("envs", "CreateSpec.Envs", spec.envs()));
+  AGBOX_TRY_VOID(clean_ingress_paths(spec));
+  AGBOX_TRY_VOID(check_ports(spec));
+  AGBOX_TRY_VOID(check_companions(spec));
+  AGBOX_TRY_VOID(check_tokens("command", spec.command()));
+  AGBOX_TRY_VOID(check_limits(spec));
+  AGBOX_TRY_VOID(check_builtin_tools(spec));
+  AGBOX_TRY_VOID(at_most(spec.image().size(), maxima::kImageBytes, "the size of image"));
+  AGBOX_TRY_VOID(parse_image_reference(spec.image()));
   AGBOX_TRY_VOID(check_environment("envs", spec.envs()));
   AGBOX_TRY_VOID(check_labels(spec));
-  AGBOX_TRY_VOID(check_command(spec));
-  AGBOX_TRY(parsed, read_stored_spec(std::move(spec)));
-  AGBOX_TRY_VOID(check_memory(parsed));
-  return parsed;
+  AGBOX_TRY_VOID(check_supported(spec));
+  return read_stored_spec(std::move(spec));
 }
 
 Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
   AGBOX_TRY_VOID(check_image(spec));
   AGBOX_TRY(idle_ttl, parse_idle_ttl(spec));
-  AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", spec.cpu_limit()));
-  AGBOX_TRY(memory_limit, parse_limit<ByteLimit>("memory_limit", spec.memory_limit()));
+  AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", "cpu_limit", spec.cpu_limit()));
+  AGBOX_TRY(memory_limit,
+            parse_limit<ByteLimit>("memory_limit", "memory_limit", spec.memory_limit()));
   const std::size_t bytes = spec.ByteSizeLong();
   return SandboxSpec{.create_spec = std::move(spec),
                      .bytes = bytes,

@@ -35,5 +35,23 @@ TEST(MountPoint, IsNothingWhereNothingIsMounted) {
   EXPECT_FALSE(mount_point_of("relative", kMounts).has_value());
 }
 
+TEST(MountPoint, ABindMountGivesAFileAnotherPathAndNotAnotherLocation) {
+  const auto mounts = parse_mountinfo(
+      "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+      "40 22 8:1 /home/u /mnt/here rw - ext4 /dev/sda1 rw\n"
+      "41 22 0:25 / /run rw - tmpfs tmpfs rw\n");
+  ASSERT_EQ(mounts.size(), 3U);
+  EXPECT_EQ(mounts[1].id, 40U);
+  EXPECT_EQ(location_on(mounts[0], "/home/u/x"), (FileLocation{"8:1", "/home/u/x"}));
+  EXPECT_EQ(location_on(mounts[1], "/mnt/here/x"), (FileLocation{"8:1", "/home/u/x"}));
+  EXPECT_EQ(location_on(mounts[1], "/mnt/here"), (FileLocation{"8:1", "/home/u"}));
+  EXPECT_EQ(location_on(mounts[2], "/run"), (FileLocation{"0:25", "/"}));
+  EXPECT_EQ(location_on(mounts[0], "/"), (FileLocation{"8:1", "/"}));
+  EXPECT_TRUE(is_within({"8:1", "/home/u/x"}, {"8:1", "/home/u"}));
+  EXPECT_TRUE(is_within({"8:1", "/home"}, {"8:1", "/"}));
+  EXPECT_FALSE(is_within({"8:1", "/home/us"}, {"8:1", "/home/u"}));
+  EXPECT_FALSE(is_within({"8:2", "/home/u/x"}, {"8:1", "/home/u"}));
+}
+
 }  // namespace
 }  // namespace agbox

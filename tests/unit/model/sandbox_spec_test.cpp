@@ -78,11 +78,9 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
       {"image: 'x' idle_ttl { nanos: -1 }", reason::kInvalidArgument,
        "idle_ttl must not be negative"},
       {"image: 'x' idle_ttl { seconds: 9223372036854775807 }", reason::kInvalidArgument,
-       "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns; 0 disables the "
-       "idle stop"},
+       "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns"},
       {"image: 'x' idle_ttl { nanos: 1000000000 }", reason::kInvalidArgument,
-       "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns; 0 disables the "
-       "idle stop"},
+       "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns"},
       {"image: 'x' idle_ttl { nanos: 999999999 }", reason::kInvalidArgument,
        "idle_ttl must be at least 1s; 0 disables the idle stop"},
       {"image: 'Not an image'", reason::kInvalidArgument,
@@ -141,13 +139,13 @@ TEST(SandboxSpec, AStoredOneIsReadWhateverRequestsAreChecked) {
 
 TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
   const std::pair<std::string, std::string> rows[] = {
-      {"mounts {}", "mounts"},
-      {"copies {}", "copies"},
+      {"mounts { source: '/x' target: '/t' }", "mounts"},
+      {"copies { source: '/x' target: '/t' }", "copies"},
       {"builtin_tools: 'git'", "builtin_tools"},
-      {"companion_containers {}", "companion_containers"},
-      {"required_services {}", "required_services"},
-      {"optional_services {}", "optional_services"},
-      {"ports {}", "ports"},
+      {"companion_containers { name: 'db' image: 'x' }", "companion_containers"},
+      {"required_services { name: 'db' image: 'x' }", "required_services"},
+      {"optional_services { name: 'db' image: 'x' }", "optional_services"},
+      {"ports { container_port: 1 host_port: 1 }", "ports"},
       {"disk_limit: '1g'", "disk_limit"},
       {"gpus: 'all'", "gpus"},
   };
