@@ -80,7 +80,9 @@ Directory::Call<v1::CreateExecResponse> Directory::create_exec(std::string sandb
                                                                Result<ExecRequest> spec) {
   while (true) {
     AGBOX_CO_TRY(actor, find(sandbox_id));
-    AGBOX_CO_TRY_VOID(actor->check_takes_execs());
+    if (const auto taken = actor->check_takes_execs(); !taken) {
+      AGBOX_CO_TRY_VOID(co_await actor->refuse(taken.error()).wait());
+    }
     AGBOX_CO_TRY_VOID(spec);
     if (spec->request.exec_id().empty()) spec->request.set_exec_id(random_uuid());
     const std::string exec_id = spec->request.exec_id();

@@ -183,7 +183,9 @@ asio::awaitable<Result<OutputPaths>> SandboxExecs::record_start(std::string exec
                                                                 v1::CreateExecRequest request) {
   AGBOX_CO_TRY(output, co_await place_.create_output(facts_.created_with, exec_id));
   // It may have been stopped while the files were created.
-  AGBOX_CO_TRY_VOID(check_takes_execs_());
+  if (const auto taken = check_takes_execs_(); !taken) {
+    AGBOX_CO_TRY_VOID(co_await journal_.refuse(taken.error()).wait());
+  }
   auto started = std::make_shared<ExecRecord>(ExecRecord{.sandbox_id = journal_.sandbox_id(),
                                                          .state = v1::EXEC_STATE_RUNNING,
                                                          .request = std::move(request),

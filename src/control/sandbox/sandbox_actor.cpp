@@ -24,10 +24,6 @@ constexpr const char* kStopRequested = "stop_requested";
 constexpr const char* kIdleTtl = "idle_ttl";
 constexpr const char* kCleanupTtl = "cleanup_ttl";
 
-SandboxJournal::OnDisk refused(Error why) {
-  return SandboxJournal::OnDisk(std::unexpected(std::move(why)));
-}
-
 const char* name_of(OperationKind kind) {
   switch (kind) {
     case OperationKind::Create:
@@ -184,8 +180,8 @@ Result<> SandboxActor::check_engine() const {
 
 SandboxActor::OnDisk SandboxActor::stop() {
   const auto decision = decide(id(), lifecycle(), command::Stop{kStopRequested});
-  if (!decision) return refused(decision.error());
-  if (auto engine = check_engine(); !decision->empty() && !engine) return refused(engine.error());
+  if (!decision) return refuse(decision.error());
+  if (auto engine = check_engine(); !decision->empty() && !engine) return refuse(engine.error());
   return obey(input::Stop{kStopRequested});
 }
 
@@ -196,9 +192,9 @@ bool SandboxActor::has_containers_if_failed() const {
 SandboxActor::OnDisk SandboxActor::resume() {
   const bool has_containers = has_containers_if_failed();
   const auto decision = decide(id(), lifecycle(), command::Resume{has_containers});
-  if (!decision) return refused(decision.error());
-  if (auto engine = check_engine(); !engine) return refused(engine.error());
-  if (auto isolated = services_.isolation.check(); !isolated) return refused(isolated.error());
+  if (!decision) return refuse(decision.error());
+  if (auto engine = check_engine(); !engine) return refuse(engine.error());
+  if (auto isolated = services_.isolation.check(); !isolated) return refuse(isolated.error());
   return obey(input::Resume{has_containers});
 }
 

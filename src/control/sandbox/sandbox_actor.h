@@ -80,6 +80,8 @@ class SandboxActor final : private GuestListener {
   OnDisk remove(const std::string& reason);
   // SANDBOX_NOT_READY if the state forbids an exec.
   Result<> check_takes_execs() const;
+  // See SandboxJournal::refuse().
+  OnDisk refuse(Error why) { return journal_.refuse(std::move(why)); }
 
   // Its time to live in the current state has passed.
   void time_is_up();

@@ -111,6 +111,16 @@ SandboxJournal::OnDisk SandboxJournal::append(std::vector<Mutation> mutations, U
   return on_disk;
 }
 
+SandboxJournal::OnDisk SandboxJournal::refuse(Error why) {
+  OnDisk refused;
+  // New work is refused at once if the disk is full.
+  services_.store.append({.mutations = {}, .urgency = Urgency::NewWork},
+                         [refused, why = std::move(why)](const Result<Committed>&) {
+                           refused.set(std::unexpected(why));
+                         });
+  return refused;
+}
+
 void SandboxJournal::show_isolation(const std::string& problem, bool is_paused) {
   handle_.set_isolation_problem(problem);
   handle_.set_paused(is_paused);

@@ -59,6 +59,10 @@ class SandboxJournal {
   // Everything so far is on disk, and shown.
   OnDisk append_nothing() { return append({}, Urgency::GoesOn); }
 
+  // The error, once everything decided so far is on disk: a refusal may follow from it, and a crash
+  // must not undo what a client was told. A full disk delays no refusal.
+  OnDisk refuse(Error why);
+
   // Shown in the handle; call once it is on disk.
   void show_isolation(const std::string& problem, bool is_paused);
 

@@ -138,5 +138,27 @@ INSTANTIATE_TEST_SUITE_P(Every, CallsByStateTest, testing::ValuesIn(call_cases()
                            return std::string(info.param.call) + "While" + info.param.state;
                          });
 
+// Otherwise a crash could undo what the caller was told.
+TEST_F(ExecTest, ARefusalIsReportedOnceItsCauseIsOnDisk) {
+  create_ready("one-1");
+  hold_store();
+  std::optional<Result<>> stopped;
+  std::optional<Result<>> resumed;
+  std::optional<Result<v1::CreateExecResponse>> started;
+  directory().stop("one-1", [&](auto result) { stopped = std::move(result); });
+  directory().resume("one-1", [&](auto result) { resumed = std::move(result); });
+  directory().create_exec("one-1", parse_exec_request(request("its-exec", {}, "one-1")),
+                          [&](auto result) { started = std::move(result); });
+  run_until_idle();
+  EXPECT_FALSE(stopped.has_value());
+  EXPECT_FALSE(resumed.has_value());
+  EXPECT_FALSE(started.has_value());
+  release_store();
+  run_until([&] { return stopped && resumed && started; });
+  EXPECT_TRUE(stopped->has_value());
+  EXPECT_EQ(resumed->error().reason(), reason::kSandboxInvalidState);
+  EXPECT_EQ(started->error().reason(), reason::kSandboxNotReady);
+}
+
 }  // namespace
 }  // namespace agbox
