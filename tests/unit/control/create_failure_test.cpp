@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A create that the engine, the registry or the image refuses: FAILED with their words, and nothing
 // left behind.
+#include <boost/json.hpp>
 #include <fstream>
 
+#include "engine/docker/objects/object_owner.h"
 #include "model/object_names.h"
 #include "unit/control/control_fixture.h"
 
@@ -177,6 +179,47 @@ TEST_F(CreateFailureTest, ASubnetThatTheEngineHasGivenToOthersIsNotTakenAndNotAF
   EXPECT_EQ(engine().find_network("agbox-net-beside-1")->subnet, "10.99.0.240/28");
   EXPECT_THAT(failed("beside-2").error_message(), HasSubstr("network.address_pool 10.99.0.0/24"));
   EXPECT_EQ(network_names().size(), 1U);
+}
+
+// The engine is removing a network: it lists it no longer, and has not released its subnet.
+TEST_F(CreateFailureTest, ASubnetOfANetworkThatIsNotListedIsNotTakenAndNotAFailure) {
+  docker().reply("POST /networks/create", 403,
+                 R"({"message":"Pool overlaps with other one on this address space"})", 6);
+  create_ready("beside-1");
+  EXPECT_EQ(engine().find_network("agbox-net-beside-1")->subnet, "10.99.0.16/28");
+  ASSERT_TRUE(remove("beside-1").has_value());
+  wait_for_state("beside-1", v1::SANDBOX_STATE_DELETED);
+  expect_nothing_left();
+}
+
+TEST_F(CreateFailureTest, AnEngineThatRefusesEverySubnetIsTheSandboxsError) {
+  docker().reply("POST /networks/create", 403,
+                 R"({"message":"Pool overlaps with other one on this address space"})");
+  EXPECT_THAT(failed("beside-1").error_message(), HasSubstr("Pool overlaps"));
+  expect_nothing_left();
+}
+
+// The engine finishes a network that an earlier attempt asked for while another subnet is tried.
+TEST_F(CreateFailureTest, ANetworkOfAnEarlierAttemptKeepsItsSubnet) {
+  docker().hold("POST /networks/create", 1);
+  docker().reply("POST /networks/create", 403,
+                 R"({"message":"Pool overlaps with other one on this address space"})", 6);
+  ASSERT_TRUE(create("again-1").has_value());
+  run_until([&] { return docker().held("POST /networks/create") == 1; });
+  fake::Network& late = engine().networks["late"];
+  late.id = "late";
+  late.name = network_name("again-1");
+  late.labels = ObjectOwner{.instance = instance_, .sandbox_id = "again-1"}.labels();
+  late.subnet = "10.99.0.0/28";
+  late.spec =
+      boost::json::parse(R"({"IPAM":{"Config":[{"Subnet":"10.99.0.0/28","Gateway":"10.99.0.1"}]}})")
+          .as_object();
+  docker().release("POST /networks/create");
+  wait_for_state("again-1", v1::SANDBOX_STATE_READY);
+  restart();
+  docker().forget_calls();
+  create_ready("next-1");
+  EXPECT_EQ(docker().calls("POST /networks/create"), 1) << "the late one's subnet is known";
 }
 
 TEST_F(CreateFailureTest, ANetworkIsRefusedForGoodWhereItsSubnetIsFree) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/docker/workload/workloads.h"
 
+#include <algorithm>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <chrono>
 #include <optional>
@@ -41,6 +42,14 @@ store::v1::Container::Image kept_of(const ImageSeen& image) {
   kept.set_user(image.user);
   kept.mutable_volumes()->Assign(image.volumes.begin(), image.volumes.end());
   return kept;
+}
+
+// A network that the engine is removing keeps its subnet, and is no longer listed. A create tries
+// another subnet instead, but not forever.
+constexpr std::size_t kUnlistedOverlapsForgiven = 2;
+
+bool is_overlap(const EngineError& error) {
+  return error.kind() == EngineErrorKind::Conflict && error.engine_text().contains("Pool overlaps");
 }
 
 // The subnets of all networks except the owner's.
@@ -86,6 +95,7 @@ EngineAwaitable<> Workloads::ensure_workload(SandboxFacts& facts, Attachments at
 EngineAwaitable<> Workloads::ensure_network(SandboxFacts& facts) {
   const ObjectOwner owner = owner_of(facts);
   std::vector<std::string> occupied;
+  std::vector<std::string> unlisted;  // refused, and no listed network explains it
   while (true) {
     if (!facts.subnet) {
       AGBOX_CO_TRY(subnet, subnets_.choose(occupied));
@@ -94,17 +104,34 @@ EngineAwaitable<> Workloads::ensure_network(SandboxFacts& facts) {
     auto call =
         client_.ensure_network(owner, network_settings(instance_id_, facts), on_its_engine(facts));
     const auto made = co_await step("create.network", unbroken(calls_, std::move(call)));
-    if (made) co_return EngineResult<>{};
+    if (made) {
+      take_subnet_of(*made, facts);
+      co_return EngineResult<>{};
+    }
     if (!made.error().is_definite()) co_return std::unexpected(made.error());
 
     AGBOX_CO_TRY(networks,
                  co_await step("create.subnet", client_.list_networks({}, on_its_engine(facts))));
     occupied = subnets_of_others(networks, owner);
-    // Otherwise it was refused for another reason.
-    if (!overlaps_any(*facts.subnet, occupied)) co_return std::unexpected(made.error());
+    if (!overlaps_any(*facts.subnet, occupied)) {
+      const bool is_unlisted =
+          is_overlap(made.error()) && unlisted.size() < kUnlistedOverlapsForgiven;
+      if (!is_unlisted) co_return std::unexpected(made.error());
+      unlisted.push_back(*facts.subnet);
+    }
+    occupied.insert(occupied.end(), unlisted.begin(), unlisted.end());
     subnets_.give_back(*facts.subnet);
     facts.subnet.reset();
   }
+}
+
+// The engine may have finished the network of an earlier attempt, which had another subnet.
+void Workloads::take_subnet_of(const NetworkSeen& network, SandboxFacts& facts) {
+  const bool has_ours = std::ranges::find(network.subnets, *facts.subnet) != network.subnets.end();
+  if (has_ours || network.subnets.empty()) return;
+  subnets_.give_back(*facts.subnet);
+  facts.subnet = network.subnets.front();
+  subnets_.take(*facts.subnet);
 }
 
 EngineAwaitable<> Workloads::ensure_primary(SandboxFacts& facts, const Attachments& attachments) {

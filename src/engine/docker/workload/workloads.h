@@ -49,6 +49,7 @@ class Workloads {
  private:
   EngineAwaitable<> stop_one(const SandboxFacts& facts, std::string container_id);
   EngineAwaitable<> ensure_network(SandboxFacts& facts);
+  void take_subnet_of(const NetworkSeen& network, SandboxFacts& facts);
   EngineAwaitable<> ensure_primary(SandboxFacts& facts, const Attachments& attachments);
   EngineAwaitable<> remove_containers(const SandboxFacts& facts);
   EngineAwaitable<> remove_detached_networks(const SandboxFacts& facts);
