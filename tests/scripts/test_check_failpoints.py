@@ -47,12 +47,31 @@ asio::awaitable<Result<>> {name}(Services& services) {{
 """
 
 
+DIRECTORY = """
+Directory::Call<void> Directory::stop(std::string sandbox_id) {
+  AGBOX_CO_TRY(actor, co_await find(sandbox_id));
+  if (co_await is_cancelled()) co_return shutting_down();
+  co_return co_await actor->stop()
+      .wait();
+}
+
+Directory::Call<SandboxActor*> Directory::find(std::string sandbox_id) {
+  journal_
+      .append({}, AGBOX_FAILPOINT("store.commit.before"));
+}
+"""
+WAITS = """# FILE | CALLEE | WHY
+src/control/directory.cpp | actor->stop | failpoints store.commit.before, create.thing.after
+src/control/directory.cpp | journal_.append | none: nothing is lost
+"""
+
+
 def check(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, str(SCRIPT), "--root", str(root), *arguments], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
 
 
-def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) -> Path:
+def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN, waits: str = WAITS) -> Path:
     directory = root / "src/control/sandbox/operations"
     directory.mkdir(parents=True)
     upkeep = root / "src/control/upkeep"
@@ -67,6 +86,9 @@ def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN) 
     for name in ("start_primary", "stop", "resume", "inspect"):
         (directory / f"{name}.cpp").write_text(OTHERS.format(name=name))
     (upkeep / "janitor.cpp").write_text(OTHERS.format(name="janitor"))
+    (root / "src/control/directory.cpp").write_text(DIRECTORY)
+    (root / "scripts/lib").mkdir(parents=True)
+    (root / "scripts/lib/control_waits.txt").write_text(waits)
     return root
 
 
@@ -109,6 +131,22 @@ def test_a_file_without_steps_is_a_fault(tmp_path):
     result = check(plant(tmp_path, teardown="// nothing\n"))
     assert result.returncode == 1
     assert "src/control/sandbox/operations/teardown.cpp: no step was found" in result.stdout
+
+
+@pytest.mark.parametrize("replaced, by, words", [
+    ("src/control/directory.cpp | actor->stop", "# ",
+     "src/control/directory.cpp:5: actor->stop has no line in scripts/lib/control_waits.txt"),
+    ("src/control/directory.cpp | journal_.append", "# ",
+     "src/control/directory.cpp:10: journal_.append has no line"),
+    ("actor->stop", "actor->halt", "scripts/lib/control_waits.txt: src/control/directory.cpp has no actor->halt"),
+    ("create.thing.after", "create.nothing.after", "there is no failpoint create.nothing.after"),
+    ("none: nothing is lost", "why not", "neither a failpoint nor 'none: ' with a reason"),
+])
+def test_a_wait_or_an_append_of_control_has_a_failpoint_or_a_reason(tmp_path, replaced, by, words):
+    assert check(plant(tmp_path / "right")).returncode == 0
+    result = check(plant(tmp_path / "wrong", waits=WAITS.replace(replaced, by)))
+    assert result.returncode == 1
+    assert words in result.stdout
 
 
 def test_the_tree_passes():
