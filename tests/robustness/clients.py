@@ -6,10 +6,26 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import grpc
-from robustness.history import REACHED, Answer, Call, Event, Reading, Recorder
+from robustness.calls import LONG
+from robustness.history import (
+    REACHED,
+    Answer,
+    Call,
+    Event,
+    Fixed,
+    Labels,
+    Listing,
+    Missing,
+    OutputRead,
+    Reading,
+    Recorder,
+    Snapshot,
+    StreamEnd,
+)
 from robustness.host_service import ADDRESS, PORT
 from support.contract import Contract
 from support.daemon import PrivateDaemon
@@ -31,6 +47,9 @@ _REFUSALS = (
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.OUT_OF_RANGE,
 )
+# Refusals that depend on the state: a Get follows, so that it can be judged.
+_BY_STATE = ("SANDBOX_INVALID_STATE", "SANDBOX_NOT_READY", "EXEC_ALREADY_TERMINAL")
+_PAGE = 2  # sandboxes
 RAN_FILE = "/tmp/ran"  # in every sandbox: one line for each exec whose command ran
 # Arguments: ID, duration, exit code; fake_engine.cpp does the same without a shell. In between it tries to
 # reach a service of the host.
@@ -74,22 +93,32 @@ class Client:
 
     # --- calls that change something; each is recorded with its answer ---
 
-    def create(self, sandbox_id: str, image: str) -> Answer:
-        spec = self.contract.spec.CreateSpec(image=image)
+    def create(
+        self, sandbox_id: str, image: str, labels: Labels = (), idle_ttl: int | None = None
+    ) -> Answer:
+        spec = self.contract.spec.CreateSpec(image=image, labels=dict(labels))
+        if idle_ttl is not None:
+            spec.idle_ttl.seconds = idle_ttl
         request = self.service.CreateSandboxRequest(create_spec=spec, sandbox_id=sandbox_id)
-        return self._change("create", self.stub.CreateSandbox, request, sandbox_id)
+        call = Call(
+            "create", sandbox_id, Answer.UNKNOWN, image=image, labels=labels, idle_ttl=idle_ttl
+        )
+        return self._change(call, self.stub.CreateSandbox, request)
 
     def stop(self, sandbox_id: str) -> Answer:
         request = self.service.StopSandboxRequest(sandbox_id=sandbox_id)
-        return self._change("stop", self.stub.StopSandbox, request, sandbox_id)
+        call = Call("stop", sandbox_id, Answer.UNKNOWN)
+        return self._change(call, self.stub.StopSandbox, request)
 
     def resume(self, sandbox_id: str) -> Answer:
         request = self.service.ResumeSandboxRequest(sandbox_id=sandbox_id)
-        return self._change("resume", self.stub.ResumeSandbox, request, sandbox_id)
+        call = Call("resume", sandbox_id, Answer.UNKNOWN)
+        return self._change(call, self.stub.ResumeSandbox, request)
 
     def delete(self, sandbox_id: str) -> Answer:
         request = self.service.DeleteSandboxRequest(sandbox_id=sandbox_id)
-        return self._change("delete", self.stub.DeleteSandbox, request, sandbox_id)
+        call = Call("delete", sandbox_id, Answer.UNKNOWN)
+        return self._change(call, self.stub.DeleteSandbox, request)
 
     def exec(self, sandbox_id: str, exec_id: str, exit_code: int, seconds: float) -> Answer:
         """A command that writes its ID to the sandbox and to its output, once per run."""
@@ -97,41 +126,76 @@ class Client:
         request = self.service.CreateExecRequest(
             sandbox_id=sandbox_id, exec_id=exec_id, command=command
         )
-        return self._change("exec", self.stub.CreateExec, request, sandbox_id, exec_id, exit_code)
+        call = Call(
+            "exec", sandbox_id, Answer.UNKNOWN, exec_id=exec_id, exit_code=exit_code, seconds=seconds
+        )
+        return self._change(call, self.stub.CreateExec, request)
 
     def cancel(self, sandbox_id: str, exec_id: str) -> Answer:
         request = self.service.CancelExecRequest(exec_id=exec_id)
-        return self._change("cancel", self.stub.CancelExec, request, sandbox_id, exec_id)
+        call = Call("cancel", sandbox_id, Answer.UNKNOWN, exec_id=exec_id)
+        return self._change(call, self.stub.CancelExec, request)
 
-    def _change(
-        self,
-        kind: str,
-        method: Callable,
-        request: Any,
-        sandbox_id: str,
-        exec_id: str = "",
-        exit_code: int = 0,
-    ) -> Answer:
-        known = self.recorder.known(sandbox_id)
-        answer, words = Answer.ACKNOWLEDGED, ""
+    def delete_all(self, labels: Labels, candidates: Iterable[str]) -> None:
+        """DeleteSandboxes. Recorded as a delete of each sandbox that it returned, or may have deleted: the
+        candidates."""
+        known = self.recorder.all_known()
+        request = self.service.DeleteSandboxesRequest(label_selector=dict(labels))
+        answer = Answer.UNKNOWN
+        try:
+            response = self.stub.DeleteSandboxes(request, timeout=_PATIENCE, wait_for_ready=True)
+            candidates = response.deleted_sandbox_ids
+            answer = Answer.ACKNOWLEDGED
+        except grpc.RpcError as error:
+            self._judge(f"DeleteSandboxes with {dict(labels)}", error)
+        now = time.monotonic()
+        for sandbox_id in candidates:
+            self.recorder.call(
+                Call(
+                    "delete",
+                    sandbox_id,
+                    answer,
+                    labels=labels,
+                    known=known.get(sandbox_id, 0),
+                    answered_at=now,
+                    client=self.name,
+                )
+            )
+        if answer is Answer.ACKNOWLEDGED:
+            self.recorder.mass_delete(labels, known)
+
+    def _change(self, call: Call, method: Callable, request: Any) -> Answer:
+        known = self.recorder.known(call.sandbox_id)
+        answer, words, reason = Answer.ACKNOWLEDGED, "", ""
         try:
             method(request, timeout=_PATIENCE, wait_for_ready=True)
         except grpc.RpcError as error:
-            answer, words = self._judge(f"{kind} of {exec_id or sandbox_id}", error)
+            answer, words = self._judge(f"{call.kind} of {call.exec_id or call.sandbox_id}", error)
+            reason = self._reason(error)
+        answered_at = time.monotonic()
+        after = self.get(call.sandbox_id, known) if reason in _BY_STATE else None
         self.recorder.call(
-            Call(
-                kind,
-                sandbox_id,
-                answer,
-                exec_id=exec_id,
-                exit_code=exit_code,
+            replace(
+                call,
+                answer=answer,
                 known=known,
-                answered_at=time.monotonic(),
+                latest=after.sequence if after else None,
+                answered_at=answered_at,
                 client=self.name,
                 error=words,
+                reason=reason,
             )
         )
         return answer
+
+    def _reason(self, error: grpc.RpcError) -> str:
+        """Of a refusal by the daemon; empty for an error of gRPC itself."""
+        trailers = dict(error.trailing_metadata() or ())
+        packed = trailers.get("grpc-status-details-bin")
+        if packed is None:
+            return ""
+        details = self.contract.error_details
+        return details.ErrorInfo.FromString(details.Status.FromString(packed).details[0].value).reason
 
     def _judge(self, what: str, error: grpc.RpcError) -> tuple[Answer, str]:
         words = f"{error.code().name}: {error.details()}"
@@ -154,16 +218,86 @@ class Client:
         try:
             answer = self.stub.GetSandbox(request, timeout=_PATIENCE, wait_for_ready=True).sandbox
         except grpc.RpcError as error:
-            if self._judge(f"Get of {sandbox_id}", error)[0] is Answer.REFUSED and known:
-                self.recorder.complain(
-                    f"sandbox {sandbox_id}: Get says {error.details()!r} after event {known} was seen"
-                )
+            if self._judge(f"Get of {sandbox_id}", error)[0] is Answer.REFUSED:
+                self.recorder.missing(Missing(sandbox_id, known, time.time_ns()))
             return None
-        reading = Reading(
-            sandbox_id, self.state_name(answer.state), answer.last_event_sequence, known, asked_at
-        )
+        reading = self._reading(answer, known, asked_at)
         self.recorder.reading(reading)
         return reading
+
+    def _reading(self, handle: Any, known: int, asked_at: float) -> Reading:
+        return Reading(
+            handle.sandbox_id,
+            self.state_name(handle.state),
+            handle.last_event_sequence,
+            known,
+            asked_at,
+            fixed_of(handle),
+        )
+
+    def list_all(self, labels: Labels) -> None:
+        """Every page of a list."""
+        known, asked_at = self.recorder.all_known(), time.monotonic()
+        listed: list[Reading] = []
+        token = ""
+        while True:
+            request = self.service.ListSandboxesRequest(
+                label_selector=dict(labels), page_size=_PAGE, page_token=token
+            )
+            try:
+                page = self.stub.ListSandboxes(request, timeout=_PATIENCE, wait_for_ready=True)
+            except grpc.RpcError as error:
+                self._judge(f"a list with the labels {dict(labels)}", error)
+                return
+            listed += [self._reading(one, known.get(one.sandbox_id, 0), asked_at) for one in page.sandboxes]
+            token = page.next_page_token
+            if not token:
+                break
+        for reading in listed:
+            self.recorder.reading(reading)
+        ids = tuple(reading.sandbox_id for reading in listed)
+        self.recorder.listing(Listing(labels, ids, known, time.time_ns()))
+
+    def snapshot(self, sandbox_id: str, newest: int) -> None:
+        """What a subscription with a snapshot begins with. The event before the newest one follows it."""
+        if newest < 2:
+            return
+        request = self.service.SubscribeSandboxEventsRequest(
+            sandbox_id=sandbox_id, from_sequence=newest - 2, include_current_snapshot=True
+        )
+        call = self.stub.SubscribeSandboxEvents(request, timeout=_PATIENCE, wait_for_ready=True)
+        shown: list[Any] = []
+        try:
+            for message in call:
+                if not message.snapshot:
+                    first = shown[0]
+                    execs = frozenset(one.exec.exec_id for one in shown[1:])
+                    state = self.state_name(first.sandbox_state)
+                    self.recorder.snapshot(Snapshot(sandbox_id, first.sequence, state, execs))
+                    return
+                shown.append(message)
+        except grpc.RpcError as error:
+            self._judge(f"a snapshot of {sandbox_id}", error)
+        finally:
+            call.cancel()
+
+    def read_output(self, exec_id: str, offset: int, follow: bool) -> None:
+        request = self.service.ReadExecOutputRequest(
+            exec_id=exec_id,
+            stream=self.contract.exec.OutputStream.OUTPUT_STREAM_STDOUT,
+            offset=offset,
+            follow=follow,
+        )
+        data = b""
+        is_whole = False
+        try:
+            for part in self.stub.ReadExecOutput(request, timeout=_PATIENCE, wait_for_ready=True):
+                data += part.data
+            is_whole = follow
+        except grpc.RpcError as error:
+            if self._judge(f"output of {exec_id}", error)[0] is Answer.REFUSED:
+                return
+        self.recorder.output(OutputRead(exec_id, offset, data.decode(), is_whole))
 
     def subscribe(self, sandbox_id: str, anchor: int, timeout: float | None = None) -> Any:
         request = self.service.SubscribeSandboxEventsRequest(
@@ -202,7 +336,13 @@ class Client:
                 "error_code": message.exec.error_code,
             }
         elif message.HasField("sandbox_phase"):
-            details = {"error_code": message.sandbox_phase.error_code}
+            phase = message.sandbox_phase
+            details = {
+                "error_code": phase.error_code,
+                "error_message": phase.error_message,
+                "phase": phase.phase,
+                "reason": phase.reason,
+            }
         return Event(
             sequence=message.sequence,
             kind=self.contract.event.EventType.Name(message.event_type),
@@ -214,6 +354,12 @@ class Client:
 
     def state_name(self, state: int) -> str:
         return self.contract.sandbox.SandboxState.Name(state).removeprefix("SANDBOX_STATE_")
+
+
+def fixed_of(handle: Any) -> Fixed:
+    return Fixed(
+        handle.image, tuple(sorted(handle.labels.items())), handle.created_at.ToNanoseconds()
+    )
 
 
 # How a reader gets its messages: a test may modify them.
@@ -246,6 +392,10 @@ class Reader:
                 self._call.cancel()
         self._thread.join()
 
+    def _is_closed(self) -> bool:
+        with self._lock:
+            return self._is_over
+
     def _open(self, anchor: int) -> Any:
         with self._lock:
             if self._is_over:
@@ -265,28 +415,48 @@ class Reader:
                     self._client.get(self._sandbox_id, known=anchor)
                     if event.kind == "SANDBOX_DELETED":
                         return
+                self._recorder.stream_end(stream, StreamEnd.ENDED)
             except grpc.RpcError as error:
                 if error.code() in _CONNECTION_BROKE:
+                    if not self._is_closed():
+                        self._recorder.stream_end(stream, StreamEnd.BROKE)
                     continue
-                # One whose create was interrupted need not exist.
-                if error.code() is not grpc.StatusCode.NOT_FOUND or anchor:
-                    self._recorder.complain(
-                        f"sandbox {self._sandbox_id}: subscribing after event {anchor}: "
-                        f"{error.code().name}: {error.details()}"
-                    )
+                if error.code() is grpc.StatusCode.NOT_FOUND:
+                    # One whose create was interrupted need not exist.
+                    self._recorder.missing(Missing(self._sandbox_id, anchor, time.time_ns()))
+                    return
+                self._recorder.complain(
+                    f"sandbox {self._sandbox_id}: subscribing after event {anchor}: "
+                    f"{error.code().name}: {error.details()}"
+                )
                 return
 
 
 # Requests by the observed state of a sandbox, with percentages. Some are refused, because they come too late
 # or make no sense.
 _WISHES = {
-    "PENDING": {"nothing": 90, "read": 4, "exec": 2, "stop": 2, "delete": 2},
-    "READY": {"exec": 79, "cancel": 6, "read": 6, "stop": 5, "delete": 3, "create": 1},
-    "STOPPED": {"resume": 82, "read": 10, "exec": 5, "delete": 3},
+    "PENDING": {"nothing": 86, "read": 4, "list": 4, "exec": 2, "stop": 2, "delete": 2},
+    "READY": {
+        "exec": 62,
+        "cancel": 6,
+        "output": 8,
+        "snapshot": 6,
+        "read": 4,
+        "list": 4,
+        "stop": 5,
+        "delete": 3,
+        "delete all": 1,
+        "create": 1,
+    },
+    "STOPPED": {"resume": 78, "read": 6, "snapshot": 4, "list": 4, "exec": 5, "delete": 3},
     "FAILED": {"delete": 70, "read": 20, "resume": 5, "exec": 5},
-    "DELETING": {"nothing": 84, "create": 8, "delete": 8},
-    "DELETED": {"create": 40, "read": 20, "exec": 20, "delete": 20},
+    "DELETING": {"nothing": 80, "list": 4, "create": 8, "delete": 8},
+    "DELETED": {"create": 40, "read": 20, "list": 4, "exec": 18, "delete": 18},
 }
+_TEAMS = ("red", "red", "blue", "blue", "grey")
+_DELETED_TOGETHER = (("team", "grey"),)
+_IDLE_TTL = 1  # second, of one in six
+_LONG_SHARE = 0.04  # of the commands
 
 
 class Crowd:
@@ -309,9 +479,12 @@ class Crowd:
         self.recorder = recorder
         self._tap = tap
         self._rest = threading.Event()
+        self._is_at_rest = False
         self._lock = threading.Lock()
         self._alive: list[str] = []
         self._execs: dict[str, list[str]] = {}
+        self._long: dict[str, str] = {}  # execs that only a cancel or a stop ends, with their sandboxes
+        self._labels: dict[str, Labels] = {}
         self.asked: list[str] = []  # every sandbox that may exist
         self._readers: list[Reader] = []
         self._observer = self._connect("observer")
@@ -334,9 +507,15 @@ class Crowd:
 
     def rest(self) -> None:
         """Returns when every client has its last answer. The daemon must be running."""
+        if self._is_at_rest:
+            return
+        self._is_at_rest = True
         self._rest.set()
         for thread in self._threads:
             thread.join()
+        self._observer.reconnect()
+        for exec_id, sandbox_id in self._long.items():
+            self._observer.cancel(sandbox_id, exec_id)
         for reader in self._readers:
             reader.close()
         for client in [*self._clients, self._observer]:
@@ -354,18 +533,25 @@ class Crowd:
                 has_room = len(self._alive) < self.MOST_ALIVE
             if not sandbox_id or (has_room and rng.random() < 0.15):
                 if has_room:
-                    self._create(client, f"{client.name}-{number}")
+                    self._create(client, rng, f"{client.name}-{number}")
                 continue
-            reading = client.get(sandbox_id)
+            known = self.recorder.known(sandbox_id)
+            reading = client.get(sandbox_id, known)
             if reading is not None:
                 self._use(client, rng, reading, f"{client.name}-exec-{number}")
-            elif not self.recorder.known(sandbox_id):
+            elif not known:
                 self._forget(sandbox_id)  # its create was interrupted, and possibly never done
+            elif self.recorder.history.may_be_purged(sandbox_id):
+                client.create(sandbox_id, self._image)  # the ID stays reserved
+                self._forget(sandbox_id)
 
-    def _create(self, client: Client, sandbox_id: str) -> None:
+    def _create(self, client: Client, rng: random.Random, sandbox_id: str) -> None:
+        labels = (("client", client.name), ("team", rng.choice(_TEAMS)))
+        idle_ttl = _IDLE_TTL if rng.randrange(6) == 0 else None
         with self._lock:
             self._alive.append(sandbox_id)
-        if client.create(sandbox_id, self._image) is Answer.REFUSED:
+            self._labels[sandbox_id] = labels
+        if client.create(sandbox_id, self._image, labels, idle_ttl) is Answer.REFUSED:
             self._forget(sandbox_id)
             return
         with self._lock:
@@ -376,24 +562,46 @@ class Crowd:
         sandbox_id = reading.sandbox_id
         wishes = _WISHES[reading.state]
         wish = rng.choices(list(wishes), weights=list(wishes.values()))[0]
-        exit_code, seconds = rng.choice((0, 0, 1, 3, 77)), rng.choice((0, 0, 0.2, 1, 3))
         if wish == "exec":
-            if client.exec(sandbox_id, exec_id, exit_code, seconds) is not Answer.REFUSED:
-                with self._lock:
-                    self._execs.setdefault(sandbox_id, []).append(exec_id)
-        elif wish == "cancel":
+            self._exec(client, rng, sandbox_id, exec_id)
+        elif wish in ("cancel", "output"):
             with self._lock:
                 execs = self._execs.get(sandbox_id, [])[-3:]
-            if execs:
+            if execs and wish == "cancel":
                 client.cancel(sandbox_id, rng.choice(execs))
+            elif execs:
+                client.read_output(rng.choice(execs), rng.randrange(3), rng.random() < 0.5)
         elif wish == "read":
             client.read_from(sandbox_id, rng.randrange(reading.sequence), reading.sequence)
+        elif wish == "snapshot":
+            client.snapshot(sandbox_id, reading.sequence)
+        elif wish == "list":
+            client.list_all(rng.choice(((), (("team", "red"),), (("client", client.name),))))
+        elif wish == "delete all":
+            with self._lock:
+                meant = [s for s, labels in self._labels.items() if set(_DELETED_TOGETHER) <= set(labels)]
+            client.delete_all(_DELETED_TOGETHER, meant)
         elif wish == "create":  # the ID stays reserved
             client.create(sandbox_id, self._image)
         elif wish != "nothing":
             {"stop": client.stop, "resume": client.resume, "delete": client.delete}[wish](sandbox_id)
         if reading.state == "DELETED":
             self._forget(sandbox_id)
+
+    def _exec(self, client: Client, rng: random.Random, sandbox_id: str, exec_id: str) -> None:
+        exit_code, seconds = rng.choice((0, 0, 1, 3, 77)), rng.choice((0, 0, 0.2, 1, 3))
+        is_long, is_cancelled = rng.random() < _LONG_SHARE, rng.random() < 0.5
+        if is_long:
+            seconds = LONG
+        if client.exec(sandbox_id, exec_id, exit_code, seconds) is Answer.REFUSED:
+            return
+        with self._lock:
+            if is_long:
+                self._long[exec_id] = sandbox_id
+            else:  # nobody waits for the output of a long one
+                self._execs.setdefault(sandbox_id, []).append(exec_id)
+        if is_long and is_cancelled:
+            client.cancel(sandbox_id, exec_id)
 
     def _forget(self, sandbox_id: str) -> None:
         with self._lock:

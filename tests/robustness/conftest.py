@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,17 @@ from robustness.faults import DaemonKiller
 from robustness.history import Look, Recorder
 from robustness.host_service import host_service
 from robustness.promises import broken_promises
-from robustness.rest import Foreign, Observer, RealSide, has_repaired, prove_ready, settle
+from robustness.rest import (
+    Foreign,
+    Observer,
+    RealSide,
+    await_purge,
+    has_repaired,
+    prove_ready,
+    removed_leftovers,
+    settle,
+    stop_and_resume,
+)
 from support.contract import REPOSITORY, Contract
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
@@ -64,6 +74,7 @@ class Run:
         self.recorder.history.foreign = self.foreign.inspect()
         self.killer = DaemonKiller(daemon, self.recorder, self.rng("kills"))
         self._crowd: Crowd | None = None
+        self.asked: list[str] = []  # sandboxes that may exist, besides those of the crowd
         self._probes = itertools.count()
         if is_fake:  # it has no firewall
             daemon.start()
@@ -101,6 +112,7 @@ class Run:
         client = Client("judge", self.daemon, self.contract, self.recorder)
         try:
             history.looks.append(self._look_at_rest(client, "the look at rest"))
+            stop_and_resume(client, self._asked())
             self.killer.kill()
             self.killer.start()
             history.looks.append(self._look_at_rest(client, "the look after one more restart"))
@@ -113,12 +125,39 @@ class Run:
             self._end()
         return broken_promises(history)
 
-    def judge(self, other_faults: str = "") -> None:
-        broken = self.broken()
-        faults = f"{self.killer.kills} kills ({self.killer.killed_at_failpoints} at failpoints)"
+    def broken_once_purged(self) -> list[str]:
+        """Deletes everything and waits until its history is purged; returns the violated guarantees."""
+        history = self.recorder.history
+        client = Client("judge", self.daemon, self.contract, self.recorder)
+        try:
+            client.reconnect()
+            for sandbox_id in self._asked():
+                client.delete(sandbox_id)
+            await_purge(client, self._asked())
+            self.killer.kill()
+            self.killer.start()
+            history.looks.append(self._look(client, "the look after the purge"))
+        finally:
+            client.close()
+        files = (self.daemon.store.parent / "exec-logs").iterdir()
+        outputs = sorted(file.name for file in files if not file.name.startswith(".spare-"))
+        if outputs:
+            self.recorder.complain(f"output of purged sandboxes is left: {outputs}")
+        return broken_promises(history)
+
+    def judge(
+        self, other_faults: str = "", *, ready: int, at_failpoints: int = 0, is_purged: bool = False
+    ) -> None:
+        """Fails if a guarantee is violated, or if fewer sandboxes became READY or fewer kills were at failpoints: then
+        the run has shown little."""
+        broken = self.broken_once_purged() if is_purged else self.broken()
+        killer, history = self.killer, self.recorder.history
+        leftovers, latest = removed_leftovers([*killer.logs, "", *self.daemon.log_lines()])
         self._say(
-            f"{self.name}, seed {self.seed}: {faults}{', ' if other_faults else ''}{other_faults}, "
-            f"{self.recorder.history.summary()}: {len(broken)} broken promises"
+            f"{self.name}, seed {self.seed}: {killer.kills} kills ({killer.killed_at_failpoints} at "
+            f"failpoints){', ' if other_faults else ''}{other_faults}, {history.summary()}, "
+            f"{leftovers} leftovers removed at most {latest:.1f} s after a start: "
+            f"{len(broken)} broken promises"
         )
         if broken:
             report = self._report(broken)
@@ -128,6 +167,8 @@ class Run:
                 f"  {listed}",
                 pytrace=False,
             )
+        assert history.ready() >= ready, f"seed {self.seed}: too few sandboxes became READY"
+        assert killer.killed_at_failpoints >= at_failpoints, f"seed {self.seed}: too few at failpoints"
 
     def _end(self) -> None:
         """A daemon that is stopped without sandboxes removes its firewall."""
@@ -138,7 +179,7 @@ class Run:
             self.recorder.complain(f"table {table} is there after the last daemon was stopped")
 
     def _asked(self) -> list[str]:
-        return self._crowd.asked if self._crowd else []
+        return [*self.asked, *(self._crowd.asked if self._crowd else [])]
 
     def _look_at_rest(self, client: Client, name: str, wanted: str = "") -> Look:
         """An engine may report the end of a container late, or finish a request of a dead daemon. If the
@@ -229,16 +270,24 @@ def make_fake_run(
     directory: Path,
     make_run: Callable[..., Run],
 ) -> Iterator[Callable[..., Run]]:
-    """make_fake_run(): on a fake engine; `docker_host` may be a proxy."""
+    """make_fake_run(): on a fake engine; `docker_host` may be a proxy, `runtime` has lines of that table of
+    config.toml."""
     with contextlib.ExitStack() as stack:
 
-        def make(docker_host: str = fake_engine.docker_host) -> Run:
-            programs = install_daemon(bin_dir.parent / "tests", directory / "bin")
+        def make(
+            docker_host: str = fake_engine.docker_host,
+            runtime: str = "",
+            program: str = "fake_engine_daemon",
+            environment: Mapping[str, str] | None = None,
+        ) -> Run:
+            programs = install_daemon(bin_dir.parent / "tests" / program, directory / "bin")
             place = run_directory.new_directory("d")
             stack.callback(shutil.rmtree, place)
             # Fake guests use the daemon's socket paths, which must be short.
-            config = CONFIG.replace("[network]", f'state_root = "{place}/s"\n[network]')
-            daemon = PrivateDaemon(programs, place, docker_host=docker_host, config=config)
+            config = CONFIG.replace("[network]", f'state_root = "{place}/s"\n{runtime}[network]')
+            daemon = PrivateDaemon(
+                programs, place, docker_host=docker_host, config=config, environment=environment
+            )
             return make_run(stack.enter_context(daemon), fake_engine)
 
         yield make

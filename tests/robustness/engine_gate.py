@@ -117,6 +117,39 @@ class ForgetsNetworks(Manners):
         return data
 
 
+class CutsOnce:
+    """Cuts the connection at the first answer to a request whose line contains these bytes; the engine has performed
+    it."""
+
+    def __init__(self, request: bytes):
+        self._request = request
+        self._lock = threading.Lock()
+        self.is_done = False
+
+    def manners(self) -> Manners:
+        return _CutsFor(self)
+
+    def takes(self, line: bytes) -> bool:
+        with self._lock:
+            is_first = not self.is_done and self._request in line
+            self.is_done = self.is_done or is_first
+            return is_first
+
+
+class _CutsFor(Manners):
+    def __init__(self, cut: CutsOnce):
+        self._cut = cut
+        self._is_hit = False
+
+    def request(self, data: bytes, answer: Callable[[bytes], None]) -> bytes:
+        self._is_hit = self._cut.takes(data.split(b"\r\n", 1)[0])
+        return data
+
+    def response(self, data: bytes) -> bytes:
+        self.is_over = self._is_hit
+        return b"" if self._is_hit else data
+
+
 class NetworkTurns:
     """Blocks creation and removal of networks while `nobody()` is held. Docker 20.10 killed during one of
     them leaves a record over which it panics at every later start, which no client can fix."""

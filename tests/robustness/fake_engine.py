@@ -54,10 +54,10 @@ class FakeEngine:
             raise RuntimeError(f"the fake engine ended with {code}:\n{self._process.tail()}")
 
 
-def install_daemon(programs: Path, directory: Path) -> Path:
+def install_daemon(program: Path, directory: Path) -> Path:
     """The directory of an agboxd for fakes, with a placeholder for the guest, which is never run."""
     directory.mkdir()
-    shutil.copy(programs / "fake_engine_daemon", directory / "agboxd")
+    shutil.copy(program, directory / "agboxd")
     guest = directory / "agbox-guest"
     guest.write_text("a guest program")
     guest.chmod(0o755)

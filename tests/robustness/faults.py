@@ -23,7 +23,8 @@ from support.engine import PrivateEngine
 from support.process import run
 
 # Not passed by a daemon with a complete store of this version.
-_ONCE_IN_A_STORE = ("store.create.", "store.migrate.", "store.ballast.", "store.purge.")
+_ONCE_IN_A_STORE = ("store.create.", "store.migrate.", "store.ballast.")
+_OF_A_PURGE = ("store.purge.",)
 _START_TIMEOUT = 60
 
 
@@ -47,9 +48,14 @@ class DaemonKiller:
 
     def __init__(self, daemon: PrivateDaemon, recorder: Recorder, rng: random.Random):
         self._daemon, self._recorder, self._rng = daemon, recorder, rng
-        self._failpoints = failpoints()
+        names = failpoints()
+        self._failpoints = [name for name in names if not name.startswith(_OF_A_PURGE)]
+        # One of these is armed too if set: failpoints of something that only some runs do.
+        self.also: list[str] = []
+        self.of_a_purge = [name for name in names if name.startswith(_OF_A_PURGE)]
         # The number of recorded entries between two kills: one of these.
         self.pause: tuple[int, ...] = (10, 100, 200)
+        self.always = daemon.environment.get("AGBOX_FAILPOINTS", "")  # armed at every start
         self.kills = 0
         self.killed_at_failpoints = 0
         self.logs: list[str] = []
@@ -70,6 +76,14 @@ class DaemonKiller:
             self._daemon.wait()
             return False
         return True
+
+    def kill_during(self, failpoint: str, ask: Callable[[], object]) -> None:
+        """At the failpoint, while it does what `ask` asks for."""
+        self.kill()
+        self.start(f"{failpoint}=kill")
+        ask()
+        self._has_died(failpoint)
+        self.start()
 
     def rounds(self, kills: int) -> Iterator[int]:
         """Until this many kills; the daemon runs at the beginning of each round and at the end."""
@@ -92,7 +106,8 @@ class DaemonKiller:
             self.start()
         else:
             # Several, because most are passed by only one kind of operation.
-            names = self._rng.sample(self._failpoints, 5)
+            names = self._rng.sample(self._failpoints, 5) + self.also[:1]
+            self._rng.shuffle(self.also)
             armed = ";".join(f"{name}=kill@{self._rng.choice((1, 1, 2, 3, 5))}" for name in names)
             self.kill()
             if self.start(armed):
@@ -104,14 +119,14 @@ class DaemonKiller:
             self.start()
 
     def _launch(self, armed: str) -> None:
-        self._daemon.environment["AGBOX_FAILPOINTS"] = armed
+        self._daemon.environment["AGBOX_FAILPOINTS"] = ";".join(filter(None, (self.always, armed)))
         self._daemon.launch()
         handle = os.pidfd_open(self._daemon.pid)
 
         def tell() -> None:
             select.select([handle], [], [])
             os.close(handle)
-            self._recorder.wake()
+            self._recorder.end_of_daemon()
 
         threading.Thread(target=tell, name="end of agboxd", daemon=True).start()
 
@@ -123,6 +138,7 @@ class DaemonKiller:
 
     def _has_died(self, armed: str) -> None:
         code = self._daemon.wait()
+        self._recorder.end_of_daemon()
         if code != -9:
             self._recorder.complain(
                 f"the daemon ended by itself with {code}:\n{self._daemon.process.tail()}"

@@ -3,6 +3,7 @@
 (promises.py). No I/O."""
 
 import enum
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,18 @@ class Answer(enum.Enum):
 REACHED = "reached-the-host"
 
 
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What never changes about a sandbox."""
+
+    image: str
+    labels: Labels = ()
+    created_at: int = 0  # nanoseconds since 1970
+
+
 @dataclass(frozen=True)
 class Call:
     """One request that changes something, and its answer."""
@@ -30,10 +43,17 @@ class Call:
     answer: Answer
     exec_id: str = ""
     exit_code: int = 0  # of an exec's command
+    seconds: float = 0  # that the command takes
+    image: str = ""  # of a create
+    labels: Labels = ()
+    idle_ttl: float | None = None  # in seconds
     known: int = 0  # the sandbox's newest observed event at the time of the request
+    # Its newest event according to a Get after the answer; None if there was no such Get.
+    latest: int | None = None
     answered_at: float = 0
     client: str = ""
     error: str = ""  # "CODE: message"
+    reason: str = ""  # of a refusal, for programs
 
 
 @dataclass(frozen=True)
@@ -46,6 +66,15 @@ class Event:
     exec_id: str = ""
     exit_code: int = 0
     error_code: str = ""
+    error_message: str = ""
+    phase: str = ""  # of SANDBOX_PREPARING
+    reason: str = ""  # of a stop or a delete
+
+
+class StreamEnd(enum.Enum):
+    OPEN = "open"  # or closed by its reader
+    BROKE = "broke"  # the connection
+    ENDED = "ended"  # by the daemon, without an error
 
 
 @dataclass
@@ -56,17 +85,60 @@ class Stream:
     sandbox_id: str
     anchor: int
     events: list[Event] = field(default_factory=list)
+    opened_at: float = 0
+    end: StreamEnd = StreamEnd.OPEN
+    ended_at: float = 0
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A Get. `known` is the newest event that the client had seen before."""
+    """A Get, or an item of a list. `known` is the newest event that the client had seen before."""
 
     sandbox_id: str
     state: str
     sequence: int
     known: int = 0
     asked_at: float = 0
+    fixed: Fixed | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A Get or a subscription that was answered with NOT_FOUND."""
+
+    sandbox_id: str
+    known: int  # the newest event that the client had seen before
+    at: int  # nanoseconds since 1970
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All pages of a ListSandboxes without deleted ones."""
+
+    labels: Labels
+    sandbox_ids: tuple[str, ...]
+    known: dict[str, int]  # every sandbox's newest observed event before the first page was asked for
+    answered_at: int  # nanoseconds since 1970
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The beginning of a subscription with one."""
+
+    sandbox_id: str
+    sequence: int
+    state: str
+    execs: frozenset[str]  # that run
+
+
+@dataclass(frozen=True)
+class OutputRead:
+    """Of an exec's standard output. `is_whole`: followed until the daemon ended the stream."""
+
+    exec_id: str
+    offset: int
+    data: str
+    is_whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +146,7 @@ class SandboxSeen:
     state: str
     sequence: int
     events: tuple[Event, ...]
+    fixed: Fixed | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +168,7 @@ class Look:
     # Per sandbox whose file was read: the IDs that its execs wrote when they ran.
     ran: dict[str, list[str]] = field(default_factory=dict)
     containers: list[str] = field(default_factory=list)  # sandbox IDs of the labels
+    container_ids: dict[str, str] = field(default_factory=dict)  # by sandbox
     networks: list[str] = field(default_factory=list)
     stray_links: list[str] = field(default_factory=list)  # our bridges without a network
     running: set[str] = field(default_factory=set)
@@ -110,12 +184,25 @@ class History:
     calls: list[Call] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    listings: list[Listing] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    outputs: list[OutputRead] = field(default_factory=list)
+    # The labels of each acknowledged DeleteSandboxes, with every sandbox's newest observed event before it.
+    mass_deletes: list[tuple[Labels, dict[str, int]]] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    # When a daemon was seen to have ended, however it did.
+    ends_of_daemon: list[float] = field(default_factory=list)
     foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # before the run
     # Other failures: a forbidden answer, a timeout.
     complaints: list[str] = field(default_factory=list)
-    # The engine was killed or its answers modified: containers may end, operations may fail.
+    # The engine was killed or its answers modified: containers may end, operations may be refused.
     engine_failed: bool = False
+    # Times of events cannot be compared with each other.
+    clock_jumps: bool = False
+    # After how many seconds the daemon deletes what is stopped or failed, and purges what is deleted.
+    cleanup_ttl: float | None = None
+    retention: float | None = None
 
     def summary(self) -> str:
         answers = {one: sum(call.answer is one for call in self.calls) for one in Answer}
@@ -127,15 +214,69 @@ class History:
         events = sum(len(stream.events) for stream in self.streams)
         return (
             f"{len(self.calls)} calls ({kinds}; {told}), {events} events in {len(self.streams)} streams, "
-            f"{len(self.readings)} reads"
+            f"{self.ready()} times READY, {len(self.readings)} reads, {len(self.listings)} lists, "
+            f"{len(self.snapshots)} snapshots, {len(self.outputs)} reads of output"
         )
+
+    def events_at_rest(self) -> dict[str, tuple[Event, ...]]:
+        """Whole histories, of every sandbox that was observed at rest."""
+        events: dict[str, tuple[Event, ...]] = {}
+        for look in self.looks:
+            events |= {sandbox_id: seen.events for sandbox_id, seen in look.sandboxes.items()}
+        return events
+
+    def seen_events(self) -> dict[str, tuple[Event, ...]]:
+        """Also the beginnings of histories that only readers have seen, up to their first gap."""
+        by_sequence: dict[str, dict[int, Event]] = {}
+        for stream in self.streams:
+            of_sandbox = by_sequence.setdefault(stream.sandbox_id, {})
+            for event in stream.events:
+                of_sandbox.setdefault(event.sequence, event)
+        beginnings = {
+            sandbox_id: tuple(
+                events[sequence]
+                for sequence in itertools.takewhile(events.__contains__, itertools.count(1))
+            )
+            for sandbox_id, events in by_sequence.items()
+        }
+        return beginnings | self.events_at_rest()
+
+    def creates(self) -> dict[str, Call]:
+        """The create of each sandbox that may exist."""
+        asked: dict[str, Call] = {}
+        for call in self.calls:
+            if call.kind == "create" and call.answer is not Answer.REFUSED:
+                asked.setdefault(call.sandbox_id, call)
+        return asked
+
+    def may_be_purged(self, sandbox_id: str) -> bool:
+        """Whether its whole history may be gone."""
+        if self.retention is None:
+            return False
+        deletes = (c for c in self.calls if c.kind == "delete" and c.answer is not Answer.REFUSED)
+        return self.cleanup_ttl is not None or any(c.sandbox_id == sandbox_id for c in deletes)
+
+    def ready(self) -> int:
+        """How often a sandbox became READY."""
+        seen = {
+            (stream.sandbox_id, event.sequence)
+            for stream in self.streams
+            for event in stream.events
+            if event.kind == "SANDBOX_READY"
+        }
+        return len(seen)
 
 
 class Recorder:
     """Records a history, on any thread."""
 
+    # In seconds, until something has come to rest. A container that an engine cannot start any more fails after five
+    # to seven minutes; everything else is quick.
+    patience = 450.0
+
     def __init__(self) -> None:
         self.history = History()
+        self.restless: set[str] = set()  # sandboxes for which it was not enough; nobody waits for them again
         self._changed = threading.Condition()
         self._entries = 0
         self._known: dict[str, int] = {}
@@ -144,7 +285,7 @@ class Recorder:
         self._add(self.history.calls.append, call)
 
     def stream(self, reader: str, sandbox_id: str, anchor: int) -> Stream:
-        stream = Stream(reader, sandbox_id, anchor)
+        stream = Stream(reader, sandbox_id, anchor, opened_at=time.monotonic())
         self._add(self.history.streams.append, stream)
         return stream
 
@@ -156,6 +297,32 @@ class Recorder:
         self._add(self.history.readings.append, reading)
         self._learn(reading.sandbox_id, reading.sequence)
 
+    def stream_end(self, stream: Stream, end: StreamEnd) -> None:
+        with self._changed:
+            stream.end, stream.ended_at = end, time.monotonic()
+
+    def missing(self, missing: Missing) -> None:
+        self._add(self.history.missing.append, missing)
+
+    def listing(self, listing: Listing) -> None:
+        self._add(self.history.listings.append, listing)
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        self._add(self.history.snapshots.append, snapshot)
+        self._learn(snapshot.sandbox_id, snapshot.sequence)
+
+    def output(self, output: OutputRead) -> None:
+        self._add(self.history.outputs.append, output)
+
+    def mass_delete(self, labels: Labels, known: dict[str, int]) -> None:
+        self._add(self.history.mass_deletes.append, (labels, known))
+
+    def end_of_daemon(self) -> None:
+        """Wakes those who wait."""
+        with self._changed:
+            self.history.ends_of_daemon.append(time.monotonic())
+            self._changed.notify_all()
+
     def complain(self, text: str) -> None:
         self._add(self.history.complaints.append, text)
 
@@ -163,6 +330,10 @@ class Recorder:
         """Its newest observed event."""
         with self._changed:
             return self._known.get(sandbox_id, 0)
+
+    def all_known(self) -> dict[str, int]:
+        with self._changed:
+            return dict(self._known)
 
     def entries(self) -> int:
         with self._changed:
@@ -182,10 +353,6 @@ class Recorder:
                     return False
                 self._changed.wait(left)
         return True
-
-    def wake(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
 
     def _add(self, append: Callable, entry: object) -> None:
         with self._changed:

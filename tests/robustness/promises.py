@@ -1,70 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the guarantees that clients rely on against a recorded history. Pure: broken_promises() takes a
-history and returns one sentence per violation."""
+history and returns one sentence per violation. What clients read is in reads.py, calls in calls.py, and what a life
+is in life.py."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from robustness.history import REACHED, Answer, Call, Event, History, Look
+from robustness import calls, reads
+from robustness.history import REACHED, Call, Event, History, Look
+from robustness.life import CRASHES_OF_A_CREATE, EXEC_ENDS, Life, faults_of, is_settled
 
-_STATE_AFTER = {
-    "SANDBOX_ACCEPTED": "PENDING",
-    "SANDBOX_PREPARING": "PENDING",
-    "SANDBOX_READY": "READY",
-    "SANDBOX_FAILED": "FAILED",
-    "SANDBOX_STOP_REQUESTED": "READY",
-    "SANDBOX_STOPPED": "STOPPED",
-    "SANDBOX_DELETE_REQUESTED": "DELETING",
-    "SANDBOX_DELETED": "DELETED",
-}
-_UNDER_WAY = {
-    "SANDBOX_ACCEPTED",
-    "SANDBOX_PREPARING",
-    "SANDBOX_STOP_REQUESTED",
-    "SANDBOX_DELETE_REQUESTED",
-}
-EXEC_ENDS = {
-    "EXEC_FINISHED": "FINISHED",
-    "EXEC_FAILED": "FAILED",
-    "EXEC_CANCELLED": "CANCELLED",
-}
-_WISH = {"SANDBOX_STOP_REQUESTED": "stop", "SANDBOX_DELETE_REQUESTED": "delete"}
 _CONTAINER_ENDED = ("CONTAINER_EXITED", "CONTAINER_OOM")
 _KILLED = (128 + 15, 128 + 9)  # by SIGTERM, by SIGKILL
-
-
-def is_settled(events: list[Event]) -> bool:
-    """Whether a sandbox with this history is at rest."""
-    running: set[str] = set()
-    under_way = True
-    for event in events:
-        if event.kind == "EXEC_STARTED":
-            running.add(event.exec_id)
-        elif event.kind in EXEC_ENDS:
-            running.discard(event.exec_id)
-        else:
-            under_way = event.kind in _UNDER_WAY
-    return not under_way and not running
+# The daemon's sentences about an engine whose answer it does not have. What the engine itself says is a refusal.
+_NO_ANSWER = (
+    "cannot reach the container engine",
+    "the engine gave no answer",
+    "the engine closed the connection",
+    "the engine's answer is not HTTP",
+    "the connection to the engine failed",
+    "the engine is unreachable",
+    "another engine (",
+)
+_REFUSED = "Error response from daemon:"
 
 
 def broken_promises(history: History) -> list[str]:
     """Empty if everything holds."""
     checks = (
         _complaints,
-        _histories_have_no_gap_and_never_change,
-        _streams_see_each_event_once,
-        _nothing_comes_after_the_end,
-        _times_never_go_back,
-        _reads_are_never_behind,
-        _acknowledged_calls_are_there,
-        _ids_are_never_reused,
-        _nothing_is_there_that_nobody_asked_for,
-        _deleted_stays_deleted,
+        *reads.CHECKS,
+        *calls.CHECKS,
+        _lives_are_lives,
         _sandboxes_fail_for_a_reason,
         _execs_end_once_and_say_how,
         _commands_run_once,
         _everything_comes_to_rest,
         _the_engine_has_what_is_claimed,
+        _containers_stay_the_same,
         _both_copies_of_the_firewall_are_whole,
         _every_live_sandbox_is_isolated,
         _commands_reach_nothing_of_the_host,
@@ -77,222 +50,47 @@ def _complaints(history: History) -> Iterator[str]:
     yield from history.complaints
 
 
-# --- events --------------------------------------------------------------------------------------
+# --- the life of a sandbox -----------------------------------------------------------------------
 
 
-def _histories_have_no_gap_and_never_change(history: History) -> Iterator[str]:
-    content: dict[tuple[str, int], tuple[bytes, str]] = {}
-
-    def compare(sandbox_id: str, event: Event, where: str) -> Iterator[str]:
-        first, place = content.setdefault((sandbox_id, event.sequence), (event.content, where))
-        if first != event.content:
-            yield (
-                f"sandbox {sandbox_id}: event {event.sequence} is {event.kind} in {where} and was "
-                f"another one in {place}: {first!r}, then {event.content!r}"
-            )
-
-    for number, stream in enumerate(history.streams):
-        for event in stream.events:
-            yield from compare(stream.sandbox_id, event, f"stream {number} of {stream.reader}")
-            expected = _STATE_AFTER.get(event.kind, event.state)
-            if event.state != expected:
-                yield (
-                    f"sandbox {stream.sandbox_id}: event {event.sequence}, {event.kind}, has the "
-                    f"state {event.state} instead of {expected}"
-                )
-    for look in history.looks:
-        for sandbox_id, seen in look.sandboxes.items():
-            sequences = [event.sequence for event in seen.events]
-            if sequences != list(range(1, len(sequences) + 1)):
-                yield f"sandbox {sandbox_id}: {look.name}: its history has a gap: {sequences}"
-            if seen.sequence != len(sequences):
-                yield (
-                    f"sandbox {sandbox_id}: {look.name}: Get says event {seen.sequence} is the "
-                    f"newest, its history has {len(sequences)}"
-                )
-            for event in seen.events:
-                yield from compare(sandbox_id, event, look.name)
-    # Whatever was observed was on disk before.
-    last = history.looks[-1] if history.looks else Look("no look")
-    for (sandbox_id, sequence), (_, place) in content.items():
-        if sandbox_id in last.sandboxes and sequence > len(last.sandboxes[sandbox_id].events):
-            yield (
-                f"sandbox {sandbox_id}: event {sequence}, seen in {place}, is not there in "
-                f"{last.name}"
-            )
-
-
-def _streams_see_each_event_once(history: History) -> Iterator[str]:
-    for stream in history.streams:
-        for position, event in enumerate(stream.events):
-            expected = stream.anchor + 1 + position
-            if event.sequence != expected:
-                yield (
-                    f"sandbox {stream.sandbox_id}: {stream.reader}, subscribed after event "
-                    f"{stream.anchor}, got event {event.sequence} where {expected} comes next"
-                )
-                break
-    # A reader that reconnects continues where it was.
-    last: dict[tuple[str, str], int] = {}
-    for stream in history.streams:
-        key = (stream.reader, stream.sandbox_id)
-        if key in last and stream.anchor != last[key]:
-            yield (
-                f"sandbox {stream.sandbox_id}: {stream.reader} resumed after event "
-                f"{stream.anchor} but had seen {last[key]}: the recording itself is wrong"
-            )
-        last[key] = stream.events[-1].sequence if stream.events else stream.anchor
-
-
-def _nothing_comes_after_the_end(history: History) -> Iterator[str]:
-    sequences = [(stream.sandbox_id, stream.events) for stream in history.streams]
-    for look in history.looks:
-        sequences += [(name, list(seen.events)) for name, seen in look.sandboxes.items()]
-    for sandbox_id, events in sequences:
-        for before, after in zip(events, events[1:]):
-            if before.kind == "SANDBOX_DELETED":
-                yield f"sandbox {sandbox_id}: {after.kind} comes after SANDBOX_DELETED"
-
-
-def _times_never_go_back(history: History) -> Iterator[str]:
-    for sandbox_id, events in _newest_events(history).items():
-        for before, after in zip(events, events[1:]):
-            if after.at < before.at:
-                yield f"sandbox {sandbox_id}: event {after.sequence} has an earlier time than the one before it"
-
-
-def _reads_are_never_behind(history: History) -> Iterator[str]:
-    for reading in history.readings:
-        if reading.sequence < reading.known:
-            yield (
-                f"sandbox {reading.sandbox_id}: Get says event {reading.sequence} is the newest "
-                f"after {reading.known} was seen"
-            )
-
-
-# --- calls ---------------------------------------------------------------------------------------
-
-
-def _newest_events(history: History) -> dict[str, tuple[Event, ...]]:
-    events: dict[str, tuple[Event, ...]] = {}
-    for look in history.looks:
-        events |= {sandbox_id: seen.events for sandbox_id, seen in look.sandboxes.items()}
-    return events
-
-
-def _acknowledged_calls_are_there(history: History) -> Iterator[str]:
-    for look in history.looks:
-        for call in history.calls:
-            if call.answer is Answer.ACKNOWLEDGED and call.sandbox_id not in look.sandboxes:
-                yield f"sandbox {call.sandbox_id}: lost in {look.name}; its {call.kind} was acknowledged"
-    events = _newest_events(history)
-    for call in history.calls:
-        if call.answer is not Answer.ACKNOWLEDGED or call.sandbox_id not in events:
-            continue
-        if not _is_effective(call, events[call.sandbox_id]):
-            what = f"exec {call.exec_id}" if call.exec_id else f"sandbox {call.sandbox_id}"
-            yield (
-                f"{what}: its {call.kind} was acknowledged after event {call.known} and is not in "
-                f"the history: {[event.kind for event in events[call.sandbox_id]]}"
-            )
-
-
-def _is_effective(call: Call, events: tuple[Event, ...]) -> bool:
-    later = [event for event in events if event.sequence > call.known]
-    kinds = {event.kind for event in events}
-    if call.kind == "create":
-        return bool(events) and events[0].kind == "SANDBOX_ACCEPTED"
-    if call.kind == "exec":
-        return any(e.kind == "EXEC_STARTED" and e.exec_id == call.exec_id for e in later)
-    if call.kind == "resume":
-        return any(event.kind == "SANDBOX_ACCEPTED" for event in later)
-    if call.kind == "delete":
-        return "SANDBOX_DELETED" in kinds
-    if call.kind == "stop":
-        # One that was already in progress counts too.
-        known = [e.kind for e in events if e.sequence <= call.known and not e.exec_id]
-        was_under_way = bool(known) and known[-1] == "SANDBOX_STOP_REQUESTED"
-        return was_under_way or any(e.kind == "SANDBOX_STOP_REQUESTED" for e in later)
-    if call.kind == "cancel":
-        return any(e.kind in EXEC_ENDS and e.exec_id == call.exec_id for e in events)
-    raise ValueError(f"call of the kind {call.kind}")
-
-
-def _ids_are_never_reused(history: History) -> Iterator[str]:
-    for kind in ("create", "exec"):
-        given: Counter[str] = Counter()
-        for call in history.calls:
-            if call.kind != kind or call.answer is not Answer.ACKNOWLEDGED:
-                continue
-            name = call.exec_id if kind == "exec" else call.sandbox_id
-            given[name] += 1
-            if kind == "create" and call.known > 0:
-                yield f"sandbox {name}: created anew after its event {call.known} was seen"
-        for name, times in given.items():
-            if times > 1:
-                yield f"{kind} {name}: the id was given {times} times"
-
-
-def _nothing_is_there_that_nobody_asked_for(history: History) -> Iterator[str]:
-    sandboxes = {c.sandbox_id for c in history.calls if c.kind == "create" and _may_be_done(c)}
-    wishes = {(call.kind, call.sandbox_id) for call in history.calls if _may_be_done(call)}
-    execs = {c.exec_id for c in history.calls if c.kind == "exec" and _may_be_done(c)}
-    for look in history.looks:
-        for sandbox_id, seen in look.sandboxes.items():
-            if sandbox_id not in sandboxes:
-                yield f"sandbox {sandbox_id}: there in {look.name}, but every create was refused"
-            for event in seen.events:
-                if event.exec_id and event.exec_id not in execs:
-                    yield f"exec {event.exec_id}: {event.kind} in {look.name}, but it was refused"
-                wish = _WISH.get(event.kind)
-                if wish and (wish, sandbox_id) not in wishes:
-                    yield f"sandbox {sandbox_id}: {event.kind} in {look.name}, but nobody asked for it"
-
-
-def _may_be_done(call: Call) -> bool:
-    return call.answer is not Answer.REFUSED
-
-
-def _deleted_stays_deleted(history: History) -> Iterator[str]:
-    deleted_at: dict[str, float] = {}
-    for call in history.calls:
-        if call.kind == "delete" and call.answer is Answer.ACKNOWLEDGED:
-            earliest = deleted_at.get(call.sandbox_id, call.answered_at)
-            deleted_at[call.sandbox_id] = min(earliest, call.answered_at)
-    for reading in history.readings:
-        when = deleted_at.get(reading.sandbox_id)
-        if when is not None and reading.asked_at > when:
-            if reading.state not in ("DELETING", "DELETED"):
-                yield f"sandbox {reading.sandbox_id}: {reading.state} after its delete was acknowledged"
-    for sandbox_id, events in _newest_events(history).items():
-        is_over = False
-        for event in events:
-            if is_over and event.kind != "SANDBOX_DELETED" and event.kind not in EXEC_ENDS:
-                yield f"sandbox {sandbox_id}: {event.kind} comes after SANDBOX_DELETE_REQUESTED"
-            is_over = is_over or event.kind == "SANDBOX_DELETE_REQUESTED"
+def _lives_are_lives(history: History) -> Iterator[str]:
+    for sandbox_id, events in history.seen_events().items():
+        for event, fault in faults_of(events):
+            yield f"sandbox {sandbox_id}: event {event.sequence}, {event.kind}, {fault}"
 
 
 def _sandboxes_fail_for_a_reason(history: History) -> Iterator[str]:
-    """With a working engine only a create can fail: if the daemon was killed three times during it."""
-    if history.engine_failed:
-        return
-    for sandbox_id, events in _newest_events(history).items():
+    """With a working engine only a create can fail: by the third crash of the daemon during it. If the engine fails,
+    only what it definitely refused."""
+    for sandbox_id, events in history.seen_events().items():
+        life = Life()
         for event in events:
-            if event.kind == "SANDBOX_FAILED" and event.error_code != "SANDBOX_CREATE_FAILED":
-                yield f"sandbox {sandbox_id}: failed with {event.error_code} on an engine that works"
+            life.follow(event)
+            if event.kind != "SANDBOX_FAILED":
+                continue
+            said = f"sandbox {sandbox_id}: failed with {event.error_code}: {event.error_message!r}"
+            is_create = event.error_code == "SANDBOX_CREATE_FAILED"
+            if history.engine_failed:
+                has_no_answer = any(words in event.error_message for words in _NO_ANSWER)
+                if has_no_answer and _REFUSED not in event.error_message:
+                    yield f"{said}, and no engine has refused it"
+            elif not is_create:
+                yield f"{said} on an engine that works"
+            elif life.attempts < CRASHES_OF_A_CREATE:
+                yield f"{said} on an engine that works, at attempt {life.attempts} of its create"
 
 
 # --- execs ---------------------------------------------------------------------------------------
 
 
 def _execs_end_once_and_say_how(history: History) -> Iterator[str]:
-    asked = {call.exec_id: call for call in history.calls if call.kind == "exec" and _may_be_done(call)}
+    asked = {call.exec_id: call for call in history.calls if call.kind == "exec" and calls.may_be_done(call)}
     interrupted = {
         call.exec_id or call.sandbox_id
         for call in history.calls
-        if call.kind in ("stop", "delete", "cancel") and _may_be_done(call)
+        if call.kind in ("stop", "delete", "cancel") and calls.may_be_done(call)
     }
-    for sandbox_id, events in _newest_events(history).items():
+    for sandbox_id, events in history.events_at_rest().items():
         starts = Counter(event.exec_id for event in events if event.kind == "EXEC_STARTED")
         ends: dict[str, list[Event]] = defaultdict(list)
         for event in events:
@@ -409,6 +207,22 @@ def _judge_objects(look: Look, kind: str, sandbox_id: str, state: str, count: in
         if (sandbox_id in look.running) != (state == "READY"):
             runs = "runs" if sandbox_id in look.running else "does not run"
             yield f"sandbox {sandbox_id}: {look.name}: {state}, and its container {runs}"
+
+
+def _containers_stay_the_same(history: History) -> Iterator[str]:
+    """A resume or a restart starts the container that the create made."""
+    first: dict[str, str] = {}
+    for look in history.looks:
+        for sandbox_id, container_id in look.container_ids.items():
+            seen = look.sandboxes.get(sandbox_id)
+            if seen is None or seen.state not in ("READY", "STOPPED"):
+                continue
+            before = first.setdefault(sandbox_id, container_id)
+            if container_id != before:
+                yield (
+                    f"sandbox {sandbox_id}: {look.name}: its container is {container_id[:12]}, and "
+                    f"was {before[:12]}"
+                )
 
 
 # --- the isolation -------------------------------------------------------------------------------

@@ -5,52 +5,61 @@ import io
 import json
 import tarfile
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, Protocol
 
 import grpc
-from robustness.clients import RAN_FILE, Client
-from robustness.history import Event, ExecSeen, Look, SandboxSeen
-from robustness.promises import is_settled
+from robustness.clients import RAN_FILE, Client, fixed_of
+from robustness.history import Event, ExecSeen, Look, SandboxSeen, StreamEnd
+from robustness.life import STATES, Life
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
 from support.engine_api import EngineApi, EngineRefused
 from support.sandboxes import LABEL
 
 _PROBES = 3
-# In seconds. A container that an engine cannot start any more fails after five to seven minutes; everything
-# else is quick.
-_PATIENCE = 450
 # Log messages of repairs. Failed isolation is not among them: it is judged, and if the engine removed the
 # container's network, the container is restarted.
-_MENDS = (
-    "the container ended and is started again",
+_LEFTOVERS = (
     "orphaned container is removed",
     "orphaned network is removed",
     "bridge that the engine forgot is removed",
+    "orphaned guest directory is removed",
+    "orphaned output directory is removed",
 )
+_MENDS = ("the container ended and is started again", *_LEFTOVERS)
 
 
 def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None:
-    """Returns when all of them are at rest (and in the wanted state); records a failure for those that
-    time out. No other client is active meanwhile."""
+    """Returns when all of them are at rest (and in the wanted state), and idle ones are stopped; records a
+    failure for those that time out. No other client is active meanwhile."""
     client.reconnect()
+    creates = client.recorder.history.creates()
     for sandbox_id in sandbox_ids:
+        if sandbox_id in client.recorder.restless:
+            continue
         now = client.get(sandbox_id)
         if now is None:
             continue  # one whose create was interrupted need not exist; the judge knows which
+        is_idle = sandbox_id in creates and creates[sandbox_id].idle_ttl is not None
         events: list[Event] = []
-        call = client.subscribe(sandbox_id, 0, _PATIENCE)
+        life = Life()
+        call = client.subscribe(sandbox_id, 0, client.recorder.patience)
         try:
             for message in call:
                 events.append(client.event(message))
-                is_newest = events[-1].sequence >= now.sequence
-                if is_newest and is_settled(events) and wanted in ("", events[-1].state):
+                life.follow(events[-1])
+                if events[-1].sequence < now.sequence or not life.is_settled:
+                    continue
+                state = STATES[life.phase]
+                if wanted in ("", state) and not (is_idle and state == "READY"):
                     break
         except grpc.RpcError as error:
             kinds = [event.kind for event in events]
+            client.recorder.restless.add(sandbox_id)
             client.recorder.complain(
-                f"sandbox {sandbox_id}: not at rest after {_PATIENCE} s: {error.code().name}, "
-                f"{error.details()}: {kinds}"
+                f"sandbox {sandbox_id}: not at rest after {client.recorder.patience} s: "
+                f"{error.code().name}, {error.details()}: {kinds}"
             )
         finally:
             call.cancel()
@@ -75,9 +84,58 @@ def has_repaired(log_lines: list[str]) -> bool:
     return any(message in line for line in log_lines for message in _MENDS)
 
 
+def stop_and_resume(client: Client, sandbox_ids: Iterable[str]) -> None:
+    """What is ready is stopped, and what is stopped resumed, unless it stops by itself: the containers that the
+    next look sees must be the same."""
+    creates = client.recorder.history.creates()
+    meant = [s for s in sandbox_ids if s in creates and creates[s].idle_ttl is None]
+    for sandbox_id in _ready_ones(client, meant):
+        client.stop(sandbox_id)
+    settle(client, meant)
+    for sandbox_id in _those_in(client, meant, "STOPPED"):
+        client.resume(sandbox_id)
+    settle(client, meant)
+
+
+def await_purge(client: Client, sandbox_ids: Iterable[str]) -> None:
+    """Returns when the histories of all of them are purged, which ends their streams."""
+    for sandbox_id in sandbox_ids:
+        stream = client.recorder.stream("judge", sandbox_id, 0)
+        try:
+            for message in client.subscribe(sandbox_id, 0, client.recorder.patience):
+                client.recorder.event(stream, client.event(message))
+            client.recorder.stream_end(stream, StreamEnd.ENDED)
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.NOT_FOUND:
+                client.recorder.complain(f"sandbox {sandbox_id}: not purged: {error.details()}")
+        client.get(sandbox_id, client.recorder.known(sandbox_id))
+
+
+def removed_leftovers(lines: Iterable[str]) -> tuple[int, float]:
+    """From the logs of several runs of the daemon: how many leftovers were removed, and how many seconds after the
+    start of a run at the latest."""
+    removed, latest = 0, 0.0
+    started: datetime | None = None
+    for line in lines:
+        if not line.startswith("{"):
+            started = None  # the log of the next run follows
+            continue
+        entry = json.loads(line)
+        at = datetime.fromisoformat(entry["time"])
+        started = started or at
+        if entry["msg"] in _LEFTOVERS:
+            removed += 1
+            latest = max(latest, (at - started).total_seconds())
+    return removed, latest
+
+
 def _ready_ones(client: Client, sandbox_ids: Iterable[str]) -> list[str]:
+    return _those_in(client, sandbox_ids, "READY")
+
+
+def _those_in(client: Client, sandbox_ids: Iterable[str], state: str) -> list[str]:
     seen = {sandbox_id: client.get(sandbox_id) for sandbox_id in sandbox_ids}
-    return [sandbox_id for sandbox_id, now in seen.items() if now and now.state == "READY"]
+    return [sandbox_id for sandbox_id, now in seen.items() if now and now.state == state]
 
 
 def _has_run(client: Client, exec_id: str) -> bool:
@@ -159,11 +217,14 @@ class Observer:
             sandbox_id = handle.sandbox_id
             events = tuple(self._events(sandbox_id, handle.last_event_sequence))
             state = self._client.state_name(handle.state)
-            look.sandboxes[sandbox_id] = SandboxSeen(state, handle.last_event_sequence, events)
+            look.sandboxes[sandbox_id] = SandboxSeen(
+                state, handle.last_event_sequence, events, fixed_of(handle)
+            )
             look.execs |= dict(self._execs(sandbox_id))
         for item in self._ours("/containers/json"):
             sandbox_id = item["Labels"][f"{LABEL}.sandbox-id"]
             look.containers.append(sandbox_id)
+            look.container_ids[sandbox_id] = item["Id"]
             if item["State"] == "running":
                 look.running.add(sandbox_id)
             if sandbox_id in look.sandboxes and look.sandboxes[sandbox_id].state != "FAILED":

@@ -12,20 +12,28 @@ from robustness.history import (
     Call,
     Event,
     ExecSeen,
+    Fixed,
     History,
+    Listing,
     Look,
+    Missing,
+    OutputRead,
     Reading,
     Recorder,
     SandboxSeen,
+    Snapshot,
     Stream,
+    StreamEnd,
 )
-from robustness.promises import broken_promises, is_settled
+from robustness.life import is_settled
+from robustness.promises import broken_promises
 
 ACKNOWLEDGED, REFUSED, UNKNOWN = Answer.ACKNOWLEDGED, Answer.REFUSED, Answer.UNKNOWN
 
+_PREPARING = ("SANDBOX_PREPARING", "PENDING", {"phase": "materialize"})
 _LIFE = (
     ("SANDBOX_ACCEPTED", "PENDING", {}),
-    ("SANDBOX_PREPARING", "PENDING", {}),
+    _PREPARING,
     ("SANDBOX_READY", "READY", {}),
     ("EXEC_STARTED", "READY", {"exec_id": "exec-1"}),
     ("EXEC_STARTED", "READY", {"exec_id": "exec-2"}),
@@ -35,6 +43,10 @@ _LIFE = (
     ("SANDBOX_STOPPED", "STOPPED", {}),
     ("SANDBOX_ACCEPTED", "PENDING", {}),
     ("SANDBOX_PREPARING", "PENDING", {}),
+    ("SANDBOX_READY", "READY", {}),
+)
+_RESTART = (
+    ("SANDBOX_PREPARING", "READY", {"phase": "restart"}),
     ("SANDBOX_READY", "READY", {}),
 )
 _END = (("SANDBOX_DELETE_REQUESTED", "DELETING", {}), ("SANDBOX_DELETED", "DELETED", {}))
@@ -58,14 +70,19 @@ def good():
         "exec-2": ExecSeen("box", "CANCELLED", 0, "", ""),
     }
     foreign = {"container other": {"State": "created"}}
+    fixed = Fixed("image:1", (("team", "red"),), created_at=5)
     tables = {f"{family} rules{copy}": family for family in ("inet", "arp") for copy in ("", "_owned")}
     return History(
         calls=[
-            Call("create", "box", UNKNOWN),
-            Call("create", "box", REFUSED, known=1),
+            Call("create", "box", UNKNOWN, image="image:1", labels=(("team", "red"),)),
+            Call("create", "box", REFUSED, known=1, latest=1, reason="SANDBOX_ID_ALREADY_EXISTS"),
             Call("exec", "box", ACKNOWLEDGED, exec_id="exec-1", exit_code=3, known=3),
             Call("exec", "box", UNKNOWN, exec_id="exec-2", known=3),
-            Call("exec", "box", REFUSED, exec_id="exec-3", known=7),
+            Call("exec", "box", REFUSED, exec_id="exec-3", known=7, latest=8, reason="SANDBOX_NOT_READY"),
+            Call("cancel", "box", ACKNOWLEDGED, exec_id="exec-2", known=5),
+            Call("cancel", "box", REFUSED, exec_id="exec-2", known=5, latest=8,
+                 reason="EXEC_ALREADY_TERMINAL"),
+            Call("stop", "box", REFUSED, known=8, latest=10, reason="SANDBOX_INVALID_STATE"),
             Call("stop", "box", ACKNOWLEDGED, known=6),
             Call("stop", "box", ACKNOWLEDGED, known=7),
             Call("resume", "box", ACKNOWLEDGED, known=9),
@@ -73,22 +90,35 @@ def good():
             Call("create", "never", REFUSED),
         ],
         streams=[
-            Stream("reader", "box", 0, events[:5]),
+            Stream("reader", "box", 0, events[:5], 10, StreamEnd.BROKE, 20),
             Stream("reader", "box", 5, []),
             Stream("reader", "box", 5, events[5:]),
             Stream("another", "box", 3, events[3:9]),
         ],
         readings=[
-            Reading("box", "READY", 4, known=3, asked_at=50),
-            Reading("box", "DELETING", 13, known=12, asked_at=101),
+            Reading("box", "READY", 4, known=3, asked_at=50, fixed=fixed),
+            Reading("box", "DELETING", 13, known=12, asked_at=101, fixed=fixed),
         ],
+        missing=[Missing("never", 0, at=3)],
+        listings=[
+            Listing((), ("box",), {"box": 3}, answered_at=3),
+            Listing((("team", "red"),), (), {"box": 13}, answered_at=7),
+        ],
+        snapshots=[Snapshot("box", 5, "READY", frozenset(("exec-1", "exec-2")))],
+        outputs=[
+            OutputRead("exec-1", 0, "ex"),
+            OutputRead("exec-1", 4, "-1\n", is_whole=True),
+        ],
+        mass_deletes=[((("team", "blue"),), {"box": 3})],
+        ends_of_daemon=[22],
         looks=[
             Look(
                 "the look before the deletes",
-                sandboxes={"box": SandboxSeen("READY", len(alive), alive)},
+                sandboxes={"box": SandboxSeen("READY", len(alive), alive, fixed)},
                 execs=execs,
                 ran={"box": ["exec-1"]},
                 containers=["box"],
+                container_ids={"box": "c0ffee"},
                 networks=["box"],
                 running={"box"},
                 foreign=foreign,
@@ -96,7 +126,7 @@ def good():
             ),
             Look(
                 "the last look",
-                sandboxes={"box": SandboxSeen("DELETED", len(events), tuple(events))},
+                sandboxes={"box": SandboxSeen("DELETED", len(events), tuple(events), fixed)},
                 execs=dict(execs),
                 foreign=dict(foreign),
                 tables=dict(tables),
@@ -133,8 +163,9 @@ def set_events(history, events, look=-1, state=None):
 
 
 def set_last_life(history, life):
-    """Replaces the events consistently in every observation."""
+    """Replaces the events consistently in every observation; what was read of the other life is dropped."""
     events = numbered(life)
+    history.readings, history.listings, history.snapshots, history.outputs = [], [], [], []
     history.streams = [Stream("reader", "box", 0, events)]
     history.looks = history.looks[-1:]
     set_events(history, events, state=events[-1].state)
@@ -171,8 +202,7 @@ def let_get_be_ahead_of_the_history(history):
 
 
 def give_an_event_a_wrong_state(history):
-    for holder in (history.streams[0].events, history.streams[3].events):
-        holder[:] = [replace(e, state="STOPPED") if e.kind == "SANDBOX_READY" else e for e in holder]
+    set_last_life(history, _LIFE[:2] + (("SANDBOX_READY", "STOPPED", {}),) + _LIFE[3:] + _END)
 
 
 def skip_one_event_of_a_replay(history):
@@ -215,7 +245,6 @@ def lose_an_acknowledged_delete(history):
     set_last_life(history, _LIFE)
     history.looks[-1].containers = history.looks[-1].networks = ["box"]
     history.looks[-1].running = {"box"}
-    history.readings.pop()
 
 
 def begin_a_history_with_something_else(history):
@@ -269,7 +298,7 @@ def tell_that_a_failed_command_finished(history):
 
 
 def cancel_what_nobody_ended(history):
-    history.calls = [c for c in history.calls if c.kind not in ("stop", "delete")]
+    history.calls = [c for c in history.calls if c.kind not in ("stop", "delete", "cancel")]
 
 
 def kill_a_command_for_no_reason(history):
@@ -406,6 +435,207 @@ def reach_the_host(history):
     history.looks[-1].execs["exec-2"] = replace(seen, output=f"exec-2\n{REACHED}\n")
 
 
+def ready_again_after_a_failure(history):
+    failed = ("SANDBOX_FAILED", "FAILED", {"error_code": "CONTAINER_CRASHLOOP"})
+    set_last_life(history, _LIFE + (failed, ("SANDBOX_READY", "READY", {})) + _END)
+
+
+def resume_a_failed_one_without_containers(history):
+    failed = ("SANDBOX_FAILED", "FAILED", {"error_code": "NETWORK_MISSING"})
+    set_last_life(history, _LIFE + (failed, _LIFE[9], _LIFE[11]) + _END)
+
+
+def be_ready_twice(history):
+    set_last_life(history, _LIFE + (("SANDBOX_READY", "READY", {}),) + _END)
+
+
+def prepare_a_ready_one_for_nothing(history):
+    set_last_life(history, _LIFE + (("SANDBOX_PREPARING", "READY", {"phase": "pull"}),) + _END)
+
+
+def end_an_exec_after_the_stop(history):
+    set_last_life(history, _LIFE[:7] + (_LIFE[8], _LIFE[7]) + _LIFE[9:] + _END)
+
+
+def start_an_exec_after_the_stop(history):
+    started = ("EXEC_STARTED", "STOPPED", {"exec_id": "exec-2"})
+    set_last_life(history, _LIFE[:4] + _LIFE[5:7] + (_LIFE[8], started) + _END)
+
+
+def stop_without_a_request(history):
+    set_last_life(history, _LIFE[:6] + _LIFE[7:] + _END)
+
+
+def give_an_exec_event_a_wrong_state(history):
+    set_last_life(history, _LIFE[:7] + (("EXEC_CANCELLED", "STOPPED", {"exec_id": "exec-2"}),)
+                  + _LIFE[8:] + _END)
+
+
+def begin_a_create_four_times(history):
+    set_last_life(history, _LIFE[:2] + 3 * (_PREPARING,) + _LIFE[2:] + _END)
+
+
+def fail_a_create_at_its_first_crash(history):
+    failed = ("SANDBOX_FAILED", "FAILED", {"error_code": "SANDBOX_CREATE_FAILED"})
+    set_last_life(history, _LIFE[:2] + (failed,) + _END)
+    history.calls = history.calls[:1] + history.calls[-2:]
+    history.looks[-1].execs = {}
+
+
+def fail_because_the_engine_did_not_answer(history):
+    message = "create container box: the engine gave no answer within 30 s"
+    failed = ("SANDBOX_FAILED", "FAILED",
+              {"error_code": "SANDBOX_CREATE_FAILED", "error_message": message})
+    set_last_life(history, _LIFE[:2] + (failed,) + _END)
+    history.engine_failed = True
+
+
+def read_a_state_of_another_event(history):
+    history.readings[0] = replace(history.readings[0], state="PENDING")
+
+
+def end_a_stream(history):
+    history.streams[3].end = StreamEnd.ENDED
+
+
+def break_a_stream(history):
+    history.ends_of_daemon = [9, 30]
+
+
+def lose_what_was_seen(history):
+    history.missing.append(Missing("box", 3, at=3))
+
+
+def purge_early(history):
+    history.retention = 5e-9
+    history.missing.append(Missing("box", 14, at=9))
+
+
+def change_the_time_of_creation(history):
+    fixed = history.readings[1].fixed
+    history.readings[1] = replace(history.readings[1], fixed=replace(fixed, created_at=6))
+
+
+def lose_the_labels(history):
+    seen = history.looks[-1].sandboxes["box"]
+    history.looks[-1].sandboxes["box"] = replace(seen, fixed=replace(seen.fixed, labels=()))
+
+
+def have_another_image_than_asked_for(history):
+    history.calls[0] = replace(history.calls[0], image="image:2")
+
+
+def list_one_twice(history):
+    history.listings[0] = replace(history.listings[0], sandbox_ids=("box", "box"))
+
+
+def leave_one_out_of_a_list(history):
+    history.listings[0] = replace(history.listings[0], sandbox_ids=())
+
+
+def list_a_deleted_one(history):
+    history.listings[1] = replace(history.listings[1], sandbox_ids=("box",), known={"box": 14})
+
+
+def list_one_with_other_labels(history):
+    history.listings[0] = replace(history.listings[0], labels=(("team", "blue"),))
+
+
+def leave_an_exec_out_of_a_snapshot(history):
+    history.snapshots[0] = replace(history.snapshots[0], execs=frozenset(("exec-1",)))
+
+
+def read_other_output(history):
+    history.outputs[0] = replace(history.outputs[0], data="exec-2")
+
+
+def end_a_followed_output_early(history):
+    history.outputs[1] = replace(history.outputs[1], data="-1")
+
+
+def leave_one_out_of_a_mass_delete(history):
+    history.mass_deletes.append(((("team", "red"),), {"box": 3}))
+
+
+def delete_one_with_other_labels(history):
+    history.calls.append(Call("delete", "box", ACKNOWLEDGED, known=12, answered_at=100,
+                              labels=(("team", "blue"),)))
+
+
+def finish_a_long_command_that_was_cancelled(history):
+    finished = ("EXEC_FINISHED", "READY", {"exec_id": "exec-2"})
+    set_last_life(history, _LIFE[:7] + (finished,) + _LIFE[8:] + _END)
+    history.calls[3] = replace(history.calls[3], seconds=600)
+
+
+def refuse_an_exec_of_a_ready_sandbox(history):
+    history.calls.append(Call("exec", "box", REFUSED, exec_id="exec-4", known=3, latest=6,
+                              reason="SANDBOX_NOT_READY"))
+
+
+def refuse_a_stop_of_a_ready_sandbox(history):
+    history.calls.append(Call("stop", "box", REFUSED, known=12, latest=12,
+                              reason="SANDBOX_INVALID_STATE"))
+
+
+def refuse_a_resume_of_a_stopped_sandbox(history):
+    history.calls.append(Call("resume", "box", REFUSED, known=9, latest=9,
+                              reason="SANDBOX_INVALID_STATE"))
+
+
+def refuse_a_cancel_of_a_running_exec(history):
+    history.calls.append(Call("cancel", "box", REFUSED, exec_id="exec-2", known=5, latest=7,
+                              reason="EXEC_ALREADY_TERMINAL"))
+
+
+def not_find_an_exec_that_was_seen(history):
+    history.calls.append(Call("cancel", "box", REFUSED, exec_id="exec-2", known=5, latest=7,
+                              reason="EXEC_NOT_FOUND"))
+
+
+def not_find_a_sandbox_that_was_seen(history):
+    history.calls.append(Call("stop", "box", REFUSED, known=5, reason="SANDBOX_NOT_FOUND"))
+
+
+def take_an_id_that_is_free(history):
+    history.calls.append(Call("create", "free", REFUSED, reason="SANDBOX_ID_ALREADY_EXISTS"))
+
+
+def replace_the_container(history):
+    later = copy.deepcopy(history.looks[0])
+    later.name, later.container_ids = "a later look", {"box": "decade"}
+    history.looks.insert(1, later)
+
+
+def stop_for_idleness(history, idle_ttl, at, execs=_LIFE[3:6]):
+    """Its last exec ends at 10 s."""
+    ended = ("EXEC_FINISHED", "READY", {"exec_id": "exec-2"})
+    life = _LIFE[:3] + execs + (ended,) * bool(execs)
+    life += (("SANDBOX_STOP_REQUESTED", "READY", {"reason": "idle_ttl"}), _LIFE[8])
+    set_last_life(history, life + _END)
+    events = [replace(e, at=int((10 if e.sequence <= 7 else at) * 1e9)) for e in history.streams[0].events]
+    history.streams[0].events = events
+    set_events(history, events, state="DELETED")
+    history.calls = [history.calls[0], *history.calls[2:4], history.calls[-2]]
+    history.calls[0] = replace(history.calls[0], idle_ttl=idle_ttl)
+    history.looks[-1].execs = {}
+
+
+def stop_for_idleness_early(history):
+    stop_for_idleness(history, 1, 10.5)
+
+
+def stop_for_idleness_without_a_time_to_live(history):
+    stop_for_idleness(history, None, 12)
+
+
+def clean_up_early(history):
+    history.cleanup_ttl = 2
+    history.calls = [call for call in history.calls if call.kind != "delete"]
+    deleting = ("SANDBOX_DELETE_REQUESTED", "DELETING", {"reason": "cleanup_ttl"})
+    set_last_life(history, _LIFE[:9] + (deleting, _END[1]))
+
+
 def complain(history):
     history.complaints.append("GetSandbox: INTERNAL: this should not be said: a read failed")
 
@@ -419,11 +649,52 @@ def complain(history):
         (change_an_event_between_two_streams, "was another one"),
         (make_a_gap, "has a gap"),
         (let_get_be_ahead_of_the_history, "Get says event 15 is the newest"),
-        (give_an_event_a_wrong_state, "has the state STOPPED instead of READY"),
+        (give_an_event_a_wrong_state, "SANDBOX_READY, has the state STOPPED instead of READY"),
+        (give_an_exec_event_a_wrong_state, "EXEC_CANCELLED, has the state STOPPED instead of READY"),
+        (ready_again_after_a_failure, "event 14, SANDBOX_READY, comes while the sandbox is failed"),
+        (resume_a_failed_one_without_containers, "is failed, without its containers"),
+        (be_ready_twice, "event 13, SANDBOX_READY, comes while the sandbox is ready"),
+        (prepare_a_ready_one_for_nothing, "of the phase 'pull' comes while the sandbox is ready"),
+        (end_an_exec_after_the_stop, "EXEC_CANCELLED, of exec exec-2 comes while the sandbox is stopped"),
+        (end_an_exec_after_the_stop, "SANDBOX_STOPPED, comes before the end of ['exec-2']"),
+        (start_an_exec_after_the_stop, "EXEC_STARTED, of exec exec-2 comes while the sandbox is stopped"),
+        (stop_without_a_request, "SANDBOX_STOPPED, comes while the sandbox is ready"),
+        (begin_a_create_four_times, "is attempt 4 at the create"),
+        (fail_a_create_at_its_first_crash, "on an engine that works, at attempt 1 of its create"),
+        (fail_because_the_engine_did_not_answer, "and no engine has refused it"),
+        (read_a_state_of_another_event, "Get says PENDING at event 4, EXEC_STARTED, after which it is READY"),
+        (end_a_stream, "the stream of another ended after event 9, and its history was not purged"),
+        (break_a_stream, "the stream of reader broke after event 5, and no daemon had ended"),
+        (lose_what_was_seen, "NOT_FOUND after event 3 was seen"),
+        (purge_early, "purged 0.0 s after its delete"),
+        (change_the_time_of_creation, "created_at=6), and it was"),
+        (lose_the_labels, "the last look says Fixed(image='image:1', labels=()"),
+        (have_another_image_than_asked_for, "and the image image:2 with the labels"),
+        (list_one_twice, "2 times in a list"),
+        (leave_one_out_of_a_list, "not in a list with the labels {} after its event 3 was seen"),
+        (list_a_deleted_one, "after it was seen to be deleted"),
+        (list_one_with_other_labels, "in a list with the labels {'team': 'blue'}, and its own are"),
+        (leave_an_exec_out_of_a_snapshot, "shows ['exec-1'], and ['exec-1', 'exec-2'] ran"),
+        (read_other_output, "ReadExecOutput from byte 0 gave 'exec-2'"),
+        (end_a_followed_output_early, "ReadExecOutput from byte 4 gave '-1'"),
+        (leave_one_out_of_a_mass_delete, "READY, and a DeleteSandboxes"),
+        (delete_one_with_other_labels, "deleted by a DeleteSandboxes with the labels"),
+        (finish_a_long_command_that_was_cancelled, "exec exec-2: its cancel was acknowledged"),
+        (refuse_an_exec_of_a_ready_sandbox, "and it was READY from event 3 to event 6"),
+        (refuse_a_stop_of_a_ready_sandbox, "and it was READY from event 12 to event 12"),
+        (refuse_a_resume_of_a_stopped_sandbox, "and it was STOPPED from event 9 to event 9"),
+        (refuse_a_cancel_of_a_running_exec, "and at event 7 it had not ended"),
+        (not_find_an_exec_that_was_seen, "EXEC_NOT_FOUND after its start was seen"),
+        (not_find_a_sandbox_that_was_seen, "SANDBOX_NOT_FOUND after event 5 of the sandbox was seen"),
+        (take_an_id_that_is_free, "and nothing else has asked for that id"),
+        (replace_the_container, "its container is decade, and was c0ffee"),
+        (stop_for_idleness_early, "for idle_ttl, 0.50 s after its last change instead of 1 s"),
+        (stop_for_idleness_without_a_time_to_live, "but it has no such time to live"),
+        (clean_up_early, "for cleanup_ttl, 0.00 s after its last change instead of 2 s"),
         (skip_one_event_of_a_replay, "got event 7 where 6 comes next"),
         (send_one_event_twice, "got event 4 where 5 comes next"),
         (resume_a_stream_in_the_wrong_place, "the recording itself is wrong"),
-        (go_on_after_the_end, "comes after SANDBOX_DELETED"),
+        (go_on_after_the_end, "event 15, SANDBOX_READY, comes while the sandbox is deleted"),
         (let_get_be_behind_an_event, "after 3 was seen"),
         (lose_an_acknowledged_stop, "its stop was acknowledged after event 12"),
         (lose_an_acknowledged_resume, "its resume was acknowledged after event 11"),
@@ -485,6 +756,59 @@ def test_a_broken_promise_is_seen(good, breaks, words):
     assert any(words in sentence for sentence in found), found
 
 
+@pytest.mark.parametrize(
+    "life",
+    [
+        _LIFE + _RESTART + _END,
+        _LIFE + _RESTART[:1] + _RESTART + _END,  # the first start failed
+        _LIFE + _RESTART[:1] + _LIFE[6:7] + _LIFE[8:9] + _END,  # stopped while it was down
+        _LIFE + _RESTART[:1] + (("SANDBOX_FAILED", "FAILED", {"error_code": "CONTAINER_CRASHLOOP"}),)
+        + _LIFE[9:] + _END,  # and resumed
+        _LIFE + (("SANDBOX_STOP_REQUESTED", "READY", {"reason": "command_finished"}), _LIFE[8]) + _END,
+        _LIFE[:1] + 3 * (_PREPARING,) + _LIFE[2:] + _END,  # killed twice during its create
+    ],
+    ids=["restart", "second-restart", "stop-of-a-restart", "resume-after-failure", "command-finished",
+         "third-attempt"],
+)
+def test_a_life_may_go_like_this(good, life):
+    set_last_life(good, life)
+    good.engine_failed = True  # containers may end
+    good.calls = [call for call in good.calls if call.answer is not REFUSED]
+    assert broken_promises(good) == []
+
+
+def test_the_third_crash_of_a_create_may_fail_it(good):
+    failed = ("SANDBOX_FAILED", "FAILED", {"error_code": "SANDBOX_CREATE_FAILED"})
+    set_last_life(good, _LIFE[:1] + 3 * (_PREPARING,) + (failed,) + _END)
+    good.calls = [good.calls[0], good.calls[-2]]
+    good.looks[-1].execs = {}
+    assert broken_promises(good) == []
+
+
+def test_an_idle_sandbox_may_be_stopped(good):
+    stop_for_idleness(good, 1, 11)
+    assert broken_promises(good) == []
+
+
+def test_an_engine_may_refuse(good):
+    message = "create container box: Error response from daemon: the engine closed the connection"
+    failed = ("SANDBOX_FAILED", "FAILED",
+              {"error_code": "SANDBOX_CREATE_FAILED", "error_message": message})
+    set_last_life(good, _LIFE[:2] + (failed,) + _END)
+    good.calls = [good.calls[0], good.calls[-2]]
+    good.looks[-1].execs = {}
+    good.engine_failed = True
+    assert broken_promises(good) == []
+
+
+def test_a_purged_history_is_no_loss(good):
+    good.retention = 1e-9
+    good.looks[-1].sandboxes, good.looks[-1].execs = {}, {}
+    good.streams[2].end = StreamEnd.ENDED
+    good.missing.append(Missing("box", 14, at=9))
+    assert broken_promises(good) == []
+
+
 def test_an_engine_that_failed_may_end_containers(good):
     lose_a_container_for_no_reason(good)
     good.engine_failed = True
@@ -516,6 +840,7 @@ def test_the_recorder_knows_what_anybody_was_told():
     recorder.reading(Reading("box", "READY", 2))
     assert recorder.known("box") == 3
     assert recorder.known("other") == 0
+    assert recorder.all_known() == {"box": 3}
     assert recorder.entries() == 5
     assert not recorder.wait_for_entries(1, timeout=10, unless=lambda: True)
     assert not recorder.wait_for_entries(1, timeout=0)
