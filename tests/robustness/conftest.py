@@ -70,6 +70,7 @@ class Run:
         self.image = IMAGE if is_fake else make_image(engine.api, IMAGE)
         self._side = engine if is_fake else RealSide(engine)
         self.recorder = Recorder()
+        self.recorder.progress = self._progress
         self.foreign = Foreign(engine.api, self.image)
         self.recorder.history.foreign = self.foreign.inspect()
         self.killer = DaemonKiller(daemon, self.recorder, self.rng("kills"))
@@ -177,6 +178,11 @@ class Run:
             self.recorder.complain(f"the daemon ended with {code}:\n{self.daemon.process.tail()}")
         for table in self.daemon.firewall_tables():
             self.recorder.complain(f"table {table} is there after the last daemon was stopped")
+
+    def _progress(self, sandbox_id: str) -> int:
+        """Lines of the daemon's log about the sandbox, without those about calls."""
+        lines = self.daemon.log_lines()
+        return sum(f'"{sandbox_id}"' in line and '"msg":"gRPC ' not in line for line in lines)
 
     def _asked(self) -> list[str]:
         return [*self.asked, *(self._crowd.asked if self._crowd else [])]

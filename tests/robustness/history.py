@@ -270,12 +270,14 @@ class History:
 class Recorder:
     """Records a history, on any thread."""
 
-    # In seconds, until something has come to rest. A container that an engine cannot start any more fails after five
-    # to seven minutes; everything else is quick.
-    patience = 450.0
+    # In seconds: how long nothing may happen with a sandbox that is not at rest. The daemon pauses for at most a minute
+    # before it starts a container again.
+    patience = 75.0
 
     def __init__(self) -> None:
         self.history = History()
+        # How much has happened with a sandbox, besides its events: a number that grows.
+        self.progress: Callable[[str], int] = lambda sandbox_id: 0
         self.restless: set[str] = set()  # sandboxes for which it was not enough; nobody waits for them again
         self._changed = threading.Condition()
         self._entries = 0

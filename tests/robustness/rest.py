@@ -4,13 +4,13 @@
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Protocol
 
 import grpc
 from robustness.clients import RAN_FILE, Client, fixed_of
-from robustness.history import Event, ExecSeen, Look, SandboxSeen, StreamEnd
+from robustness.history import Event, ExecSeen, Look, Reading, SandboxSeen, StreamEnd
 from robustness.life import STATES, Life
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
@@ -42,27 +42,40 @@ def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None
         if now is None:
             continue  # one whose create was interrupted need not exist; the judge knows which
         is_idle = sandbox_id in creates and creates[sandbox_id].idle_ttl is not None
-        events: list[Event] = []
-        life = Life()
-        call = client.subscribe(sandbox_id, 0, client.recorder.patience)
+
+        def is_at_rest(life: Life, newest: int, is_idle: bool = is_idle, now: Reading = now) -> bool:
+            state = STATES[life.phase]
+            is_over = newest >= now.sequence and life.is_settled and wanted in ("", state)
+            return is_over and not (is_idle and state == "READY")
+
+        _follow(client, sandbox_id, is_at_rest)
+
+
+def _follow(client: Client, sandbox_id: str, is_at_rest: Callable[[Life, int], bool]) -> None:
+    """Until it is at rest, or nothing has happened with it for as long as the recorder has patience."""
+    recorder, life, kinds = client.recorder, Life(), []
+    while True:
+        before = recorder.progress(sandbox_id)
+        call = client.subscribe(sandbox_id, len(kinds), recorder.patience)
         try:
             for message in call:
-                events.append(client.event(message))
-                life.follow(events[-1])
-                if events[-1].sequence < now.sequence or not life.is_settled:
-                    continue
-                state = STATES[life.phase]
-                if wanted in ("", state) and not (is_idle and state == "READY"):
-                    break
+                event = client.event(message)
+                life.follow(event)
+                kinds.append(event.kind)
+                if is_at_rest(life, event.sequence):
+                    return
         except grpc.RpcError as error:
-            kinds = [event.kind for event in events]
-            client.recorder.restless.add(sandbox_id)
-            client.recorder.complain(
-                f"sandbox {sandbox_id}: not at rest after {client.recorder.patience} s: "
-                f"{error.code().name}, {error.details()}: {kinds}"
+            is_late = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if is_late and recorder.progress(sandbox_id) != before:
+                continue
+            recorder.restless.add(sandbox_id)
+            recorder.complain(
+                f"sandbox {sandbox_id}: not at rest, and nothing happens with it for "
+                f"{recorder.patience} s: {error.code().name}, {error.details()}: {kinds}"
             )
         finally:
             call.cancel()
+        return
 
 
 def prove_ready(client: Client, sandbox_ids: Iterable[str], probe: str) -> None:
