@@ -11,6 +11,10 @@ from support.execs import FINISHED, Execs
 from support.sandboxes import connected
 
 _PAUSE = 0.02  # seconds between two requests
+# Limits of slowdown(): for answers that wait for nothing else, and next to something that uses the whole machine. With
+# tests/kit/test_watch.py a daemon that waits for something else exceeds both.
+AS_QUICK = 5
+ON_A_BUSY_MACHINE = 10
 
 
 class Watch:
