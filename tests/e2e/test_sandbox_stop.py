@@ -45,12 +45,12 @@ def sandboxes(make_daemon, daemon_user, engine, contract):
     assert left_over(engine) == []
 
 
-def story(sandboxes, events):
+def story(sandboxes, events, since=3):
     """`SANDBOX_STOPPED stop_requested` and `EXEC_CANCELLED one`, since it was first ready."""
     types = sandboxes.contract.event.EventType
     return [
         f"{types.Name(event.event_type)} {event.exec.exec_id or event.sandbox_phase.reason}".strip()
-        for event in events[3:]
+        for event in events[since:]
     ]
 
 
@@ -79,20 +79,56 @@ def test_the_same_container_comes_back_with_its_files(sandboxes, engine, image):
     assert_one_history(events)
 
 
-def test_execs_end_before_the_sandbox_is_stopped(sandboxes, image):
+def times_of_a_stop(sandboxes, image):
+    """Seconds after the request: the ends of an exec that ends when it is asked to and of one that does not, of the
+    stop, and of another stop without execs; and how both ended."""
     sandboxes.create_ready("box-1", image)
+    quiet = sandboxes.stop_wait("box-1")
+    sandboxes.resume_wait("box-1")
     execs = Execs(sandboxes, "box-1")
-    execs.create("sleep", "600", exec_id="polite")
+    execs.create("sh", "-c", "echo up; exec sleep 600", exec_id="polite")
     # Neither SIGTERM nor a session of its own saves it.
-    execs.create("sh", "-c", "trap '' TERM; setsid sleep 600 & while :; do sleep 1; done", exec_id="deaf")
-    began = time.monotonic()
-    events = sandboxes.stop_wait("box-1")
-    assert time.monotonic() - began < 20
-    told = story(sandboxes, events)
-    assert told[2] == STOP[0] and told[-1] == STOP[1]
-    assert sorted(told[3:-1]) == ["EXEC_CANCELLED deaf", "EXEC_CANCELLED polite"]
-    assert {execs.get(name).state for name in ("polite", "deaf")} == {CANCELLED}
+    deaf = "trap '' TERM; echo up; setsid sleep 600 & while :; do sleep 1; done"
+    execs.create("sh", "-c", deaf, exec_id="deaf")
+    for name in ("polite", "deaf"):
+        execs.wait_for_output(name)
+    events = sandboxes.stop_wait("box-1")[len(quiet) + len(RESUME) + 2 :]
+    assert story(sandboxes, events, since=0)[:: len(events) - 1] == STOP
+    assert sorted(event.exec.exec_id for event in events[1:-1]) == ["deaf", "polite"]
+    at = {event.exec.exec_id: event.occurred_at.ToNanoseconds() / 1e9 for event in events[1:-1]}
+    requested, stopped = (event.occurred_at.ToNanoseconds() / 1e9 for event in (events[0], events[-1]))
+    before, after = (event.occurred_at.ToNanoseconds() / 1e9 for event in quiet[-2:])
+    states = {execs.get(name).state for name in ("polite", "deaf")}
     sandboxes.delete_wait("box-1")
+    return (at["polite"] - requested, at["deaf"] - requested, stopped - requested, after - before), states
+
+
+def ended_as_they_were_asked_to(polite, deaf, stopped, quiet):
+    """The polite one at once, the deaf one after its grace, and only then the container, which takes as long as
+    without execs."""
+    return polite < deaf / 2 and stopped - deaf > quiet / 4
+
+
+def test_execs_end_before_the_sandbox_is_stopped(sandboxes, image, say):
+    times, states = times_of_a_stop(sandboxes, image)
+    assert states == {CANCELLED}
+    say("polite {:.2f} s, deaf {:.2f} s, stopped {:.2f} s, without execs {:.2f} s".format(*times))
+    assert ended_as_they_were_asked_to(*times)
+
+
+@pytest.mark.engines("28")
+def test_execs_that_nobody_asks_to_end_are_noticed(make_daemon, test_user, engine, contract, image):
+    """A daemon without its cancels: they end with the container."""
+    daemon = make_daemon(
+        user=test_user,
+        engine=engine,
+        config=CONFIG,
+        environment={"AGBOX_FAILPOINTS": "exec.cancel_send.before=error"},
+    )
+    with connected(started(daemon), contract) as sandboxes:
+        times, _ = times_of_a_stop(sandboxes, image)
+        assert not ended_as_they_were_asked_to(*times)
+    assert left_over(engine) == []
 
 
 def test_a_callers_command_gets_sigterm(sandboxes, engine, image):
