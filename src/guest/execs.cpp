@@ -16,13 +16,6 @@ using std::chrono::steady_clock;
 // IDs have up to 200 bytes: far below the frame limit, and few messages for many IDs.
 constexpr int kIdsPerMessage = 512;
 
-// All descendants of a runner, without itself. It is not reaped yet, so its pid is not reused.
-TreeKiller::Members tree_of(pid_t runner) {
-  return [runner](const ProcessTable& table) {
-    return table.with_descendants(table.children_of(runner));
-  };
-}
-
 }  // namespace
 
 void Execs::start(const std::string& id, ExecOrder order) {
@@ -116,23 +109,39 @@ void Execs::on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& repo
     case RunnerReport::Kind::Ended: {
       runner.channel.reset();
       v1::ExecEnded end = report.end;
-      // If the runner could not take the cancel, it saw the command end by our SIGKILL.
-      if (tree_killer_.is_killing(id)) {
-        end.set_how(v1::ExecEnded::HOW_CANCELLED);
-        end.set_code(0);
-      }
+      const bool is_killing = tree_killer_.is_killing(id);
       tree_killer_.end(id);
+      if (is_killing && exec != execs_.end() && !exec->second.cancel_taken) {
+        return hold_end(pid, id, exec->second, std::move(end));
+      }
       return on_end(id, std::move(end));
     }
   }
+}
+
+// The runner could not take the cancel: it saw the command end by our SIGKILL, and did not wait for
+// the rest of the tree.
+void Execs::hold_end(pid_t pid, const std::string& id, Exec& exec, v1::ExecEnded end) {
+  exec.cancel_taken = true;
+  end.set_how(v1::ExecEnded::HOW_CANCELLED);
+  end.set_code(0);
+  exec.held_end = end;
+  tree_killer_.kill(id, tree_of(pid), steady_clock::now(), [this, id, end] { on_end(id, end); });
 }
 
 void Execs::on_exit(pid_t pid, int status) {
   if (!runners_.contains(pid)) return;
   receive(pid);
   const auto runner = runners_.extract(pid);
-  const auto exec = execs_.find(runner.mapped().exec_id);
-  if (exec != execs_.end() && !exec->second.end) on_lost(runner.mapped(), exec->second, status);
+  const std::string& id = runner.mapped().exec_id;
+  const auto exec = execs_.find(id);
+  if (exec == execs_.end() || exec->second.end) return;
+  // By itself it ends only when no child is left.
+  if (exec->second.held_end && WIFEXITED(status)) {
+    tree_killer_.end(id);
+    return on_end(id, *exec->second.held_end);
+  }
+  on_lost(runner.mapped(), exec->second, status);
 }
 
 // Its processes are our children now; nothing waits for their end or reads their output.
@@ -155,6 +164,14 @@ void Execs::on_lost(const RunnerProcess& runner, const Exec& exec, int status) {
                     [this, id, end] { on_end(id, end); });
 }
 
+// All descendants of a runner, without itself. Once it is reaped its pid may be reused.
+TreeKiller::Members Execs::tree_of(pid_t runner) const {
+  return [this, runner](const ProcessTable& table) {
+    if (!runners_.contains(runner)) return std::vector<Process>();
+    return table.with_descendants(table.children_of(runner));
+  };
+}
+
 // What a lost runner leaves becomes our child. Its session does not identify it, because a process
 // can start a new one; so it is every child that is no runner, not foreign, and not older than the
 // runner. That includes all of them, and possibly children of another lost or ended runner, or a
@@ -174,6 +191,7 @@ void Execs::on_end(const std::string& id, v1::ExecEnded end) {
   const auto exec = execs_.find(id);
   if (exec == execs_.end()) return;  // forgotten
   end.set_exec_id(id);
+  exec->second.held_end.reset();
   exec->second.end = std::move(end);
   v1::ToDaemon message;
   *message.mutable_exec_ended() = *exec->second.end;

@@ -33,9 +33,12 @@ class Execs {
     std::function<void()> in_runner;
     // True for a child of ours, or an adopted one, that no exec started.
     std::function<bool(const Process&)> is_foreign;
+    // See TreeKiller; empty if we are not PID 1.
+    TreeKiller::SignalEveryProcess signal_every_process{};
   };
 
-  explicit Execs(Context context) : context_(std::move(context)) {}
+  explicit Execs(Context context)
+      : context_(std::move(context)), tree_killer_(context_.signal_every_process) {}
 
   // No effect if the exec is known.
   void start(const std::string& id, ExecOrder order);
@@ -61,6 +64,8 @@ class Execs {
   struct Exec {
     bool cancel_taken = false;
     bool truncated = false;
+    // What the runner reported while its tree was still being killed.
+    std::optional<v1::ExecEnded> held_end;
     std::optional<v1::ExecEnded> end;  // with its ID
   };
   struct RunnerProcess {
@@ -71,8 +76,10 @@ class Execs {
 
   void receive(pid_t pid);
   void on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& report);
+  void hold_end(pid_t pid, const std::string& id, Exec& exec, v1::ExecEnded end);
   void on_lost(const RunnerProcess& runner, const Exec& exec, int status);
   void on_end(const std::string& id, v1::ExecEnded end);
+  TreeKiller::Members tree_of(pid_t runner) const;
   TreeKiller::Members orphans_since(std::uint64_t start_ticks) const;
 
   Context context_;

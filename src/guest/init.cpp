@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "guest/privilege.h"
+#include "guest/time_slice.h"
 #include "guestwire/place.h"
 
 namespace agbox::guest {
@@ -43,6 +44,12 @@ void return_memory_early() {
   ::mallopt(M_TRIM_THRESHOLD, kThreshold);
 }
 
+// Only PID 1: for any other process "all" would be those of the machine.
+TreeKiller::SignalEveryProcess every_process_of_container() {
+  if (::getpid() != 1) return {};
+  return [](int number) { ::kill(-1, number); };
+}
+
 std::string_view engine_home() {
   const char* home = ::getenv("HOME");
   return home == nullptr ? "" : home;
@@ -52,6 +59,7 @@ std::string_view engine_home() {
 
 int Init::run() {
   make_undumpable();
+  prefer_short_time_slice();
   return_memory_early();
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t ours;
@@ -82,7 +90,8 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
                     if (greeted_) link_->send(message);
                   },
               .in_runner = [this] { ::explicit_bzero(secret_.data(), secret_.size()); },
-              .is_foreign = [this](const Process& process) { return belongs_to_main(process); }}),
+              .is_foreign = [this](const Process& process) { return belongs_to_main(process); },
+              .signal_every_process = every_process_of_container()}),
       connection_probes_([this](const v1::ConnectionTried& tried) {
         v1::ToDaemon message;
         *message.mutable_connection_tried() = tried;

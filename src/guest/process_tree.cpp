@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <thread>
 #include <unordered_set>
 
 #include "base/unique_fd.h"
@@ -30,21 +32,33 @@ std::uint64_t ticks_now() {
          static_cast<std::uint64_t>(now.tv_nsec) / kNanosecondsPerTick;
 }
 
-std::optional<ProcessTable> ProcessTable::read() {
+bool is_cpu_crowded() {
+  constexpr unsigned kPerCpu = 64;
+  const UniqueFd file(::open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
+  std::array<char, 128> text{};
+  if (!file || ::read(file.get(), text.data(), text.size() - 1) <= 0) return false;
+  // "0.20 0.18 0.12 <running>/<existing> 11206"
+  unsigned running = 0;
+  if (std::sscanf(text.data(), "%*s %*s %*s %u/", &running) != 1) return false;
+  return running > kPerCpu * std::max(std::thread::hardware_concurrency(), 1U);
+}
+
+std::expected<ProcessTable, WalkProblem> ProcessTable::read(Deadline deadline) {
   std::vector<Process> processes;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
-  if (!proc) return std::nullopt;
+  if (!proc) return std::unexpected(WalkProblem::Failed);
   while (true) {
+    if (std::chrono::steady_clock::now() > deadline) return std::unexpected(WalkProblem::TooSlow);
     errno = 0;
     const dirent* entry = ::readdir(proc.get());
-    if (entry == nullptr && errno != 0) return std::nullopt;
+    if (entry == nullptr && errno != 0) return std::unexpected(WalkProblem::Failed);
     if (entry == nullptr) break;
     if (*entry->d_name < '0' || *entry->d_name > '9') continue;
     const std::string path = std::string(entry->d_name) + "/stat";
     const UniqueFd fd(::openat(::dirfd(proc.get()), path.c_str(), O_RDONLY | O_CLOEXEC));
     std::array<char, 1024> text;
     const ssize_t got = fd ? ::read(fd.get(), text.data(), text.size()) : -1;
-    if (got < 0 && errno != ENOENT && errno != ESRCH) return std::nullopt;
+    if (got < 0 && errno != ENOENT && errno != ESRCH) return std::unexpected(WalkProblem::Failed);
     if (got <= 0) continue;  // it is gone meanwhile
     if (const auto process = parse_process_stat({text.data(), static_cast<std::size_t>(got)})) {
       processes.push_back(*process);

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -23,13 +25,21 @@ inline constexpr std::uint64_t kTicksPerSecond = 100;  // the kernel's unit of s
 // The current time on the clock of start_ticks.
 std::uint64_t ticks_now();
 
+// Many more processes of this machine want to run than it has CPUs.
+bool is_cpu_crowded();
+
+// Why a walk has no result: it would be incomplete.
+enum class WalkProblem {
+  Failed,   // for example for lack of memory or descriptors
+  TooSlow,  // past its deadline: the other processes leave us hardly any CPU time
+};
+
 // Every process of this container as seen by one walk of /proc. Processes come and go during a
 // walk: what one misses the next finds.
 class ProcessTable {
  public:
-  // nullopt if the walk fails, for example for lack of memory or descriptors: the result would be
-  // incomplete.
-  static std::optional<ProcessTable> read();
+  using Deadline = std::chrono::steady_clock::time_point;
+  static std::expected<ProcessTable, WalkProblem> read(Deadline deadline = Deadline::max());
   explicit ProcessTable(std::vector<Process> processes);
 
   std::vector<Process> children_of(pid_t parent) const;

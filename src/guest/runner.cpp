@@ -24,6 +24,7 @@
 #include "guest/memory_events.h"
 #include "guest/privilege.h"
 #include "guest/runner_channel.h"
+#include "guest/time_slice.h"
 
 namespace agbox::guest {
 namespace {
@@ -243,6 +244,7 @@ class Running {
 
 [[noreturn]] void be_runner(ExecOrder order, UniqueFd channel, int null) {
   ::prctl(PR_SET_NAME, kName, 0, 0, 0);
+  prefer_short_time_slice();
   // The engine's log belongs neither to us nor to the command.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
   close_all_but({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, channel.get(), order.files.out.get(),

@@ -2,6 +2,7 @@
 #include "hostile_sandbox/greed.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -67,6 +68,13 @@ void fill_disk(const std::string& file) {
   for (std::size_t size = block.size();;) {
     const bool took = ::write(fd.get(), block.data(), size) > 0;
     size = took ? block.size() : std::max<std::size_t>(size / 2, 1);
+  }
+}
+
+void multiply() {
+  ::signal(SIGTERM, SIG_IGN);
+  while (true) {
+    if (::fork() == 0) ::setsid();
   }
 }
 

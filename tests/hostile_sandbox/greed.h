@@ -13,4 +13,8 @@ unsigned long send_garbage(const std::string& socket, unsigned connections);
 // Every block of the file's disk, and whatever becomes free later. Returns where it cannot begin.
 void fill_disk(const std::string& file);
 
+// Every process that there may be, and all of the CPU: each multiplies without a pause, in a
+// session of its own, and ignores SIGTERM.
+[[noreturn]] void multiply();
+
 }  // namespace agbox::hostile

@@ -10,6 +10,7 @@
 //   hostile-sandbox hoard BUDGET            all that the kernel lets this user have of something,
 //                                           until it is killed: descriptors, epoll-watches,
 //                                           inotify-instances or inotify-watches
+//   hostile-sandbox multiply                all processes and all CPU time, until it is killed
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,7 +89,9 @@ int run(std::span<char*> arguments) {
     std::fputs("hoard: no such budget, or nothing of it is left\n", stderr);
     return 1;
   }
-  std::fputs("hostile-sandbox calls | garbage SOCKET COUNT | fill FILE | hoard BUDGET\n", stderr);
+  if (what == "multiply" && arguments.size() == 2) multiply();
+  std::fputs("hostile-sandbox calls | garbage SOCKET COUNT | fill FILE | hoard BUDGET | multiply\n",
+             stderr);
   return 2;
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cancelling process trees that resist; and runners that are killed.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
+#include <string>
 
 #include "guest/execs.h"
 #include "unit/guest/execs_fixture.h"
@@ -17,6 +20,12 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+
+bool is_zombie(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return text.contains(") Z ");
+}
 
 TEST_F(ExecsTest, ACancelSendsSigtermFirst) {
   start("e", shell("trap 'echo bye; exit 0' TERM; : >up; while :; do sleep 0.01; done"));
@@ -124,6 +133,29 @@ TEST_F(ExecsTest, ACancelWakesAStoppedRunner) {
   ::kill(runners().at(0), SIGSTOP);
   execs_->cancel("e", milliseconds(60'000));
   EXPECT_EQ(wait_end("e").how(), v1::ExecEnded::HOW_CANCELLED);
+}
+
+TEST_F(ExecsTest, ARunnerThatCannotTakeTheCancelDoesNotPreventIt) {
+  std::array<int, 2> log;
+  ASSERT_EQ(::pipe2(log.data(), O_CLOEXEC), 0);
+  UniqueFd reader(log[0]);
+  const UniqueFd writer(::fcntl(log[1], F_DUPFD_CLOEXEC, 0));
+  ExecOrder order = shell("trap '' TERM; (setsid yes &) ; : >up; exec yes");
+  order.files.out.reset(log[1]);
+  start("e", std::move(order));
+  // The runner blocks as soon as its log, a pipe, is full.
+  until([&] {
+    pollfd writable{writer.get(), POLLOUT, 0};
+    return ::poll(&writable, 1, 0) == 0;
+  });
+  execs_->cancel("e", milliseconds(0));
+  until([] { return std::ranges::all_of(alive(), is_zombie); });
+  EXPECT_EQ(end_of("e"), nullptr);
+  reader.reset();
+  EXPECT_EQ(wait_end("e").how(), v1::ExecEnded::HOW_CANCELLED);
+  EXPECT_THAT(alive(), IsEmpty());
+  until_all_is_gone();
+  EXPECT_THAT(reported_, SizeIs(2)) << "truncated, and one end";
 }
 
 TEST_F(ExecsTest, AKilledRunnersTreeIsKilled) {

@@ -28,7 +28,7 @@ TEST(ProcessTableTest, ShowsThisProcess) {
   EXPECT_GT(us->start_ticks + 600 * kTicksPerSecond, ticks_now());
 }
 
-TEST(ProcessTableTest, AFailedWalkIsNulloptNotAnEmptyTable) {
+TEST(ProcessTableTest, AFailedWalkIsNoEmptyTable) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const auto read_with = [&](rlim_t most_descriptors) {
@@ -42,6 +42,12 @@ TEST(ProcessTableTest, AFailedWalkIsNulloptNotAnEmptyTable) {
   EXPECT_FALSE(read_with(static_cast<rlim_t>(next.get()))) << "/proc cannot be opened";
   EXPECT_FALSE(read_with(static_cast<rlim_t>(next.get()) + 2)) << "what is in it cannot be opened";
   EXPECT_TRUE(read_with(limit.rlim_cur));
+}
+
+TEST(ProcessTableTest, AWalkEndsAtItsDeadline) {
+  const auto walked = ProcessTable::read(std::chrono::steady_clock::now());
+  ASSERT_FALSE(walked.has_value());
+  EXPECT_EQ(walked.error(), WalkProblem::TooSlow);
 }
 
 TEST(ProcessTableTest, FindsAllDescendants) {
