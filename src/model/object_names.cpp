@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/object_names.h"
 
+#include <unistd.h>
+
 #include <cstdint>
 
 namespace agbox {
@@ -22,14 +24,39 @@ std::uint64_t hash(std::string_view text) {
   return value;
 }
 
-std::string base32(std::uint64_t value, std::size_t characters) {
-  constexpr std::string_view alphabet = "abcdefghijklmnopqrstuvwxyz234567";
+// All of them can be in the name of an interface.
+std::string base64(std::uint64_t value, std::size_t characters) {
+  constexpr std::string_view alphabet =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
   std::string text;
   for (std::size_t i = 0; i < characters; ++i) {
-    text += alphabet[value & 31U];
-    value >>= 5U;
+    text += alphabet[value & 63U];
+    value >>= 6U;
   }
   return text;
+}
+
+constexpr std::size_t kBridgeNameSize = 15;  // IFNAMSIZ without the final zero
+
+// Which characters of a bridge's name are for what. Common user IDs are small, and the shorter they
+// are the more is left for the rest.
+struct BridgeLayout {
+  std::uint32_t first_uid;
+  std::uint32_t mark;  // the lowest bits of the user's characters: none is the other's beginning
+  std::uint32_t mark_bits;
+  std::size_t user;
+  std::size_t instance;
+};
+constexpr BridgeLayout kSmallUid{
+    .first_uid = 0, .mark = 0b0, .mark_bits = 1, .user = 2, .instance = 3};
+constexpr BridgeLayout kMediumUid{
+    .first_uid = 1U << 11U, .mark = 0b01, .mark_bits = 2, .user = 4, .instance = 2};
+constexpr BridgeLayout kLargeUid{
+    .first_uid = 1U << 22U, .mark = 0b11, .mark_bits = 2, .user = 6, .instance = 1};
+
+const BridgeLayout& layout_for(std::uint32_t uid) {
+  if (uid < kMediumUid.first_uid) return kSmallUid;
+  return uid < kLargeUid.first_uid ? kMediumUid : kLargeUid;
 }
 
 std::string label(std::string_view suffix) {
@@ -51,12 +78,21 @@ std::string primary_container_name(std::string_view sandbox_id) {
   return std::string("agbox-primary-").append(sandbox_id);
 }
 
-std::string bridge_prefix(std::string_view instance_id) {
-  return std::string(kBridgePrefix) + base32(hash(instance_id), 4);
+std::uint32_t own_uid() {
+  return ::getuid();
 }
 
-std::string bridge_name(std::string_view instance_id, std::string_view sandbox_id) {
-  return bridge_prefix(instance_id) + base32(hash(sandbox_id), 7);
+std::string bridge_prefix(std::string_view instance_id, std::uint32_t uid) {
+  const BridgeLayout& layout = layout_for(uid);
+  const std::uint64_t user = (std::uint64_t{uid} << layout.mark_bits) | layout.mark;
+  return std::string(kBridgePrefix) + base64(user, layout.user) +
+         base64(hash(instance_id), layout.instance);
+}
+
+std::string bridge_name(std::string_view instance_id, std::string_view sandbox_id,
+                        std::uint32_t uid) {
+  const std::string prefix = bridge_prefix(instance_id, uid);
+  return prefix + base64(hash(sandbox_id), kBridgeNameSize - prefix.size());
 }
 
 std::string instance_label() {

@@ -3,6 +3,7 @@
 // over after a crash finds what it made before. Existing clients derive the same names.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,10 +20,15 @@ std::string primary_container_name(std::string_view sandbox_id);
 
 // How the name of every sandbox's bridge begins, whichever instance it belongs to.
 inline constexpr std::string_view kBridgePrefix = "agbx";
-// agbx + 4 characters of the instance + 7 of the sandbox: 15, all that an interface name can hold.
-// The firewall knows our bridges by the first 8.
-std::string bridge_name(std::string_view instance_id, std::string_view sandbox_id);
-std::string bridge_prefix(std::string_view instance_id);
+// The user that this process runs as. Part of the names below: any user can run the daemon, with
+// any instance ID, and must not be able to name what another user's daemon has made.
+std::uint32_t own_uid();
+// agbx + characters of the user, the instance and the sandbox: 15 in all, which is what an
+// interface name can hold. The firewall knows our bridges by the prefix, which ends before the
+// sandbox's. Prefixes of different users differ, and none begins with another.
+std::string bridge_name(std::string_view instance_id, std::string_view sandbox_id,
+                        std::uint32_t uid = own_uid());
+std::string bridge_prefix(std::string_view instance_id, std::uint32_t uid = own_uid());
 
 using Labels = std::map<std::string, std::string>;
 

@@ -150,7 +150,7 @@ def test_a_container_has_the_settings_that_keep_it_in_its_place(sandboxes, engin
     assert not any(mount["RW"] for mount in mounts.values())
 
     net = engine.api.call("GET", f"/networks/{network('settings')}").json()
-    assert re.fullmatch(r"agbx[a-z2-7]{11}", net["Options"]["com.docker.network.bridge.name"])
+    assert re.fullmatch(r"agbx[a-zA-Z0-9_-]{11}", net["Options"]["com.docker.network.bridge.name"])
     assert not net["EnableIPv6"]
     [pool] = net["IPAM"]["Config"]
     subnet = ipaddress.ip_network(pool["Subnet"])

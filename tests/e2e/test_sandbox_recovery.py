@@ -407,22 +407,23 @@ def test_a_bridge_that_the_engine_forgot_goes_with_its_sandbox(
 
 
 @pytest.mark.engines("28")
-def test_an_unclaimed_bridge_is_removed_at_the_start(armed, engine, contract, image):
+def test_the_bridge_of_a_deleted_sandbox_is_removed_at_the_start(armed, engine, contract, image):
     daemon = started(armed())
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("bridged-1", image)
-        bridge = bridge_of(engine, "bridged-1")
+        sandboxes.create_ready("gone-1", image)
+        bridge, of_the_deleted = bridge_of(engine, "bridged-1"), bridge_of(engine, "gone-1")
+        sandboxes.delete_wait("gone-1")
         daemon.stop()
-        other = "aaaa" if bridge[4:8] != "aaaa" else "bbbb"  # four characters are the instance's
-        of_nobody, of_another = f"{bridge[:8]}nobody2", f"agbx{other}nobody2"
-        for name in (of_nobody, of_another):
+        of_nobody = f"{bridge[:10]}other"  # the prefix has at most so many characters here
+        for name in (of_the_deleted, of_nobody):
             engine.world.run("ip", "link", "add", name, "type", "bridge")
         try:
             removed = restarted(daemon).wait_for_message("bridge that the engine forgot is removed")
             daemon.wait_for_message("orphans were swept")
         finally:
-            engine.world.run("ip", "link", "delete", of_another)
-        assert removed["bridge"] == of_nobody
+            engine.world.run("ip", "link", "delete", of_nobody)
+        assert removed["bridge"] == of_the_deleted
     with connected(daemon, contract) as sandboxes:
         assert works(sandboxes, "bridged-1", "after-1")
         sandboxes.delete_wait("bridged-1")

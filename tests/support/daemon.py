@@ -228,7 +228,7 @@ class PrivateDaemon:
             )
 
     def firewall_tables(self) -> list[str]:
-        """Its existing tables in nft's syntax: "inet agents_sandbox_0a0b0c0d". The plain copy of each
+        """Its existing tables in nft's syntax: "inet agents_sandbox_0_0a0b0c0d". The plain copy of each
         family comes first."""
         self._note_firewalls()
         if not self._firewalls or not self.network_namespace:
@@ -249,12 +249,13 @@ class PrivateDaemon:
         return run("nsenter", *enter, "nft", *arguments).stdout
 
     def _note_firewalls(self) -> None:
-        """Their names derive from the instance ID, which is logged at each start. A killed daemon may
+        """Their names derive from the user and the instance ID, which is logged at each start. A killed daemon may
         have loaded them without logging it."""
         for line in self._process.lines() if self._process else []:
             entry = _parse(line) or {}
             if entry.get("msg") == "listening":
-                self._firewalls.add(f"agents_sandbox_{entry['instance_id'][:8]}")
+                uid = self.user.uid if self.user else os.getuid()
+                self._firewalls.add(f"agents_sandbox_{uid}_{entry['instance_id'][:8]}")
 
     def agbox(self, *arguments: str, **options) -> subprocess.CompletedProcess:
         """Runs the CLI as the daemon's user against this daemon; does not check its exit code."""

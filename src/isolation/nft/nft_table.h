@@ -136,7 +136,7 @@ struct Timeouts {
 struct TableName {
   std::uint8_t family = 0;  // NFPROTO_…
   std::string name;
-  std::string text() const;  // in nft's syntax: inet agents_sandbox_0a0b0c0d
+  std::string text() const;  // in nft's syntax: inet agents_sandbox_1000_0a0b0c0d
   auto operator<=>(const TableName&) const = default;
 };
 

@@ -306,7 +306,7 @@ std::string firewall_table_name(const std::string& instance_id) {
         (character >= '0' && character <= '9') || (character >= 'a' && character <= 'f');
     if (is_digit && digits.size() < 8) digits += character;
   }
-  return "agents_sandbox_" + digits;
+  return "agents_sandbox_" + std::to_string(own_uid()) + "_" + digits;
 }
 
 std::vector<Ipv4Network> blocked_networks() {

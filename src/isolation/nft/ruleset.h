@@ -51,7 +51,8 @@ nft::Bytes interface_key(const std::string& name);
 // Networks that no sandbox may reach on any host.
 std::vector<Ipv4Network> blocked_networks();
 
-// agents_sandbox_ and eight hexadecimal digits of the instance ID.
+// agents_sandbox_, the ID of the user that this process runs as, and eight hexadecimal digits of
+// the instance ID.
 std::string firewall_table_name(const std::string& instance_id);
 
 }  // namespace agbox

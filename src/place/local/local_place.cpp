@@ -7,6 +7,7 @@
 #include "execlog/exec_logs.h"
 #include "guestlink/guest_program.h"
 #include "guestlink/link_directory.h"
+#include "guestlink/sha256.h"
 #include "place/local/doctor/local_diagnosis.h"
 #include "place/local/file_watch.h"
 #include "place/local/host_resolvers.h"
@@ -41,8 +42,9 @@ LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_execu
               .isolation = isolation,
               .instance_id = options_.instance_id,
               // Per instance: another daemon of the same user, or this one with another store, may
-              // have the same state root.
-              .link_root = options_.state_root / "links" / options_.instance_id,
+              // have the same state root. Not its ID: mounts of a container are public.
+              .link_root = options_.state_root / "links" /
+                           guestlink::sha256_of(options_.instance_id).substr(0, 16),
               .guest_limits = options_.guest_limits,
               .log = std::move(log),
               .spare_files = SpareFiles(options_.output_root, options_.instance_id),

@@ -40,8 +40,9 @@ def make_firewall(bin_dir: Path) -> Iterator[Callable[..., Firewall]]:
     """make_firewall(node): started, not loaded yet."""
     with contextlib.ExitStack() as stack:
 
-        def make(node: Node, **options) -> Firewall:
-            firewall = Firewall(bin_dir.parent / "tests" / "firewall_daemon", node, **options)
+        def make(node: Node, program: Path | None = None, **options) -> Firewall:
+            built = bin_dir.parent / "tests" / "firewall_daemon"
+            firewall = Firewall(program or built, node, **options)
             stack.callback(firewall.end)
             return firewall
 

@@ -25,6 +25,13 @@ RESOLVER = "192.168.77.53"
 PYTHON = "/usr/bin/python3"
 
 
+def as_user(uid: int, *capabilities: str) -> tuple[str, ...]:
+    """The beginning of a command line that runs the rest as another user."""
+    sets = ",".join(("-all", *(f"+{name}" for name in capabilities)))
+    become = ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", f"--inh-caps={sets}")
+    return (*become, *([f"--ambient-caps={sets}"] if capabilities else []), "--")
+
+
 class Node(Outside):
     """One network namespace."""
 
@@ -134,8 +141,8 @@ class Town:
     """The host and its surroundings, with a replacement for Docker's NAT."""
 
     def __init__(self, stack: contextlib.ExitStack, bridge_prefix: str):
-        self.bridge = bridge_prefix + "aaaaaaa"
-        self.other_bridge = bridge_prefix + "bbbbbbb"
+        self.bridge = bridge_prefix + "aaaaaa"
+        self.other_bridge = bridge_prefix + "bbbbbb"
         names = ("host", "router", "vpn", "sandbox", "companion", "neighbour", "container")
         self.nodes = {name: Node() for name in names}
         for node in self.nodes.values():

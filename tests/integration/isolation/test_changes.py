@@ -18,8 +18,8 @@ from support.probed_host import Vantage
 
 STRANGERS = {
     "everything flushed": "flush ruleset",
-    "the table removed": "delete table inet agents_sandbox_0a0b0c0d",
-    "a chain flushed": "flush chain inet agents_sandbox_0a0b0c0d from_sandbox",
+    "the table removed": "delete table inet agents_sandbox_0_0a0b0c0d",
+    "a chain flushed": "flush chain inet agents_sandbox_0_0a0b0c0d from_sandbox",
 }
 
 

@@ -5,16 +5,17 @@ the host's networks."""
 import datetime
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
-from network import HERE, PYTHON, RESOLVER
+from network import HERE, PYTHON, RESOLVER, as_user
 from other_firewalls import OTHER_FIREWALLS
 from support.table_owner import owned_by_another_process
 
 GOLDEN = Path(__file__).parent / "ruleset.golden"
-NAME = "agents_sandbox_0a0b0c0d"
+NAME = "agents_sandbox_0_0a0b0c0d"
 TABLES = [f"{family} {NAME}{copy}" for copy in ("", "_owned") for family in ("inet", "arp")]
 OTHER_INSTANCE = "deadbeef-1111-4222-8333-444455556666"
 
@@ -196,16 +197,16 @@ def test_the_sets_follow_the_host(host, firewall):
 def test_bridges_of_sandboxes_change_nothing(host, firewall):
     before = listing(host)
     prefix = before.split('iifname "')[1].split("*")[0]
-    host.ip(f"link add {prefix}1234567 type bridge", f"link set {prefix}1234567 up",
-            f"address add 203.0.113.129/28 dev {prefix}1234567")
-    answer = firewall.ask(f"prove {prefix}1234567")
+    host.ip(f"link add {prefix}123456 type bridge", f"link set {prefix}123456 up",
+            f"address add 203.0.113.129/28 dev {prefix}123456")
+    answer = firewall.ask(f"prove {prefix}123456")
     assert "an address of 203.0.113.128/28" in answer
     assert listing(host) == before
 
 
 def test_what_is_judged_of_a_bridge(host, firewall):
     prefix = listing(host).split('iifname "')[1].split("*")[0]
-    bridge = f"{prefix}1234567"
+    bridge = f"{prefix}123456"
     assert "not in the daemon's network namespace" in firewall.ask(f"prove {bridge}")
     host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
     assert "it has no address of this host" in firewall.ask(f"prove {bridge}")
@@ -370,6 +371,31 @@ def test_two_daemons_do_not_interfere(host, firewall, make_firewall):
     assert listing(host) == ours
 
 
+@pytest.mark.parametrize("state", ["both run", "ours is dead"])
+def test_a_daemon_of_another_user_cannot_name_what_is_ours(
+    host, firewall, make_firewall, directory, bin_dir, state
+):
+    """Every user can run the daemon, and can give it the instance ID of another user's."""
+    prefix = firewall.wait_until_loaded()
+    bridge = f"{prefix}123456"
+    host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
+    plain = [table for table in TABLES if "_owned" not in table]
+    before = listing(host, plain)
+    if state == "ours is dead":
+        firewall.process.kill()
+    directory.chmod(0o755)
+    program = Path(shutil.copy(bin_dir.parent / "tests" / "firewall_daemon", directory))
+    program.chmod(0o755)
+    other = make_firewall(host, program=program, prefix=as_user(12345, "net_admin"))
+    prefix_of_other = other.wait_until_loaded()
+    assert not bridge.startswith(prefix_of_other)
+    assert "its name does not begin with" in other.ask(f"prove {bridge}")
+    assert listing(host, plain) == before
+    assert other.ask("remove") == "ok"
+    assert listing(host, plain) == before
+    host.ip(f"link delete {bridge}")
+
+
 def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, firewall, make_firewall):
     firewall.process.kill()
     plain = [table for table in TABLES if "_owned" not in table]
@@ -420,7 +446,7 @@ def test_a_kernel_without_timeouts_for_connections(host, make_firewall):
 
 def test_the_rules_stay_where_a_bridge_is_left_that_needs_them(host, firewall, make_firewall):
     """For example of a container that is missing in the store."""
-    bridge = firewall.wait_until_loaded() + "1234567"
+    bridge = firewall.wait_until_loaded() + "123456"
     host.ip(f"link add {bridge} type bridge", f"link set {bridge} up")
     assert firewall.ask("remove") == "ok"
     assert firewall.process.wait() == 0

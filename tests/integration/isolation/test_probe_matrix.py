@@ -136,7 +136,7 @@ def test_the_plain_tables_alone_are_enough(town, forbidden, make_firewall, state
     assert out_of_reach(town.sandbox, forbidden + ALLOWED) == set()
     firewall = load(make_firewall, town)
     firewall.process.kill()
-    name = "agents_sandbox_0a0b0c0d_owned"
+    name = "agents_sandbox_0_0a0b0c0d_owned"
     if state == "only the plain tables":
         town.host.nft(f"delete table inet {name}\ndelete table arp {name}\n")
     assert reached(town.sandbox.probe(forbidden)) == set()

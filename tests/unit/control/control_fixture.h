@@ -17,6 +17,7 @@
 
 #include "control/control_plane.h"
 #include "engine/docker/docker_engine.h"
+#include "guestlink/sha256.h"
 #include "place/local/local_place.h"
 #include "store/store.h"
 #include "support/fake_docker/fake_docker.h"
@@ -121,7 +122,7 @@ class ControlTest : public testing::Test {
   // --- what is left ---
   std::vector<std::string> link_directories() const;
   std::filesystem::path link_root() const {
-    return temp_directory_.path() / "state/links" / instance_;
+    return temp_directory_.path() / "state/links" / guestlink::sha256_of(instance_).substr(0, 16);
   }
   std::vector<std::string> network_names();  // without those of occupy_all_subnets_but_the_last()
   void expect_nothing_left();

@@ -126,8 +126,15 @@ TEST_F(RestartTest, AnotherStateRootIsForNewSandboxesOnly) {
     wait_for_state(id, v1::SANDBOX_STATE_DELETED);
   }
   expect_nothing_left();
-  EXPECT_TRUE(
-      std::filesystem::is_empty(temp_directory_.path() / "elsewhere" / "links" / instance_));
+  const std::filesystem::path old_links = temp_directory_.path() / "elsewhere" / "links";
+  std::size_t roots = 0;
+  for (const auto& root : std::filesystem::directory_iterator(old_links)) {
+    ++roots;
+    EXPECT_TRUE(std::filesystem::is_empty(root.path()));
+    EXPECT_THAT(root.path().string(), testing::Not(testing::HasSubstr(instance_)))
+        << "mounts of a container are public, the instance's ID is not";
+  }
+  EXPECT_EQ(roots, 1U);
 }
 
 // Older daemons kept the directories of all instances together.

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -42,12 +43,13 @@ std::vector<std::string> shown(const nft::Set& set) {
   return texts;
 }
 
-TEST(Ruleset, TablesAreNamedAfterTheInstance) {
+TEST(Ruleset, TablesAreNamedAfterTheUserAndTheInstance) {
   const Ruleset ruleset = some_ruleset();
-  EXPECT_EQ(ruleset.plain[0].name.text(), "inet agents_sandbox_0a0b0c0d");
-  EXPECT_EQ(ruleset.plain[1].name.text(), "arp agents_sandbox_0a0b0c0d");
-  EXPECT_EQ(ruleset.owned[0].name.text(), "inet agents_sandbox_0a0b0c0d_owned");
-  EXPECT_EQ(ruleset.owned[1].name.text(), "arp agents_sandbox_0a0b0c0d_owned");
+  const std::string name = "agents_sandbox_" + std::to_string(::getuid()) + "_0a0b0c0d";
+  EXPECT_EQ(ruleset.plain[0].name.text(), "inet " + name);
+  EXPECT_EQ(ruleset.plain[1].name.text(), "arp " + name);
+  EXPECT_EQ(ruleset.owned[0].name.text(), "inet " + name + "_owned");
+  EXPECT_EQ(ruleset.owned[1].name.text(), "arp " + name + "_owned");
 }
 
 // Other traffic must not be affected: each hooked chain matches our bridges, in its first rule or

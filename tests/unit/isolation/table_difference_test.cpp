@@ -2,6 +2,7 @@
 #include "isolation/nft/table_difference.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -32,7 +33,8 @@ std::string changed_by(const std::function<void(nft::Table&)>& change) {
   return nft::difference(some_table(), seen).value_or("the same");
 }
 
-constexpr char kTable[] = "table inet agents_sandbox_0a0b0c0d: ";
+const std::string kTable =
+    "table inet agents_sandbox_" + std::to_string(::getuid()) + "_0a0b0c0d: ";
 
 TEST(TableDifference, IgnoresTheOrderOfNamedParts) {
   EXPECT_EQ(changed_by([](nft::Table& seen) {
@@ -52,37 +54,37 @@ TEST(TableDifference, IgnoresElementsAddedAtRunTime) {
 
 TEST(TableDifference, NamesEveryOtherChange) {
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "input").rules.pop_back(); }),
-            std::string(kTable) + "chain input has 4 rules instead of 5");
+            kTable + "chain input has 4 rules instead of 5");
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               auto& rules = named(seen.chains, "input").rules;
               std::swap(rules[0], rules[1]);
             }),
-            std::string(kTable) + "chain input has a different rule 1");
+            kTable + "chain input has a different rule 1");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "pre").hook->priority = 7; }),
-            std::string(kTable) + "chain pre has a different hook");
+            kTable + "chain pre has a different hook");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "pre").hook.reset(); }),
-            std::string(kTable) + "chain pre has a different hook");
+            kTable + "chain pre has a different hook");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.chains.pop_back(); }),
-            std::string(kTable) + "chain forward is missing");
+            kTable + "chain forward is missing");
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               seen.chains.push_back({.name = "mine", .hook = {}, .rules = {}});
             }),
-            std::string(kTable) + "chain mine is unexpected");
+            kTable + "chain mine is unexpected");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.sets, "uplinks").elements.pop_back(); }),
-            std::string(kTable) + "set uplinks has different elements");
+            kTable + "set uplinks has different elements");
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.sets, "budget").size = 1; }),
-            std::string(kTable) + "set budget has a different type");
+            kTable + "set budget has a different type");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.timeouts.front().seconds.back() = 7; }),
-            std::string(kTable) + "timeouts tcp_timeouts differ");
+            kTable + "timeouts tcp_timeouts differ");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.timeouts.clear(); }),
-            std::string(kTable) + "timeouts tcp_timeouts is missing");
+            kTable + "timeouts tcp_timeouts is missing");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.flags = NFT_TABLE_F_DORMANT; }),
-            std::string(kTable) + "its flags differ");
+            kTable + "its flags differ");
 }
 
 TEST(TableDifference, EachWantedTableMustBeSeen) {
   const std::vector<nft::Table> wanted{some_table()};
-  EXPECT_EQ(nft::difference(wanted, {}), "table inet agents_sandbox_0a0b0c0d is missing");
+  EXPECT_EQ(nft::difference(wanted, {}), kTable.substr(0, kTable.size() - 2) + " is missing");
   EXPECT_EQ(nft::difference(wanted, wanted), std::nullopt);
 }
 

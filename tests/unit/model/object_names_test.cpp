@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace agbox {
 namespace {
@@ -25,15 +29,48 @@ TEST(BridgeName, FillsAnInterfaceNameAndStartsWithTheInstancesPrefix) {
   const std::string name = bridge_name(kInstance, "box-1");
   EXPECT_EQ(name.size(), 15U);
   EXPECT_THAT(name, testing::StartsWith(bridge_prefix(kInstance)));
-  EXPECT_EQ(bridge_prefix(kInstance).size(), 8U);
   EXPECT_EQ(name, bridge_name(kInstance, "box-1"));
   EXPECT_NE(bridge_prefix(kInstance), bridge_prefix("1a0b0c0d-0000-4000-8000-000000000000"));
+}
+
+// Every user can choose the instance ID, but not the user ID.
+TEST(BridgeName, OfOneUserNeverBeginsWithThePrefixOfAnother) {
+  const std::vector<std::uint32_t> uids = {
+      0,       1,       63,         64,         999,        1000,       1001,      2047,
+      2048,    2049,    65533,      65534,      65535,      100000,     4194303,   4194304,
+      4194305, 1 << 26, 0x3fffffff, 0x40000000, 0x7fffffff, 0x80000000, 0xfffffffe};
+  // The part of the user alone: what follows it is the instance's, and can be anything.
+  const auto user_part = [](std::uint32_t uid) {
+    std::string common = bridge_prefix("0", uid);
+    for (int i = 1; i < 1000; ++i) {
+      const std::string other = bridge_prefix(std::to_string(i), uid);
+      const auto differ = std::ranges::mismatch(common, other);
+      common.erase(differ.in1, common.end());
+    }
+    return common;
+  };
+  for (const std::uint32_t one : uids) {
+    for (const std::uint32_t other : uids) {
+      if (one == other) continue;
+      EXPECT_FALSE(user_part(other).starts_with(user_part(one))) << one << " and " << other;
+    }
+  }
+}
+
+TEST(BridgeName, LeavesRoomForInstancesAndSandboxesOfEveryUser) {
+  for (const std::uint32_t uid : {0U, 1000U, 65534U, 100000U, 0xfffffffeU}) {
+    const std::string name = bridge_name(kInstance, "box-1", uid);
+    EXPECT_EQ(name.size(), 15U);
+    EXPECT_THAT(name, testing::StartsWith(bridge_prefix(kInstance, uid)));
+    EXPECT_LE(bridge_prefix(kInstance, uid).size(), 11U);
+  }
+  EXPECT_EQ(bridge_prefix(kInstance, 1000).size(), 9U);
 }
 
 TEST(BridgeName, DiffersBetweenManySandboxes) {
   std::set<std::string> names;
   for (int i = 0; i < 4096; ++i)
-    names.insert(bridge_name(kInstance, "sandbox-" + std::to_string(i)));
+    names.insert(bridge_name(kInstance, "sandbox-" + std::to_string(i), 65534));
   EXPECT_EQ(names.size(), 4096U);
 }
 

@@ -66,13 +66,15 @@ EngineAwaitable<> OrphanSweep::sweep_networks(const SandboxClaims& claims, CallO
 }
 
 // An engine that died while creating a network may not list it, and yet create its bridge again on
-// each start.
+// each start. Only those of our deleted sandboxes: another daemon may use the same prefix.
 EngineAwaitable<> OrphanSweep::sweep_bridges(const SandboxClaims& claims, CallOptions options) {
-  AGBOX_CO_TRY(bridges,
+  AGBOX_CO_TRY(existing,
                co_await step("janitor.links", network_removal_.find_bridges(ours_.instance)));
+  std::vector<std::string> bridges;
   for (const std::string& sandbox_id : claims.sandbox_ids()) {
-    if (claims.claim_of(sandbox_id).kind == SandboxClaim::Kind::Deleted) continue;
-    std::erase(bridges, bridge_name(ours_.instance, sandbox_id));
+    if (claims.claim_of(sandbox_id).kind != SandboxClaim::Kind::Deleted) continue;
+    std::string bridge = bridge_name(ours_.instance, sandbox_id);
+    if (std::ranges::find(existing, bridge) != existing.end()) bridges.push_back(std::move(bridge));
   }
   co_return co_await step("janitor.bridges", network_removal_.remove_forgotten_bridges(
                                                  std::move(bridges), std::move(options), log_));
