@@ -5,7 +5,9 @@
 include(GNUInstallDirs)
 
 if(TARGET agboxd)
-  install(TARGETS agboxd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Not for everyone: it gets a capability. Its group is set after the installation, see README.md.
+  install(TARGETS agboxd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+          PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)
   # The unit contains the program's installed path, so it is written at install time, when the prefix is
   # known (cmake --install --prefix).
   if(EXISTS ${CMAKE_SOURCE_DIR}/packaging/agboxd.service.in)

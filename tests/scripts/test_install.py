@@ -53,6 +53,10 @@ def test_every_program_of_the_build_is_installed_and_runs(package: Path, release
         assert run.returncode == 0 and run.stdout.strip(), program
 
 
+def test_only_the_owner_and_the_group_can_run_the_daemon(package: Path) -> None:
+    assert (package / "usr/bin/agboxd").stat().st_mode & 0o7777 == 0o750, "it gets a capability"
+
+
 def test_the_unit_starts_the_installed_program(package: Path) -> None:
     unit = (package / "usr/lib/systemd/user/agboxd.service").read_text()
     assert "ExecStart=/usr/bin/agboxd\n" in unit

@@ -25,6 +25,14 @@ std::unexpected<Error> failed(const std::string& message) {
 
 // --- firewall ---
 
+TEST(CapabilityCheck, WarnsIfEveryUserCanRunTheProgram) {
+  EXPECT_THAT(
+      judged(CapabilityCheck{.has_net_admin = true, .program_of_everyone = "/bin/agboxd"}),
+      AllOf(StartsWith("WARNING "), HasSubstr("every user of this host can run /bin/agboxd"),
+            HasSubstr("sudo chown root:docker /bin/agboxd && sudo chmod 0750 /bin/agboxd "
+                      "&& sudo setcap cap_net_admin+ep /bin/agboxd")));
+}
+
 TEST(CapabilityCheck, NeedsNetAdmin) {
   EXPECT_THAT(judged(CapabilityCheck{.has_net_admin = true}), StartsWith("OK "));
   EXPECT_THAT(judged(CapabilityCheck{.has_net_admin = false}),

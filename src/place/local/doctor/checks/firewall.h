@@ -13,14 +13,25 @@
 
 namespace agbox {
 
-// May the daemon change the firewall?
+// May the daemon change the firewall, and other users not, with its program?
 struct CapabilityCheck {
   static constexpr std::string_view kName = "capability";
   bool has_net_admin = false;
+  std::string program_of_everyone{};  // path; empty if not every user can run it with capabilities
 
-  static CapabilityCheck gather() { return {.has_net_admin = has_net_admin_capability()}; }
+  static CapabilityCheck gather() {
+    return {.has_net_admin = has_net_admin_capability(),
+            .program_of_everyone = capable_program_of_everyone()};
+  }
 
   void judge(Findings& findings) const {
+    if (!program_of_everyone.empty()) {
+      findings.warn("every user of this host can run " + program_of_everyone +
+                        ", which may change the firewall (CAP_NET_ADMIN)",
+                    "sudo chown root:docker " + program_of_everyone + " && sudo chmod 0750 " +
+                        program_of_everyone + " && sudo setcap cap_net_admin+ep " +
+                        program_of_everyone);
+    }
     if (has_net_admin) return findings.ok("agboxd may change the firewall (CAP_NET_ADMIN)");
     findings.broken(
         "agboxd may not change the firewall: it has lost CAP_NET_ADMIN",
