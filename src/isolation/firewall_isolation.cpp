@@ -55,8 +55,8 @@ auto FirewallIsolation::on_worker(Work work) {
 }
 
 asio::awaitable<Result<>> FirewallIsolation::start(std::vector<Ipv4Address> resolvers,
-                                                   std::function<void()> on_repair) {
-  reported_->on_repair = std::move(on_repair);
+                                                   std::function<void()> on_change) {
+  reported_->on_change = std::move(on_change);
   auto outcome = co_await run_blocking(worker_, [this, resolvers = std::move(resolvers)]() mutable {
     return start_on_worker(std::move(resolvers));
   });
@@ -72,7 +72,7 @@ asio::awaitable<Result<>> FirewallIsolation::set_resolvers(std::vector<Ipv4Addre
 
 asio::awaitable<Result<>> FirewallIsolation::stop(bool remove_rules) {
   started_ = false;
-  reported_->on_repair = {};
+  reported_->on_change = {};
   // Not cancelled: it takes milliseconds, and a partial result would be worse.
   co_return co_await asio::co_spawn(
       worker_, stop_on_worker(remove_rules),
@@ -132,9 +132,10 @@ Result<> FirewallIsolation::start_on_worker(std::vector<Ipv4Address> resolvers) 
     asio::post(home, [weak, health] {
       const auto kept = weak.lock();
       if (!kept) return;
-      const bool was_repaired = health.repairs != kept->health.repairs;
+      const bool is_news =
+          health.repairs != kept->health.repairs || health.shortcoming != kept->health.shortcoming;
       kept->health = health;
-      if (was_repaired && kept->on_repair) kept->on_repair();
+      if (is_news && kept->on_change) kept->on_change();
     });
   };
   AGBOX_TRY(monitor, FirewallMonitor::start(worker_, options_, std::move(resolvers), report, log_));

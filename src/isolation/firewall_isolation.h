@@ -28,7 +28,7 @@ class FirewallIsolation final : public HostIsolation {
 
   // Loads the rules and reads them back.
   asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
-                                  std::function<void()> on_repair) override;
+                                  std::function<void()> on_change) override;
   asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
   asio::awaitable<Result<>> stop(bool remove_rules) override;
 
@@ -43,7 +43,7 @@ class FirewallIsolation final : public HostIsolation {
   // State that a report in flight may outlive.
   struct Reported {
     IsolationHealth health;
-    std::function<void()> on_repair;
+    std::function<void()> on_change;
   };
   // The wait cannot be cancelled; fails if the firewall is not loaded.
   template <class Work>

@@ -24,10 +24,10 @@ class HostIsolation {
 
   virtual ~HostIsolation() = default;
 
-  // Puts it in place; call before any sandbox network is created. From then on `on_repair` is
-  // called whenever a change by others was undone.
+  // Puts it in place; call before any sandbox network is created. From then on `on_change` is
+  // called whenever a change by others was undone, and when that begins or ceases to fail.
   virtual asio::awaitable<Result<>> start(std::vector<Ipv4Address> resolvers,
-                                          std::function<void()> on_repair) = 0;
+                                          std::function<void()> on_change) = 0;
   // The resolvers that sandboxes may reach, wherever they are.
   virtual asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) = 0;
   // Stays in place, except with `remove_rules`, which means that no sandbox is known: then it is

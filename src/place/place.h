@@ -148,10 +148,10 @@ class Place {
   virtual asio::awaitable<void> disconnect() = 0;
 
   // --- isolation ---
-  // Puts it in place; call before any sandbox network is created. From then on `on_repair` is
-  // called whenever a change by another process was undone.
+  // Puts it in place; call before any sandbox network is created. From then on `on_change` is
+  // called whenever a change by another process was undone, and when that begins or ceases to fail.
   virtual asio::awaitable<Result<>> start_isolation(std::vector<Ipv4Address> resolvers,
-                                                    std::function<void()> on_repair) = 0;
+                                                    std::function<void()> on_change) = 0;
   // The resolvers that sandboxes may reach.
   virtual asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) = 0;
   // It stays in place, except with `remove_rules`, which means that no sandbox is known. No

@@ -323,8 +323,7 @@ void SandboxActor::keep_isolation() {
 
 void SandboxActor::report_isolation() {
   services_.isolation.set_problem(
-      id(), {.why = state_.isolation.problem,
-             .is_paused = state_.isolation.paused != IsolationState::Paused::No});
+      id(), {.why = state_.isolation.problem, .paused = state_.isolation.paused});
 }
 
 void SandboxActor::follow_isolation(const WorkStep& step) {
@@ -352,7 +351,7 @@ void SandboxActor::log_isolation(const IsolationState& before) const {
   }
   if (now.problem.empty()) {
     if (!before.problem.empty() && is_up(state_)) log_.info("sandbox isolation holds again");
-  } else if (before.paused != Paused::No && now.is_released) {
+  } else if (before.paused != Paused::No && now.released == IsolationState::Released::Unpaused) {
     log_.info("sandbox unpaused to verify its isolation from inside");
   }
 }

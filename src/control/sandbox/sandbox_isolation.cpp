@@ -20,6 +20,18 @@ constexpr auto kLongestLoadDelay = 5000ms;
 constexpr const char* kCannotIsolate =
     "sandboxes cannot be isolated, so none is created or started";
 
+const char* sentence_of(IsolationState::Paused paused) {
+  switch (paused) {
+    case IsolationState::Paused::No:
+      return ": ";
+    case IsolationState::Paused::Begun:
+      return " is being paused: ";
+    case IsolationState::Paused::Yes:
+      return " is paused: ";
+  }
+  return ": ";
+}
+
 std::unexpected<Error> gave_up() {
   return fail(reason::kCancelled, "gave up waiting for the isolation");
 }
@@ -46,7 +58,7 @@ asio::awaitable<void> SandboxIsolation::put_in_place() {
   do {
     applied_resolvers_ = wanted_resolvers();
     set_outcome(
-        co_await place_.start_isolation(applied_resolvers_, [this] { isolation_repaired(); }));
+        co_await place_.start_isolation(applied_resolvers_, [this] { isolation_changed(); }));
   } while (!*outcome_ && co_await retry_timer_.wait());
 }
 
@@ -57,11 +69,16 @@ void SandboxIsolation::set_outcome(Result<> outcome) {
   const bool was_refused = outcome_ && !*outcome_;
   outcome_ = std::move(outcome);
   has_outcome_.set();
-  if (!*outcome_) return;
-  if (was_refused) log_.info("sandboxes can be isolated now");
+  if (!*outcome_) {
+    // What runs cannot be verified, so it fails; once is enough.
+    if (!was_refused) isolation_changed();
+    return;
+  }
   is_in_place_.set();
   resolvers_changed();
-  verify_those_due();
+  if (!was_refused) return verify_those_due();
+  log_.info("sandboxes can be isolated now");
+  isolation_changed();
 }
 
 asio::awaitable<void> SandboxIsolation::stop(bool remove_rules) {
@@ -95,8 +112,7 @@ IsolationHealth SandboxIsolation::health() const {
   if (const auto failed = check(); !failed) health.shortcoming = failed.error().message();
   for (const auto& [sandbox_id, problem] : problems_) {
     if (health.shortcoming.empty() && options_.is_live(sandbox_id)) {
-      health.shortcoming =
-          "sandbox " + sandbox_id + (problem.is_paused ? " is paused: " : ": ") + problem.why;
+      health.shortcoming = "sandbox " + sandbox_id + sentence_of(problem.paused) + problem.why;
     }
   }
   return health;
@@ -187,8 +203,11 @@ asio::awaitable<Result<>> SandboxIsolation::verify_starting(std::string sandbox_
 // Without a guest that would not respond.
 asio::awaitable<Verification> SandboxIsolation::verification_of(const std::string& sandbox_id,
                                                                 SandboxPlace& place) {
+  if (auto in_place = check(); !in_place) {
+    co_return Verification{.outcome = std::unexpected(std::move(in_place.error()))};
+  }
   const bool has_guest = place.is_connected() && !is_paused(sandbox_id);
-  return place.verify(has_guest ? VerifyFrom::Inside : VerifyFrom::Outside);
+  co_return co_await place.verify(has_guest ? VerifyFrom::Inside : VerifyFrom::Outside);
 }
 
 asio::awaitable<Verification> SandboxIsolation::verify_live(std::string sandbox_id,
@@ -234,7 +253,7 @@ const SandboxIsolation::Problem* SandboxIsolation::problem_of(const std::string&
 
 bool SandboxIsolation::is_paused(const std::string& sandbox_id) const {
   const Problem* problem = problem_of(sandbox_id);
-  return problem != nullptr && problem->is_paused;
+  return problem != nullptr && problem->paused != IsolationState::Paused::No;
 }
 
 bool SandboxIsolation::can_be_verified(const std::string& sandbox_id) const {
@@ -254,7 +273,7 @@ void SandboxIsolation::verify_soon(const std::string& sandbox_id) {
 }
 
 // A sandbox whose guest stays away is verified as well: it may be hostile.
-void SandboxIsolation::isolation_repaired() {
+void SandboxIsolation::isolation_changed() {
   for (const std::string& sandbox_id : options_.live_sandboxes()) {
     not_waiting_for_guest_.insert(sandbox_id);
   }
@@ -287,7 +306,7 @@ void SandboxIsolation::verify_those_due() {
 }
 
 asio::awaitable<void> SandboxIsolation::verify_one_by_one() {
-  if (co_await in_place()) {
+  if (co_await has_outcome_.wait()) {
     while (const auto sandbox_id = next_due()) {
       if (co_await is_cancelled()) co_return;
       being_verified_ = *sandbox_id;

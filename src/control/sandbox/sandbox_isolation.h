@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects sandboxes with the host's isolation. No sandbox starts before the isolation is in place;
-// each is verified before its workload runs, and all live ones again after a repair and when the
-// engine is reachable again. The resolvers of all sandboxes stay reachable.
+// each is verified before its workload runs, and all live ones again after the rules have changed
+// and when the engine is reachable again. While the rules cannot be put in place, live ones fail.
+// The resolvers of all sandboxes stay reachable.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -22,6 +23,7 @@
 #include "base/thread_checker.h"
 #include "model/network/ipv4.h"
 #include "model/network/isolation_health.h"
+#include "model/sandbox/work.h"
 #include "place/place.h"
 #include "store/records.h"
 
@@ -67,10 +69,11 @@ class SandboxIsolation {
   void verify_soon(const std::string& sandbox_id);
   void guest_connected(const std::string& sandbox_id);
 
-  // The outcome of the sandbox's latest verification. A paused one is verified without its guest.
+  // The outcome of the sandbox's latest verification. A paused one, or one that may be, is verified
+  // without its guest.
   struct Problem {
     std::string why;  // empty: none
-    bool is_paused = false;
+    IsolationState::Paused paused = IsolationState::Paused::No;
   };
   void set_problem(const std::string& sandbox_id, Problem problem);
   // nullptr: none.
@@ -96,7 +99,7 @@ class SandboxIsolation {
   std::vector<Ipv4Address> wanted_resolvers() const;
   void resolvers_changed();
   asio::awaitable<void> apply_resolvers();
-  void isolation_repaired();
+  void isolation_changed();
   void add_due(const std::string& sandbox_id);
   void verify_those_due();
   asio::awaitable<void> verify_one_by_one();

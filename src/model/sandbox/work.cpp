@@ -13,6 +13,8 @@ namespace {
 using Attempt = work::Create::Attempt;
 
 constexpr const char* kMaterialize = "materialize";  // the phase of a create
+constexpr const char* kNoAnswer =
+    "its guest does not answer, so its isolation cannot be verified from inside";
 
 // Of the operation that is in progress in this state.
 const char* failure_code(Lifecycle state) {
@@ -183,7 +185,9 @@ class Table {
     IsolationState& isolation = state_.isolation;
     isolation.problem = failed.why;
     const auto wait = verify_later();
-    if (std::exchange(isolation.is_released, false)) isolation.earliest_unpause = now_.now + wait;
+    if (std::exchange(isolation.released, Released::No) != Released::No) {
+      isolation.earliest_unpause = now_.now + wait;
+    }
     const bool is_paused = isolation.paused != Paused::No;
     if (now_.pauses_unisolated) {
       if (!is_paused) isolation.paused = Paused::Begun;
@@ -206,9 +210,13 @@ class Table {
     }
     if (holds.from_inside) {
       isolation = {};
-    } else {
-      verify_later();
+      return;
     }
+    if (isolation.released == Released::Unanswered && now_.pauses_unisolated) {
+      return (*this)(input::IsolationFailed{kNoAnswer});
+    }
+    if (isolation.released == Released::Unpaused) isolation.released = Released::Unanswered;
+    verify_later();
   }
 
   void operator()(const input::EngineBack&) {
@@ -231,6 +239,7 @@ class Table {
     return std::holds_alternative<T>(state_.work);
   }
   using Paused = IsolationState::Paused;
+  using Released = IsolationState::Released;
   bool is_idle_or_inspects() const { return is<work::Idle>() || is<work::Inspect>(); }
   // While it is down, what connects is the guest of a start in progress, which handles it. After a
   // stop or a delete that the engine refused, the container may run on with its execs.
@@ -547,7 +556,7 @@ class Table {
 
   void unpaused() {
     state_.isolation.paused = Paused::No;
-    state_.isolation.is_released = true;
+    state_.isolation.released = Released::Unpaused;
     step_.verify_in = std::chrono::milliseconds(0);
     keep_running(std::get<work::Unpause>(state_.work).inspects);
   }

@@ -22,7 +22,8 @@
 //
 //   failed -> Pause -> Idle, verified again from outside at growing intervals
 //             -> it holds: Unpause -> verified again, now also from inside -> it holds: no problem
-//                                                                          -> failed: Pause
+//                                                                          -> failed, or no
+//                                                                             answer: Pause
 //
 // One operation runs at a time. If it is no longer the one that the work asks for, it is cancelled,
 // and its result changes nothing.
@@ -165,8 +166,14 @@ struct IsolationState {
   };
   Paused paused = Paused::No;  // by us; kept until its containers are known to run or to be gone
   // Unpaused because everything holds that can be verified from outside. If the verification from
-  // inside fails after that, the next unpause is not before `earliest_unpause`.
-  bool is_released = false;
+  // inside fails after that, the next unpause is not before `earliest_unpause`. A guest that does
+  // not answer twice fails it too: it may be hostile.
+  enum class Released {
+    No,
+    Unpaused,
+    Unanswered,
+  };
+  Released released = Released::No;
   BootTime earliest_unpause{0};
   unsigned failures = 0;  // in a row; of this run of the daemon
 

@@ -69,8 +69,8 @@ asio::awaitable<void> LocalPlace::disconnect() {
 // --- isolation ---
 
 asio::awaitable<Result<>> LocalPlace::start_isolation(std::vector<Ipv4Address> resolvers,
-                                                      std::function<void()> on_repair) {
-  return shared_.isolation.start(std::move(resolvers), std::move(on_repair));
+                                                      std::function<void()> on_change) {
+  return shared_.isolation.start(std::move(resolvers), std::move(on_change));
 }
 
 asio::awaitable<Result<>> LocalPlace::set_resolvers(std::vector<Ipv4Address> resolvers) {

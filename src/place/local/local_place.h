@@ -45,7 +45,7 @@ class LocalPlace final : public Place {
   asio::awaitable<void> disconnect() override;
 
   asio::awaitable<Result<>> start_isolation(std::vector<Ipv4Address> resolvers,
-                                            std::function<void()> on_repair) override;
+                                            std::function<void()> on_change) override;
   asio::awaitable<Result<>> set_resolvers(std::vector<Ipv4Address> resolvers) override;
   asio::awaitable<Result<>> stop_isolation(bool remove_rules) override;
   IsolationHealth isolation_health() const override;

@@ -113,6 +113,47 @@ TEST_F(IsolationPauseTest, WithoutARepairATimerHasItVerifiedAgain) {
   EXPECT_FALSE(is_paused());
 }
 
+TEST_F(IsolationPauseTest, RulesThatCannotBeRestoredPauseIt) {
+  isolation_.lose_rules(kProblem);  // without a repair
+  wait_paused();
+  EXPECT_EQ(handle(kBox).isolation_problem(), kProblem);
+}
+
+TEST_F(IsolationPauseTest, WhileTheNextDaemonCannotLoadTheRulesItIsPaused) {
+  stop();
+  isolation_.start_problem = "the kernel knows no nftables";
+  start();
+  wait_paused();
+  EXPECT_THAT(handle(kBox).isolation_problem(), HasSubstr(isolation_.start_problem));
+  isolation_.start_problem.clear();
+  wait_verified();
+  EXPECT_FALSE(is_paused());
+}
+
+TEST_F(IsolationPauseTest, AGuestThatDoesNotAnswerAfterTheUnpauseHasItPausedAgain) {
+  freeze_guest();
+  run_until([&] { return !guests_.is_connected(container()); });
+  pause();
+  restore_isolation();
+  run_until([&] { return docker().calls(kUnpause) == 1; });
+  run_until_idle();
+  EXPECT_FALSE(is_paused()) << "it may be about to connect";
+  verification_comes();
+  run_until([&] { return docker().calls(kPause) == 2; });
+  wait_paused();
+  EXPECT_THAT(handle(kBox).isolation_problem(), HasSubstr("guest does not answer"));
+}
+
+TEST_F(IsolationPauseTest, APauseThatHasOnlyBegunIsReportedAsSuch) {
+  docker().hold(kPause);
+  break_isolation();
+  run_until([&] { return docker().held(kPause) == 1; });
+  EXPECT_EQ(isolation_health().shortcoming, "sandbox box-1 is being paused: " + kProblem);
+  docker().release(kPause);
+  wait_paused();
+  EXPECT_EQ(isolation_health().shortcoming, "sandbox box-1 is paused: " + kProblem);
+}
+
 TEST_F(IsolationPauseTest, APausedGuestIsNotAskedAndAnUnpausedOneIs) {
   pause();
   const std::size_t asked = guests_.tried().size();

@@ -241,8 +241,9 @@ TEST_F(SandboxIsolationTest, ALiveSandboxThatCannotProveItIsNamedUntilItCan) {
   create_ready(kBox);
   isolation_.verification_problem = "no rule is for it";
   isolation_.repair();
-  run_until([&] { return !isolation_health().shortcoming.empty(); });
-  EXPECT_EQ(isolation_health().shortcoming, "sandbox box-1 is paused: no rule is for it");
+  run_until([&] {
+    return isolation_health().shortcoming == "sandbox box-1 is paused: no rule is for it";
+  });
   EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
   isolation_.verification_problem.clear();
   isolation_.repair();

@@ -87,7 +87,8 @@ std::string text(const WorkState& state) {
   constexpr std::array kPaused{"", " begun", " paused"};
   if (!state.isolation.problem.empty()) line += " unisolated";
   line += kPaused.at(static_cast<std::size_t>(state.isolation.paused));
-  if (state.isolation.is_released) line += " released";
+  constexpr std::array kReleased{"", " released", " unanswered"};
+  line += kReleased.at(static_cast<std::size_t>(state.isolation.released));
   return line;
 }
 
@@ -165,7 +166,10 @@ WorkState with(IsolationState isolation, WorkState state) {
 const IsolationState kReported{.problem = "open", .failures = 1};
 const IsolationState kPausing{.problem = "open", .paused = Paused::Begun, .failures = 1};
 const IsolationState kPaused{.problem = "open", .paused = Paused::Yes, .failures = 1};
-const IsolationState kReleased{.problem = "open", .is_released = true, .failures = 1};
+using Released = IsolationState::Released;
+const IsolationState kReleased{.problem = "open", .released = Released::Unpaused, .failures = 1};
+const IsolationState kUnanswered{
+    .problem = "open", .released = Released::Unanswered, .failures = 1};
 
 struct NamedState {
   std::string name;
@@ -201,6 +205,7 @@ const std::vector<NamedState>& states() {
       {"unpause waiting", with(kPaused, state_of(Ready, work::Unpause{}, activity::BackingOff{}))},
       {"unpause inspects", with(kPaused, running(Ready, work::Unpause{.inspects = true}))},
       {"released", with(kReleased, state_of(Ready, work::Idle{}))},
+      {"unanswered", with(kUnanswered, state_of(Ready, work::Idle{}))},
       {"stop paused", with({.paused = Paused::Yes}, running(Stopping, work::Stop{}))},
       {"stop", running(Stopping, work::Stop{})},
       {"stop refused thrice", running(Stopping, work::Stop{3})},
@@ -567,8 +572,18 @@ const WorkRow kRows[] = {
     {"released",           "Recheck",        "Ready Inspect running Inspect unisolated released | start Inspect;"},
     {"released",           "EngineBack",     "Ready Inspect running Inspect unisolated released | reset backoff; start Inspect;"},
     {"released",           "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
-    {"released",           "HoldsOutside",   "Ready Idle unisolated released | verify in 1000ms;"},
+    {"released",           "HoldsOutside",   "Ready Idle unisolated unanswered | verify in 1000ms;"},
     {"released",           "Holds",          "Ready Idle | record isolation; clear verification;"},
+
+    {"unanswered",         "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
+    {"unanswered",         "Delete",         "Deleting Delete running Delete | record DeleteRequested isolation; clear verification; start Delete;"},
+    {"unanswered",         "GuestConnected", "Ready Idle unisolated unanswered | take guest;"},
+    {"unanswered",         "GuestLost",      "Ready Inspect running Inspect unisolated unanswered | start Inspect;"},
+    {"unanswered",         "Recheck",        "Ready Inspect running Inspect unisolated unanswered | start Inspect;"},
+    {"unanswered",         "EngineBack",     "Ready Inspect running Inspect unisolated unanswered | reset backoff; start Inspect;"},
+    {"unanswered",         "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
+    {"unanswered",         "HoldsOutside",   "Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
+    {"unanswered",         "Holds",          "Ready Idle | record isolation; clear verification;"},
 
     {"stop paused",        "Delete",         "Deleting Delete running Stop paused | record DeleteRequested; cancel;"},
     {"stop paused",        "Done",           "Stopped Idle | record Stopped end-execs isolation; reset backoff;"},

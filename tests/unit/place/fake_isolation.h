@@ -24,10 +24,10 @@ class FakeIsolation final : public HostIsolation {
       : until_released_(io, boost::asio::steady_timer::time_point::max()) {}
 
   boost::asio::awaitable<Result<>> start(std::vector<Ipv4Address> given,
-                                         std::function<void()> on_repair) override {
+                                         std::function<void()> on_change) override {
     ++starts;
     set(given);
-    on_repair_ = std::move(on_repair);
+    on_change_ = std::move(on_change);
     if (holds_start) co_await until_released_.async_wait(kAwait);
     is_started = start_problem.empty();
     if (!is_started) co_return fail(reason::kIsolationUnavailable, start_problem);
@@ -39,7 +39,7 @@ class FakeIsolation final : public HostIsolation {
   }
   boost::asio::awaitable<Result<>> stop(bool remove_rules) override {
     is_started = false;
-    on_repair_ = {};
+    on_change_ = {};
     removed_rules = remove_rules;
     co_return Result<>{};
   }
@@ -62,7 +62,12 @@ class FakeIsolation final : public HostIsolation {
   void finish_start() { until_released_.expires_at(boost::asio::steady_timer::time_point::min()); }
   void repair() {
     ++repairs;
-    on_repair_();
+    on_change_();
+  }
+  // Rules are missing that cannot be restored.
+  void lose_rules(const std::string& problem) {
+    verification_problem = problem;
+    on_change_();
   }
 
   bool holds_start = false;  // until finish_start()
@@ -87,7 +92,7 @@ class FakeIsolation final : public HostIsolation {
   }
 
   boost::asio::steady_timer until_released_;
-  std::function<void()> on_repair_;
+  std::function<void()> on_change_;
 };
 
 }  // namespace agbox

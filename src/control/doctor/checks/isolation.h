@@ -37,7 +37,8 @@ struct IsolationCheck {
       if (place == nullptr) continue;  // purged concurrently
       // This verification may end the pause.
       const SandboxIsolation::Problem* known = services.isolation.problem_of(id);
-      const std::string pause = known != nullptr && known->is_paused ? known->why : "";
+      const bool is_paused = known != nullptr && known->paused != IsolationState::Paused::No;
+      const std::string pause = is_paused ? known->why : "";
       const auto attempt = co_await services.isolation.verify_live(id, *place);
       if (attempt.outcome) {
         ++check.verified;
