@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <utility>
 
 #include "isolation/nft/netfilter.h"
 
@@ -96,6 +97,15 @@ Rule route_exists(std::uint32_t of, bool exists) {
 Rule destination_is_this_host() {
   return {LoadRoute{.result = NFT_FIB_RESULT_ADDRTYPE, .flags = NFTA_FIB_F_DADDR},
           Compare{.value = host_order(std::uint32_t{RTN_LOCAL})}};
+}
+
+Rule sent_by_others_than(const std::vector<std::uint32_t>& uids) {
+  Rule rule;
+  for (const std::uint32_t uid : uids) {
+    rule = std::move(rule) +
+           Rule{LoadMeta{NFT_META_SKUID}, Compare{.equal = false, .value = host_order(uid)}};
+  }
+  return rule;
 }
 
 Rule packet_kind(std::uint8_t kind) {

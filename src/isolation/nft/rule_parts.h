@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "isolation/nft/nft_table.h"
 #include "model/network/ipv4.h"
@@ -38,6 +39,8 @@ Rule is_reply();
 Rule opened_towards(const Ipv4Network& pool);
 Rule route_exists(std::uint32_t of, bool exists);
 Rule destination_is_this_host();
+// A socket of this host has sent it, of none of these users.
+Rule sent_by_others_than(const std::vector<std::uint32_t>& uids);
 Rule packet_kind(std::uint8_t kind);
 Rule protocol(std::uint8_t number);
 Rule destination_port(std::uint16_t port);

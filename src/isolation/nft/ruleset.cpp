@@ -157,6 +157,15 @@ Chain forward_chain(const std::string& prefix) {
                     connection_state(answers) + is_reply() + accept(), drop()}};
 }
 
+// Ports of a sandbox are for its user, and root. Answers of other users' services are not
+// concerned, nor packets without a socket, such as resets.
+Chain output_chain(const std::string& prefix) {
+  return {.name = "output",
+          .hook = Hook{.number = NF_INET_LOCAL_OUT, .priority = kBeforeFilter},
+          .rules = {to_bridge(prefix, false) + leave(), is_reply() + leave(),
+                    sent_by_others_than({0, own_uid()}) + go_to("refuse")}};
+}
+
 // --- sets ---------------------------------------------------------------------------------
 
 // Sorted and merged: the kernel refuses overlapping intervals.
@@ -264,7 +273,8 @@ Table inet_table(const RulesetOptions& options, const HostNetwork& host, const s
                   pre_raw_chain(prefix),
                   pre_chain(prefix),
                   input_chain(prefix),
-                  forward_chain(prefix)};
+                  forward_chain(prefix),
+                  output_chain(prefix)};
   return table;
 }
 

@@ -3,6 +3,7 @@
 control."""
 
 import pytest
+from network import PYTHON, as_user
 from network import PYTHON
 from other_firewalls import FIREWALLD_LIKE, OTHER_FIREWALLS
 from places import ALLOWED, FORBIDDEN, INTERNET, PORT, everywhere, load, out_of_reach, outcomes, reached
@@ -129,6 +130,38 @@ def test_companions_hear_what_is_said_to_everybody(town, make_firewall, bridge_n
             companion.wait_for_line(f"say {address}".__eq__, "what was said to all", 10)
         for other in (neighbour, host):
             assert not [line for line in other.lines() if line.startswith("say ")]
+
+
+# Not prober.py, which another user may not be able to read. Prints an outcome per place.
+ASK_AS_USER = """
+import socket, sys
+for place in sys.argv[1:]:
+    kind, address, port = place.split("/")
+    with socket.socket(type=socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM) as asker:
+        asker.settimeout(5)
+        try:
+            asker.connect((address, int(port)))
+            asker.send(b"hello")
+            print("reached" if asker.recv(64) == b"hello" else "silent")
+        except ConnectionRefusedError:
+            print("refused")
+        except OSError as error:
+            print(type(error).__name__)
+"""
+
+
+def test_only_root_and_the_user_of_the_daemon_reach_into_a_sandbox(town, services, make_firewall):
+    places = [f"{kind}/{a}/{PORT}" for a in ("10.213.0.2", "10.213.0.18") for kind in ("tcp", "udp")]
+
+    def asked_by(*user: str) -> list[str]:
+        return town.host.run(*user, PYTHON, "-c", ASK_AS_USER, *places).stdout.split()
+
+    assert asked_by(*as_user(12345)) == ["reached"] * 4
+    load(make_firewall, town)
+    assert asked_by() == ["reached"] * 4
+    of_another = asked_by(*as_user(12345))
+    assert "reached" not in of_another
+    assert of_another[0] == of_another[2] == "refused", "TCP at once"
 
 
 @pytest.mark.parametrize("state", ["only the plain tables", "after the daemon's death"])

@@ -65,7 +65,7 @@ TEST(TableDifference, NamesEveryOtherChange) {
   EXPECT_EQ(changed_by([](nft::Table& seen) { named(seen.chains, "pre").hook.reset(); }),
             kTable + "chain pre has a different hook");
   EXPECT_EQ(changed_by([](nft::Table& seen) { seen.chains.pop_back(); }),
-            kTable + "chain forward is missing");
+            kTable + "chain output is missing");
   EXPECT_EQ(changed_by([](nft::Table& seen) {
               seen.chains.push_back({.name = "mine", .hook = {}, .rules = {}});
             }),
