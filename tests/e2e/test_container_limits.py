@@ -31,7 +31,8 @@ ENGINE_MOUNTS = {"/", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}
 # Files that reveal or change the host, if this kernel has them.
 MASKED = (
     "/proc/acpi /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug /proc/scsi "
-    "/proc/timer_list /proc/timer_stats /sys/firmware"
+    "/proc/timer_list /proc/timer_stats /sys/firmware /proc/interrupts /proc/kpagecgroup /proc/kpagecount "
+    "/proc/kpageflags /proc/pagetypeinfo /proc/slabinfo /proc/vmallocinfo /sys/devices/virtual/powercap"
 ).split()
 READ_ONLY = "/proc/bus /proc/fs /proc/irq /proc/sys /proc/sysrq-trigger /sys".split()
 

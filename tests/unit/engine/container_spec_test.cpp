@@ -47,6 +47,7 @@ TEST(ContainerSpec, EveryFieldHasItsPlace) {
       .seccomp_profile = R"({"defaultAction":"SCMP_ACT_ERRNO"})",
       .sysctls = {{"net.ipv6.conf.all.disable_ipv6", "1"}},
       .ipc_mode = "private",
+      .masked_paths = {"/proc/kcore"},
       .nano_cpus = 1'500'000'000,
       .memory_bytes = std::int64_t{4} << 30,
       .pids_limit = 4096,
@@ -68,7 +69,7 @@ TEST(ContainerSpec, EveryFieldHasItsPlace) {
       "Dns": ["192.0.2.53"], "ExtraHosts": ["host.docker.internal:0.0.0.0"],
       "Sysctls": {"net.ipv6.conf.all.disable_ipv6": "1"},
       "SecurityOpt": ["seccomp={\"defaultAction\":\"SCMP_ACT_ERRNO\"}"],
-      "IpcMode": "private", "NanoCpus": 1500000000, "Memory": 4294967296, "PidsLimit": 4096,
+      "IpcMode": "private", "MaskedPaths": ["/proc/kcore"], "NanoCpus": 1500000000, "Memory": 4294967296, "PidsLimit": 4096,
       "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
       "LogConfig": {"Type": "local", "Config": {"max-file": "3", "max-size": "10m"}}},
     "NetworkingConfig": {"EndpointsConfig": {"agbox-net-s1": {}}}

@@ -48,6 +48,7 @@ json::object host_config(const ContainerSpec& spec) {
     host["SecurityOpt"] = json::array{"seccomp=" + spec.seccomp_profile};
   }
   if (!spec.ipc_mode.empty()) host["IpcMode"] = spec.ipc_mode;
+  if (!spec.masked_paths.empty()) host["MaskedPaths"] = array_of(spec.masked_paths);
   if (spec.nano_cpus) host["NanoCpus"] = *spec.nano_cpus;
   if (spec.memory_bytes) host["Memory"] = *spec.memory_bytes;
   if (spec.pids_limit) host["PidsLimit"] = *spec.pids_limit;

@@ -50,6 +50,7 @@ struct ContainerSpec {
   std::string seccomp_profile{};  // the JSON text
   std::map<std::string, std::string> sysctls{};
   std::string ipc_mode{};
+  std::vector<std::string> masked_paths{};  // instead of the engine's; empty: the engine's
 
   std::optional<std::int64_t> nano_cpus{};
   std::optional<std::int64_t> memory_bytes{};

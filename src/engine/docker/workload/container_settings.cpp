@@ -27,6 +27,17 @@ std::vector<std::string> environment(const SandboxFacts& facts) {
   return lines;
 }
 
+// Those of current engines, which an older one may not have, and files of the host's memory that
+// container root could read. What the kernel does not have is ignored.
+std::vector<std::string> masked_paths() {
+  return {"/proc/acpi",         "/proc/asound",     "/proc/interrupts",
+          "/proc/kcore",        "/proc/keys",       "/proc/latency_stats",
+          "/proc/sched_debug",  "/proc/scsi",       "/proc/timer_list",
+          "/proc/timer_stats",  "/sys/firmware",    "/sys/devices/virtual/powercap",
+          "/proc/kpagecgroup",  "/proc/kpagecount", "/proc/kpageflags",
+          "/proc/pagetypeinfo", "/proc/slabinfo",   "/proc/vmallocinfo"};
+}
+
 }  // namespace
 
 // The gateway is explicit because engines up to Docker 26 do not report one that they chose.
@@ -65,6 +76,7 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
   primary.extra_hosts = {"host.docker.internal:0.0.0.0", "gateway.docker.internal:0.0.0.0"};
   primary.sysctls = {{"net.ipv6.conf.all.disable_ipv6", "1"}};
   primary.ipc_mode = "private";
+  primary.masked_paths = masked_paths();
 
   // Enough for sudo, apt, dpkg and useradd, and no more.
   primary.capabilities_dropped = {"ALL"};
