@@ -81,6 +81,7 @@ class DaemonKiller:
         """At the failpoint, while it does what `ask` asks for."""
         self.kill()
         self.start(f"{failpoint}=kill")
+        self._daemon.wait_for_message("engine is reachable")  # else it may refuse
         ask()
         self._has_died(failpoint)
         self.start()

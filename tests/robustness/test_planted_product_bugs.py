@@ -120,7 +120,11 @@ def test_a_bug_of_the_daemon_is_named(make_fake_run, bug):
     named(run.broken(), BUGS[bug])
 
 
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
+@pytest.mark.parametrize(
+    "failpoint",
+    # Without the end of an exec every wait lasts as long as patience does.
+    [pytest.param(f, marks=[pytest.mark.long] * f.startswith("exec.end.")) for f in FAILPOINTS],
+)
 def test_a_step_that_is_left_out_is_named(make_fake_run, failpoint):
     run = run_with(make_fake_run, failpoint, environment={"AGBOX_FAILPOINTS": failpoint})
     tell(run)
