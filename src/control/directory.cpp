@@ -250,6 +250,16 @@ Directory::Call<SandboxActor*> Directory::find_for_engine(std::string sandbox_id
   co_return find(sandbox_id);
 }
 
+Result<> Directory::check_still_on(const std::string& engine_id) const {
+  if (services_.is_shutting_down) return std::unexpected(shutting_down());
+  AGBOX_TRY(engine, services_.engine_status.check());
+  if (engine.id != engine_id) {
+    return fail(reason::kEngineUnavailable,
+                "the daemon has just connected to another container engine; call again");
+  }
+  return services_.isolation.check();
+}
+
 Directory::Call<v1::SandboxHandle> Directory::accept(SandboxSpec spec, std::string sandbox_id) {
   AGBOX_CO_TRY_VOID(co_await wait_for(engine_asked_));
   AGBOX_CO_TRY(engine, services_.engine_status.check());
@@ -259,9 +269,14 @@ Directory::Call<v1::SandboxHandle> Directory::accept(SandboxSpec spec, std::stri
   AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));
   store::v1::CreatedWith created_with = services_.created_with;
   created_with.set_engine_id(engine.id);
+  AGBOX_CO_TRY(pins, co_await services_.place.resolve_mounts(spec.create_spec, created_with,
+                                                             engine.root_directory));
+  spec.bytes = spec.create_spec.ByteSizeLong();
+  if (pins) AGBOX_CO_TRY_VOID(check_still_on(engine.id));  // the host was waited for
   // Added to the others once its ID is reserved: only the store knows every ID that was ever used.
   auto actor = std::make_unique<SandboxActor>(services_, std::move(sandbox_id), std::move(spec),
                                               std::move(created_with));
+  if (pins) actor->place().keep(std::move(pins));
   AGBOX_CO_TRY_VOID(co_await actor->accept().wait());
   SandboxActor& created = *actor;
   actors_.emplace(created.id(), std::move(actor));

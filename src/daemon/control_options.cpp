@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "guestlink/guest_program.h"
+#include "paths/engine_endpoint.h"
 #include "place/local/host_resolvers.h"
 
 namespace agbox {
@@ -45,7 +46,8 @@ ControlOptions control_options(const Configuration& configuration, const FixedPa
           .created_with = created_with(configuration)};
 }
 
-Result<LocalPlaceOptions> place_options(const Configuration& configuration,
+Result<LocalPlaceOptions> place_options(const Configuration& configuration, const FixedPaths& paths,
+                                        const Environment& environment,
                                         const std::string& instance_id) {
   AGBOX_TRY_VOID(make_directory(configuration.state_root));
   std::error_code problem;
@@ -57,6 +59,13 @@ Result<LocalPlaceOptions> place_options(const Configuration& configuration,
                             .state_root = configuration.state_root,
                             .guest_program = std::move(guest_program),
                             .output_root = configuration.exec_output_root};
+  if (const auto home = environment.find("HOME"); home != environment.end()) {
+    options.home = home->second;
+  }
+  AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
+  options.forbidden_sources = {paths.runtime_directory,         paths.store.parent_path(),
+                               paths.config_file.parent_path(), configuration.state_root,
+                               configuration.exec_output_root,  std::move(engine_socket)};
   if (configuration.dns.empty()) options.resolver_files = host_resolver_files();
   return options;
 }

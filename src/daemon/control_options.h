@@ -15,7 +15,8 @@ namespace agbox {
 ControlOptions control_options(const Configuration& configuration, const FixedPaths& paths);
 
 // Creates the state directory if missing.
-Result<LocalPlaceOptions> place_options(const Configuration& configuration,
+Result<LocalPlaceOptions> place_options(const Configuration& configuration, const FixedPaths& paths,
+                                        const Environment& environment,
                                         const std::string& instance_id);
 
 }  // namespace agbox

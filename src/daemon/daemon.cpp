@@ -87,7 +87,7 @@ Result<> Daemon::open_store() {
 
 Result<> Daemon::start_control() {
   AGBOX_TRY(its_engine, engine_options(configuration_, environment_, store_->instance_id()));
-  AGBOX_TRY(its_place, place_options(configuration_, store_->instance_id()));
+  AGBOX_TRY(its_place, place_options(configuration_, paths_, environment_, store_->instance_id()));
   engine_ = std::make_unique<DockerEngine>(
       loop_.io().get_executor(), blocking_threads_.get_executor(), std::move(its_engine), log_);
   isolation_ = std::make_unique<FirewallIsolation>(

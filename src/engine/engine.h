@@ -24,9 +24,10 @@
 namespace agbox {
 
 struct ReachableEngine {
-  std::string id;         // stable across restarts of the engine
-  std::string title;      // for people, with the version
-  std::int64_t cpus = 0;  // 0 if not known
+  std::string id;                // stable across restarts of the engine
+  std::string title;             // for people, with the version
+  std::int64_t cpus = 0;         // 0 if not known
+  std::string root_directory{};  // of its files; empty if not known
 
   bool operator==(const ReachableEngine&) const = default;
 };

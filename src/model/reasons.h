@@ -33,6 +33,8 @@ inline constexpr Reason kEngineRefused{ErrorCode::FailedPrecondition, "ENGINE_RE
 // Something that is not ours has the name, or the state of what is ours forbids it.
 inline constexpr Reason kEngineConflict{ErrorCode::FailedPrecondition, "ENGINE_CONFLICT"};
 inline constexpr Reason kIsolationUnavailable{ErrorCode::Unavailable, "ISOLATION_UNAVAILABLE"};
+// What is mounted into a sandbox is not what was when it was accepted.
+inline constexpr Reason kMountChanged{ErrorCode::FailedPrecondition, "MOUNT_CHANGED"};
 inline constexpr Reason kStoreFailed{ErrorCode::Internal, "STORE_FAILED"};
 inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
 

@@ -55,10 +55,17 @@ struct Verification {
   bool is_unknown = false;
 };
 
+// Holds the sources of mounts open, so that no other file can get their identity.
+class MountPins {
+ public:
+  virtual ~MountPins() = default;
+};
+
 // One sandbox's own handle, owned by the sandbox. The life of its guest:
 //
 //   prepare()                       before the container is created
-//   expect(), hello(), go(), entrypoint()                   each start of the container
+//   pin_mounts(), expect(), hello(), check_mounts(), go(), entrypoint()
+//                                   each start of the container
 //   rest() when it is stopped, adopt() before its next start
 //   reconnect()                     if it runs already when the daemon starts
 //   remove()                        once the container is gone
@@ -84,6 +91,14 @@ class SandboxPlace {
   virtual asio::awaitable<Result<>> remove(const SandboxFacts& facts) = 0;
 
   // --- a start of the container ---
+  // Keeps what resolve_mounts() opened until the first start.
+  virtual void keep(std::unique_ptr<MountPins> pins) = 0;
+  // Opens the sources of its mounts until check_mounts(). MOUNT_CHANGED if one is not what it was
+  // when the sandbox was accepted.
+  virtual asio::awaitable<Result<>> pin_mounts(const SandboxFacts& facts) = 0;
+  // MOUNT_CHANGED unless the guest found the sources at their targets: the engine resolves their
+  // paths again at every start.
+  virtual Result<> check_mounts(const SandboxFacts& facts, const GuestHello& hello) = 0;
   // Listens for the guest of the next start; that of an earlier one is disconnected.
   virtual GuestResult<> expect(const SandboxFacts& facts) = 0;
   // The container may have ended: hello() and entrypoint() fail once with MayHaveEnded, so that the
@@ -140,6 +155,11 @@ class Place {
 
   // Records what a sandbox that is created now keeps of this place.
   virtual void describe(store::v1::CreatedWith& created_with) const = 0;
+  // Finds the sources of the spec's mounts and refuses those that no sandbox may see. On success
+  // they are paths without links, and what they are is in `created_with`. `engine_directory` has
+  // the engine's files; it may be empty.
+  virtual asio::awaitable<Result<std::unique_ptr<MountPins>>> resolve_mounts(
+      v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) = 0;
   // The listener outlives the handle.
   virtual std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                              GuestListener& listener) = 0;

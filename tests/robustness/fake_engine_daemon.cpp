@@ -45,7 +45,7 @@ Result<> serve() {
   AGBOX_TRY(store, Store::open(
                        {.path = paths.store, .post = std::move(post), .clock = clock, .log = log}));
   AGBOX_TRY(its_engine, engine_options(configuration, environment, store->instance_id()));
-  AGBOX_TRY(its_place, place_options(configuration, store->instance_id()));
+  AGBOX_TRY(its_place, place_options(configuration, paths, environment, store->instance_id()));
   // Fake guests reconnect often: daemons are killed faster than in practice.
   its_place.guest_limits.penalty = std::chrono::milliseconds(10);
   DockerEngine engine(loop.io().get_executor(), blocking.get_executor(), std::move(its_engine),

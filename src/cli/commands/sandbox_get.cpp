@@ -27,6 +27,10 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
   add("image", sandbox.image());
   if (sandbox.has_created_at()) add("created_at", second_text(sandbox.created_at()));
   if (!sandbox.labels().empty()) add("labels", labels_json(sandbox));
+  for (const v1::MountSpec& mount : sandbox.mounts()) {
+    add("mount", mount.source() + " -> " + mount.target() +
+                     (mount.writable() ? " (writable)" : " (read-only)"));
+  }
   if (!sandbox.error_code().empty()) {
     add("error_code", sandbox.error_code());
     add("error_message", sandbox.error_message());

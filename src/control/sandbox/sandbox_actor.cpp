@@ -186,7 +186,11 @@ SandboxActor::OnDisk SandboxActor::stop() {
 }
 
 bool SandboxActor::has_containers_if_failed() const {
-  return !is_unreadable_ && has_containers_after(journal_.status().error_code);
+  const std::string& code = journal_.status().error_code;
+  if (is_unreadable_ || cleans_up(state_)) return false;
+  // Of a create, which removed its containers, or of a later start.
+  if (code == reason::kMountChanged.name) return !facts_.primary_id().empty();
+  return has_containers_after(code);
 }
 
 SandboxActor::OnDisk SandboxActor::resume() {
@@ -540,7 +544,10 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
                    .is_outdated = report.is_outdated,
                    .inspection = std::move(report.inspection),
                    .is_paused_by_others = report.is_paused_by_others};
-  if (!report.result) end.message = report.result.error().message() + report.engine_remark;
+  if (!report.result) {
+    end.message = report.result.error().message() + report.engine_remark;
+    end.code = report.result.error().code();
+  }
   const bool lacks_guest = end.inspection && !end.inspection->loss && !place_->is_connected();
   const WorkStep step = take(end).step;
   log_end(kind, end, step);

@@ -14,7 +14,10 @@ namespace agbox {
 namespace {
 
 ReachableEngine reachable(const EngineIdentity& engine) {
-  return {.id = engine.id, .title = title_of(engine), .cpus = engine.cpus};
+  return {.id = engine.id,
+          .title = title_of(engine),
+          .cpus = engine.cpus,
+          .root_directory = engine.root_directory};
 }
 
 }  // namespace

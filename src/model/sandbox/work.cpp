@@ -272,7 +272,8 @@ class Table {
   }
 
   Failure failure_of(const input::Ended& ended) const {
-    return {.code = failure_code(state()), .message = ended.message};
+    return {.code = ended.code.empty() ? failure_code(state()) : ended.code,
+            .message = ended.message};
   }
 
   // The operation in progress has failed for good. Execs may have outlived it, or not.
@@ -384,6 +385,9 @@ class Table {
         fail(failure_of(ended));
         return settle();
       case OperationKind::Restart:  // a start that fails counts like an end
+        if (!ended.code.empty()) {
+          return lose(failure_of(ended), {.how = "it was not started again: " + ended.message});
+        }
         wait_for_restart({.how = "it could not be started again: " + ended.message});
         return;
       case OperationKind::Pause:  // it runs on; the next verification that fails tries again

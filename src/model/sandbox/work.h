@@ -234,7 +234,9 @@ struct Progress {
 // The running operation ended. What came of it counts only while it is wanted.
 struct Ended {
   OperationEnd end = OperationEnd::Done;
-  std::string message{};     // why it is not done
+  std::string message{};  // why it is not done
+  // Of a failure that has its own, and that another attempt would meet again; otherwise empty.
+  std::string code{};
   bool is_outdated = false;  // something of the sandbox was made in the engine while it was removed
   // What an Inspect, a Restart or a Pause saw and did not act on.
   std::optional<SandboxInspection> inspection{};

@@ -37,6 +37,7 @@ Result<std::unique_ptr<LocalPlace>> LocalPlace::create(const asio::any_io_execut
 LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
                        HostIsolation& isolation, LocalPlaceOptions options, Logger log)
     : options_(std::move(options)),
+      forbidden_sources_(options_.forbidden_sources),
       shared_{.executor = executor,
               .blocking = std::move(blocking),
               .isolation = isolation,
@@ -53,6 +54,34 @@ LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_execu
 void LocalPlace::describe(store::v1::CreatedWith& created_with) const {
   created_with.set_guest_program(options_.guest_program.string());
   created_with.set_link_root(shared_.link_root.string());
+}
+
+asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
+    v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  if (spec.mounts().empty()) co_return nullptr;
+  SourceRules rules{.home = options_.home,
+                    .user = {.uid = created_with.host_uid(), .gid = created_with.host_gid()},
+                    .forbidden = forbidden_sources_,
+                    .engine_files = {}};
+  if (!engine_directory.empty()) rules.engine_files.emplace_back(std::move(engine_directory));
+  std::vector<SourceRequest> requests;
+  for (const v1::MountSpec& mount : spec.mounts()) {
+    requests.push_back({.path = mount.source(), .is_writable = mount.writable()});
+  }
+  AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(), [&] {
+                 return resolve_mount_sources(requests, rules);
+               }));
+  created_with.clear_mounts();
+  for (int i = 0; i < spec.mounts_size(); ++i) {
+    const PinnedSource& source = pinned.sources[static_cast<std::size_t>(i)];
+    spec.mutable_mounts(i)->set_source(source.path);
+    store::v1::MountSource& kept = *created_with.add_mounts();
+    kept.set_device(source.identity.device);
+    kept.set_inode(source.identity.inode);
+    kept.set_boot_id(pinned.boot_id);
+  }
+  co_return std::make_unique<LocalMountPins>(std::move(pinned.sources));
 }
 
 std::unique_ptr<SandboxPlace> LocalPlace::open(const std::string& sandbox_id,

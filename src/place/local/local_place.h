@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "guestlink/guest_link.h"
+#include "ingress/forbidden_sources.h"
 #include "isolation/host_isolation.h"
 #include "place/local/local_sandbox_place.h"
 #include "place/local/user_limits.h"
@@ -25,6 +26,9 @@ struct LocalPlaceOptions {
   std::filesystem::path state_root;
   std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   std::filesystem::path output_root;    // of execs
+  std::filesystem::path home{};         // of the daemon's user; "~" of a source
+  // Files of this daemon and sockets of the engine, which no sandbox may see.
+  std::vector<std::filesystem::path> forbidden_sources{};
   // The files that list the resolvers of this host; none if they are configured.
   std::vector<std::filesystem::path> resolver_files{};
   guestlink::LinkLimits guest_limits{};
@@ -40,6 +44,9 @@ class LocalPlace final : public Place {
                                                     LocalPlaceOptions options, Logger log);
 
   void describe(store::v1::CreatedWith& created_with) const override;
+  asio::awaitable<Result<std::unique_ptr<MountPins>>> resolve_mounts(
+      v1::CreateSpec& spec, store::v1::CreatedWith& created_with,
+      std::string engine_directory) override;
   std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                      GuestListener& listener) override;
   asio::awaitable<void> disconnect() override;
@@ -72,6 +79,7 @@ class LocalPlace final : public Place {
   asio::awaitable<void> search_holders(std::vector<KernelBudget> budgets);
 
   LocalPlaceOptions options_;  // with the copy of the guest program
+  ForbiddenSources forbidden_sources_;
   // Of what the kernel refused lately; from the latest search.
   BudgetHolders holders_;
   bool is_searching_ = false;

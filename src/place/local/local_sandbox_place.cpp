@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place/local/local_sandbox_place.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "async/run_blocking.h"
+#include "base/check.h"
 #include "guestlink/orders.h"
 #include "guestwire/place.h"
 #include "model/object_names.h"
@@ -64,7 +66,7 @@ std::filesystem::path LocalSandboxPlace::link_root(const SandboxFacts& facts) co
 }
 
 void LocalSandboxPlace::open_link(LinkDirectory directory) {
-  rest();
+  close_link();
   link_ = std::make_shared<GuestLink>(shared_.executor, std::move(directory), shared_.guest_limits,
                                       listener_, shared_.conversations,
                                       shared_.log.with({"sandbox_id", sandbox_id_}));
@@ -93,6 +95,10 @@ asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFact
       {.source = facts.created_with.guest_program(), .target = guestwire::kProgramInside},
       {.source = made->link.path(), .target = guestwire::kLinkDirectoryInside},
       {.source = made->output, .target = kOutputInside}};
+  for (const v1::MountSpec& mount : facts.spec.create_spec.mounts()) {
+    attachments.push_back(
+        {.source = mount.source(), .target = mount.target(), .read_only = !mount.writable()});
+  }
   open_link(std::move(made->link));
   co_return attachments;
 }
@@ -118,6 +124,11 @@ asio::awaitable<GuestResult<>> LocalSandboxPlace::reconnect(const SandboxFacts& 
 }
 
 void LocalSandboxPlace::rest() {
+  close_link();
+  pins_.reset();
+}
+
+void LocalSandboxPlace::close_link() {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   if (const Link former = std::exchange(link_, nullptr)) former->close();
 }
@@ -138,12 +149,75 @@ GuestResult<LocalSandboxPlace::Link> LocalSandboxPlace::link() const {
   return guest_fail(GuestErrorKind::Silent, "sandbox " + sandbox_id_ + " has no link to a guest");
 }
 
+void LocalSandboxPlace::keep(std::unique_ptr<MountPins> pins) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  // The place opens its own kind only.
+  pins_.reset(static_cast<LocalMountPins*>(pins.release()));
+}
+
+// The pins so far are kept until their successors exist.
+asio::awaitable<Result<>> LocalSandboxPlace::pin_mounts(const SandboxFacts& facts) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  const auto& mounts = facts.spec.create_spec.mounts();
+  if (mounts.empty()) co_return Result<>{};
+  std::vector<KnownSource> known;
+  for (int i = 0; i < mounts.size(); ++i) {
+    if (i >= facts.created_with.mounts_size()) {
+      co_return fail(reason::kMountChanged, "mount source " + mounts[i].source() +
+                                                ": what it was when the sandbox was created is not "
+                                                "known; create the sandbox again");
+    }
+    const store::v1::MountSource& source = facts.created_with.mounts(i);
+    known.push_back({.path = mounts[i].source(),
+                     .identity = {.device = source.device(), .inode = source.inode()},
+                     .boot_id = source.boot_id()});
+  }
+  AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(),
+                                             [&known] { return reopen_mount_sources(known); }));
+  pins_ = std::make_unique<LocalMountPins>(std::move(pinned));
+  co_return Result<>{};
+}
+
+// expect() put them first.
+Result<> LocalSandboxPlace::check_mounts(const SandboxFacts& facts, const GuestHello& hello) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  const auto& mounts = facts.spec.create_spec.mounts();
+  if (mounts.empty()) return {};
+  const auto pins = std::exchange(pins_, nullptr);
+  const auto count = static_cast<std::size_t>(mounts.size());
+  AGBOX_CHECK(pins && pins->sources.size() == count, "mounts are pinned before a start");
+  for (std::size_t i = 0; i < count; ++i) {
+    const v1::MountSpec& mount = mounts[static_cast<int>(i)];
+    const GuestMount seen =
+        i < hello.mounts.size()
+            ? hello.mounts[i]
+            : GuestMount{.target = {}, .failure = "its guest did not report it"};
+    const FileIdentity found{.device = seen.device, .inode = seen.inode};
+    if (seen.failure.empty() && found == pins->sources[i].identity) continue;
+    const std::string why = seen.failure.empty()
+                                ? "another file or directory was put there while it started"
+                                : seen.failure;
+    return fail(reason::kMountChanged, "mount target " + mount.target() + " does not show " +
+                                           mount.source() + ": " + why +
+                                           "; create the sandbox again");
+  }
+  return {};
+}
+
 GuestResult<> LocalSandboxPlace::expect(const SandboxFacts& facts) {
   AGBOX_TRY(guest, link());
   guestlink::Expectation expectation = expectation_of(facts);
   const store::v1::Container primary = primary_of(facts);
   expectation.image_user = primary.image().user();
+  std::set<std::filesystem::path> targets;
+  for (const v1::MountSpec& mount : facts.spec.create_spec.mounts()) {
+    expectation.mounts.push_back({.target = mount.target()});
+    targets.insert(mount.target());
+  }
   for (const std::string& volume : primary.image().volumes()) {
+    // A mount takes the place of the image's volume, and its owner is never changed.
+    if (targets.contains((std::filesystem::path(volume) / ".").lexically_normal().parent_path()))
+      continue;
     expectation.mounts.push_back({.target = volume, .anonymous_volume = true});
   }
   return guest->expect(std::move(expectation));

@@ -9,14 +9,18 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "async/task_group.h"
+#include "async/worker_thread.h"
 #include "base/log.h"
 #include "base/thread_checker.h"
 #include "execlog/exec_logs.h"
 #include "execlog/spare_files.h"
 #include "guestlink/guest_link.h"
 #include "guestlink/link_directory.h"
+#include "ingress/mount_source.h"
 #include "isolation/host_isolation.h"
 #include "place/local/user_limits.h"
 #include "place/place.h"
@@ -35,10 +39,18 @@ struct LocalResources {
   guestlink::LinkLimits guest_limits;
   Logger log;
   SpareFiles spare_files;
+  // For sources of mounts: they may be on a disk that hangs, and nothing else has to wait for it.
+  std::unique_ptr<WorkerThread> mount_files = std::make_unique<WorkerThread>();
   std::set<std::filesystem::path> being_removed{};  // link directories that no sandbox claims
   std::set<LocalSandboxPlace*> sandboxes{};
   ThreadChecker thread{};
   TaskGroup conversations;  // of all links; last, because they use what is above
+};
+
+// In the order of the spec's mounts.
+struct LocalMountPins final : MountPins {
+  explicit LocalMountPins(std::vector<PinnedSource> pinned) : sources(std::move(pinned)) {}
+  std::vector<PinnedSource> sources;
 };
 
 class LocalSandboxPlace final : public SandboxPlace {
@@ -53,6 +65,9 @@ class LocalSandboxPlace final : public SandboxPlace {
   void rest() override;
   asio::awaitable<Result<>> remove(const SandboxFacts& facts) override;
 
+  void keep(std::unique_ptr<MountPins> pins) override;
+  asio::awaitable<Result<>> pin_mounts(const SandboxFacts& facts) override;
+  Result<> check_mounts(const SandboxFacts& facts, const GuestHello& hello) override;
   GuestResult<> expect(const SandboxFacts& facts) override;
   void container_may_have_ended() override;
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
@@ -81,6 +96,7 @@ class LocalSandboxPlace final : public SandboxPlace {
  private:
   // The root that the sandbox was created with.
   std::filesystem::path link_root(const SandboxFacts& facts) const;
+  void close_link();
   void open_link(guestlink::LinkDirectory directory);
   using Link = std::shared_ptr<guestlink::GuestLink>;
   GuestResult<Link> link() const;
@@ -88,6 +104,7 @@ class LocalSandboxPlace final : public SandboxPlace {
   LocalResources& shared_;
   const std::string sandbox_id_;
   GuestListener& listener_;
+  std::unique_ptr<LocalMountPins> pins_;  // of a start that is due or in progress
   Link link_;  // none before prepare() or adopt(); shared with its coroutines
   std::map<std::string, ExecLogs> outputs_;  // open for start_exec(), by exec
 };

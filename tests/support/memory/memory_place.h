@@ -50,6 +50,9 @@ class MemorySandboxPlace final : public SandboxPlace {
   void rest() override { is_connected_ = false; }
   asio::awaitable<Result<>> remove(const SandboxFacts&) override { co_return Result<>{}; }
 
+  void keep(std::unique_ptr<MountPins>) override {}
+  asio::awaitable<Result<>> pin_mounts(const SandboxFacts&) override { co_return Result<>{}; }
+  Result<> check_mounts(const SandboxFacts&, const GuestHello&) override { return {}; }
   GuestResult<> expect(const SandboxFacts&) override { return {}; }
   void container_may_have_ended() override {}
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline) override {
@@ -129,6 +132,11 @@ class MemoryPlace final : public Place {
       : executor_(std::move(executor)), machine_(machine) {}
 
   void describe(store::v1::CreatedWith&) const override {}
+  asio::awaitable<Result<std::unique_ptr<MountPins>>> resolve_mounts(v1::CreateSpec&,
+                                                                     store::v1::CreatedWith&,
+                                                                     std::string) override {
+    co_return nullptr;
+  }
   std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                      GuestListener& listener) override {
     auto place = std::make_unique<MemorySandboxPlace>(executor_, machine_, sandbox_id, listener);

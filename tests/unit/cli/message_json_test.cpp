@@ -24,7 +24,8 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "error_message": "",
     "state_changed_at": null,
     "isolation_problem": "",
-    "paused": false
+    "paused": false,
+    "mounts": []
   }
 }
 )");

@@ -79,7 +79,8 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "error_message": "",
     "state_changed_at": null,
     "isolation_problem": "",
-    "paused": false
+    "paused": false,
+    "mounts": []
   }
 }
 )");
@@ -95,6 +96,21 @@ TEST_F(SandboxShow, GetNeedsOneIdThatTheDaemonKnows) {
   daemon.status = unknown("nope");
   EXPECT_EQ(run({"sandbox", "get", "nope"}), 1);
   EXPECT_EQ(error_, "get sandbox: Sandbox nope not found.\n");
+}
+
+TEST_F(SandboxShow, GetShowsWhatOfTheHostIsVisibleInside) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  for (const bool is_writable : {false, true}) {
+    v1::MountSpec& mount = *daemon.sandbox.add_mounts();
+    mount.set_source(is_writable ? "/home/me/\x1b[31m" : "/home/me/notes");
+    mount.set_target(is_writable ? "/workspace" : "/notes");
+    mount.set_writable(is_writable);
+  }
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nmount=/home/me/notes -> /notes (read-only)\nmount=/home/me/"));
+  EXPECT_THAT(out_, HasSubstr("[31m -> /workspace (writable)\n"));
+  EXPECT_THAT(out_, testing::Not(HasSubstr("\x1b")));
 }
 
 TEST_F(SandboxShow, GetShowsAnIsolationThatDoesNotHold) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/control/living_guests.h"
 
+#include <sys/stat.h>
+
 #include <boost/asio/co_spawn.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 
 #include "base/check.h"
 #include "guestwire/place.h"
@@ -21,6 +25,7 @@ struct LivingGuests::Guest {
   GuestScript script;
   std::string container_name;
   std::filesystem::path directory;
+  std::map<std::string, std::string> sources;  // of its container's mounts, by target
   guest::v1::Phase phase = guest::v1::PHASE_FRESH;
   std::string secret;
   std::optional<guest::v1::Go> order;
@@ -67,6 +72,7 @@ void LivingGuests::begin(const fake::Container& container) {
     if (mount.at("Target").as_string() == guestwire::kLinkDirectoryInside) {
       guest->directory = std::string(mount.at("Source").as_string());
     }
+    guest->sources[std::string(mount.at("Target").as_string())] = mount.at("Source").as_string();
   }
   guests_[container.id] = guest;
   if (!script.connects) return;
@@ -110,6 +116,19 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
   if (!welcome || !welcome->has_welcome()) co_return;
   ToDaemon prepared;
   prepared.mutable_prepared()->set_failure(self->script.preparation_failure);
+  for (const guest::v1::Mount& mount : welcome->welcome().mounts()) {
+    guest::v1::MountSeen& seen = *prepared.mutable_prepared()->add_mounts();
+    seen.set_target(mount.target());
+    struct stat status{};
+    const auto source = self->sources.find(mount.target());
+    if (source == self->sources.end()) continue;
+    if (::stat(source->second.c_str(), &status) != 0) seen.set_failure(std::strerror(errno));
+    seen.set_device(status.st_dev);
+    seen.set_inode(status.st_ino);
+  }
+  if (self->script.alters_preparation) {
+    self->script.alters_preparation(*prepared.mutable_prepared());
+  }
   if (self->phase == guest::v1::PHASE_FRESH) self->phase = guest::v1::PHASE_PREPARED;
   co_await self->link.send(prepared);
   std::vector<std::string> known;

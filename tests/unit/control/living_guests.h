@@ -24,6 +24,7 @@ struct GuestScript {
   bool connects = true;
   bool answers_go = true;
   std::string preparation_failure{};
+  std::function<void(guest::v1::Prepared&)> alters_preparation{};
   // Of the connections that it is to try; nothing: it does not tell.
   std::optional<guest::v1::ConnectionTried::Outcome> reaches =
       guest::v1::ConnectionTried::OUTCOME_REFUSED;

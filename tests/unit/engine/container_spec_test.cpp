@@ -63,8 +63,8 @@ TEST(ContainerSpec, EveryFieldHasItsPlace) {
       "NetworkMode": "agbox-net-s1", "Privileged": false, "PublishAllPorts": false,
       "RestartPolicy": {"Name": "no"}, "Init": false,
       "Mounts": [
-        {"Type": "bind", "Source": "/home/u/p", "Target": "/workspace", "ReadOnly": false},
-        {"Type": "bind", "Source": "/opt/x", "Target": "/opt/x", "ReadOnly": true}],
+        {"Type": "bind", "Source": "/home/u/p", "Target": "/workspace", "ReadOnly": false, "BindOptions": {"NonRecursive": true}},
+        {"Type": "bind", "Source": "/opt/x", "Target": "/opt/x", "ReadOnly": true, "BindOptions": {"NonRecursive": true}}],
       "CapDrop": ["ALL"], "CapAdd": ["CHOWN", "KILL"],
       "Dns": ["192.0.2.53"], "ExtraHosts": ["host.docker.internal:0.0.0.0"],
       "Sysctls": {"net.ipv6.conf.all.disable_ipv6": "1"},

@@ -28,6 +28,7 @@ const std::map<std::string_view, std::string_view> kDescriptions = {
     {"cpu_limit", "CPU limit, e.g. 1.5."},
     {"memory_limit", "Memory limit, e.g. 2g."},
     {"bypass_entrypoint", "Ignore the image's ENTRYPOINT."},
+    {"mounts", "Files and directories of the host, read-only unless writable."},
 };
 
 // Any scalar is taken as its text.
@@ -35,7 +36,21 @@ json::object text_schema() {
   return {{"type", {"string", "number", "boolean", "null"}}};
 }
 
+json::object schema_of(const FieldDescriptor& field);
+
+json::object map_schema(const Descriptor& type) {
+  json::object properties;
+  for (int i = 0; i < type.field_count(); ++i) {
+    properties[type.field(i)->name()] = schema_of(*type.field(i));
+  }
+  return {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
+}
+
 json::object schema_of(const FieldDescriptor& field) {
+  if (field.is_repeated() && !field.is_map() &&
+      field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    return {{"type", "array"}, {"items", map_schema(*field.message_type())}};
+  }
   if (field.is_map()) return {{"type", "object"}, {"additionalProperties", text_schema()}};
   if (field.is_repeated()) return {{"type", "array"}, {"items", text_schema()}};
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return {{"type", "boolean"}};

@@ -236,6 +236,7 @@ const std::vector<NamedInput>& inputs() {
       {"Done", ended(OperationEnd::Done)},
       {"Outdated", input::Ended{.is_outdated = true}},
       {"Refused", ended(OperationEnd::Refused)},
+      {"RefusedForGood", input::Ended{.end = OperationEnd::Refused, .message = "m", .code = "OWN"}},
       {"Retry", ended(OperationEnd::Retry)},
       {"Lost", ended(OperationEnd::Lost)},
       {"Cancelled", ended(OperationEnd::Cancelled)},
@@ -280,6 +281,12 @@ bool can_happen(const WorkState& state, const WorkInput& input) {
                                                running->kind == OperationKind::Delete;
                           const bool pauses = running->kind == OperationKind::Pause;
                           if (e.is_outdated) return removes;
+                          if (!e.code.empty()) {  // of a start
+                            return running->kind == OperationKind::Create ||
+                                   running->kind == OperationKind::StartOver ||
+                                   running->kind == OperationKind::Resume ||
+                                   running->kind == OperationKind::Restart;
+                          }
                           if (e.is_paused_by_others) {
                             const auto* pause = std::get_if<work::Pause>(&state.work);
                             return pauses && (pause == nullptr || !pause->may_be_done);
@@ -316,6 +323,7 @@ const WorkRow kRows[] = {
     {"create",            "Progress",       "Creating Create.First running Create | record Preparing;"},
     {"create",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"create",            "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
+    {"create",            "RefusedForGood", "Creating UndoCreate:OWN running UndoCreate | start UndoCreate;"},
     {"create",            "Retry",          "Creating Create.First backing off | back off;"},
     {"create",            "Lost",           "Creating Create-1.Again backing off | record secret; back off;"},
     {"create",            "Cancelled",      "Creating Create.First backing off | back off;"},
@@ -329,6 +337,7 @@ const WorkRow kRows[] = {
     {"create again",      "Progress",       "Creating Create.Again #2 running StartOver | record Preparing;"},
     {"create again",      "Done",           "Ready Inspect #2 running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"create again",      "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED #2 running UndoCreate | start UndoCreate;"},
+    {"create again",      "RefusedForGood", "Creating UndoCreate:OWN #2 running UndoCreate | start UndoCreate;"},
     {"create again",      "Retry",          "Creating Create.Again #2 backing off | back off;"},
     {"create again",      "Lost",           "Creating Create-1.Again #2 backing off | record secret; back off;"},
     {"create again",      "Cancelled",      "Creating Create.Again #2 backing off | back off;"},
@@ -338,6 +347,7 @@ const WorkRow kRows[] = {
     {"create lost twice", "Progress",       "Creating Create-2.Again running StartOver | record Preparing;"},
     {"create lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"create lost twice", "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
+    {"create lost twice", "RefusedForGood", "Creating UndoCreate:OWN running UndoCreate | start UndoCreate;"},
     {"create lost twice", "Retry",          "Creating Create-2.Again backing off | back off;"},
     {"create lost twice", "Lost",           "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
     {"create lost twice", "Cancelled",      "Creating Create-2.Again backing off | back off;"},
@@ -356,6 +366,7 @@ const WorkRow kRows[] = {
     {"resume",            "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
     {"resume",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"resume",            "Refused",        "Resuming UndoResume:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
+    {"resume",            "RefusedForGood", "Resuming UndoResume:OWN running UndoResume | start UndoResume;"},
     {"resume",            "Retry",          "Resuming Resume backing off | back off;"},
     {"resume",            "Lost",           "Resuming Resume-1 backing off | record secret; back off;"},
     {"resume",            "Cancelled",      "Resuming Resume backing off | back off;"},
@@ -364,6 +375,7 @@ const WorkRow kRows[] = {
     {"resume lost twice", "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
     {"resume lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
     {"resume lost twice", "Refused",        "Resuming UndoResume-2:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
+    {"resume lost twice", "RefusedForGood", "Resuming UndoResume-2:OWN running UndoResume | start UndoResume;"},
     {"resume lost twice", "Retry",          "Resuming Resume-2 backing off | back off;"},
     {"resume lost twice", "Lost",           "Resuming UndoResume-2:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
     {"resume lost twice", "Cancelled",      "Resuming Resume-2 backing off | back off;"},
@@ -424,6 +436,7 @@ const WorkRow kRows[] = {
     {"restart",           "Delete",         "Deleting Delete running Restart | record DeleteRequested; cancel;"},
     {"restart",           "Done",           "Ready Inspect running Inspect | record objects then-restarted; reset backoff; start Inspect;"},
     {"restart",           "Refused",        "Ready AwaitRestart | restart in 100ms;"},
+    {"restart",           "RefusedForGood", "Failed Idle | record Failed:OWN end-execs(it was not sta);"},
     {"restart",           "Retry",          "Ready Restart backing off | back off;"},
     {"restart",           "Lost",           "Ready AwaitRestart | restart in 100ms;"},
     {"restart",           "Cancelled",      "Ready Restart backing off | back off;"},

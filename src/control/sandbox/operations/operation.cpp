@@ -32,7 +32,9 @@ OperationEnd end_after(GuestErrorKind kind) {
 }  // namespace
 
 OperationFailure::OperationFailure(const Error& error)
-    : OperationFailure(end_after(error), error.message()) {}
+    : OperationFailure(end_after(error), error.message()) {
+  if (error.reason() == reason::kMountChanged) code_ = error.reason().name;
+}
 
 OperationFailure::OperationFailure(const GuestError& error)
     : OperationFailure(end_after(error.kind()), error.message()) {}

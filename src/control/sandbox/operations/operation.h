@@ -24,10 +24,13 @@ class [[nodiscard]] OperationFailure {
 
   OperationEnd end() const { return end_; }
   const std::string& message() const { return message_; }
+  // Of a failure that has its own; otherwise empty, and the operation has one.
+  const std::string& code() const { return code_; }
 
  private:
   OperationEnd end_;
   std::string message_;
+  std::string code_{};
 };
 
 template <class T = void>

@@ -12,6 +12,7 @@ asio::awaitable<OperationResult<>> find_and_start(OperationServices& services, S
                                                   SandboxFacts& facts) {
   AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.acquire()));
   AGBOX_CO_TRY_VOID(co_await services.engine.require_workload(facts));
+  AGBOX_CO_TRY_VOID(co_await step("resume.mounts", place.pin_mounts(facts)));
   AGBOX_CO_TRY_VOID(co_await step("resume.adopt", place.adopt(facts)));
   co_return co_await start_primary(services, place, facts);
 }

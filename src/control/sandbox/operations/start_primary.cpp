@@ -45,6 +45,7 @@ asio::awaitable<OperationResult<>> await_guest(OperationServices& services, Sand
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
   while (true) {
     const auto hello = co_await step("start.hello", place.hello(limit));
+    if (hello) AGBOX_CO_TRY_VOID(place.check_mounts(facts, *hello));
     if (hello && hello->failure.empty()) co_return OperationResult<>{};
     if (hello) {
       co_return refuse("the sandbox could not be prepared: " + hello->failure);

@@ -16,8 +16,9 @@ namespace agbox {
 boost::asio::awaitable<OperationResult<>> start_primary(OperationServices& services,
                                                         SandboxPlace& place, SandboxFacts& facts);
 
-// Waits for the guest of this start. Outside OperationServices::starts: a guest that does not come
-// up must not delay the starts of other sandboxes.
+// Waits for the guest of this start, and compares what it found at the targets of mounts. Outside
+// OperationServices::starts: a guest that does not come up must not delay the starts of other
+// sandboxes.
 boost::asio::awaitable<OperationResult<>> await_guest(OperationServices& services,
                                                       SandboxPlace& place,
                                                       const SandboxFacts& facts);

@@ -24,10 +24,13 @@ json::array to_array(const std::vector<BindMount>& mounts) {
   json::array all;
   for (const BindMount& mount : mounts) {
     // Mounts, not Binds: those create a missing source as root.
+    // Not recursive: what is mounted below the source, now or later, was not asked for, and would
+    // be writable even if the mount is not.
     all.push_back({{"Type", "bind"},
                    {"Source", mount.source},
                    {"Target", mount.target},
-                   {"ReadOnly", !mount.is_writable}});
+                   {"ReadOnly", !mount.is_writable},
+                   {"BindOptions", {{"NonRecursive", true}}}});
   }
   return all;
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's side of a mount. A source is resolved once, when its sandbox is accepted: from then on
+// no symbolic link on the way to it is followed, and it has to be the same file at every start.
+//
+// Every call may wait for a disk.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "ingress/file_identity.h"
+#include "ingress/forbidden_sources.h"
+
+namespace agbox {
+
+// The user that commands of a sandbox run as. Root may write everywhere.
+struct RuntimeIdentity {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// Open: as long as it exists, no other file can get its identity.
+struct PinnedSource {
+  UniqueFd fd;       // O_PATH
+  std::string path;  // without links
+  FileIdentity identity;
+};
+
+struct SourceRequest {
+  std::string path;  // as the caller gave it; "~" is the home directory
+  bool is_writable = false;
+};
+
+struct SourceRules {
+  std::filesystem::path home;  // of the daemon's user; empty if unknown
+  RuntimeIdentity user;
+  const ForbiddenSources& forbidden;
+  std::vector<std::filesystem::path> engine_files;  // which are forbidden too
+};
+
+struct ResolvedSources {
+  std::vector<PinnedSource> sources;  // in the order of the requests
+  std::string boot_id;                // of this host, now
+};
+
+// Fails with the first that is not possible.
+Result<ResolvedSources> resolve_mount_sources(const std::vector<SourceRequest>& requests,
+                                              const SourceRules& rules);
+
+// What was resolved when a sandbox was accepted.
+struct KnownSource {
+  std::string path;
+  FileIdentity identity;
+  std::string boot_id;  // in another boot the device may have another number
+};
+
+// At a later start. MOUNT_CHANGED if one is gone, is a link now or is another file.
+Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known);
+
+}  // namespace agbox
