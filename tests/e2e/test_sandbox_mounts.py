@@ -126,6 +126,17 @@ def test_files_are_seen_from_both_sides_and_belong_to_the_user(
     assert sorted(os.listdir(host.project)) == ["name", "new"]
 
 
+def test_the_cli_mounts_as_docker_does(make_daemon, test_user, engine, host, image):
+    daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
+    created = daemon.agbox("sandbox", "create", "-q", "--image", image, "--sandbox-id", "typed", "-e", "A=b",
+                           "-v", f"{host.project}:/workspace", "--mount", f"{host.secret}:/secret")
+    assert created.returncode == 0, created.stderr
+    done = daemon.agbox("exec", "run", "typed", "--", "sh", "-c", "echo $A > new; cat /secret/name; echo x > /secret/name")
+    assert done.returncode != 0 and done.stdout == "secret\n"
+    assert (host.project / "new").read_text() == "b\n"
+    assert daemon.agbox("sandbox", "delete", "typed").returncode == 0
+
+
 def test_what_no_sandbox_may_see_is_refused_however_it_is_named(
     make_daemon, test_user, engine, contract, directory, host, image
 ):

@@ -20,6 +20,7 @@
 #include "cli/format/printable.h"
 #include "cli/interrupt.h"
 #include "cli/key_value_flag.h"
+#include "cli/mount_flags.h"
 #include "model/duration.h"
 
 namespace agbox::cli {
@@ -32,10 +33,12 @@ constexpr std::size_t kMaxYamlSize = std::size_t{4} << 20;
 struct CreateFlags {
   explicit CreateFlags(CLI::App& command)
       : labels(command, "--label", "Set a label (repeatable)"),
-        envs(command, "--env", "Set an environment variable (repeatable)") {}
+        envs(command, "-e,--env", "Set an environment variable (repeatable)"),
+        mounts(command) {}
 
   KeyValueFlag labels;
   KeyValueFlag envs;
+  MountFlags mounts;
   std::string image = kDefaultImage;
   std::string sandbox_id;
   std::string idle_ttl;
@@ -94,6 +97,9 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
   const auto envs = flags.envs.values();
   if (!envs) return usage(envs.error());
   spec.mutable_envs()->insert(envs->begin(), envs->end());
+  const auto mounts = flags.mounts.values();
+  if (!mounts) return usage(mounts.error());
+  spec.mutable_mounts()->Assign(mounts->begin(), mounts->end());
   if (flags.idle_ttl_flag->count() > 0) {
     auto ttl = parse_idle_ttl(flags.idle_ttl);
     if (!ttl) return std::unexpected(ttl.error());

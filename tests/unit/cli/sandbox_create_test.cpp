@@ -90,6 +90,17 @@ TEST_F(SandboxCreate, FlagsBecomeTheSpec) {
                              HasSubstr("labels { key: \"b\" value: \"x=y\" }"),
                              HasSubstr("labels { key: \"c\" value: \"\" }")));
   EXPECT_THAT(request({"--env", "A=[1,2]"}), HasSubstr("envs { key: \"A\" value: \"[1,2]\" }"));
+  EXPECT_THAT(request({"-e", "B=2"}), HasSubstr("envs { key: \"B\" value: \"2\" }"));
+  EXPECT_THAT(request({"-v", "/b:/t2", "--mount", "~/a:/t1", "--mount=/c:/t3:writable"}),
+              HasSubstr("mounts { source: \"~/a\" target: \"/t1\" } "
+                        "mounts { source: \"/c\" target: \"/t3\" writable: true } "
+                        "mounts { source: \"/b\" target: \"/t2\" writable: true }"));
+  const std::string here = std::filesystem::current_path();
+  EXPECT_THAT(
+      request({"-v", ".:/t1:ro", "-v", "./x/:/t2:rw", "-v", "~/y:/t3:ro"}),
+      HasSubstr("mounts { source: \"" + here + "\" target: \"/t1\" } mounts { source: \"" + here +
+                "/x\" target: \"/t2\" writable: true } "
+                "mounts { source: \"~/y\" target: \"/t3\" }"));
   EXPECT_THAT(request({"--idle-ttl", "1h0.5s"}),
               HasSubstr("idle_ttl { seconds: 3600 nanos: 500000000 }"));
   EXPECT_THAT(request({"--idle-ttl", "0"}), HasSubstr("idle_ttl { }"));
@@ -129,6 +140,21 @@ TEST_F(SandboxCreate, UsageErrorsNeedNoDaemon) {
        "--idle-ttl: invalid duration \"soon\": use for example 30m, 1h30m or 0\n"},
       {{"--idle-ttl", ""}, "--idle-ttl: invalid duration \"\": use for example 30m, 1h30m or 0\n"},
       {{"--idle-ttl", "-5s"}, "--idle-ttl must not be negative\n"},
+      {{"--mount", "/a"}, "--mount \"/a\": must be host:container or host:container:writable\n"},
+      {{"--mount", "/a:/b:writable:x"},
+       "--mount \"/a:/b:writable:x\": must be host:container or host:container:writable\n"},
+      {{"--mount", ":/b"}, "--mount \":/b\": source and target must be non-empty\n"},
+      {{"--mount", "/a:"}, "--mount \"/a:\": source and target must be non-empty\n"},
+      {{"--mount", "/a:/b:rw"},
+       "--mount \"/a:/b:rw\": only the literal suffix \":writable\" is supported (got \"rw\"); "
+       "omit "
+       "the suffix for read-only\n"},
+      {{"-v", "/a"}, "--volume \"/a\": must be host:container or host:container:ro\n"},
+      {{"-v", "/a:"}, "--volume \"/a:\": source and target must be non-empty\n"},
+      {{"-v", "/a:/b:z"},
+       "--volume \"/a:/b:z\": only the suffixes \":ro\" and \":rw\" are supported (got \"z\")\n"},
+      {{"-v", "data:/b"},
+       "--volume \"data:/b\": named volumes are not supported; for a directory write ./data\n"},
   };
   for (auto [arguments, message] : rows) {
     arguments.insert(arguments.begin(), {"sandbox", "create"});
