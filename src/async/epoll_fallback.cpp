@@ -102,7 +102,7 @@ class Instance {
   milliseconds ignore_reported(std::vector<pollfd>& polled);
 
   const int epoll_;
-  // Interrupts a wait when a descriptor was refused meanwhile.
+  // Interrupts a wait when a descriptor is refused while it lasts.
   const UniqueFd wake_up_;
   std::mutex mutex_;  // any thread may add a descriptor while another one waits
   bool is_wake_up_in_epoll_ = false;
@@ -231,7 +231,7 @@ int Instance::take_ready(const std::vector<pollfd>& polled, epoll_event* events,
   const Time now = steady_clock::now();
   for (const pollfd& one : polled) {
     const auto found = polled_.find(one.fd);
-    if (found == polled_.end()) continue;  // ours, or removed meanwhile
+    if (found == polled_.end()) continue;  // ours, or removed concurrently
     Polled& entry = found->second;
     const auto ready = static_cast<std::uint32_t>(one.revents) & kConditions;
     entry.reported &= ready;

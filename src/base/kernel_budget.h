@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel counts per user and not per process or container. Sandboxes run as the daemon's
-// user, so one of them can use such a budget up: whoever is refused something waits for it in
+// user, so one of them can use such a budget up: code that is refused something waits for it in
 // another way, and notes it here, for `agbox ping` and `agbox doctor`.
 #pragma once
 

@@ -52,7 +52,7 @@ def check_commands(daemon, sandboxes, engine) -> None:
         assert (ran.returncode, ran.stdout) == (0, f"hello {number}\n"), ran.stderr
     neighbour = Execs(sandboxes, "neighbour")
     assert neighbour.run("true").state == FINISHED
-    # What is written while somebody follows arrives before the end.
+    # What is written while a client follows arrives before the end.
     neighbour.run("sh", "-c", "rm -f /tmp/one /tmp/two; mkfifo /tmp/one /tmp/two")
     slow = neighbour.create("sh", "-c", "for i in one two; do echo $i; read x </tmp/$i; done").exec_id
     request = sandboxes.service.ReadExecOutputRequest(exec_id=slow, stream=STDOUT, follow=True)
@@ -74,7 +74,7 @@ def findings(daemon) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("budget", TITLES)
-def test_a_sandbox_that_takes_all_of_a_budget_starves_nobody(
+def test_a_sandbox_that_takes_all_of_a_budget_starves_no_one(
     daemon, engine, contract, image, budget, say
 ):
     with connected(daemon, contract) as sandboxes:
@@ -100,7 +100,7 @@ def test_a_sandbox_that_takes_all_of_a_budget_starves_nobody(
         if budget in ("descriptors", "inotify-instances"):  # the daemon has its own since its start
             assert shortcoming(sandboxes) == ""
 
-    # A daemon that starts meanwhile gets nothing of it.
+    # A daemon that starts now gets nothing of it.
     assert daemon.stop() == 0
     started(daemon)
     with connected(daemon, contract) as sandboxes:

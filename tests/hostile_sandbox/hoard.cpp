@@ -34,7 +34,7 @@ rlim_t most_descriptors() {
   return limit.rlim_cur;
 }
 
-// In messages that nobody receives.
+// In messages that are never received.
 Take take_descriptors() {
   constexpr std::size_t kAtATime = 253;  // as many as one message may carry
   return [socket = -1]() mutable -> unsigned {

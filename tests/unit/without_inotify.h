@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process to which the kernel grants no inotify instances, or none of their watches: one in a
-// user namespace with a limit of its own, so that nobody else on the machine is refused any.
+// user namespace with a limit of its own, so that no other process is refused any.
 #pragma once
 
 #include <fcntl.h>

@@ -125,7 +125,7 @@ TEST_F(EpollFallbackTest, AWaitThatHasBegunSeesADescriptorThatIsRefusedLater) {
   EXPECT_THAT(ready.get(), ElementsAre(pair.ours.get()));
 }
 
-TEST_F(EpollFallbackTest, AnInstanceThatIsCreatedMeanwhileWorks) {
+TEST_F(EpollFallbackTest, AnInstanceThatIsCreatedWhileWatchesAreRefusedWorks) {
   refuse_epoll_watches_for_test(true);
   const UniqueFd epoll = new_epoll();
   const Pair pair = new_pair();
@@ -166,7 +166,7 @@ TEST_F(EpollFallbackTest, ALevelIsReportedForAsLongAsItLasts) {
   EXPECT_THAT(wait(epoll, 0), IsEmpty());
 }
 
-// Nobody removes a descriptor that he closes.
+// Descriptors are closed without being removed.
 TEST_F(EpollFallbackTest, AClosedDescriptorIsForgottenAndItsNumberMayComeAgain) {
   refuse_epoll_watches_for_test(true);
   const UniqueFd epoll = new_epoll();

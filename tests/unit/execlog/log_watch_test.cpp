@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -87,7 +88,7 @@ TEST_F(LogWatchTest, TwoReadersThatWaitAgainAreWokenAgain) {
   });
 }
 
-// The instance is held from the start: nobody can take it away.
+// The instance is held from the start.
 TEST_F(LogWatchTest, AnInstanceThatWasOpenedBeforeIsUsed) {
   boost::asio::io_context io;
   const auto watch = LogWatch::make(io.get_executor());

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -63,7 +64,7 @@ TEST(UserLimits, TheDescriptorsOfASandboxAreCounted) {
   EXPECT_THAT(amount_of(holders, KernelBudget::DescriptorsInFlight), Ge(2U));
 }
 
-TEST(UserLimits, WithoutAGuestNobodyIsNamed) {
+TEST(UserLimits, WithoutAGuestNoSandboxIsNamed) {
   EXPECT_THAT(find_holders({}, kAll), IsEmpty());
   EXPECT_THAT(find_holders({{.sandbox_id = "s1", .pid = 0}}, kAll), IsEmpty());
 }
