@@ -28,6 +28,8 @@ using std::chrono::steady_clock;
 
 // Time for the last output of an ending container to reach the engine's log.
 constexpr milliseconds kLogFlushTimeout{1000};
+// Time for killed processes to disappear: longer only if they are blocked in the kernel.
+constexpr milliseconds kLastEndTimeout{1000};
 // Time for execs to end by SIGTERM when the container is stopped. The engine waits longer.
 constexpr milliseconds kStopGrace{2000};
 
@@ -82,6 +84,7 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
     : root_(std::move(root)),
       null_(std::move(null)),
       signals_(std::move(signals)),
+      signal_every_process_(every_process_of_container()),
       out_(STDOUT_FILENO, tail_),
       err_(STDERR_FILENO, tail_),
       execs_({.null = null_.get(),
@@ -91,7 +94,7 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
                   },
               .in_runner = [this] { ::explicit_bzero(secret_.data(), secret_.size()); },
               .is_foreign = [this](const Process& process) { return belongs_to_main(process); },
-              .signal_every_process = every_process_of_container()}),
+              .signal_every_process = signal_every_process_}),
       connection_probes_([this](const v1::ConnectionTried& tried) {
         v1::ToDaemon message;
         *message.mutable_connection_tried() = tried;
@@ -117,7 +120,30 @@ int Init::loop() {
   while (!exit_code_) round();
   out_.finish(kLogFlushTimeout);
   err_.finish(kLogFlushTimeout);
+  if (signal_every_process_) end_everything_else();
+  put_back(root_.get(), preparation_.kept_accounts);
   return *exit_code_;
+}
+
+// As the kernel will do when we exit, but we outlive it.
+void Init::end_everything_else() {
+  signal_every_process_(SIGKILL);
+  const Moment deadline = steady_clock::now() + kLastEndTimeout;
+  while (true) {
+    pid_t ended = 0;
+    while ((ended = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (ended < 0 && errno == ECHILD) return;
+    Watches watches;
+    watches.add(signals_.get(), POLLIN, [this] {
+      signalfd_siginfo ignored{};
+      while (::read(signals_.get(), &ignored, sizeof ignored) > 0) {
+      }
+    });
+    watches.wake(deadline);
+    wait_and_serve(watches);
+    if (steady_clock::now() >= deadline) return;
+  }
 }
 
 void Init::round() {

@@ -36,6 +36,7 @@ class Init {
 
   int loop();
   void round();
+  void end_everything_else();
 
   // Messages from the daemon.
   v1::Hello hello() const;
@@ -69,6 +70,7 @@ class Init {
   UniqueFd root_;
   UniqueFd null_;
   UniqueFd signals_;
+  TreeKiller::SignalEveryProcess signal_every_process_;
   std::optional<DaemonLink> link_;
   std::string secret_;
 

@@ -76,6 +76,18 @@ class Preparing {
     write_account("group", image.group, written.group);
     if (image.shadow) write_account("shadow", *image.shadow, *written.shadow);
     write_account("passwd", image.passwd, written.passwd);
+    done_.kept_accounts = {.passwd = kept("/etc/passwd", written.passwd),
+                           .group = kept("/etc/group", written.group)};
+  }
+
+  std::optional<std::string> kept(std::string_view path, const std::string& text) {
+    const OpenedFile file = open_inside(root_, path, O_PATH | O_NOFOLLOW);
+    struct stat status{};
+    // Not written: a link, or below a mount, or the root is read-only.
+    if (!file || ::fstat(file.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      return std::nullopt;
+    }
+    return text;
   }
 
   AccountFiles read_accounts() {

@@ -8,6 +8,7 @@
 
 #include "agbox/guest/v1/link.pb.h"
 #include "guest/account_files.h"
+#include "guest/kept_accounts.h"
 
 namespace agbox::guest {
 
@@ -15,6 +16,7 @@ struct Preparation {
   Identity runtime_user;
   Identity image_user;
   std::string root_home;  // the engine's HOME, because it started us as root
+  KeptAccounts kept_accounts;
   v1::Prepared report;
 };
 

@@ -137,6 +137,34 @@ def test_garbage_on_the_guests_socket_does_not_block_the_guest(
     assert left_over(engine) == []
 
 
+# --- what the engine opens -----------------------------------------------------------------------
+
+# The engine opens both files at every start. A FIFO without a writer would block it forever, and
+# with it every call about that container.
+BLOCK_THE_ENGINE = "for f in passwd group; do rm /etc/$f; mkfifo /etc/$f; done"
+
+
+def test_a_fifo_that_the_engine_would_open_at_the_next_start_is_replaced(
+    make_daemon, engine, contract
+):
+    image = make_image(engine.api, "account-files:1")
+    daemon = started(make_daemon(engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("hostile", image)
+        execs = Execs(sandboxes, "hostile")
+        # Root inside, and somebody who would do it once more on the way out.
+        again = f"trap '{BLOCK_THE_ENGINE}' TERM; {BLOCK_THE_ENGINE}; echo up; while :; do sleep 1; done"
+        execs.create("sh", "-c", again, exec_id="again")
+        execs.wait_for_output("again")
+        sandboxes.stop_wait("hostile")
+        sandboxes.resume_wait("hostile")
+        status = execs.run("sh", "-c", "test -f /etc/passwd -a -f /etc/group && id -un")
+        assert (status.exit_code, output(status)) == (0, "root\n"), errors(status)
+        sandboxes.delete_wait("hostile")
+    assert left_over(engine) == []
+    assert daemon.stop() == 0
+
+
 # --- the engine's disk ---------------------------------------------------------------------------
 
 

@@ -67,6 +67,34 @@ TEST_F(PreparationTest, CreatesTheUserAndItsDirectoriesInAnEmptyRoot) {
   EXPECT_EQ(done.report.user().home(), "/home/agbox");
 }
 
+TEST_F(PreparationTest, WhatRootPutInThePlaceOfTheAccountsIsReplacedAtTheEnd) {
+  write("etc/passwd", "root:x:0:0::/root:/bin/sh\n");
+  const Preparation done = run();
+  const std::string passwd = read("etc/passwd");
+  const std::string group = read("etc/group");
+  ASSERT_THAT(passwd, HasSubstr("agbox"));
+  for (const std::string name : {"passwd", "group"}) fs::remove(root_ / "etc" / name);
+  ASSERT_EQ(::mkfifo((root_ / "etc/passwd").c_str(), 0666), 0);
+  fs::create_symlink("/tmp", root_ / "etc/group");
+  ::chmod((root_ / "etc").c_str(), 0555);
+  put_back(fd_.get(), done.kept_accounts);
+  ASSERT_TRUE(fs::is_regular_file(fs::symlink_status(root_ / "etc/passwd")));
+  ASSERT_TRUE(fs::is_regular_file(fs::symlink_status(root_ / "etc/group")));
+  EXPECT_EQ(read("etc/passwd"), passwd);
+  EXPECT_EQ(read("etc/group"), group);
+}
+
+TEST_F(PreparationTest, AccountsOfTheImageThatAreLinksAndChangedFilesAreLeftAtTheEnd) {
+  write("store/group", "root:x:0:\n");
+  fs::create_symlink("/store/group", root_ / "etc/group");
+  const Preparation done = run();
+  EXPECT_FALSE(done.kept_accounts.group.has_value());
+  write("etc/passwd", "changed by a user\n");
+  put_back(fd_.get(), done.kept_accounts);
+  EXPECT_TRUE(fs::is_symlink(root_ / "etc/group"));
+  EXPECT_EQ(read("etc/passwd"), "changed by a user\n");
+}
+
 TEST_F(PreparationTest, KeepsModesAndLeavesNoTemporaryFile) {
   write("etc/passwd", "root:x:0:0::/root:/bin/sh\n", 0644);
   write("etc/shadow", "root:*:::::::\n", 0640);
