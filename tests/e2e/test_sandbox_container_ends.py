@@ -5,7 +5,7 @@ import pytest
 from support.execs import FAILED as EXEC_FAILED
 from support.execs import FINISHED, Execs
 from support.images import make_image
-from support.sandboxes import FAILED, READY, assert_one_history, connected, inspect, left_over, started
+from support.sandboxes import FAILED, READY, STOPPED, assert_one_history, connected, inspect, left_over, started
 
 EAT = "x=a; while :; do x=$x$x; done"
 ENDED = "the container ended and is started again"
@@ -65,6 +65,30 @@ def test_one_that_runs_out_of_memory_is_started_again(
     assert left_over(engine) == []
 
 
+def test_a_command_that_ends_with_zero_stops_its_sandbox(armed, engine, contract, image):
+    daemon = started(armed())
+    with connected(daemon, contract) as sandboxes:
+        # As fast as a command can be.
+        created = daemon.agbox("sandbox", "create", "--image", image, "--sandbox-id", "job-1", "--", "true")
+        assert created.returncode == 0, created.stderr
+        events = sandboxes.follow("job-1", lambda event: event.sandbox_state == STOPPED)
+        kinds = [contract.event.EventType.Name(event.event_type) for event in events]
+        assert kinds == ["SANDBOX_ACCEPTED", "SANDBOX_PREPARING", "SANDBOX_READY",
+                         "SANDBOX_STOP_REQUESTED", "SANDBOX_STOPPED"]
+        assert [event.sandbox_phase.reason for event in events[3:]] == ["command_finished"] * 2
+        handle = sandboxes.get("job-1")
+        assert (handle.restart_count, handle.last_exit) == (0, "exit code 0")
+        refused = daemon.agbox("exec", "run", "job-1", "--", "true")
+        assert "is stopped (command_finished); resume it" in refused.stderr
+        seen = len(events)
+        sandboxes.resume("job-1")
+        again = sandboxes.follow(
+            "job-1", lambda event: event.sequence > seen and event.sandbox_state == STOPPED)
+        assert [event.sandbox_phase.reason for event in again[-2:]] == ["command_finished"] * 2
+        assert_one_history(sandboxes.delete_wait("job-1"))
+    assert left_over(engine) == []
+
+
 @pytest.mark.long
 @pytest.mark.engines("28")
 def test_crash_loops_fail_in_five_to_seven_minutes_and_slow_crashes_never(
@@ -78,9 +102,11 @@ def test_crash_loops_fail_in_five_to_seven_minutes_and_slow_crashes_never(
             sandboxes.create_ready(name, image, command=["sh", "-c", script], memory_limit="64m")
         for name, code in {"loop-1": "CONTAINER_CRASHLOOP", "eats-1": eats}.items():
             events = sandboxes.follow(name, lambda event: event.sandbox_state == FAILED, timeout=480)
-            ready, failed = events[-2:]
+            failed = events[-1]
+            ends = [event for event in events if event.sandbox_phase.phase == "restart"]
             assert failed.sandbox_phase.error_code == code
-            assert 5 * MINUTE < seconds_between(ready, failed) < 7 * MINUTE
+            assert 5 * MINUTE < seconds_between(ends[0], failed) < 7 * MINUTE
+            assert len(ends) == len(waits(daemon, name)) == sandboxes.get(name).restart_count
             assert waits(daemon, name) == [min(0.1 * 2**n, 60) for n in range(len(waits(daemon, name)))]
         assert sandboxes.get("slow-1").state == READY
         assert len(waits(daemon, "slow-1")) >= 6

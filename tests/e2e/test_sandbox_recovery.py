@@ -16,6 +16,7 @@ from support.sandboxes import (
     DELETED,
     FAILED,
     LABEL,
+    PREPARING,
     READY,
     STOPPED,
     assert_one_history,
@@ -53,6 +54,17 @@ def damage(daemon, sql):
     if daemon.user:  # root has opened it
         for path in daemon.store.parent.glob("ids.db*"):
             os.chown(path, daemon.user.uid, daemon.user.gid)
+
+
+SANDBOX_READY = 3  # the event
+
+
+def restarts(events):
+    """The events of restarts: all of the sandbox's own after it was ready first, until it is deleted."""
+    own = [event for event in events if not event.HasField("exec")]
+    first = [event.event_type for event in own].index(SANDBOX_READY)
+    return [(event.event_type, event.sandbox_state, event.sandbox_phase.phase, event.sandbox_phase.error_message)
+            for event in own[first + 1:]]
 
 
 def container_of(engine, sandbox_id):
@@ -164,6 +176,13 @@ def test_a_primary_that_is_killed_is_started_again(armed, engine, contract, imag
         assert container_of(engine, "killed-1")[1] != first_start
         handle = sandboxes.get("killed-1")
         assert handle.state == READY and not handle.error_code
+        assert (handle.restart_count, handle.last_exit) == (1, "exit code 137")
+        assert restarts(sandboxes.history("killed-1")) == [
+            (PREPARING, READY, "restart", "exit code 137"), (SANDBOX_READY, READY, "", "")]
+        shown = daemon.agbox("sandbox", "get", "killed-1").stdout
+        assert "restart_count=1\nlast_exit=exit code 137\n" in shown
+        assert "SANDBOX_PREPARING           Ready     restart exit code 137\n" in (
+            daemon.agbox("events", "killed-1").stdout)
         assert_one_history(sandboxes.delete_wait("killed-1"))
     assert left_over(engine) == []
 
@@ -195,6 +214,8 @@ def test_a_restart_goes_on_after_a_crash_anywhere(armed, engine, contract, image
         assert works(sandboxes, "crash-1", "next-1")
         assert Execs(sandboxes, "crash-1").get("lost-1").state == EXEC_FAILED
         assert sandboxes.get("crash-1").state == READY
+        assert len(restarts(sandboxes.history("crash-1"))) == 2, "each event once"
+        assert sandboxes.get("crash-1").restart_count == 1
         assert_one_history(sandboxes.delete_wait("crash-1"))
     assert left_over(engine) == []
 

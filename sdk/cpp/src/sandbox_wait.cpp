@@ -79,9 +79,14 @@ Result<void> wait_for_sandbox(const RawClient& client, const std::string& sandbo
   v1::GetSandboxRequest request;
   request.set_sandbox_id(sandbox_id);
   ReconnectBackoff backoff(client, "state of sandbox " + sandbox_id, options.follow);
-  const auto response = backoff.retry([&] { return client.get_sandbox(request); });
-  if (!response) return check(response.error());
-  const v1::SandboxHandle& now = response->sandbox();
+  v1::SandboxHandle now;
+  if (options.baseline) {
+    now = *options.baseline;
+  } else {
+    auto response = backoff.retry([&] { return client.get_sandbox(request); });
+    if (!response) return check(response.error());
+    now = std::move(*response->mutable_sandbox());
+  }
   if (auto outcome = check(now.state(), {now.error_code(), now.error_message()})) return *outcome;
 
   EventFollower events(client, sandbox_id, now.last_event_sequence(), options.follow);

@@ -157,7 +157,8 @@ int create_sandbox(Console& console, const CreateFlags& flags) {
   const std::string& id = created->sandbox().sandbox_id();
   const Interrupt interrupt;
   PhaseReport phases(console, clock);
-  sdk::WaitOptions waiting{.follow = {.stop = interrupt.token()}};
+  // A short command may be done, and its sandbox stopped, before the state is read.
+  sdk::WaitOptions waiting{.follow = {.stop = interrupt.token()}, .baseline = created->sandbox()};
   if (!flags.quiet) {
     console.error("Waiting for sandbox " + id + " to be ready...");
     waiting.on_event = [&phases](const v1::SandboxEvent& event) { phases.show(event); };

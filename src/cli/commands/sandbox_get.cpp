@@ -35,6 +35,8 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
     add("error_code", sandbox.error_code());
     add("error_message", sandbox.error_message());
   }
+  if (sandbox.restart_count() > 0) add("restart_count", std::to_string(sandbox.restart_count()));
+  if (!sandbox.last_exit().empty()) add("last_exit", sandbox.last_exit());
   if (!sandbox.isolation_problem().empty()) {
     add("paused", sandbox.paused() ? "true" : "false");
     add("isolation_problem", sandbox.isolation_problem());

@@ -104,6 +104,8 @@ class SandboxExecs {
   Part end_for_restart(const ExecOutcome& outcome);
   // A stop or a delete has failed: those that were not sent to a guest yet never will be.
   Part end_unsent(const ExecOutcome& outcome);
+  // The container is down, and is restarted: they wait for it.
+  void hold() { is_held_ = true; }
   // The container runs again.
   void take_again() {
     no_more_.reset();

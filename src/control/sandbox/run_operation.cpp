@@ -111,6 +111,9 @@ class Run {
       }
     }
     inspection.seen.has_guest_directory = report_.guest_directory != GuestDirectory::Gone;
+    inspection.seen.has_finished = inspection.seen.primary == PrimarySeen::Exited &&
+                                   inspection.loss && inspection.loss->exit_code == 0 &&
+                                   facts().spec.create_spec.command_size() > 0;
     const RestartStep step = restart_plan(run_.state, inspection.seen).step;
     co_return Seen{.inspection = std::move(inspection), .step = step};
   }
@@ -125,6 +128,8 @@ class Run {
     AGBOX_CO_TRY_VOID(co_await services_.isolation.at_last_in_place());
     AGBOX_CO_TRY(seen, co_await observe());
     if (seen.step == RestartStep::Fail) co_return co_await leave_to_sandbox(std::move(seen));
+    // Finished or not: that it has to be restarted is decided, and what was seen since then may be
+    // the end of an interrupted start, or of one that we stopped because it was not ours.
     auto started = co_await start();
     if (started || !is_definite(started.error()) || co_await is_cancelled()) co_return started;
     const auto undone = co_await undo_resume(services_, run_.place, facts());

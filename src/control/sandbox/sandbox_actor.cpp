@@ -88,7 +88,8 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {
   execs_.restore(std::move(record.running_execs));
-  showing_isolation({})();
+  if (is_restarting(state_)) execs_.hold();
+  showing_container_state({})();
   if (is_deleted()) forget_spec();
 }
 
@@ -295,7 +296,7 @@ SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
   const IsolationState isolation = state_.isolation;
   auto [state, next] = advance(std::move(state_), input, surroundings());
   state_ = std::move(state);
-  keep_isolation();
+  keep_container_state();
   log_isolation(isolation);
   Taken taken{.step = std::move(next)};
   const WorkStep& step = taken.step;
@@ -320,9 +321,11 @@ SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
   return taken;
 }
 
-void SandboxActor::keep_isolation() {
+void SandboxActor::keep_container_state() {
   const auto primary = facts_.containers.find("");
-  if (primary != facts_.containers.end()) put_isolation(state_.isolation, primary->second);
+  if (primary == facts_.containers.end()) return;
+  put_isolation(state_.isolation, primary->second);
+  put_restarts(state_, primary->second);
 }
 
 void SandboxActor::report_isolation() {
@@ -338,12 +341,14 @@ void SandboxActor::follow_isolation(const WorkStep& step) {
   services_.verifications.set(id(), services_.clock.boot_now() + *step.verify_in);
 }
 
-// Combines `show` with what is known of the isolation now.
-SandboxJournal::Show SandboxActor::showing_isolation(SandboxJournal::Show show) {
+// Combines `show` with what is known of the container's isolation and restarts now.
+SandboxJournal::Show SandboxActor::showing_container_state(SandboxJournal::Show show) {
   return [this, show = std::move(show), problem = state_.isolation.problem,
-          is_paused = state_.isolation.paused == IsolationState::Paused::Yes] {
+          is_paused = state_.isolation.paused == IsolationState::Paused::Yes,
+          restarts = state_.restarts] {
     if (show) show();
     journal_.show_isolation(problem, is_paused && !problem.empty());
+    journal_.show_restarts(restarts.count, restarts.last_exit);
   };
 }
 
@@ -368,10 +373,11 @@ SandboxActor::OnDisk SandboxActor::record(const Record& change, LifecycleStatus 
   if (change.then == Record::Then::IsLive) execs_.take_again();
   std::vector<Mutation> mutations = std::move(execs.mutations);
   std::ranges::move(mutations_of(change, std::move(lifecycle)), std::back_inserter(mutations));
+  const bool has_container_state = change.has_isolation || change.has_restarts;
   // Actors are destroyed only after their last commit, so `this` is valid.
   auto show = [this, then = change.then,
-               first = change.has_isolation ? showing_isolation(std::move(execs.show))
-                                            : std::move(execs.show)] {
+               first = has_container_state ? showing_container_state(std::move(execs.show))
+                                           : std::move(execs.show)] {
     if (first) first();
     after(then);
   };
@@ -407,7 +413,7 @@ std::vector<Mutation> SandboxActor::mutations_of(const Record& change, Lifecycle
   if (change.has_new_secret) mutations.push_back(new_start());
   if (change.has_objects) {
     std::ranges::move(stored(facts_), std::back_inserter(mutations));
-  } else if (change.has_isolation && facts_.containers.contains("")) {
+  } else if ((change.has_isolation || change.has_restarts) && facts_.containers.contains("")) {
     mutations.emplace_back(change::PutContainer{id(), "", facts_.containers.at("")});
   }
   if (change.then == Record::Then::IsDeleted) {
@@ -456,7 +462,9 @@ void SandboxActor::after(Record::Then then) {
 }
 
 void SandboxActor::log_event(const LifecycleEvent& event, Lifecycle before) const {
-  const char* const start = before == Lifecycle::Creating ? "create" : "resume";
+  const char* const start = before == Lifecycle::Creating ? "create"
+                            : before == Lifecycle::Ready  ? "restart"
+                                                          : "resume";
   std::visit(
       Overloaded{
           [&](const event::Accepted&) {

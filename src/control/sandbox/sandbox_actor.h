@@ -118,15 +118,15 @@ class SandboxActor final : private GuestListener {
   // The same for a request of a client: also if it changed nothing, everything before it is on
   // disk.
   OnDisk obey(const WorkInput& input);
-  // Copies what is known of its isolation to the facts and to the verifier.
-  void keep_isolation();
+  // Copies what is known of its container's isolation and restarts to the facts.
+  void keep_container_state();
   void report_isolation();
   void follow_isolation(const WorkStep& step);
   OnDisk record(const Record& change, LifecycleStatus lifecycle);
   std::vector<Mutation> mutations_of(const Record& change, LifecycleStatus lifecycle);
   SandboxExecs::Part change_execs(const Record& change);
   void after(Record::Then then);
-  SandboxJournal::Show showing_isolation(SandboxJournal::Show show);
+  SandboxJournal::Show showing_container_state(SandboxJournal::Show show);
   void log_isolation(const IsolationState& before) const;
   void log_event(const LifecycleEvent& event, Lifecycle before) const;
   Mutation new_start();  // with its own secret

@@ -127,6 +127,11 @@ void SandboxJournal::show_isolation(const std::string& problem, bool is_paused) 
   handle_.set_paused(is_paused);
 }
 
+void SandboxJournal::show_restarts(std::uint64_t count, const std::string& last_exit) {
+  handle_.set_restart_count(count);
+  handle_.set_last_exit(last_exit);
+}
+
 void SandboxJournal::show(const SandboxStatus& status, std::uint64_t newest_sequence) {
   handle_.set_state(status.state);
   handle_.set_error_code(status.error_code);

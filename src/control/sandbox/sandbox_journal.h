@@ -63,8 +63,9 @@ class SandboxJournal {
   // must not undo what a client was told. A full disk delays no refusal.
   OnDisk refuse(Error why);
 
-  // Shown in the handle; call once it is on disk.
+  // Shown in the handle; call once they are on disk.
   void show_isolation(const std::string& problem, bool is_paused);
+  void show_restarts(std::uint64_t count, const std::string& last_exit);
 
  private:
   void show(const SandboxStatus& status, std::uint64_t newest_sequence);

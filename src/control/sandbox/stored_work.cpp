@@ -60,11 +60,15 @@ OperationUnderWay stored(const WorkState& state) {
 }
 
 WorkState work_of(const SandboxRecord& record) {
-  const auto primary = record.containers.find("");
-  return restored_work(
-      {.state = lifecycle_of(record), .reason = record.operation.reason},
-      record.operation.operation == Operation::CleaningUp, record.operation.attempts,
-      primary == record.containers.end() ? IsolationState() : isolation_of(primary->second));
+  const auto found = record.containers.find("");
+  const store::v1::Container primary =
+      found == record.containers.end() ? store::v1::Container() : found->second;
+  const bool is_restarting =
+      primary.restarting_start() != 0 && primary.restarting_start() == primary.start_count();
+  return restored_work({.state = lifecycle_of(record), .reason = record.operation.reason},
+                       record.operation.operation == Operation::CleaningUp,
+                       record.operation.attempts, isolation_of(primary), restarts_of(primary),
+                       is_restarting);
 }
 
 IsolationState isolation_of(const store::v1::Container& primary) {
@@ -88,6 +92,16 @@ void put_isolation(const IsolationState& isolation, store::v1::Container& primar
     case IsolationState::Paused::Yes:
       return primary.set_paused(store::v1::Container::PAUSED_YES);
   }
+}
+
+RestartState restarts_of(const store::v1::Container& primary) {
+  return {.count = primary.restart_count(), .last_exit = primary.last_exit()};
+}
+
+void put_restarts(const WorkState& state, store::v1::Container& primary) {
+  primary.set_restart_count(state.restarts.count);
+  primary.set_last_exit(state.restarts.last_exit);
+  primary.set_restarting_start(is_restarting(state) ? primary.start_count() : 0);
 }
 
 std::vector<Mutation> stored(const SandboxFacts& facts) {

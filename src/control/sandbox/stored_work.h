@@ -18,6 +18,10 @@ WorkState work_of(const SandboxRecord& record);
 IsolationState isolation_of(const store::v1::Container& primary);
 void put_isolation(const IsolationState& isolation, store::v1::Container& primary);
 
+// The restarts in the primary container's record.
+RestartState restarts_of(const store::v1::Container& primary);
+void put_restarts(const WorkState& state, store::v1::Container& primary);
+
 // What a later daemon needs to know of the sandbox's objects.
 std::vector<Mutation> stored(const SandboxFacts& facts);
 

@@ -216,6 +216,7 @@ v1::SandboxEvent to_message(const std::string& sandbox_id, const LifecycleStatus
           [&](const event::Preparing& e) {
             message.set_event_type(v1::SANDBOX_PREPARING);
             message.mutable_sandbox_phase()->set_phase(e.phase);
+            message.mutable_sandbox_phase()->set_error_message(e.message);
           },
           [&](const event::Ready&) { message.set_event_type(v1::SANDBOX_READY); },
           [&](const event::Failed& e) {

@@ -100,6 +100,7 @@ struct Accepted {
 };
 struct Preparing {
   std::string phase;
+  std::string message{};  // for people
   bool operator==(const Preparing&) const = default;
 };
 struct Ready {

@@ -40,9 +40,10 @@ RestartPlan plan_ready(const SandboxSeen& seen) {
     case PrimarySeen::Running:
     case PrimarySeen::Paused:
       return {.step = RestartStep::Adopt};
+    case PrimarySeen::Exited:
+      return {.step = seen.has_finished ? RestartStep::Finish : RestartStep::Restart};
     case PrimarySeen::Created:
     case PrimarySeen::OtherStart:
-    case PrimarySeen::Exited:
       return {.step = RestartStep::Restart};
     case PrimarySeen::Missing:
     case PrimarySeen::Foreign:
@@ -87,6 +88,12 @@ RestartPlan restart_plan(Lifecycle state, const SandboxSeen& seen) {
       break;
   }
   return {.step = RestartStep::Stay};
+}
+
+std::string exit_text(const ContainerLoss& loss) {
+  if (!loss.exit_code) return loss.how;
+  return "exit code " + std::to_string(*loss.exit_code) +
+         (loss.is_out_of_memory ? ": out of memory" : "");
 }
 
 Failure crash_failure(const ContainerLoss& loss) {

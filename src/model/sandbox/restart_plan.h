@@ -31,6 +31,7 @@ struct SandboxSeen {
   bool has_network = true;
   // The guest of a running container can come back only through the directory mounted there.
   bool has_guest_directory = true;
+  bool has_finished = false;  // it exited because the caller's command ended with code 0
 
   bool operator==(const SandboxSeen&) const = default;
 };
@@ -38,6 +39,7 @@ struct SandboxSeen {
 struct ContainerLoss {
   bool is_out_of_memory = false;
   std::string how;  // for people, such as "it exited with code 137"
+  std::optional<int> exit_code{};
 
   bool operator==(const ContainerLoss&) const = default;
 };
@@ -54,6 +56,7 @@ enum class RestartStep {
   Stay,     // as it is
   Adopt,    // it runs, and its guest reconnects by itself
   Restart,  // its container should run and does not
+  Finish,   // it is stopped: its command is done
   Fail,
 };
 
@@ -65,6 +68,9 @@ struct RestartPlan {
 };
 
 RestartPlan restart_plan(Lifecycle state, const SandboxSeen& seen);
+
+// How a container ended, as events and handles report it: "exit code 137" if it has one.
+std::string exit_text(const ContainerLoss& loss);
 
 // Of a container that ended so often, and so soon, that it is not started again.
 Failure crash_failure(const ContainerLoss& loss);

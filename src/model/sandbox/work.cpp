@@ -13,6 +13,8 @@ namespace {
 using Attempt = work::Create::Attempt;
 
 constexpr const char* kMaterialize = "materialize";  // the phase of a create
+constexpr const char* kRestart = "restart";          // the phase of a restart
+constexpr const char* kCommandFinished = "command_finished";
 constexpr const char* kNoAnswer =
     "its guest does not answer, so its isolation cannot be verified from inside";
 
@@ -261,9 +263,11 @@ class Table {
   }
 
   void happened(const LifecycleEvent& event) {
+    const Lifecycle before = state();
     state_.lifecycle = apply(std::move(state_.lifecycle), event);
     record().events.push_back(event);
-    state_.crashes.reset();  // no series of crashes outlives a stop or a resume
+    // No series of crashes outlives a stop or a resume.
+    if (state() != before) state_.crashes.reset();
   }
 
   void begin(Work work) {
@@ -484,10 +488,15 @@ class Table {
       case RestartStep::Restart:
         AGBOX_CHECK(inspection.loss.has_value(), "a container that is started again was lost");
         if (wait_for_restart(*inspection.loss)) {
+          state_.restarts.last_exit = exit_text(*inspection.loss);
+          happened(event::Preparing{.phase = kRestart, .message = state_.restarts.last_exit});
           record().execs = ExecsChange::EndForRestart;
           record().loss = inspection.loss;
         }
         return;
+      case RestartStep::Finish:
+        AGBOX_CHECK(inspection.loss.has_value(), "a container whose command is done has ended");
+        return finish(*inspection.loss);
       case RestartStep::Stay:
       case RestartStep::Adopt:
         break;
@@ -514,7 +523,18 @@ class Table {
     return true;
   }
 
+  // Its execs were lost with the container; a resume runs the command again.
+  void finish(const ContainerLoss& loss) {
+    state_.restarts.last_exit = exit_text(loss);
+    happen(command::Stop{kCommandFinished});
+    begin(work::Stop{});
+    record().execs = ExecsChange::End;
+    record().loss = loss;
+    settle();
+  }
+
   void lose(const Failure& failure, const ContainerLoss& loss) {
+    if (loss.exit_code) state_.restarts.last_exit = exit_text(loss);
     happen(command::LosePrimary{failure});
     state_.isolation = {};
     record().execs = ExecsChange::End;
@@ -525,6 +545,8 @@ class Table {
 
   void restarted() {
     state_.crashes.started(now_.now);
+    happened(event::Ready{});
+    ++state_.restarts.count;
     record().has_objects = true;
     record().then = Record::Then::IsRestarted;
     keep_running();
@@ -618,12 +640,13 @@ WorkState new_work() {
 }
 
 WorkState restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t attempts,
-                        IsolationState isolation) {
+                        IsolationState isolation, RestartState restarts, bool is_restarting) {
   if (lifecycle.state != Lifecycle::Ready) isolation.problem.clear();
   WorkState state{.lifecycle = std::move(lifecycle),
                   .work = work::Idle{},
                   .attempts = attempts,
-                  .isolation = std::move(isolation)};
+                  .isolation = std::move(isolation),
+                  .restarts = std::move(restarts)};
   switch (state.lifecycle.state) {
     case Lifecycle::Creating:
       state.work = work::Create{.attempt = Attempt::Recovered};
@@ -640,7 +663,9 @@ WorkState restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t
     case Lifecycle::Failed:
       if (cleans_up) state.work = work::CleanUp{};
       break;
-    case Lifecycle::Ready:  // inspected when the engine is there
+    case Lifecycle::Ready:  // otherwise inspected when the engine is there
+      if (is_restarting) state.work = work::Restart{};
+      break;
     case Lifecycle::Stopped:
     case Lifecycle::Deleted:
       break;
@@ -652,10 +677,13 @@ bool cleans_up(const WorkState& state) {
   return std::holds_alternative<work::CleanUp>(state.work);
 }
 
+bool is_restarting(const WorkState& state) {
+  return std::holds_alternative<work::AwaitRestart>(state.work) ||
+         std::holds_alternative<work::Restart>(state.work);
+}
+
 bool is_up(const WorkState& state) {
-  return state.lifecycle.state == Lifecycle::Ready &&
-         !std::holds_alternative<work::AwaitRestart>(state.work) &&
-         !std::holds_alternative<work::Restart>(state.work);
+  return state.lifecycle.state == Lifecycle::Ready && !is_restarting(state);
 }
 
 std::optional<OperationKind> wanted_operation(const Work& work) {
@@ -686,7 +714,9 @@ std::optional<OperationKind> wanted_operation(const Work& work) {
 
 WorkTransition advance(WorkState state, const WorkInput& input, const Surroundings& now) {
   const bool awaited_restart = std::holds_alternative<work::AwaitRestart>(state.work);
+  const bool was_restarting = is_restarting(state);
   const IsolationState before = state.isolation;
+  const RestartState restarts_before = state.restarts;
   Table table(std::move(state), now);
   std::visit(table, input);
   WorkTransition transition = std::move(table).result();
@@ -699,6 +729,11 @@ WorkTransition advance(WorkState state, const WorkInput& input, const Surroundin
   if (after.problem != before.problem || after.paused != before.paused) {
     if (!transition.step.record) transition.step.record.emplace();
     transition.step.record->has_isolation = true;
+  }
+  if (transition.state.restarts != restarts_before ||
+      is_restarting(transition.state) != was_restarting) {
+    if (!transition.step.record) transition.step.record.emplace();
+    transition.step.record->has_restarts = true;
   }
   return transition;
 }

@@ -17,6 +17,7 @@
 //   guest lost, engine event, gap in events -> Inspect -> it runs: Idle, the guest reconnects
 //                                                      -> it cannot be used: Failed
 //                                                      -> it ended: AwaitRestart -> Restart -> Idle
+//                                                      -> its command is done: Stop
 //
 // One whose isolation fails a verification while it runs:
 //
@@ -180,6 +181,15 @@ struct IsolationState {
   bool operator==(const IsolationState&) const = default;
 };
 
+// How its container ended and was restarted since it was created.
+struct RestartState {
+  std::uint64_t count = 0;  // completed restarts
+  // See exit_text(); empty: it never ended while it should run.
+  std::string last_exit{};
+
+  bool operator==(const RestartState&) const = default;
+};
+
 struct WorkState {
   LifecycleStatus lifecycle;
   Work work;
@@ -188,6 +198,7 @@ struct WorkState {
   CrashWindow crashes{};  // of the container, while Ready
   Activity activity{};
   IsolationState isolation{};
+  RestartState restarts{};
 
   bool operator==(const WorkState&) const = default;
 };
@@ -195,10 +206,14 @@ struct WorkState {
 // Of a sandbox that a client asks for.
 WorkState new_work();
 // What an earlier run of the daemon stored. `cleans_up`: a failed create may have left something.
+// `is_restarting`: see below.
 WorkState restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t attempts,
-                        IsolationState isolation = {});
+                        IsolationState isolation = {}, RestartState restarts = {},
+                        bool is_restarting = false);
 
 bool cleans_up(const WorkState& state);
+// Whether its container ended, which is reported, and is not reported as running again yet.
+bool is_restarting(const WorkState& state);
 // Whether its container should run now, and is not about to be started.
 bool is_up(const WorkState& state);
 // The operation that the work asks for.
@@ -296,6 +311,7 @@ struct Record {
   bool has_objects = false;             // what is known of its containers and its network
   bool has_operation = false;           // events imply it
   bool has_isolation = false;           // its problem, and whether it is paused
+  bool has_restarts = false;            // their state, and whether one is in progress
   enum class Then { Nothing, IsLive, IsRestarted, IsDeleted };
   Then then = Then::Nothing;  // once it is on disk
 

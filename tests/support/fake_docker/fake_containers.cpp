@@ -30,7 +30,7 @@ Reply Engine::answer_container(const Request& request, const std::string& object
   if (call == "POST /stop") {
     container->stop_timeout = query(request, "t");
     if (!container->is_running()) return {.status = 304};
-    end_container(*container, 137);
+    end_container(*container, exit_code_of_stop);
     emit("stop", *container);
     return {.status = 204};
   }

@@ -107,6 +107,7 @@ class Engine {
   std::string newest_api = "1.41";
   std::string oldest_api = "1.12";
   json::object info_overrides;
+  int exit_code_of_stop = 137;
 
   std::function<void(Container&)> on_start;
   // Told of every event, and of every change that a wait may be waiting for.

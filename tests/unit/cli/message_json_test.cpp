@@ -25,6 +25,8 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "state_changed_at": null,
     "isolation_problem": "",
     "paused": false,
+    "restart_count": "0",
+    "last_exit": "",
     "mounts": []
   }
 }

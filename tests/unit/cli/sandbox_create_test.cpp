@@ -61,7 +61,6 @@ TEST_F(SandboxCreate, WaitsUntilItIsReadyAndSaysHowToGoOn) {
   EXPECT_THAT(daemon.calls(),
               ElementsAre("CreateSandbox create_spec { image: "
                           "\"ghcr.io/agents-sandbox/coding-runtime:latest\" }",
-                          "GetSandbox sandbox_id: \"box-1\"",
                           "SubscribeSandboxEvents sandbox_id: \"box-1\" from_sequence: 1"));
 }
 

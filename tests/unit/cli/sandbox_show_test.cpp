@@ -11,6 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class SandboxShow : public Commands {
@@ -80,6 +81,8 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "state_changed_at": null,
     "isolation_problem": "",
     "paused": false,
+    "restart_count": "0",
+    "last_exit": "",
     "mounts": []
   }
 }
@@ -124,6 +127,18 @@ TEST_F(SandboxShow, GetShowsAnIsolationThatDoesNotHold) {
   EXPECT_THAT(out_, HasSubstr("\npaused=true\n"));
   EXPECT_EQ(run({"sandbox", "get", "box-1", "--json"}), 0);
   EXPECT_THAT(out_, HasSubstr("\"isolation_problem\": \"no rule is for it\""));
+}
+
+TEST_F(SandboxShow, GetShowsHowItsContainerEndedAndWasRestarted) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, Not(HasSubstr("restart_count")));
+  EXPECT_THAT(out_, Not(HasSubstr("last_exit")));
+  daemon.sandbox.set_restart_count(2);
+  daemon.sandbox.set_last_exit("exit code 137");
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nrestart_count=2\nlast_exit=exit code 137\n"));
 }
 
 TEST_F(SandboxShow, ListIsATable) {

@@ -16,7 +16,8 @@ class ExecLossTest : public ExecTest {
   // Its execs are over; the sandbox itself is started again.
   void expect_lost(const std::string& exec_code, const std::string& words) {
     wait_for_end("lost-1");
-    EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1"));
+    EXPECT_THAT(exec_events(),
+                ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1", "SANDBOX_PREPARING"));
     const v1::ExecStatus status = exec("lost-1");
     EXPECT_EQ(status.state(), v1::EXEC_STATE_FAILED);
     EXPECT_EQ(status.error_code(), exec_code);

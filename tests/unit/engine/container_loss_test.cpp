@@ -39,6 +39,7 @@ TEST(ContainerLossTest, IsJudgedByWhatTheEngineSays) {
   container.is_running = false;
   container.exit_code = 2;
   EXPECT_EQ(how(), "it exited with code 2");
+  EXPECT_EQ(judge_primary(kept, container, owner).loss->exit_code, 2);
   container.was_oom_killed = true;
   EXPECT_TRUE(judge_primary(kept, container, owner).loss->is_out_of_memory);
   container.status = "created";

@@ -90,7 +90,7 @@ std::string plan_row(Lifecycle state, const SandboxSeen& seen) {
   const std::string row = place(state) + ",";
   if (state != Lifecycle::Ready && state != Lifecycle::Stopped) return row + "seen";
   return row + place(seen.primary) + "," + place(seen.has_network) + "," +
-         place(seen.has_guest_directory);
+         place(seen.has_guest_directory) + (seen.has_finished ? ",finished" : "");
 }
 
 std::string work_row(const WorkState& state, const WorkInput& input) {

@@ -26,6 +26,8 @@ char letter(const RestartPlan& plan) {
       return 'a';
     case RestartStep::Restart:
       return 'r';
+    case RestartStep::Finish:
+      return 'f';
     case RestartStep::Fail:
       break;
   }
@@ -70,6 +72,37 @@ TEST(RestartPlanTest, IsThisForEveryPair) {
       EXPECT_EQ(plans, row.plans.at(lack)) << "lack " << lack;
     }
   }
+}
+
+TEST(RestartPlanTest, OneWhoseCommandIsDoneIsStopped) {
+  for (const PlanRow& row : plan_table()) {
+    SCOPED_TRACE(static_cast<int>(row.state));
+    for (const PrimarySeen primary : kPrimaries) {
+      const SandboxSeen seen{.primary = primary, .has_finished = true};
+      const bool is_done = row.state == Lifecycle::Ready && primary == PrimarySeen::Exited;
+      const SandboxSeen without{.primary = primary};
+      EXPECT_EQ(letter(restart_plan(row.state, seen)),
+                is_done ? 'f' : letter(restart_plan(row.state, without)));
+    }
+  }
+  // A resume could only fail.
+  const SandboxSeen finished{.primary = PrimarySeen::Exited, .has_finished = true};
+  SandboxSeen cut = finished;
+  cut.has_network = false;
+  EXPECT_EQ(letter(restart_plan(Lifecycle::Ready, cut)), 'N');
+  cut.has_guest_directory = false;
+  EXPECT_EQ(letter(restart_plan(Lifecycle::Ready, cut)), 'N');
+  SandboxSeen no_directory = finished;
+  no_directory.has_guest_directory = false;
+  EXPECT_EQ(letter(restart_plan(Lifecycle::Ready, no_directory)), 'G');
+}
+
+TEST(RestartPlanTest, AnEndIsReportedByItsCodeIfItHasOne) {
+  EXPECT_EQ(exit_text({.how = "it exited with code 0", .exit_code = 0}), "exit code 0");
+  EXPECT_EQ(exit_text({.is_out_of_memory = true, .how = "it ran out", .exit_code = 137}),
+            "exit code 137: out of memory");
+  EXPECT_EQ(exit_text({.how = "the engine took its network away"}),
+            "the engine took its network away");
 }
 
 TEST(RestartPlanTest, EveryStateHasARow) {

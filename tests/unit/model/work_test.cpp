@@ -113,6 +113,7 @@ std::string text(const WorkStep& step) {
     if (step.record->has_objects) line += " objects";
     if (step.record->has_operation) line += " operation";
     if (step.record->has_isolation) line += " isolation";
+    if (step.record->has_restarts) line += " restarts";
     line += kThen.at(static_cast<std::size_t>(step.record->then));
     line += ";";
   }
@@ -154,6 +155,12 @@ input::Ended saw(PrimarySeen primary) {
   return {.inspection = SandboxInspection{
               .seen = {.primary = primary},
               .loss = is_lost ? std::optional(ContainerLoss{.how = "it exited"}) : std::nullopt}};
+}
+
+input::Ended saw_finished() {
+  return {.inspection = SandboxInspection{
+              .seen = {.primary = PrimarySeen::Exited, .has_finished = true},
+              .loss = ContainerLoss{.how = "it exited with code 0", .exit_code = 0}}};
 }
 
 using Paused = IsolationState::Paused;
@@ -244,6 +251,7 @@ const std::vector<NamedInput>& inputs() {
       {"SawPaused", saw(PrimarySeen::Paused)},
       {"SawExited", saw(PrimarySeen::Exited)},
       {"SawMissing", saw(PrimarySeen::Missing)},
+      {"SawFinished", saw_finished()},
       {"PausedByOthers", input::Ended{.is_paused_by_others = true}},
       {"GuestConnected", input::GuestConnected{}},
       {"GuestLost", input::GuestLost{}},
@@ -404,8 +412,9 @@ const WorkRow kRows[] = {
     {"inspect",           "Lost",           "Ready Inspect backing off | back off;"},
     {"inspect",           "Cancelled",      "Ready Inspect backing off | back off;"},
     {"inspect",           "SawRunning",     "Ready Idle | reset backoff;"},
-    {"inspect",           "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset backoff;"},
+    {"inspect",           "SawExited",      "Ready AwaitRestart | record Preparing end-for-restart(it exited) restarts; restart in 100ms; reset backoff;"},
     {"inspect",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
+    {"inspect",           "SawFinished",    "Stopping Stop running Stop | record StopRequested end-execs(it exited with) restarts; reset backoff; start Stop;"},
     {"inspect",           "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
     {"inspect",           "GuestLost",      "Ready Inspect.again running Inspect |"},
     {"inspect",           "Recheck",        "Ready Inspect.again running Inspect |"},
@@ -420,27 +429,28 @@ const WorkRow kRows[] = {
     {"inspect again",     "Lost",           "Ready Inspect.again backing off | back off;"},
     {"inspect again",     "Cancelled",      "Ready Inspect.again backing off | back off;"},
     {"inspect again",     "SawRunning",     "Ready Inspect running Inspect | reset backoff; start Inspect;"},
-    {"inspect again",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited); restart in 100ms; reset backoff;"},
+    {"inspect again",     "SawExited",      "Ready AwaitRestart | record Preparing end-for-restart(it exited) restarts; restart in 100ms; reset backoff;"},
     {"inspect again",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
+    {"inspect again",     "SawFinished",    "Stopping Stop running Stop | record StopRequested end-execs(it exited with) restarts; reset backoff; start Stop;"},
     {"inspect again",     "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
     {"inspect again",     "EngineBack",     "Ready Inspect.again running Inspect | reset backoff;"},
     {"inspect again",      "SawPaused",      "Ready Inspect running Inspect | reset backoff; start Inspect;"},
     {"inspect again",      "IsolationFailed","Ready Pause running Inspect unisolated begun | record isolation; verify in 500ms; cancel;"},
 
-    {"await restart",     "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs; clear restart; start Stop;"},
-    {"await restart",     "Delete",         "Deleting Delete running Delete | record DeleteRequested; clear restart; start Delete;"},
+    {"await restart",     "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs restarts; clear restart; start Stop;"},
+    {"await restart",     "Delete",         "Deleting Delete running Delete | record DeleteRequested restarts; clear restart; start Delete;"},
     {"await restart",     "EngineBack",     "Ready AwaitRestart | reset backoff;"},
     {"await restart",     "RestartDue",     "Ready Restart running Restart | clear restart; start Restart;"},
 
-    {"restart",           "Stop",           "Stopping Stop running Restart | record StopRequested cancel-execs; cancel;"},
-    {"restart",           "Delete",         "Deleting Delete running Restart | record DeleteRequested; cancel;"},
-    {"restart",           "Done",           "Ready Inspect running Inspect | record objects then-restarted; reset backoff; start Inspect;"},
+    {"restart",           "Stop",           "Stopping Stop running Restart | record StopRequested cancel-execs restarts; cancel;"},
+    {"restart",           "Delete",         "Deleting Delete running Restart | record DeleteRequested restarts; cancel;"},
+    {"restart",           "Done",           "Ready Inspect running Inspect | record Ready objects restarts then-restarted; reset backoff; start Inspect;"},
     {"restart",           "Refused",        "Ready AwaitRestart | restart in 100ms;"},
     {"restart",           "RefusedForGood", "Failed Idle | record Failed:OWN end-execs(it was not sta);"},
     {"restart",           "Retry",          "Ready Restart backing off | back off;"},
     {"restart",           "Lost",           "Ready AwaitRestart | restart in 100ms;"},
     {"restart",           "Cancelled",      "Ready Restart backing off | back off;"},
-    {"restart",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
+    {"restart",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) restarts; reset backoff;"},
     {"restart",           "EngineBack",     "Ready Restart running Restart | reset backoff;"},
 
     {"unisolated",         "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
@@ -460,8 +470,9 @@ const WorkRow kRows[] = {
     {"pause",              "Retry",          "Ready Pause.done? backing off unisolated begun | back off;"},
     {"pause",              "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
     {"pause",              "Cancelled",      "Ready Pause.done? backing off unisolated begun | back off;"},
-    {"pause",              "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"pause",              "SawExited",      "Ready AwaitRestart | record Preparing end-for-restart(it exited) isolation restarts; restart in 100ms; clear verification; reset backoff;"},
     {"pause",              "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
+    {"pause",              "SawFinished",    "Stopping Stop running Stop begun | record StopRequested end-execs(it exited with) isolation restarts; clear verification; reset backoff; start Stop;"},
     {"pause",              "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset backoff; start Inspect;"},
     {"pause",              "GuestConnected", "Ready Pause running Pause unisolated begun | take guest;"},
     {"pause",              "GuestLost",      "Ready Pause.inspects running Pause unisolated begun |"},
@@ -478,8 +489,9 @@ const WorkRow kRows[] = {
     {"pause again",        "Retry",          "Ready Pause.done? backing off unisolated paused | back off;"},
     {"pause again",        "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
     {"pause again",        "Cancelled",      "Ready Pause.done? backing off unisolated paused | back off;"},
-    {"pause again",        "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"pause again",        "SawExited",      "Ready AwaitRestart | record Preparing end-for-restart(it exited) isolation restarts; restart in 100ms; clear verification; reset backoff;"},
     {"pause again",        "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
+    {"pause again",        "SawFinished",    "Stopping Stop running Stop paused | record StopRequested end-execs(it exited with) isolation restarts; clear verification; reset backoff; start Stop;"},
     {"pause again",        "GuestConnected", "Ready Pause.done? running Pause unisolated paused | take guest;"},
     {"pause again",        "GuestLost",      "Ready Pause.done?.inspects running Pause unisolated paused |"},
     {"pause again",        "Recheck",        "Ready Pause.done?.inspects running Pause unisolated paused |"},
@@ -506,8 +518,9 @@ const WorkRow kRows[] = {
     {"pause inspects",     "Retry",          "Ready Pause.done?.inspects backing off unisolated begun | back off;"},
     {"pause inspects",     "Lost",           "Ready Inspect running Inspect unisolated | record isolation; start Inspect;"},
     {"pause inspects",     "Cancelled",      "Ready Pause.done?.inspects backing off unisolated begun | back off;"},
-    {"pause inspects",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"pause inspects",     "SawExited",      "Ready AwaitRestart | record Preparing end-for-restart(it exited) isolation restarts; restart in 100ms; clear verification; reset backoff;"},
     {"pause inspects",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
+    {"pause inspects",     "SawFinished",    "Stopping Stop running Stop begun | record StopRequested end-execs(it exited with) isolation restarts; clear verification; reset backoff; start Stop;"},
     {"pause inspects",     "PausedByOthers", "Ready Inspect running Inspect unisolated | record isolation; reset backoff; start Inspect;"},
     {"pause inspects",     "GuestConnected", "Ready Pause.inspects running Pause unisolated begun | take guest;"},
     {"pause inspects",     "EngineBack",     "Ready Pause.inspects running Pause unisolated begun | reset backoff;"},
@@ -533,8 +546,9 @@ const WorkRow kRows[] = {
     {"inspect paused",     "Cancelled",      "Ready Inspect backing off unisolated paused | back off;"},
     {"inspect paused",     "SawRunning",     "Ready Pause.done? running Pause unisolated paused | reset backoff; start Pause;"},
     {"inspect paused",     "SawPaused",      "Ready Idle unisolated paused | reset backoff;"},
-    {"inspect paused",     "SawExited",      "Ready AwaitRestart | record end-for-restart(it exited) isolation; restart in 100ms; clear verification; reset backoff;"},
+    {"inspect paused",     "SawExited",      "Ready AwaitRestart | record Preparing end-for-restart(it exited) isolation restarts; restart in 100ms; clear verification; reset backoff;"},
     {"inspect paused",     "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited) isolation; clear verification; reset backoff;"},
+    {"inspect paused",     "SawFinished",    "Stopping Stop running Stop paused | record StopRequested end-execs(it exited with) isolation restarts; clear verification; reset backoff; start Stop;"},
     {"inspect paused",     "GuestConnected", "Ready Idle running Inspect unisolated paused | cancel; take guest;"},
     {"inspect paused",     "GuestLost",      "Ready Inspect.again running Inspect unisolated paused |"},
     {"inspect paused",     "Recheck",        "Ready Inspect.again running Inspect unisolated paused |"},
@@ -638,6 +652,7 @@ const WorkRow kRows[] = {
     {"inspect stopped",   "SawRunning",     "Stopped Idle | reset backoff;"},
     {"inspect stopped",   "SawExited",      "Stopped Idle | reset backoff;"},
     {"inspect stopped",   "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
+    {"inspect stopped",   "SawFinished",    "Stopped Idle | reset backoff;"},
     {"inspect stopped",   "EngineBack",     "Stopped Inspect.again running Inspect | reset backoff;"},
     {"inspect stopped",    "SawPaused",      "Stopped Idle | reset backoff;"},
 
@@ -654,6 +669,7 @@ const WorkRow kRows[] = {
     {"inspect failed",    "SawRunning",     "Failed Idle | reset backoff;"},
     {"inspect failed",    "SawExited",      "Failed Idle | record end-execs(it exited); reset backoff;"},
     {"inspect failed",    "SawMissing",     "Failed Idle | record end-execs(it exited); reset backoff;"},
+    {"inspect failed",    "SawFinished",    "Failed Idle | record end-execs(it exited with); reset backoff;"},
     {"inspect failed",    "EngineBack",     "Failed Idle running Inspect | reset backoff; cancel;"},
     {"inspect failed",     "SawPaused",      "Failed Idle | reset backoff;"},
 
@@ -744,7 +760,7 @@ const SpecialRow kSpecialRows[] = {
     {"resume",           "Done",           kGuest,         "Ready Idle | record Ready objects then-live; reset backoff;"},
     {"resume",           "Done",           kGuestAndExecs, "Ready Idle | record Ready end-execs objects then-live; reset backoff;"},
     {"failed",           "Resume",         kExecs,         "Resuming Resume running Resume | record Accepted cancel-execs secret; start Resume;"},
-    {"restart",          "Done",           kGuest,         "Ready Idle | record objects then-restarted; reset backoff;"},
+    {"restart",          "Done",           kGuest,         "Ready Idle | record Ready objects restarts then-restarted; reset backoff;"},
     {"restart",          "Retry",          kShutdown,      "Ready Restart |"},
     {"ready",            "GuestLost",      kGuest,         "Ready Idle |"},
     {"ready",            "Recheck",        kGuest,         "Ready Inspect running Inspect | start Inspect;"},
@@ -878,6 +894,25 @@ TEST(WorkTest, ARunOfTheDaemonContinuesWhatTheOneBeforeStored) {
   }
 }
 
+// Its end was reported and its execs have ended; it is not inspected, which would do both again.
+TEST(WorkTest, AnInterruptedRestartIsRepeated) {
+  const auto restored = [](Lifecycle lifecycle) {
+    return restored_work({.state = lifecycle, .reason = "r"}, false, 1, {},
+                         {.count = 2, .last_exit = "exit code 3"}, true);
+  };
+  EXPECT_TRUE(is_restarting(restored(Ready)));
+  EXPECT_EQ(restored(Ready).restarts, (RestartState{.count = 2, .last_exit = "exit code 3"}));
+  for (const Surroundings& now : {kUsual, kNoEngine}) {
+    EXPECT_EQ(outcome(restored(Ready), input::Recover{}, now),
+              "Ready Restart running Restart | start Restart;");
+  }
+  EXPECT_EQ(outcome(restored(Ready), input::RecoverUnreadable{kWhy}, kUsual),
+            "Failed Halt running Halt | record Failed:CODE restarts; start Halt;");
+  for (const Lifecycle lifecycle : {Stopping, Stopped, Failed, Deleting}) {
+    EXPECT_FALSE(is_restarting(restored(lifecycle)));
+  }
+}
+
 TEST(WorkTest, AThirdCrashDuringACreateSaysSo) {
   const auto [state, step] =
       advance(restored_work({.state = Creating, .reason = {}}, false, 3), input::Recover{}, kUsual);
@@ -948,6 +983,34 @@ TEST(WorkTest, WaitsGrowWithEachCrashUntilTheContainerRanForLong) {
   EXPECT_EQ(crash(), 100ms);
 }
 
+TEST(WorkTest, ARestartIsReportedWithTheExitCodeAndCounted) {
+  WorkState state = running(Ready, work::Inspect{});
+  state.restarts = {.count = 4, .last_exit = "exit code 3"};
+  input::Ended exit = saw(PrimarySeen::Exited);
+  exit.inspection->loss = ContainerLoss{.how = "it exited with code 137", .exit_code = 137};
+  auto [down, reported] = advance(state, exit, kUsual);
+  EXPECT_EQ(reported.record->events, std::vector<LifecycleEvent>{(event::Preparing{
+                                         .phase = "restart", .message = "exit code 137"})});
+  EXPECT_EQ(down.restarts, (RestartState{.count = 4, .last_exit = "exit code 137"}));
+  down = advance(down, input::RestartDue{}, kUsual).state;
+  // A start that fails is neither an end of the container nor a restart.
+  auto [refused, nothing] = advance(down, ended(OperationEnd::Refused), kUsual);
+  EXPECT_FALSE(nothing.record.has_value());
+  EXPECT_EQ(refused.restarts, down.restarts);
+  refused = advance(refused, input::RestartDue{}, kUsual).state;
+  const auto [up, ready] = advance(refused, ended(OperationEnd::Done), kUsual);
+  EXPECT_EQ(ready.record->events, std::vector<LifecycleEvent>{event::Ready{}});
+  EXPECT_EQ(up.restarts, (RestartState{.count = 5, .last_exit = "exit code 137"}));
+}
+
+TEST(WorkTest, ACommandThatIsDoneStopsItsSandboxForThatReason) {
+  const auto [state, step] = advance(running(Ready, work::Inspect{}), saw_finished(), kUsual);
+  EXPECT_EQ(state.lifecycle, (LifecycleStatus{.state = Stopping, .reason = "command_finished"}));
+  EXPECT_EQ(state.restarts, (RestartState{.count = 0, .last_exit = "exit code 0"}));
+  EXPECT_EQ(advance(state, ended(OperationEnd::Done), kUsual).step.record->events,
+            std::vector<LifecycleEvent>{event::Stopped{"command_finished"}});
+}
+
 TEST(WorkTest, ACrashLoopEndsAsAFailureAndEndsEveryExec) {
   Surroundings now{.has_engine = true, .has_execs = true};
   WorkState state = running(Ready, work::Restart{});
@@ -959,7 +1022,7 @@ TEST(WorkTest, ACrashLoopEndsAsAFailureAndEndsEveryExec) {
   now.now += CrashWindow::kLongestSeries + 1s;
   const auto [after, step] = advance(state, ended(OperationEnd::Refused), now);
   EXPECT_EQ(text(after), "Failed Idle");
-  EXPECT_EQ(text(step), " record Failed:CONTAINER_CRASHLOOP end-execs(it could not b);");
+  EXPECT_EQ(text(step), " record Failed:CONTAINER_CRASHLOOP end-execs(it could not b) restarts;");
   EXPECT_EQ(after.crashes, CrashWindow());
 }
 
@@ -1062,7 +1125,11 @@ class Exploration {
     for (const Lifecycle lifecycle :
          {Creating, Resuming, Ready, Stopping, Stopped, Failed, Deleting, Deleted}) {
       for (const std::uint32_t attempts : {1U, kMostAttempts}) {
-        visit(restored_work({.state = lifecycle, .reason = "r"}, false, attempts), recoveries);
+        for (const bool is_restarting : {false, true}) {
+          visit(restored_work({.state = lifecycle, .reason = "r"}, false, attempts, {}, {},
+                              is_restarting),
+                recoveries);
+        }
       }
     }
     visit(restored_work({.state = Failed, .reason = {}}, true, 1), recoveries);
@@ -1097,6 +1164,7 @@ class Exploration {
 
   void add(WorkState state) {
     state.crashes = {};  // how often it crashed makes no other state
+    state.restarts = {};
     state.isolation.failures = 0;
     state.isolation.earliest_unpause = {};
     state.attempts = std::min(state.attempts, kMostAttempts);
@@ -1188,6 +1256,27 @@ TEST(EveryWorkStateTest, ARestartHasItsTimer) {
   });
 }
 
+// Whatever happens in between: a restart begins with one event and ends with one.
+TEST(EveryWorkStateTest, ARestartIsReportedOnce) {
+  for_each_edge([](const Edge& edge) {
+    const bool was_ready = edge.before.lifecycle.state == Ready;
+    const bool was_restarting = is_restarting(edge.before);
+    std::size_t preparing = 0;
+    std::size_t ready = 0;
+    for (const LifecycleEvent& event :
+         edge.after.step.record ? edge.after.step.record->events : std::vector<LifecycleEvent>()) {
+      if (was_ready && std::holds_alternative<event::Preparing>(event)) ++preparing;
+      if (was_ready && std::holds_alternative<event::Ready>(event)) ++ready;
+    }
+    EXPECT_EQ(preparing, !was_restarting && is_restarting(edge.after.state) ? 1U : 0U);
+    EXPECT_EQ(ready, was_restarting && is_up(edge.after.state) ? 1U : 0U);
+    EXPECT_EQ(edge.after.state.restarts.count, edge.before.restarts.count + ready);
+    const bool has_changed = was_restarting != is_restarting(edge.after.state) ||
+                             edge.before.restarts != edge.after.state.restarts;
+    EXPECT_EQ(edge.after.step.record && edge.after.step.record->has_restarts, has_changed);
+  });
+}
+
 // What should run is inspected unless its guest vouches for it, and unless it is known to be down.
 TEST(EveryWorkStateTest, ARecheckOfAContainerThatShouldRunIsNeverForgotten) {
   for_each_edge([](const Edge& edge) {
@@ -1276,7 +1365,7 @@ TEST(EveryWorkStateTest, AnInterruptedOperationIsContinuedByTheNextRunOfTheDaemo
       {OperationKind::Delete, OperationKind::Delete},
       {OperationKind::CleanUp, OperationKind::CleanUp},
       {OperationKind::Inspect, OperationKind::Inspect},
-      {OperationKind::Restart, OperationKind::Inspect},
+      {OperationKind::Restart, OperationKind::Restart},
       {OperationKind::Pause, OperationKind::Inspect},
       {OperationKind::Unpause, OperationKind::Inspect}};
   for (const auto& [name, state] : exploration().states()) {
@@ -1288,13 +1377,16 @@ TEST(EveryWorkStateTest, AnInterruptedOperationIsContinuedByTheNextRunOfTheDaemo
     }
     WorkState next = restored_work(
         state.lifecycle, cleans_up(state), std::min(state.attempts, kMostAttempts - 1),
-        {.problem = state.isolation.problem, .paused = state.isolation.paused});
+        {.problem = state.isolation.problem, .paused = state.isolation.paused}, state.restarts,
+        is_restarting(state));
     next = advance(next, input::Recover{}, kUsual).state;
     if (std::holds_alternative<activity::None>(next.activity)) {
       next = advance(next, input::EngineBack{}, kUsual).state;
     }
     if (wanted) {
       EXPECT_EQ(next.activity, Activity(activity::Running{continued.at(*wanted)}));
+    } else if (is_restarting(state)) {
+      EXPECT_EQ(next.activity, Activity(activity::Running{OperationKind::Restart}));
     } else if (state.lifecycle.state == Ready || state.lifecycle.state == Stopped) {
       EXPECT_EQ(next.activity, Activity(activity::Running{OperationKind::Inspect}));
     }

@@ -98,6 +98,18 @@ TEST_F(SandboxWait, FollowsTheEventsBehindTheBaselineAndShowsThem) {
               "SubscribeSandboxEvents sandbox_id: \"s-one\" from_sequence: 1");
 }
 
+TEST_F(SandboxWait, ASandboxThatIsDoneAlreadyWasReady) {
+  ScriptedDaemon daemon(socket());
+  daemon.sandbox = handle(v1::SANDBOX_STATE_STOPPED, 5);
+  daemon.events = {event(3, v1::SANDBOX_READY, v1::SANDBOX_STATE_READY),
+                   event(4, v1::SANDBOX_STOP_REQUESTED, v1::SANDBOX_STATE_READY),
+                   event(5, v1::SANDBOX_STOPPED, v1::SANDBOX_STATE_STOPPED)};
+  daemon.keep_streams_open = true;
+  EXPECT_EQ(failure(SandboxGoal::Ready), "sandbox s-one entered Stopped state before ready");
+  EXPECT_TRUE(
+      wait(SandboxGoal::Ready, {.baseline = handle(v1::SANDBOX_STATE_PENDING, 2)}).has_value());
+}
+
 TEST_F(SandboxWait, EventsWithoutAStateDecideNothing) {
   ScriptedDaemon daemon(socket());
   daemon.sandbox = handle(v1::SANDBOX_STATE_READY, 4);

@@ -6,6 +6,7 @@
 #include <agbox/event_follower.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace agbox::sdk {
@@ -17,6 +18,9 @@ struct WaitOptions {
   FollowOptions follow = {};
   // Called for each event, on the waiting thread.
   std::function<void(const v1::SandboxEvent&)> on_event = {};
+  // The sandbox as the response to the caller's request shows it: the wait sees everything that
+  // happened since. Otherwise it begins with the present state.
+  std::optional<v1::SandboxHandle> baseline = {};
 };
 
 // Fails with SandboxFailed if the sandbox can no longer reach the goal. A sandbox that does not

@@ -82,12 +82,17 @@ asio::awaitable<OperationResult<>> start_entrypoint(OperationServices& services,
   if (const auto told = place.go(order); !told) {
     co_return co_await wait_on(services, facts, told.error());
   }
-  const auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
+  auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
+  OperationResult<> goes_on;
   while (true) {
     const auto outcome = co_await step("start.entrypoint", place.entrypoint(limit));
     if (outcome && !outcome->failure) co_return OperationResult<>{};
     if (outcome) co_return refuse(outcome->failure->sentence());
-    AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, outcome.error()));
+    if (!goes_on) co_return goes_on;
+    goes_on = co_await wait_on(services, facts, outcome.error());
+    // A short command may be done by now. Its guest reported before that the entrypoint let it
+    // through, and that has arrived.
+    if (!goes_on) limit = std::chrono::steady_clock::now();
   }
 }
 

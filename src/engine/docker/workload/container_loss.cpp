@@ -8,9 +8,18 @@
 namespace agbox {
 namespace {
 
-SandboxInspection lost(PrimarySeen primary, std::string how, bool is_out_of_memory = false) {
-  return {.seen = {.primary = primary},
-          .loss = ContainerLoss{.is_out_of_memory = is_out_of_memory, .how = std::move(how)}};
+SandboxInspection lost(PrimarySeen primary, std::string how) {
+  return {.seen = {.primary = primary}, .loss = ContainerLoss{.how = std::move(how)}};
+}
+
+SandboxInspection exited(const ContainerSeen& container) {
+  const std::string code = std::to_string(container.exit_code);
+  return {.seen = {.primary = PrimarySeen::Exited},
+          .loss = ContainerLoss{.is_out_of_memory = container.was_oom_killed,
+                                .how = container.was_oom_killed
+                                           ? "it ran out of memory and ended with code " + code
+                                           : "it exited with code " + code,
+                                .exit_code = static_cast<int>(container.exit_code)}};
 }
 
 // An engine that crashed while starting a container mistakes the end of that attempt for the end of
@@ -37,11 +46,7 @@ SandboxInspection judge_primary(const store::v1::Container& kept,
   }
   if (!container->is_up()) {
     if (container->status == "created") return lost(PrimarySeen::Created, "it was not started");
-    const std::string code = std::to_string(container->exit_code);
-    if (container->was_oom_killed) {
-      return lost(PrimarySeen::Exited, "it ran out of memory and ended with code " + code, true);
-    }
-    return lost(PrimarySeen::Exited, "it exited with code " + code);
+    return exited(*container);
   }
   // The guest of another start does not know what this one accepted.
   if (!kept.engine_started_at().empty() && kept.engine_started_at() != start_mark(*container)) {
