@@ -33,6 +33,7 @@ struct ActorServices {
   TaskGroup& tasks;
   Deadlines& deadlines;
   Deadlines& restarts;       // of containers that should run but do not
+  Deadlines& exec_waits;     // of execs that wait for such a restart
   Deadlines& verifications;  // of sandboxes whose isolation failed
   bool pauses_unisolated;    // isolation.on_failure
   TimesToLive ttls;

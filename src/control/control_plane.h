@@ -60,6 +60,7 @@ class ControlPlane final : private EngineListener {
   std::string limits_shortcoming() { return services_.place.limits_shortcoming(); }
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
+  Deadlines& exec_waits() { return exec_waits_; }
   Deadlines& verifications() { return verifications_; }
 
   // Runs the checks of `agbox doctor`.
@@ -94,6 +95,7 @@ class ControlPlane final : private EngineListener {
   TaskGroup operations_;
   Deadlines deadlines_;
   Deadlines restarts_;
+  Deadlines exec_waits_;
   Deadlines verifications_;
   OperationServices operation_services_;
   ActorServices services_;

@@ -399,6 +399,10 @@ void Directory::restart_is_due(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->restart_is_due();
 }
 
+void Directory::end_exec_waits(const std::string& sandbox_id) {
+  if (const auto actor = find(sandbox_id)) (*actor)->end_exec_waits();
+}
+
 void Directory::isolation_failed(const std::string& sandbox_id, const std::string& why) {
   if (const auto actor = find(sandbox_id)) (*actor)->isolation_failed(why);
 }

@@ -83,6 +83,7 @@ class Directory final : public SandboxClaims {
   // The time to live of the sandbox in its current state has passed.
   void time_is_up(const std::string& sandbox_id);
   void restart_is_due(const std::string& sandbox_id);
+  void end_exec_waits(const std::string& sandbox_id);
   Deadlines& deadlines() { return services_.deadlines; }
 
   // --- claims, for sweeps ---
@@ -126,6 +127,8 @@ class Directory final : public SandboxClaims {
   Call<v1::ExecStatus> get_exec(std::string exec_id);
   Call<v1::ListExecsResponse> list_execs(v1::ListExecsRequest request);
   Call<ExecOutputSource> find_exec_output(std::string exec_id, OnExecEnd on_end);
+  // As stored.
+  Call<ExecRecord> read_exec(std::string exec_id);
   // An exec that has ended.
   Call<ExecRecord> read_ended_exec(std::string exec_id);
 

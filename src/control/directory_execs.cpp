@@ -86,12 +86,21 @@ Directory::Call<v1::CreateExecResponse> Directory::create_exec(std::string sandb
     AGBOX_CO_TRY_VOID(spec);
     if (spec->request.exec_id().empty()) spec->request.set_exec_id(random_uuid());
     const std::string exec_id = spec->request.exec_id();
-    SandboxExecs* const owner = services_.execs.owner(exec_id);
-    if (owner == nullptr) co_return co_await actor->execs().create(std::move(*spec));
-    if (owner->shown(exec_id)) co_return std::unexpected(already_exists(exec_id));
-    // Another exec with this ID is being accepted: wait for the outcome and try again.
-    co_await owner->wait_until_decided(exec_id);
-    if (co_await is_cancelled()) co_return std::unexpected(shutting_down());
+    if (SandboxExecs* const owner = services_.execs.owner(exec_id)) {
+      if (owner->shown(exec_id)) co_return std::unexpected(already_exists(exec_id));
+      // Another exec with this ID is being accepted: wait for the outcome and try again.
+      co_await owner->wait_until_decided(exec_id);
+      if (co_await is_cancelled()) co_return std::unexpected(shutting_down());
+      continue;
+    }
+    const auto reachable = actor->check_reaches_guest();
+    if (reachable) co_return co_await actor->execs().create(std::move(*spec));
+    if (engine_asked_->is_set()) {
+      // That the ID was used says more: a repeated request need not be repeated once more.
+      if (co_await read_exec(exec_id)) co_return std::unexpected(already_exists(exec_id));
+      co_return std::unexpected(reachable.error());
+    }
+    AGBOX_CO_TRY_VOID(co_await wait_for(engine_asked_));
   }
 }
 
@@ -101,9 +110,13 @@ Directory::Call<void> Directory::cancel_exec(std::string exec_id) {
   co_return std::unexpected(exec_already_terminal(exec_id));
 }
 
+Directory::Call<ExecRecord> Directory::read_exec(std::string exec_id) {
+  co_return co_await await_callback<Result<ExecRecord>>(
+      [&](auto done) { services_.store.read_exec(exec_id, std::move(done)); });
+}
+
 Directory::Call<ExecRecord> Directory::read_ended_exec(std::string exec_id) {
-  AGBOX_CO_TRY(exec, co_await await_callback<Result<ExecRecord>>(
-                         [&](auto done) { services_.store.read_exec(exec_id, std::move(done)); }));
+  AGBOX_CO_TRY(exec, co_await read_exec(exec_id));
   if (is_running(exec)) co_return std::unexpected(exec_not_found(exec_id));
   co_return exec;
 }

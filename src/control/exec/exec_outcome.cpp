@@ -72,6 +72,14 @@ ExecOutcome outcome_of(const ContainerLoss& loss) {
           .error_message = "the sandbox's container did not live on: " + loss.how};
 }
 
+ExecOutcome waited_outcome(const std::string& last_exit) {
+  return {.state = v1::EXEC_STATE_FAILED,
+          .exit_code = 0,
+          .error_code = "CONTAINER_EXITED",
+          .error_message = "the sandbox's container ended (" + last_exit +
+                           ") and was not restarted within 30 s; the command was not started"};
+}
+
 ExecOutcome cancelled_outcome() {
   return {.state = v1::EXEC_STATE_CANCELLED, .exit_code = 0, .error_code = {}, .error_message = {}};
 }

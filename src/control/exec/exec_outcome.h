@@ -26,6 +26,8 @@ struct ExecOutcome {
 // was requested.
 ExecOutcome outcome_of(const ExecEnd& end, bool was_cancel_requested);
 ExecOutcome outcome_of(const ContainerLoss& loss);
+// Its container ended before it could start, and was not restarted in time.
+ExecOutcome waited_outcome(const std::string& last_exit);
 ExecOutcome cancelled_outcome();
 // It could not be sent to the guest.
 ExecOutcome unstarted_outcome(std::string why);

@@ -14,6 +14,10 @@
 namespace agbox {
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr auto kLongestWaitForRestart = 30s;
+
 std::unexpected<Error> too_many(const std::string& what, std::size_t most,
                                 const std::string& remedy) {
   return fail(reason::kResourceExhausted,
@@ -78,6 +82,7 @@ void SandboxExecs::leave(const std::string& exec_id) {
   bytes_ -= found->second.bytes;
   execs_.erase(found);
   services_.execs.leave(exec_id);
+  set_wait_deadline();
   changed_.notify();
   on_change_();
 }
@@ -283,6 +288,12 @@ SandboxJournal::OnDisk SandboxExecs::store_record(const std::string& exec_id,
 
 // --- ends ---
 
+// One that never ran and whose cancel was accepted is cancelled, whatever else prevents its start.
+ExecOutcome SandboxExecs::outcome_unless_cancelled(const RunningExec& exec,
+                                                   const ExecOutcome& outcome) {
+  return !exec.may_run && exec.record.cancel_requested() ? cancelled_outcome() : outcome;
+}
+
 void SandboxExecs::add_end(const std::string& exec_id, RunningExec& exec,
                            const ExecOutcome& outcome, std::vector<Mutation>& mutations) {
   exec.is_ending = true;
@@ -319,15 +330,16 @@ void SandboxExecs::end(const std::string& exec_id, const ExecOutcome& outcome) {
 SandboxExecs::Part SandboxExecs::end_those(
     const ExecOutcome& outcome, const std::function<bool(const RunningExec& exec)>& is_meant) {
   Part all;
-  std::vector<std::string> ended;
+  std::vector<std::pair<std::string, ExecOutcome>> ended;
   for (auto& [exec_id, exec] : execs_) {
     // create() ends one that is still being accepted: the store may refuse it.
     if (!exec.shown || exec.is_ending || !is_meant(exec)) continue;
-    add_end(exec_id, exec, outcome, all.mutations);
-    ended.push_back(exec_id);
+    const ExecOutcome own = outcome_unless_cancelled(exec, outcome);
+    add_end(exec_id, exec, own, all.mutations);
+    ended.emplace_back(exec_id, own);
   }
-  all.show = [this, ended, outcome] {
-    for (const std::string& exec_id : ended) show_end(exec_id, outcome);
+  all.show = [this, ended] {
+    for (const auto& [exec_id, own] : ended) show_end(exec_id, own);
   };
   return all;
 }
@@ -339,7 +351,59 @@ SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
 
 SandboxExecs::Part SandboxExecs::end_for_restart(const ExecOutcome& outcome) {
   is_held_ = true;
-  return end_those(outcome, [](const RunningExec& exec) { return exec.may_run; });
+  Part part = end_those(outcome, [](const RunningExec& exec) { return exec.may_run; });
+  for (auto& [exec_id, exec] : execs_) {
+    if (exec.shown && !exec.is_ending) exec.waits_since = services_.clock.boot_now();
+  }
+  set_wait_deadline();
+  return part;
+}
+
+// --- a restart of the container ---
+
+void SandboxExecs::hold_restored() {
+  is_held_ = true;
+  for (auto& [exec_id, exec] : execs_) {
+    exec.may_run = false;
+    exec.waits_since = services_.clock.boot_now();
+  }
+  set_wait_deadline();
+}
+
+void SandboxExecs::wait_for_restart(RunningExec& exec) {
+  if (!exec.waits_since) exec.waits_since = services_.clock.boot_now();
+  set_wait_deadline();
+}
+
+void SandboxExecs::take_again() {
+  no_more_.reset();
+  is_held_ = false;
+  for (auto& [exec_id, exec] : execs_) exec.waits_since.reset();
+  set_wait_deadline();
+}
+
+void SandboxExecs::set_wait_deadline() {
+  std::optional<BootTime> first;
+  for (const auto& [exec_id, exec] : execs_) {
+    if (!exec.waits_since || exec.is_ending) continue;
+    if (!first || *exec.waits_since < *first) first = exec.waits_since;
+  }
+  if (!first) return services_.exec_waits.clear(journal_.sandbox_id());
+  services_.exec_waits.set(journal_.sandbox_id(), *first + kLongestWaitForRestart);
+}
+
+void SandboxExecs::end_waits(const std::string& last_exit) {
+  const BootTime now = services_.clock.boot_now();
+  std::vector<std::string> over;
+  for (const auto& [exec_id, exec] : execs_) {
+    const bool waits = exec.waits_since && !exec.is_ending;
+    if (waits && now - *exec.waits_since >= kLongestWaitForRestart) over.push_back(exec_id);
+  }
+  const ExecOutcome outcome = waited_outcome(last_exit);
+  for (const std::string& exec_id : over) {
+    end(exec_id, outcome_unless_cancelled(*find(exec_id), outcome));
+  }
+  set_wait_deadline();
 }
 
 SandboxExecs::Part SandboxExecs::end_unsent(const ExecOutcome& outcome) {

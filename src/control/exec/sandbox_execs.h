@@ -104,13 +104,12 @@ class SandboxExecs {
   Part end_for_restart(const ExecOutcome& outcome);
   // A stop or a delete has failed: those that were not sent to a guest yet never will be.
   Part end_unsent(const ExecOutcome& outcome);
-  // The container is down, and is restarted: they wait for it.
-  void hold() { is_held_ = true; }
+  // An earlier run of the daemon has ended those that ran; the others wait for the restart.
+  void hold_restored();
+  // Some have waited for the restart as long as they may.
+  void end_waits(const std::string& last_exit);
   // The container runs again.
-  void take_again() {
-    no_more_.reset();
-    is_held_ = false;
-  }
+  void take_again();
 
  private:
   struct RunningExec {
@@ -120,6 +119,7 @@ class SandboxExecs {
     bool is_ending = false;   // its end is decided
     bool is_opening = false;  // its files are being opened, and then it is sent
     bool may_run = false;     // it was sent to the guest, or may have been by an earlier daemon
+    std::optional<BootTime> waits_since{};  // for a restart of the container
     std::vector<std::weak_ptr<const OnExecEnd>> watchers{};
   };
 
@@ -136,8 +136,11 @@ class SandboxExecs {
   void add_end(const std::string& exec_id, RunningExec& exec, const ExecOutcome& outcome,
                std::vector<Mutation>& mutations);
   void show_end(const std::string& exec_id, const ExecOutcome& outcome);
+  static ExecOutcome outcome_unless_cancelled(const RunningExec& exec, const ExecOutcome& outcome);
   Part end_those(const ExecOutcome& outcome,
                  const std::function<bool(const RunningExec& exec)>& is_meant);
+  void wait_for_restart(RunningExec& exec);
+  void set_wait_deadline();
   void show_record(const std::string& exec_id, const store::v1::Exec& record);
   SandboxJournal::OnDisk store_record(const std::string& exec_id, const RunningExec& exec);
   void enter(const std::string& exec_id, RunningExec exec);

@@ -64,9 +64,10 @@ void SandboxExecs::give_to_guest(const std::string& exec_id) {
   }
   // The sandbox is being stopped or deleted; even if that fails, the exec is never sent to a guest.
   if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
-  if (is_held_ || !place_.is_connected()) return;  // sent when it reconnects
   // While its files were opened.
   if (find(exec_id)->shown->record.cancel_requested()) return end(exec_id, cancelled_outcome());
+  if (is_held_) return wait_for_restart(*find(exec_id));
+  if (!place_.is_connected()) return;  // sent when it reconnects
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;
   const ExecOrder order{

@@ -88,7 +88,7 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {
   execs_.restore(std::move(record.running_execs));
-  if (is_restarting(state_)) execs_.hold();
+  if (is_restarting(state_)) execs_.hold_restored();
   showing_container_state({})();
   if (is_deleted()) forget_spec();
 }
@@ -217,6 +217,11 @@ Result<> SandboxActor::check_takes_execs() const {
   return fail(reason::kSandboxNotReady,
               "sandbox " + id() + " is not ready until its isolation holds again: " + problem,
               {{"sandbox_id", id()}});
+}
+
+Result<> SandboxActor::check_reaches_guest() const {
+  if (is_up(state_) && place_->is_connected()) return {};
+  return check_engine();
 }
 
 void SandboxActor::time_is_up() {

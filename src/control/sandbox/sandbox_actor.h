@@ -82,10 +82,13 @@ class SandboxActor final : private GuestListener {
   Result<> check_takes_execs() const;
   // See SandboxJournal::refuse().
   OnDisk refuse(Error why) { return journal_.refuse(std::move(why)); }
+  // ENGINE_UNAVAILABLE if its guest is not connected, and only the engine could bring it back.
+  Result<> check_reaches_guest() const;
 
   // Its time to live in the current state has passed.
   void time_is_up();
   void restart_is_due();
+  void end_exec_waits() { execs_.end_waits(state_.restarts.last_exit); }
   // Operations that wait for the engine continue now.
   void engine_is_back();
   // An object of this sandbox, possibly requested by an earlier run of the daemon.

@@ -225,6 +225,7 @@ class Table {
     step_.resets_backoff = true;
     if (state() == Lifecycle::Stopped) inspect();
     if (!now_.is_guest_connected) recheck();
+    if (is<work::AwaitRestart>()) state_.work = work::Restart{};
     settle();
   }
 

@@ -269,7 +269,8 @@ struct IsolationFailed {
 struct IsolationHolds {
   bool from_inside = false;  // too; not if it is paused or its guest did not answer
 };
-// The engine is reachable again, and its events of the time between are lost.
+// The engine is reachable again, and its events of the time between are lost. What waits before it
+// is tried again waits no longer.
 struct EngineBack {};
 
 struct BackoffOver {};

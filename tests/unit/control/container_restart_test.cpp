@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "model/exec/exec_request.h"
+#include "model/reasons.h"
 #include "unit/control/exec_fixture.h"
 
 namespace agbox {
@@ -231,6 +233,142 @@ TEST_F(ContainerRestartTest, WhatWaitsForARestartOfAnEarlierDaemonCanBeCancelled
   docker().release("POST /containers/*/start");
   wait_up();
   EXPECT_EQ(times_begun("early-1"), 0);
+}
+
+// --- execs that wait for it ---
+
+TEST_F(ContainerRestartTest, AnExecWaitsForARestartForThirtySeconds) {
+  crash(7);
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  clock_.advance(10s);
+  ASSERT_TRUE(create_exec("early-2").has_value());
+  settle();
+  clock_.advance(20s - 1ms);
+  exec_waits().call_due();
+  settle();
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_RUNNING);
+  clock_.advance(1ms);
+  exec_waits().call_due();
+  wait_for_end("early-1");
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_FAILED);
+  EXPECT_EQ(exec("early-1").error_code(), "CONTAINER_EXITED");
+  EXPECT_THAT(exec("early-1").error(), HasSubstr("(exit code 7)"));
+  EXPECT_EQ(exec("early-2").state(), v1::EXEC_STATE_RUNNING) << "it came later";
+  EXPECT_EQ(*exec_waits().next() - clock_.boot_now(), 10s);
+  pass(0s);
+  wait_given("early-2");
+  EXPECT_FALSE(exec_waits().next().has_value());
+  EXPECT_EQ(times_begun("early-1"), 0);
+}
+
+TEST_F(ContainerRestartTest, ANewDaemonLetsItWaitForThirtySecondsToo) {
+  crash(7);
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  stop();
+  docker().hold("POST /containers/*/start");
+  start();
+  run_until([&] { return docker().held("POST /containers/*/start") == 1; });
+  EXPECT_EQ(*exec_waits().next() - clock_.boot_now(), 30s);
+  clock_.advance(30s);
+  exec_waits().call_due();
+  wait_for_end("early-1");
+  EXPECT_EQ(exec("early-1").error_code(), "CONTAINER_EXITED");
+  docker().release("POST /containers/*/start");
+  wait_up();
+  EXPECT_EQ(times_begun("early-1"), 0);
+}
+
+// The client was told, or is about to be, that it ends cancelled.
+TEST_F(ContainerRestartTest, ACancelThatIsOnItsWayToTheDiskWinsOverTheEndOfTheWait) {
+  crash();
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  settle();
+  std::optional<Result<>> cancelled;
+  hold_store();
+  directory().cancel_exec("early-1", [&](Result<> r) { cancelled = std::move(r); });
+  run_until([&] { return held_reports() > 0; });
+  clock_.advance(30s);
+  exec_waits().call_due();
+  release_store();
+  run_until([&] { return cancelled.has_value(); });
+  EXPECT_TRUE(cancelled->has_value());
+  wait_for_end("early-1");
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_CANCELLED);
+}
+
+TEST_F(ContainerRestartTest, ACancelThatIsOnItsWayToTheDiskWinsOverAFailureOfTheSandbox) {
+  crash();
+  ASSERT_TRUE(create_exec("early-1").has_value());
+  settle();
+  std::optional<Result<>> cancelled;
+  docker().hold("GET /containers/*/json");
+  engine().containers.erase(engine().find_container(container())->id);
+  pass(100ms);
+  run_until([&] { return docker().held("GET /containers/*/json") == 1; });
+  hold_store();
+  directory().cancel_exec("early-1", [&](Result<> r) { cancelled = std::move(r); });
+  run_until([&] { return held_reports() > 0; });
+  docker().release("GET /containers/*/json");
+  run_until([&] { return held_reports() > 1; });
+  release_store();
+  wait_for_state(kBox, v1::SANDBOX_STATE_FAILED);
+  run_until([&] { return cancelled.has_value(); });
+  EXPECT_TRUE(cancelled->has_value());
+  EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_CANCELLED);
+}
+
+// --- an engine that comes and goes ---
+
+TEST_F(ContainerRestartTest, AnEngineThatIsBackEndsTheWaitBeforeARestart) {
+  crash();
+  const BootTime due = *restarts().next();
+  docker().stop_listening();
+  wait_for_loss_of_engine();
+  docker().listen();
+  run_until([&] { return handle(kBox).restart_count() == 1; });
+  EXPECT_LT(clock_.boot_now(), due);
+  wait_up();
+}
+
+TEST_F(ContainerRestartTest, WithoutEngineAndGuestNoExecIsAccepted) {
+  begin_exec("ended-1");
+  end_exec("ended-1", 0);
+  wait_for_end("ended-1");
+  begin_exec("running-1");
+  docker().stop_listening();
+  wait_for_loss_of_engine();
+  expect_works("without-engine");
+  end_container(1);
+  run_until([&] { return !guests_.is_connected(container()); });
+  const auto refused = create_exec("early-1");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().reason(), reason::kEngineUnavailable);
+  for (const char* used : {"ended-1", "running-1"}) {
+    EXPECT_EQ(create_exec(used).error().reason(), reason::kExecIdAlreadyExists);
+  }
+  EXPECT_EQ(get_exec("early-1").error().reason(), reason::kExecNotFound);
+  docker().listen();
+  wait_down();
+  ASSERT_TRUE(create_exec("early-1").has_value());
+}
+
+// As a create does: a daemon that has just started does not know yet.
+TEST_F(ContainerRestartTest, AnExecWaitsUntilTheEngineWasFirstContacted) {
+  stop();
+  guests_.freeze(container());
+  docker().hold("GET /info");
+  start();
+  std::optional<Result<v1::CreateExecResponse>> created;
+  directory().create_exec(kBox, parse_exec_request(request("early-1")),
+                          [&](auto r) { created = std::move(r); });
+  run_until_idle();
+  settle();
+  EXPECT_FALSE(created.has_value());
+  docker().release("GET /info");
+  run_until([&] { return created.has_value(); });
+  EXPECT_TRUE(created->has_value()) << created->error().message();
+  guests_.thaw(container());
+  wait_given("early-1");
 }
 
 // --- a command that ends ---

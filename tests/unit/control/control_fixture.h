@@ -55,6 +55,7 @@ class ControlTest : public testing::Test {
   LocalPlace& place() { return *place_; }
   Store& store() { return *store_; }
   Deadlines& restarts() { return plane_->restarts(); }
+  Deadlines& exec_waits() { return plane_->exec_waits(); }
   Deadlines& verifications() { return plane_->verifications(); }
   Janitor& janitor() { return plane_->janitor(); }
   const std::vector<UnknownPrimary>& unknown_primaries() const {

@@ -134,12 +134,11 @@ TEST_F(ExecLossTest, ADeathThatTheEngineLearnsOfLaterIsSeen) {
 }
 
 TEST_F(ExecLossTest, AnExecThatNoGuestWasGivenWaitsForTheContainer) {
-  run_until([&] { return docker().event_streams() == 1; });
-  docker().stop_listening();
+  docker().hold("GET /containers/*/json");
   end_container(3);
-  run_until([&] { return !guests_.is_connected(container()); });
+  run_until([&] { return docker().held("GET /containers/*/json") == 1; });
   ASSERT_TRUE(create_exec("early-1").has_value());
-  docker().listen();
+  docker().release("GET /containers/*/json");
   run_until([&] { return restarts().next().has_value(); });
   settle();
   EXPECT_EQ(exec("early-1").state(), v1::EXEC_STATE_RUNNING);

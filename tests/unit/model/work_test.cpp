@@ -439,7 +439,7 @@ const WorkRow kRows[] = {
 
     {"await restart",     "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs restarts; clear restart; start Stop;"},
     {"await restart",     "Delete",         "Deleting Delete running Delete | record DeleteRequested restarts; clear restart; start Delete;"},
-    {"await restart",     "EngineBack",     "Ready AwaitRestart | reset backoff;"},
+    {"await restart",     "EngineBack",     "Ready Restart running Restart | clear restart; reset backoff; start Restart;"},
     {"await restart",     "RestartDue",     "Ready Restart running Restart | clear restart; start Restart;"},
 
     {"restart",           "Stop",           "Stopping Stop running Restart | record StopRequested cancel-execs restarts; cancel;"},
