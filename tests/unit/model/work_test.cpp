@@ -446,7 +446,7 @@ const WorkRow kRows[] = {
     {"restart",           "Delete",         "Deleting Delete running Restart | record DeleteRequested restarts; cancel;"},
     {"restart",           "Done",           "Ready Inspect running Inspect | record Ready objects restarts then-restarted; reset backoff; start Inspect;"},
     {"restart",           "Refused",        "Ready AwaitRestart | restart in 100ms;"},
-    {"restart",           "RefusedForGood", "Failed Idle | record Failed:OWN end-execs(it was not sta);"},
+    {"restart",           "RefusedForGood", "Failed Idle | record Failed:OWN end-execs(it was not sta) restarts;"},
     {"restart",           "Retry",          "Ready Restart backing off | back off;"},
     {"restart",           "Lost",           "Ready AwaitRestart | restart in 100ms;"},
     {"restart",           "Cancelled",      "Ready Restart backing off | back off;"},
