@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,11 @@ WorkTransition planted_advance(WorkState state, const WorkInput& input, const Su
       std::holds_alternative<input::Recover>(input) && state.lifecycle.state == Lifecycle::Creating;
   if (is_planted("a create fails at its first crash") && recovers_create) {
     state.attempts = kMostAttempts;
+  }
+  const bool recovers_delete =
+      std::holds_alternative<input::Recover>(input) && state.lifecycle.state == Lifecycle::Deleting;
+  if (is_planted("a delete is forgotten over a restart") && recovers_delete) {
+    state.work = work::Idle{};
   }
   if (auto* ended = std::get_if<input::Ended>(&given);
       ended != nullptr && is_planted("an engine that does not answer has refused") &&
@@ -107,19 +113,6 @@ v1::SandboxEvent planted_to_message(const std::string& sandbox_id, const Lifecyc
     message.set_sandbox_state(v1::SANDBOX_STATE_STOPPED);
   }
   return message;
-}
-
-WorkState real_restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t attempts,
-                             IsolationState isolation) asm("__real_" AGBOX_RESTORED_WORK);
-WorkState planted_restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t attempts,
-                                IsolationState isolation) asm("__wrap_" AGBOX_RESTORED_WORK);
-WorkState planted_restored_work(LifecycleStatus lifecycle, bool cleans_up, std::uint32_t attempts,
-                                IsolationState isolation) {
-  const bool is_deleting = lifecycle.state == Lifecycle::Deleting;
-  WorkState state =
-      real_restored_work(std::move(lifecycle), cleans_up, attempts, std::move(isolation));
-  if (is_planted("a delete is forgotten over a restart") && is_deleting) state.work = work::Idle{};
-  return state;
 }
 
 Ttl real_time_to_live(Lifecycle state, bool has_execs, Ttl own_idle_ttl,
@@ -258,5 +251,14 @@ EventSubscription::Next planted_next(EventSubscription* subscription) {
                           (is_planted("a snapshot shows no exec") && is_shown_exec);
   return is_skipped ? planted_next(subscription) : std::move(next);
 }
+
+// The linker compares no types.
+template <class Real, class Planted>
+constexpr bool is_alike = std::is_same_v<Real, Planted>;
+static_assert(is_alike<decltype(&advance), decltype(&planted_advance)>);
+static_assert(is_alike<decltype(&decide), decltype(&planted_decide)>);
+static_assert(is_alike<decltype(&to_message), decltype(&planted_to_message)>);
+static_assert(is_alike<decltype(&time_to_live), decltype(&planted_time_to_live)>);
+static_assert(is_alike<decltype(&judge_container), decltype(&planted_judge_container)>);
 
 }  // namespace agbox

@@ -14,7 +14,6 @@ FUNCTIONS = {
     "ADVANCE": r"agbox::advance\(",
     "DECIDE": r"agbox::decide\(",
     "TO_MESSAGE": r"agbox::to_message\(.*LifecycleStatus",
-    "RESTORED_WORK": r"agbox::restored_work\(",
     "TIME_TO_LIVE": r"agbox::time_to_live\(",
     "JUDGE_CONTAINER": r"agbox::judge_container\(",
     "LOAD": r"agbox::Store::load\(\)",
