@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +54,12 @@ class Sandboxes:
         self._names = itertools.count()
         self.directory = directory
 
-    def create(self, image: str = IMAGE) -> "Created":
-        service = self._contract.service
+    def create(self, image: str = IMAGE, copies: Sequence[tuple[str, str]] = ()) -> "Created":
+        """`copies` are pairs of source and target."""
+        service, spec = self._contract.service, self._contract.spec
+        copied = [spec.CopySpec(source=source, target=target) for source, target in copies]
         request = service.CreateSandboxRequest(
-            create_spec=self._contract.spec.CreateSpec(image=image),
+            create_spec=spec.CreateSpec(image=image, copies=copied),
             sandbox_id=f"bench-{self.directory.name}-{next(self._names)}")
         began = time.monotonic()
         name = self._stub.CreateSandbox(request, timeout=PATIENCE).sandbox.sandbox_id
@@ -271,6 +273,12 @@ class EngineWorld:
     def engine_cpu_ms(self) -> float:
         """What the engine itself has spent so far, without the containers and their shims."""
         return cpu_ms(self.engine.pid)
+
+    def timed(self, *command: str) -> float:
+        """Milliseconds of a command next to the engine."""
+        began = time.monotonic()
+        self.engine.world.run(*command, timeout=PATIENCE)
+        return (time.monotonic() - began) * 1000
 
     def inspect(self, names: list[str]) -> None:
         """Asks the engine by hand whether the containers of these sandboxes run, one after the other."""

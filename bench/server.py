@@ -23,6 +23,12 @@ def memory_kib(pid: int) -> dict[str, float]:
             "anonymous_kib": float(fields["RssAnon"].split()[0])}
 
 
+def peak_memory_kib(pid: int) -> int:
+    """The most that was resident since its start."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0])
+
+
 def cpu_ms(pid: int) -> float:
     """What its threads have spent so far; the clock ticks of /proc/PID/stat are too coarse."""
     spent = 0

@@ -99,6 +99,11 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
         v1::ToDaemon message;
         *message.mutable_connection_tried() = tried;
         link_->send(message);
+      }),
+      incoming_trees_([this](const v1::TreeReceived& received) {
+        v1::ToDaemon message;
+        *message.mutable_tree_received() = received;
+        link_->send(message);
       }) {}
 
 int Init::loop() {
@@ -108,6 +113,7 @@ int Init::loop() {
            [this] {
              greeted_ = false;
              connection_probes_.cancel_all();
+             incoming_trees_.cancel_all();
              return hello();
            },
        .on_message = [this](v1::ToGuest& message) { return on_message(message); }});
@@ -320,6 +326,7 @@ void Init::reap() {
 void Init::on_exit(pid_t pid, int status) {
   const int code = exit_code_of(status);
   execs_.on_exit(pid, status);
+  incoming_trees_.on_exit(pid, status);
   if (pid == main_) main_code_ = code;
   if (phase_ == v1::PHASE_ENTRYPOINT && pid == main_) {
     if (stopped_at_) return end(code);

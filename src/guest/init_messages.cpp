@@ -44,6 +44,8 @@ bool Init::on_message(v1::ToGuest& message) {
     case v1::ToGuest::kTryConnection:
       connection_probes_.begin(message.try_connection());
       return true;
+    case v1::ToGuest::kReceiveTree:
+      return on_receive_tree(message.receive_tree());
     case v1::ToGuest::kStartExec:
       return on_start_exec(std::move(*message.mutable_start_exec()));
     case v1::ToGuest::kCancelExec:
@@ -100,6 +102,15 @@ bool Init::on_go(const v1::Go& go) {
   go_ = go;
   go_.clear_secret();
   start();
+  return true;
+}
+
+bool Init::on_receive_tree(const v1::ReceiveTree& order) {
+  auto stream = link_->take_descriptors();
+  if (!stream || phase_ != v1::PHASE_PREPARED || !preparation_.report.failure().empty()) {
+    return false;
+  }
+  incoming_trees_.begin(order, std::move(stream->first), preparation_.runtime_user, null_.get());
   return true;
 }
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox-guest: PID 1 of a sandbox's primary container, and its two helper commands.
+// agbox-guest: PID 1 of a sandbox's primary container, and its helper commands.
 #include <unistd.h>
 
 #include <string_view>
 
 #include "guest/enter.h"
 #include "guest/init.h"
+#include "guest/receive.h"
 
 int main(int argc, char** argv) {
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "true") return 0;
   if (verb == "enter") return agbox::guest::enter(argv + 2);
+  if (verb == "receive") return agbox::guest::receive(argv + 2);
   if (argc == 1 && ::getpid() == 1) return agbox::guest::Init::run();
   constexpr std::string_view kUsage =
       "agbox-guest runs as PID 1 of a sandbox's container; it has no other use\n";

@@ -10,7 +10,7 @@
 namespace agbox::guest {
 namespace {
 
-// nullopt if none arrived; an empty pair if the kernel could not install both.
+// nullopt if none arrived; an empty pair if the kernel could not install all of them.
 std::optional<MessageSocket::DescriptorPair> pair_in(const msghdr& message) {
   std::vector<UniqueFd> received;
   // The macros require a mutable argument but do not modify it.
@@ -23,10 +23,12 @@ std::optional<MessageSocket::DescriptorPair> pair_in(const msghdr& message) {
       received.emplace_back(fd);
     }
   }
-  if (received.size() == 2)
-    return MessageSocket::DescriptorPair(std::move(received[0]), std::move(received[1]));
-  if (received.empty() && (message.msg_flags & MSG_CTRUNC) == 0) return std::nullopt;
-  return MessageSocket::DescriptorPair();
+  if ((message.msg_flags & MSG_CTRUNC) != 0 || received.size() > 2) {
+    return MessageSocket::DescriptorPair();
+  }
+  if (received.empty()) return std::nullopt;
+  received.resize(2);
+  return MessageSocket::DescriptorPair(std::move(received[0]), std::move(received[1]));
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ class MessageSocket {
   // Calls `on_message` for each complete message; false breaks the connection.
   void read_some(const std::function<bool(v1::ToGuest&)>& on_message);
 
-  // The descriptors of the message being handled; nullopt if it had none. If this process is out of
-  // descriptors, the pair is empty.
+  // The descriptors of the message being handled; nullopt if it had none. If it had one, it is the
+  // first. If this process is out of descriptors, the pair is empty.
   std::optional<DescriptorPair> take_descriptors();
 
  private:

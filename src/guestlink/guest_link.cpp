@@ -40,6 +40,7 @@ GuestResult<> GuestLink::expect(Expectation expectation) {
   outcome_.reset();
   pings_.clear();
   probes_.clear();
+  trees_.clear();
   execs_.clear();
   may_have_ended_ = false;
   unconfirmed_go_.reset();
@@ -248,6 +249,8 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
       return true;
     case v1::ToDaemon::kConnectionTried:
       return on_connection_tried(connection, message.connection_tried());
+    case v1::ToDaemon::kTreeReceived:
+      return on_tree_received(connection, message.tree_received());
     case v1::ToDaemon::kEntrypointPassed:
     case v1::ToDaemon::kEntrypointFailed: {
       if (!gone_ || outcome_) {
@@ -291,6 +294,7 @@ void GuestLink::on_lost(const Connection& connection) {
   hello_.reset();
   pings_.clear();
   probes_.clear();
+  trees_.clear();
   execs_.clear();
   last_problem_ = "its connection ended: " + connection.problem();
   if (closed_) return;
@@ -403,6 +407,7 @@ void GuestLink::close() {
   stop_listening();
   if (auto former = std::exchange(guest_, nullptr)) former->close("the link is closed");
   hello_.reset();
+  trees_.clear();
   changed_.notify();
 }
 

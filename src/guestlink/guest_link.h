@@ -35,6 +35,7 @@
 #include "model/guest/exec_order.h"
 #include "model/guest/guest_error.h"
 #include "model/guest/guest_listener.h"
+#include "model/guest/tree_order.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
@@ -79,6 +80,10 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   asio::awaitable<GuestResult<>> ping(std::chrono::milliseconds limit);
   // Has the guest try a connection from inside. An error: the guest did not report the result.
   asio::awaitable<GuestResult<ProbeReport>> probe(ProbeTarget target);
+  // Has the guest unpack what comes from the pipe, before go(). The ID is for tree_report().
+  GuestResult<std::uint64_t> receive_tree(const TreeOrder& order, UniqueFd pipe);
+  // An error: the guest did not report, and has not unpacked it or does not any more. Call once.
+  asio::awaitable<GuestResult<TreeReport>> tree_report(std::uint64_t id, Deadline deadline);
   GuestResult<> stop();
 
   // An error means that the guest did not get the order and never will: nothing of it is kept.
@@ -115,6 +120,7 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   bool on_message(Connection& connection, const guest::v1::ToDaemon& message);
   void entrypoint_ended(EntrypointOutcome outcome);
   bool on_connection_tried(Connection& connection, const guest::v1::ConnectionTried& tried);
+  bool on_tree_received(Connection& connection, const guest::v1::TreeReceived& received);
   void on_exec_refused(const std::string& exec_id, const std::string& why);
   bool on_exec_ended(Connection& connection, const guest::v1::ExecEnded& ended);
   bool on_exec_truncated(Connection& connection, const std::string& exec_id);
@@ -157,7 +163,9 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::uint64_t next_probe_ = 1;
   // Sent and not answered; the waiter holds the storage for the report.
   std::map<std::uint64_t, std::weak_ptr<std::optional<ProbeReport>>> probes_;
-  KnownExecs execs_;  // of this connection
+  std::uint64_t next_tree_ = 1;
+  std::map<std::uint64_t, std::optional<TreeReport>> trees_;  // of this connection
+  KnownExecs execs_;                                          // of this connection
   std::string last_problem_ = "it has not connected yet";
   RareLine refusals_;
   RareLine losses_;

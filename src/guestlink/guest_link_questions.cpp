@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that a guest answers once: pings and connection probes.
+// Requests that a guest answers once: pings, connection probes and trees.
 #include <chrono>
 
 #include "async/cancellation.h"
@@ -13,6 +13,7 @@ namespace v1 = guest::v1;
 // More concurrent pings are not needed; a guest that answers none must not make the list grow.
 constexpr std::size_t kMaxPings = 64;
 constexpr std::size_t kMaxProbes = 16;
+constexpr std::size_t kMaxTrees = 8;
 // The guest itself ends an attempt in time and reports it; this is for a guest that does not.
 constexpr std::chrono::milliseconds kProbeSlack{2000};
 
@@ -66,6 +67,54 @@ bool GuestLink::on_connection_tried(Connection& connection, const v1::Connection
   }
   if (const auto waiting = probe->second.lock()) *waiting = std::move(report);
   probes_.erase(probe);
+  changed_.notify();
+  return true;
+}
+
+GuestResult<std::uint64_t> GuestLink::receive_tree(const TreeOrder& order, UniqueFd pipe) {
+  if (!is_connected() || trees_.size() >= kMaxTrees) return not_connected();
+  if (gone_) return guest_fail(GuestErrorKind::Refused, "the guest has got Go already");
+  const std::uint64_t id = next_tree_++;
+  std::vector<UniqueFd> descriptors;
+  descriptors.push_back(std::move(pipe));
+  trees_[id];
+  const auto on_refused = [weak = weak_from_this(), id](const std::string& why) {
+    const auto self = weak.lock();
+    if (!self || !self->trees_.contains(id)) return;
+    self->trees_[id] = TreeReport{.failure = why};
+    self->changed_.notify();
+  };
+  if (guest_->send(receive_for(id, order),
+                   {.descriptors = std::move(descriptors), .on_refused = on_refused})) {
+    return id;
+  }
+  trees_.erase(id);
+  return not_connected();
+}
+
+asio::awaitable<GuestResult<TreeReport>> GuestLink::tree_report(std::uint64_t id,
+                                                                Deadline deadline) {
+  const auto self = shared_from_this();
+  const auto is_lost = [&] { return !trees_.contains(id); };
+  const auto over = [&] { return is_lost() || trees_[id]; };
+  const bool ended = co_await changed_.wait(over, deadline);
+  if (is_lost()) co_return not_connected();
+  const auto report = trees_.extract(id).mapped();
+  if (report) co_return *report;
+  if (!ended && co_await is_cancelled()) co_return cancelled();
+  co_return guest_fail(GuestErrorKind::Silent,
+                       "the guest did not report that it has unpacked a copy");
+}
+
+bool GuestLink::on_tree_received(Connection& connection, const v1::TreeReceived& received) {
+  const auto tree = trees_.find(received.id());
+  // One that nothing waits for any more, because its packing failed, may still be reported.
+  if (received.id() == 0 || received.id() >= next_tree_ || (tree != trees_.end() && tree->second)) {
+    connection.violation("the report of a tree that it was not sent");
+    return false;
+  }
+  if (tree == trees_.end()) return true;
+  tree->second = to_tree_report(received);
   changed_.notify();
   return true;
 }

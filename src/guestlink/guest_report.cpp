@@ -9,6 +9,8 @@ namespace agbox::guestlink {
 namespace {
 
 constexpr std::size_t kMaxSentence = 1024;
+constexpr std::size_t kMaxTreeFailure =
+    8192;  // with a path in it, every byte of which may be escaped
 constexpr std::size_t kMaxTail = 4096;
 constexpr std::size_t kMaxPath = 4096;  // PATH_MAX
 constexpr int kMaxNotes = 32;
@@ -115,6 +117,12 @@ std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended) {
       std::min<std::uint64_t>(ended.system_cpu_microseconds(), kMaxCpuMicroseconds);
   end.peak_memory_bytes = ended.peak_memory_bytes();
   return end;
+}
+
+TreeReport to_tree_report(const guest::v1::TreeReceived& received) {
+  return {.failure = readable(received.failure(), kMaxTreeFailure),
+          .entries = received.entries(),
+          .bytes = received.bytes()};
 }
 
 std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried) {

@@ -12,6 +12,7 @@
 #include "model/guest/entrypoint_outcome.h"
 #include "model/guest/exec_end.h"
 #include "model/guest/guest_hello.h"
+#include "model/guest/tree_order.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
@@ -25,6 +26,7 @@ std::optional<EntrypointFailure> to_failure(const guest::v1::EntrypointFailed& f
 void fill(GuestHello& hello, const guest::v1::Prepared& prepared);
 // nullopt if the guest does not report how it ended.
 std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended);
+TreeReport to_tree_report(const guest::v1::TreeReceived& received);
 // nullopt if the guest reports no outcome that we know.
 std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried);
 

@@ -47,6 +47,15 @@ v1::ToGuest probe_for(std::uint64_t id, const ProbeTarget& target) {
   return message;
 }
 
+v1::ToGuest receive_for(std::uint64_t id, const TreeOrder& order) {
+  v1::ToGuest message;
+  v1::ReceiveTree* receive = message.mutable_receive_tree();
+  receive->set_id(id);
+  receive->set_target(order.target);
+  receive->set_single_file(order.is_single_file);
+  return message;
+}
+
 v1::ToGuest start_for(const ExecOrder& order, std::uint64_t free_space_reserve_bytes) {
   v1::ToGuest message;
   v1::StartExec* start = message.mutable_start_exec();

@@ -11,6 +11,7 @@
 #include "guestlink/peer.h"
 #include "model/guest/exec_order.h"
 #include "model/guest/go_order.h"
+#include "model/guest/tree_order.h"
 #include "model/network/network_probe.h"
 
 namespace agbox::guestlink {
@@ -38,6 +39,7 @@ std::string new_secret();
 guest::v1::ToGuest welcome_for(const Expectation& expectation);
 guest::v1::ToGuest go_for(const GoOrder& order);
 guest::v1::ToGuest probe_for(std::uint64_t id, const ProbeTarget& target);
+guest::v1::ToGuest receive_for(std::uint64_t id, const TreeOrder& order);
 guest::v1::ToGuest start_for(const ExecOrder& order, std::uint64_t free_space_reserve_bytes);
 
 }  // namespace agbox::guestlink

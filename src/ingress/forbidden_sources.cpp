@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 17> kKernelFilesystems = {
     "efivarfs", "pstore", "fusectl", "mqueue",   "binfmt_misc"};
 
 std::unexpected<Error> forbid(const std::string& source, const std::string& why) {
-  return invalid_argument("mount source " + source + " is not possible: " + why);
+  return invalid_argument(source + " is not possible: " + why);
 }
 
 // The identities of an open file and of every directory above it.

@@ -22,7 +22,8 @@ class ForbiddenSources {
   explicit ForbiddenSources(const std::vector<std::filesystem::path>& paths = {});
 
   // Fails if the open file is one of them or of `more`, inside or around one, on a filesystem of
-  // the kernel, or has a mount below it for which that holds. `path` is its canonical path.
+  // the kernel, or has a mount below it for which that holds. `path` is its canonical path, with
+  // which the message begins.
   Result<> check(int source, const std::string& path,
                  const std::vector<std::filesystem::path>& more) const;
 

@@ -27,21 +27,26 @@ namespace {
 
 constexpr std::uint64_t kNoLinks = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 
+std::string name_of(SourceUse use) {
+  return use == SourceUse::Mount ? "mount source" : "copy source";
+}
+
 // As existing clients know it: "lstat /x: no such file or directory".
-std::unexpected<Error> invalid_source(const std::string& path, int error_number) {
+std::unexpected<Error> invalid_source(SourceUse use, const std::string& path, int error_number) {
   std::string text = std::strerror(error_number);
   text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
-  return invalid_argument("mount source path is invalid: lstat " + path + ": " + text);
+  return invalid_argument(name_of(use) + " path is invalid: lstat " + path + ": " + text);
 }
 
-std::unexpected<Error> source_is_link(const std::string& path) {
-  return invalid_argument("mount source must not be a symlink: " + path);
+std::unexpected<Error> source_is_link(SourceUse use, const std::string& path) {
+  return invalid_argument(name_of(use) + " must not be a symlink: " + path);
 }
 
-Result<std::string> expanded(const std::string& path, const std::filesystem::path& home) {
+Result<std::string> expanded(const SourceRequest& request, const std::filesystem::path& home) {
+  const std::string& path = request.path;
   if (!path.starts_with('~')) return path;
   if (!home.is_absolute()) {
-    return invalid_argument("mount source " + path +
+    return invalid_argument(name_of(request.use) + " " + path +
                             ": agboxd has no HOME, which ~ stands for; use an absolute path");
   }
   if (path.size() <= 2) return home.lexically_normal().string();
@@ -49,17 +54,20 @@ Result<std::string> expanded(const std::string& path, const std::filesystem::pat
 }
 
 // The path with every link of its parents resolved; the last component stays as it is.
-Result<std::string> with_real_parents(const std::string& path) {
+Result<std::string> with_real_parents(SourceUse use, const std::string& path) {
   if (path == "/") return path;
   const std::filesystem::path whole(path);
   const std::unique_ptr<char, decltype(&std::free)> parent(
       ::realpath(whole.parent_path().c_str(), nullptr), &std::free);
-  if (!parent) return invalid_source(path, errno);
+  if (!parent) return invalid_source(use, path, errno);
   return (std::filesystem::path(parent.get()) / whole.filename()).string();
 }
 
-Result<> check_kind(const std::string& path, mode_t mode) {
+Result<> check_kind(SourceUse use, const std::string& path, mode_t mode) {
   if (S_ISREG(mode) || S_ISDIR(mode)) return {};
+  if (use == SourceUse::Copy) {
+    return invalid_argument("copy source must be a file or directory: " + path);
+  }
   if (S_ISSOCK(mode)) {
     return invalid_argument("mount source must not be a Unix socket: " + path +
                             ": the sandbox could control the program that listens on it");
@@ -103,27 +111,31 @@ std::string read_boot_id() {
 }
 
 Result<PinnedSource> resolve_mount_source(const SourceRequest& request, const SourceRules& rules) {
-  AGBOX_TRY(path, expanded(request.path, rules.home));
-  AGBOX_TRY(real, with_real_parents(path));
+  AGBOX_TRY(path, expanded(request, rules.home));
+  AGBOX_TRY(real, with_real_parents(request.use, path));
   PinnedSource source{
       .fd = open_beneath(AT_FDCWD, real.c_str(), O_PATH, kNoLinks), .path = real, .identity = {}};
   if (!source.fd) {
     const int problem = errno;
     if (problem == EMFILE || problem == ENFILE) {
-      return fail(reason::kResourceExhausted,
-                  "mount source " + path + " cannot be opened: " + std::strerror(problem));
+      return fail(reason::kResourceExhausted, name_of(request.use) + " " + path +
+                                                  " cannot be opened: " + std::strerror(problem));
     }
-    return problem == ELOOP ? source_is_link(path) : invalid_source(path, problem);
+    return problem == ELOOP ? source_is_link(request.use, path)
+                            : invalid_source(request.use, path, problem);
   }
   struct stat status{};
-  if (::fstat(source.fd.get(), &status) != 0) return invalid_source(path, errno);
-  AGBOX_TRY_VOID(check_kind(path, status.st_mode));
+  if (::fstat(source.fd.get(), &status) != 0) return invalid_source(request.use, path, errno);
+  AGBOX_TRY_VOID(check_kind(request.use, path, status.st_mode));
   if (real.size() >= PATH_MAX || to_utf8(real) != real) {
-    return invalid_argument("mount source " + path +
+    return invalid_argument(name_of(request.use) + " " + path +
                             " is not possible: with its links resolved it is not UTF-8, or longer "
                             "than 4095 bytes");
   }
-  AGBOX_TRY_VOID(rules.forbidden.check(source.fd.get(), real, rules.engine_files));
+  if (const auto permitted = rules.forbidden.check(source.fd.get(), real, rules.engine_files);
+      !permitted) {
+    return invalid_argument(name_of(request.use) + " " + permitted.error().message());
+  }
   if (request.is_writable) AGBOX_TRY_VOID(check_writable(source, status, rules.user));
   source.identity = {.device = status.st_dev, .inode = status.st_ino};
   return source;
@@ -131,8 +143,9 @@ Result<PinnedSource> resolve_mount_source(const SourceRequest& request, const So
 
 Result<PinnedSource> reopen_mount_source(const KnownSource& known, const std::string& boot_id) {
   const std::string& path = known.path;
+  const std::string what = name_of(known.use) + " " + path;
   const auto changed = [&](const std::string& how) {
-    return fail(reason::kMountChanged, "mount source " + path + " " + how +
+    return fail(reason::kMountChanged, what + " " + how +
                                            " since the sandbox was created; restore it, or create "
                                            "the sandbox again");
   };
@@ -141,13 +154,11 @@ Result<PinnedSource> reopen_mount_source(const KnownSource& known, const std::st
   if (!source.fd) {
     if (errno == ELOOP) return changed("became a symbolic link, or one of its parents did,");
     if (errno == ENOENT || errno == ENOTDIR) return changed("was removed");
-    return fail(reason::kMountChanged,
-                "mount source " + path + " cannot be opened: " + std::strerror(errno));
+    return fail(reason::kMountChanged, what + " cannot be opened: " + std::strerror(errno));
   }
   const auto identity = identity_of(source.fd.get());
   if (!identity) {
-    return fail(reason::kMountChanged,
-                "mount source " + path + " cannot be inspected: " + std::strerror(errno));
+    return fail(reason::kMountChanged, what + " cannot be inspected: " + std::strerror(errno));
   }
   const bool is_same_device = identity->device == known.identity.device || boot_id != known.boot_id;
   if (!is_same_device || identity->inode != known.identity.inode)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of a mount. A source is resolved once, when its sandbox is accepted: from then on
-// no symbolic link on the way to it is followed, and it has to be the same file at every start.
+// The host's side of a mount or copy. A source is resolved once, when its sandbox is accepted: from
+// then on no symbolic link on the way to it is followed, and it has to be the same file at every
+// start.
 //
 // Every call may wait for a disk.
 #pragma once
@@ -32,9 +33,12 @@ struct PinnedSource {
   FileIdentity identity;
 };
 
+enum class SourceUse { Mount, Copy };
+
 struct SourceRequest {
   std::string path;  // as the caller gave it; "~" is the home directory
   bool is_writable = false;
+  SourceUse use = SourceUse::Mount;
 };
 
 struct SourceRules {
@@ -58,6 +62,7 @@ struct KnownSource {
   std::string path;
   FileIdentity identity;
   std::string boot_id;  // in another boot the device may have another number
+  SourceUse use = SourceUse::Mount;
 };
 
 // At a later start. MOUNT_CHANGED if one is gone, is a link now or is another file.

@@ -31,6 +31,14 @@ def image(engine):
 
 
 @pytest.fixture
+def copied(directory, contract):
+    """What a create has to have for every failpoint to be passed."""
+    (directory / "copied").write_text("copied")
+    (directory / "copied").chmod(0o644)
+    return {"copies": [contract.spec.CopySpec(source=str(directory / "copied"), target="/opt/copied")]}
+
+
+@pytest.fixture
 def occupied(engine, failpoint):
     """Where only a refused subnet leads to the failpoint: a network in the way of the first choice,
     without an address on the host that would warn of it."""
@@ -55,10 +63,10 @@ def preparings(events):
 @pytest.mark.usefixtures("occupied")
 @pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", CREATE_FAILPOINTS)
-def test_a_create_that_is_held_anywhere_can_be_deleted(armed, engine, contract, image, failpoint):
+def test_a_create_that_is_held_anywhere_can_be_deleted(armed, engine, contract, image, copied, failpoint):
     daemon = started(armed(f"{failpoint}=hold"))
     with connected(daemon, contract) as sandboxes:
-        sandboxes.create("held", image)
+        sandboxes.create("held", image, **copied)
         daemon.wait_for_message("held at a failpoint")
         stream = sandboxes.subscribe("held")
         events = sandboxes.delete_wait("held")
@@ -76,15 +84,16 @@ def test_a_create_that_is_held_anywhere_can_be_deleted(armed, engine, contract, 
 @pytest.mark.usefixtures("occupied")
 @pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", CREATE_FAILPOINTS)
-def test_a_create_starts_over_after_a_crash_anywhere(armed, engine, contract, image, failpoint):
+def test_a_create_starts_over_after_a_crash_anywhere(armed, engine, contract, image, copied, failpoint):
     daemon = started(armed(f"{failpoint}=kill"))
     with connected(daemon, contract) as sandboxes:
         with crashing(daemon):
-            sandboxes.create("crash", image)
+            sandboxes.create("crash", image, **copied)
     with connected(restarted(daemon), contract) as sandboxes:
         events = sandboxes.wait("crash", READY)
         assert len(preparings(events)) == 2
         assert inside(engine, "crash", "id", "-un") == "agbox"
+        assert inside(engine, "crash", "cat", "/opt/copied") == "copied"
         assert_one_history(sandboxes.delete_wait("crash"))
     assert left_over(engine) == []
 

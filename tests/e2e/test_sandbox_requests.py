@@ -39,7 +39,6 @@ def test_fields_that_are_not_built_yet_are_refused_by_name_and_reserve_nothing(
     spec = contract.spec
     companion = spec.CompanionContainerSpec(name="db", image="db:1")
     fields = {
-        "copies": [spec.CopySpec(source="/srv", target="/srv")],
         "builtin_tools": ["git"],
         "companion_containers": [companion],
         "required_services": [companion],
@@ -55,7 +54,8 @@ def test_fields_that_are_not_built_yet_are_refused_by_name_and_reserve_nothing(
         assert (code, reason) == ("UNIMPLEMENTED", "UNIMPLEMENTED")
         assert f"create_spec.{field} " in words
     for yaml, code, words in (
-        (b"image: x\ncopies: [{source: /srv, target: /srv}]", "UNIMPLEMENTED", "create_spec.copies "),
+        (b"image: x\ncopies: [{source: /none, target: /srv}]", "INVALID_ARGUMENT",
+         "copy source path is invalid: lstat /none: no such file or directory"),
         (b"image: x\nmounts: [{source: /none, target: /srv}]", "INVALID_ARGUMENT",
          "mount source path is invalid: lstat /none: no such file or directory"),
         (b"image: x\nimag: y", "INVALID_ARGUMENT", "invalid config_yaml: line 2, column 1: "),

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <expected>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -39,6 +40,7 @@ struct CreateFlags {
   KeyValueFlag labels;
   KeyValueFlag envs;
   MountFlags mounts;
+  CLI::Option* copies = nullptr;
   std::string image = kDefaultImage;
   std::string sandbox_id;
   std::string idle_ttl;
@@ -66,6 +68,14 @@ std::unexpected<Refusal> usage(std::string message) {
   return std::unexpected(Refusal{kUsageError, std::move(message)});
 }
 
+// The daemon has another working directory than the caller. "~" is for it to expand.
+std::string absolute_source(const std::string& source) {
+  if (source.starts_with('/') || source.starts_with('~')) return source;
+  std::error_code problem;  // then the daemon refuses the path as it is
+  const std::filesystem::path here = std::filesystem::current_path(problem);
+  return problem ? source : (here / source).lexically_normal().string();
+}
+
 Parsed<google::protobuf::Duration> parse_idle_ttl(const std::string& text) {
   const auto ttl = parse_duration(text);
   if (!ttl) {
@@ -73,6 +83,22 @@ Parsed<google::protobuf::Duration> parse_idle_ttl(const std::string& text) {
   }
   if (ttl->count() < 0) return usage("--idle-ttl must not be negative");
   return google::protobuf::util::TimeUtil::NanosecondsToDuration(ttl->count());
+}
+
+// The first colon separates: a path inside may contain one, as the name of a file.
+Parsed<v1::CopySpec> parse_copy(const std::string& text) {
+  const auto refused = [&text](std::string_view why) {
+    return usage("--copy \"" + text + "\": " + std::string(why));
+  };
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return refused("must be host:container");
+  const std::string source = text.substr(0, colon);
+  const std::string target = text.substr(colon + 1);
+  if (source.empty() || target.empty()) return refused("source and target must be non-empty");
+  v1::CopySpec copy;
+  copy.set_source(absolute_source(source));
+  copy.set_target(target);
+  return copy;
 }
 
 // The error is the reason alone, without the path.
@@ -100,6 +126,11 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
   const auto mounts = flags.mounts.values();
   if (!mounts) return usage(mounts.error());
   spec.mutable_mounts()->Assign(mounts->begin(), mounts->end());
+  for (const std::string& text : flags.copies->results()) {
+    auto copy = parse_copy(text);
+    if (!copy) return std::unexpected(copy.error());
+    *spec.add_copies() = std::move(*copy);
+  }
   if (flags.idle_ttl_flag->count() > 0) {
     auto ttl = parse_idle_ttl(flags.idle_ttl);
     if (!ttl) return std::unexpected(ttl.error());
@@ -194,6 +225,13 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
   text("--cpu-limit", flags.cpu_limit, "CPUS",
        "CPU limit, e.g. 1.5; at most the CPUs of the engine");
   text("--memory-limit", flags.memory_limit, "SIZE", "Memory limit, e.g. 2g; at least 6m");
+  // Raw, as in KeyValueFlag.
+  flags.copies = command
+                     .add_option(
+                         "--copy", [](const CLI::results_t&) { return true; },
+                         "Copy a file or directory of the host, e.g. .:/workspace (repeatable)")
+                     ->take_all()
+                     ->type_name("HOST:CONTAINER");
   command.add_flag("--no-entrypoint", flags.bypass_entrypoint, "Ignore the image's ENTRYPOINT");
   flags.yaml_file_flag = text("--yaml-file", flags.yaml_file, "PATH",
                               "Read the sandbox configuration from a file; flags override it");

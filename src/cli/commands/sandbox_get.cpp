@@ -31,6 +31,9 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
     add("mount", mount.source() + " -> " + mount.target() +
                      (mount.writable() ? " (writable)" : " (read-only)"));
   }
+  for (const v1::CopySpec& copy : sandbox.copies()) {
+    add("copy", copy.source() + " -> " + copy.target());
+  }
   if (!sandbox.error_code().empty()) {
     add("error_code", sandbox.error_code());
     add("error_message", sandbox.error_message());

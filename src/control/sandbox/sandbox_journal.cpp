@@ -17,6 +17,7 @@ v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec
   *handle.mutable_labels() = spec.labels();
   *handle.mutable_companion_containers() = spec.companion_containers();
   *handle.mutable_mounts() = spec.mounts();
+  *handle.mutable_copies() = spec.copies();
   *handle.mutable_created_at() = to_timestamp(created_at);
   return handle;
 }

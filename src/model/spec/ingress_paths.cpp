@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/copy/path_pattern.h"
 #include "model/spec/maxima.h"
 #include "model/spec/mount_point.h"
 #include "model/spec/request_checks.h"
@@ -119,6 +120,14 @@ Result<> check_exclude_patterns(const v1::CopySpec& copy) {
   for (int i = 0; i < copy.exclude_patterns_size(); ++i) {
     AGBOX_TRY_VOID(check_path_text("copy exclude_patterns[" + std::to_string(i) + "]",
                                    copy.exclude_patterns(i)));
+    std::string_view pattern = copy.exclude_patterns(i);
+    if (pattern.starts_with('!')) pattern.remove_prefix(1);
+    if (!is_path_pattern(pattern)) {
+      return invalid_argument("copy exclude_patterns[" + std::to_string(i) + "] " +
+                              quoted_excerpt(copy.exclude_patterns(i)) +
+                              " is not a pattern: a class [...] is empty or does not end, or a "
+                              "backslash escapes nothing");
+    }
   }
   return {};
 }

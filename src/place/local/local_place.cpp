@@ -21,6 +21,8 @@ namespace {
 // What was refused within this time is reported.
 constexpr std::chrono::seconds kLately{10};
 constexpr std::chrono::seconds kBetweenSearches{5};
+// Each has a thread and keeps a disk busy.
+constexpr int kConcurrentCopies = 2;
 
 }  // namespace
 
@@ -49,6 +51,7 @@ LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_execu
               .guest_limits = options_.guest_limits,
               .log = std::move(log),
               .spare_files = SpareFiles(options_.output_root, options_.instance_id),
+              .copies = Semaphore(executor, kConcurrentCopies),
               .conversations = TaskGroup(executor)} {}
 
 void LocalPlace::describe(store::v1::CreatedWith& created_with) const {
@@ -59,7 +62,7 @@ void LocalPlace::describe(store::v1::CreatedWith& created_with) const {
 asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
     v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
-  if (spec.mounts().empty()) co_return nullptr;
+  if (spec.mounts().empty() && spec.copies().empty()) co_return nullptr;
   SourceRules rules{.home = options_.home,
                     .user = {.uid = created_with.host_uid(), .gid = created_with.host_gid()},
                     .forbidden = forbidden_sources_,
@@ -69,18 +72,31 @@ asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
   for (const v1::MountSpec& mount : spec.mounts()) {
     requests.push_back({.path = mount.source(), .is_writable = mount.writable()});
   }
+  for (const v1::CopySpec& copy : spec.copies()) {
+    requests.push_back({.path = copy.source(), .use = SourceUse::Copy});
+  }
   AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(), [&] {
                  return resolve_mount_sources(requests, rules);
                }));
   created_with.clear_mounts();
-  for (int i = 0; i < spec.mounts_size(); ++i) {
-    const PinnedSource& source = pinned.sources[static_cast<std::size_t>(i)];
-    spec.mutable_mounts(i)->set_source(source.path);
-    store::v1::MountSource& kept = *created_with.add_mounts();
-    kept.set_device(source.identity.device);
-    kept.set_inode(source.identity.inode);
+  created_with.clear_copies();
+  auto source = pinned.sources.begin();
+  const auto keep = [&](std::string* path, store::v1::MountSource& kept) {
+    *path = source->path;
+    kept.set_device(source->identity.device);
+    kept.set_inode(source->identity.inode);
     kept.set_boot_id(pinned.boot_id);
+    ++source;
+  };
+  for (v1::MountSpec& mount : *spec.mutable_mounts()) {
+    keep(mount.mutable_source(), *created_with.add_mounts());
   }
+  const auto copies = source;
+  for (v1::CopySpec& copy : *spec.mutable_copies()) {
+    keep(copy.mutable_source(), *created_with.add_copies());
+  }
+  // A copy reads its source once, and compares it then; only mounts are pinned.
+  pinned.sources.erase(copies, pinned.sources.end());
   co_return std::make_unique<LocalMountPins>(std::move(pinned.sources));
 }
 

@@ -10,6 +10,7 @@
 #include "guestlink/orders.h"
 #include "guestwire/place.h"
 #include "model/object_names.h"
+#include "place/local/copy_in.h"
 
 namespace agbox {
 namespace {
@@ -254,6 +255,24 @@ asio::awaitable<Verification> LocalSandboxPlace::verify(VerifyFrom from) {
                                 bridge_name(shared_.instance_id, sandbox_id_), probe)};
   verification.is_unknown = !verification.outcome && silence == verification.outcome.error();
   co_return verification;
+}
+
+asio::awaitable<GuestResult<>> LocalSandboxPlace::copy_in(
+    const SandboxFacts& facts, int index, std::function<void(std::string phase)> progress) {
+  AGBOX_CO_TRY(guest, link());
+  const v1::CopySpec& copy = facts.spec.create_spec.copies(index);
+  if (index >= facts.created_with.copies_size()) {
+    co_return guest_fail(GuestErrorKind::Refused,
+                         "copy source " + copy.source() +
+                             ": what it was when the sandbox was accepted is not known");
+  }
+  const store::v1::MountSource& kept = facts.created_with.copies(index);
+  KnownSource source{.path = copy.source(),
+                     .identity = {.device = kept.device(), .inode = kept.inode()},
+                     .boot_id = kept.boot_id(),
+                     .use = SourceUse::Copy};
+  co_return co_await agbox::copy_in({.executor = shared_.executor, .turns = shared_.copies},
+                                    std::move(guest), copy, std::move(source), std::move(progress));
 }
 
 std::string LocalSandboxPlace::new_secret() const {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "async/semaphore.h"
 #include "async/task_group.h"
 #include "async/worker_thread.h"
 #include "base/log.h"
@@ -41,6 +42,7 @@ struct LocalResources {
   SpareFiles spare_files;
   // For sources of mounts: they may be on a disk that hangs, and nothing else has to wait for it.
   std::unique_ptr<WorkerThread> mount_files = std::make_unique<WorkerThread>();
+  Semaphore copies;                                 // that are being packed
   std::set<std::filesystem::path> being_removed{};  // link directories that no sandbox claims
   std::set<LocalSandboxPlace*> sandboxes{};
   ThreadChecker thread{};
@@ -72,6 +74,8 @@ class LocalSandboxPlace final : public SandboxPlace {
   void container_may_have_ended() override;
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
   asio::awaitable<Verification> verify(VerifyFrom from) override;
+  asio::awaitable<GuestResult<>> copy_in(const SandboxFacts& facts, int index,
+                                         std::function<void(std::string phase)> progress) override;
   std::string new_secret() const override;
   GuestResult<> go(const GoOrder& order) override;
   asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline) override;

@@ -16,7 +16,8 @@ struct MemoryWorkload {
   bool is_paused = false;
   bool has_passed = false;  // its guest got Go in this start
   unsigned starts = 0;
-  std::set<std::string> execs;  // that its guest has not forgotten yet
+  std::set<std::string> execs;        // that its guest has not forgotten yet
+  std::vector<std::string> copies{};  // targets of what was copied into it
 };
 
 struct MemoryMachine {

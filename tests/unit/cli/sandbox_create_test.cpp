@@ -105,6 +105,12 @@ TEST_F(SandboxCreate, FlagsBecomeTheSpec) {
   EXPECT_THAT(request({"--idle-ttl", "0"}), HasSubstr("idle_ttl { }"));
   EXPECT_THAT(request({"--cpu-limit", "1.5", "--memory-limit=2g", "--no-entrypoint"}),
               HasSubstr("cpu_limit: \"1.5\" memory_limit: \"2g\" bypass_entrypoint: true"));
+  EXPECT_THAT(request({"--copy", "/a:/b", "--copy=~/c:~/d:e/"}),
+              HasSubstr("copies { source: \"/a\" target: \"/b\" } "
+                        "copies { source: \"~/c\" target: \"~/d:e/\" }"));
+  EXPECT_THAT(request({"--copy", "./x/../y:/b"}),
+              HasSubstr("copies { source: \"" + (std::filesystem::current_path() / "y").string() +
+                        "\" target: \"/b\" }"));
   EXPECT_THAT(request({"--image=x", "--", "sh", "-c", "exit 1", "--json"}),
               HasSubstr("image: \"x\" command: \"sh\" command: \"-c\" command: \"exit 1\" "
                         "command: \"--json\""));
@@ -135,6 +141,9 @@ TEST_F(SandboxCreate, UsageErrorsNeedNoDaemon) {
       {{"--label", "=a"}, "--label must be in key=value form\n"},
       {{"--label", "{}"}, "--label must be in key=value form\n"},
       {{"--env", "A"}, "--env must be in key=value form\n"},
+      {{"--copy", "a"}, "--copy \"a\": must be host:container\n"},
+      {{"--copy", ":/b"}, "--copy \":/b\": source and target must be non-empty\n"},
+      {{"--copy", "/a:"}, "--copy \"/a:\": source and target must be non-empty\n"},
       {{"--idle-ttl", "soon"},
        "--idle-ttl: invalid duration \"soon\": use for example 30m, 1h30m or 0\n"},
       {{"--idle-ttl", ""}, "--idle-ttl: invalid duration \"\": use for example 30m, 1h30m or 0\n"},

@@ -166,6 +166,17 @@ SandboxSpec ControlTest::spec(const LabelMap& labels, const std::string& image) 
   return parse_create_spec(std::move(wanted)).value();
 }
 
+SandboxSpec ControlTest::spec_with_copy(const std::string& target) {
+  const fs::path source = temp_directory_.path() / "copied.txt";
+  std::ofstream(source) << "copied\n";
+  v1::CreateSpec wanted;
+  wanted.set_image("busybox");
+  v1::CopySpec& copy = *wanted.add_copies();
+  copy.set_source(source);
+  copy.set_target(target);
+  return parse_create_spec(std::move(wanted)).value();
+}
+
 Result<v1::SandboxHandle> ControlTest::create(const std::string& id, SandboxSpec wanted) {
   wait_for_engine();
   std::optional<Result<v1::SandboxHandle>> reply;
@@ -262,7 +273,7 @@ void ControlTest::wait_held_at(const std::string& failpoint) {
 
 void ControlTest::create_held_at(const std::string& id, const std::string& failpoint) {
   ASSERT_TRUE(failpoint::arm(failpoint + "=hold"));
-  const auto created = create(id);
+  const auto created = create(id, spec_with_copy());
   ASSERT_TRUE(created.has_value()) << created.error().message();
   wait_held_at(failpoint);
 }
@@ -312,7 +323,7 @@ std::vector<std::string> ControlTest::failpoints_of_a_lifecycle(
     const std::vector<std::string>& prefixes) {
   occupy_all_subnets_but_the_last();
   failpoint::record_passages(true);
-  create_ready("life-of-one");
+  create_ready("life-of-one", spec_with_copy());
   stop_sandbox("life-of-one");
   start_by_hand("life-of-one");
   resume_sandbox("life-of-one");

@@ -82,6 +82,8 @@ class ControlTest : public testing::Test {
 
   // --- what clients ask for ---
   static SandboxSpec spec(const LabelMap& labels = {}, const std::string& image = "busybox");
+  // With a file of this machine, which exists from then on.
+  SandboxSpec spec_with_copy(const std::string& target = "/workspace/copied.txt");
   Result<v1::SandboxHandle> create(const std::string& id, SandboxSpec wanted = spec());
   void create_ready(const std::string& id, SandboxSpec wanted = spec());
   Result<> ask_stop(const std::string& id);

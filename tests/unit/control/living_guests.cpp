@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <tuple>
 
 #include "base/check.h"
+#include "base/file_io.h"
 #include "guestwire/place.h"
 
 namespace agbox {
@@ -147,6 +149,14 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
       if (!self->script.reaches) continue;
       answer.mutable_connection_tried()->set_id(message->try_connection().id());
       answer.mutable_connection_tried()->set_outcome(*self->script.reaches);
+    } else if (message->has_receive_tree()) {
+      copied_.push_back(message->receive_tree().target());
+      answer.mutable_tree_received()->set_id(message->receive_tree().id());
+      answer.mutable_tree_received()->set_failure(self->script.copy_failure);
+      // It comes from another thread, so waiting for its end here blocks nothing that it needs.
+      const UniqueFd stream = std::move(self->link.descriptors.at(0));
+      self->link.descriptors.pop_front();
+      std::ignore = read_all(stream.get(), std::size_t{1} << 20);
     } else if (message->has_go()) {
       self->order = message->go();
       self->secret = message->go().secret();

@@ -28,6 +28,7 @@ struct GuestScript {
   // Of the connections that it is to try; nothing: it does not tell.
   std::optional<guest::v1::ConnectionTried::Outcome> reaches =
       guest::v1::ConnectionTried::OUTCOME_REFUSED;
+  std::string copy_failure{};        // of every copy; it is read up to its end either way
   std::string entrypoint_failure{};  // the last that the entrypoint wrote before it ended
   // A cancel ends its exec at once, as HOW_CANCELLED; else it waits for the test.
   bool cancel_ends_execs = true;
@@ -64,6 +65,8 @@ class LivingGuests {
   // Every exec that was really begun, by all guests and in this order: a second order for an exec
   // that is known begins nothing.
   const std::vector<std::string>& begun() const { return begun_; }
+  // The targets of what was copied into containers, in this order.
+  const std::vector<std::string>& copied() const { return copied_; }
   // The connections that guests were to try, in this order.
   const std::vector<guest::v1::TryConnection>& tried() const { return tried_; }
   // A word of the test's own choice, for guests that lie.
@@ -91,6 +94,7 @@ class LivingGuests {
   FakeDocker& docker_;
   std::map<std::string, std::shared_ptr<Guest>> guests_;  // by container id
   std::vector<std::string> begun_;
+  std::vector<std::string> copied_;
   std::vector<guest::v1::TryConnection> tried_;
   int alive_ = 0;
 };

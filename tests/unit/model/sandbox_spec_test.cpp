@@ -139,7 +139,6 @@ TEST(SandboxSpec, AStoredOneIsReadWhateverRequestsAreChecked) {
 
 TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
   const std::pair<std::string, std::string> rows[] = {
-      {"copies { source: '/x' target: '/t' }", "copies"},
       {"builtin_tools: 'git'", "builtin_tools"},
       {"companion_containers { name: 'db' image: 'x' }", "companion_containers"},
       {"required_services { name: 'db' image: 'x' }", "required_services"},

@@ -116,6 +116,10 @@ TEST(SpecRefusals, OfMountsAndCopies) {
        "conflicting target /home/agbox/b between mount and copy"},
       {"copies { source: '/x' target: '/t' exclude_patterns: 'a' exclude_patterns: '\\0' }",
        "copy exclude_patterns[1] contains a NUL byte"},
+      {"copies { source: '/x' target: '/t' exclude_patterns: '![a' }",
+       "copy exclude_patterns[0] \"![a\" is not a pattern: a class [...] is empty or does not end, "
+       "or "
+       "a backslash escapes nothing"},
   });
 }
 

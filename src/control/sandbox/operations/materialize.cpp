@@ -32,11 +32,12 @@ asio::awaitable<OperationResult<>> create_and_start(OperationServices& services,
 asio::awaitable<OperationResult<>> materialize(OperationServices& services, SandboxPlace& place,
                                                SandboxFacts& facts, Engine::Progress progress) {
   AGBOX_CO_TRY_VOID(check_stored(facts));
-  AGBOX_CO_TRY_VOID(co_await services.engine.ensure_image(facts, std::move(progress)));
+  AGBOX_CO_TRY_VOID(co_await services.engine.ensure_image(facts, progress));
   AGBOX_CO_TRY_VOID(co_await step("create.isolation", services.isolation.in_place()));
   AGBOX_CO_TRY_VOID(co_await create_and_start(services, place, facts));
   AGBOX_CO_TRY_VOID(co_await await_guest(services, place, facts));
   AGBOX_CO_TRY_VOID(co_await verify_isolation(services, place, facts));
+  AGBOX_CO_TRY_VOID(co_await copy_into_primary(services, place, facts, std::move(progress)));
   co_return co_await start_entrypoint(services, place, facts);
 }
 

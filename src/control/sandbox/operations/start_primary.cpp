@@ -64,6 +64,19 @@ asio::awaitable<OperationResult<>> verify_isolation(OperationServices& services,
   co_return verified;
 }
 
+asio::awaitable<OperationResult<>> copy_into_primary(OperationServices& services,
+                                                     SandboxPlace& place, const SandboxFacts& facts,
+                                                     Engine::Progress progress) {
+  for (int index = 0; index < facts.spec.create_spec.copies_size(); ++index) {
+    auto copied = co_await step("create.copy", place.copy_in(facts, index, progress));
+    if (copied) continue;
+    // The guest may be gone with its container: report that instead.
+    AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, copied.error()));
+    co_return copied;
+  }
+  co_return OperationResult<>{};
+}
+
 asio::awaitable<OperationResult<>> start_entrypoint(OperationServices& services,
                                                     SandboxPlace& place, SandboxFacts& facts) {
   store::v1::Container& primary = facts.containers[""];

@@ -28,6 +28,12 @@ boost::asio::awaitable<OperationResult<>> verify_isolation(OperationServices& se
                                                            SandboxPlace& place,
                                                            const SandboxFacts& facts);
 
+// Copies what the caller asked for into the new container, before anything of the image runs.
+boost::asio::awaitable<OperationResult<>> copy_into_primary(OperationServices& services,
+                                                            SandboxPlace& place,
+                                                            const SandboxFacts& facts,
+                                                            Engine::Progress progress);
+
 // Starts the entrypoint and the command, and waits until the entrypoint has completed.
 boost::asio::awaitable<OperationResult<>> start_entrypoint(OperationServices& services,
                                                            SandboxPlace& place,

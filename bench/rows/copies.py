@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A project tree copied into a new sandbox, and the same tree by `tar | docker cp` into a container that
+runs: 50,000 small files, and 1 GiB in ten files.
+
+Ours is the difference between a create with the copy and one without, each from CreateSandbox sent to
+SANDBOX_READY received."""
+import random
+import shlex
+from pathlib import Path
+
+from engine_world import EngineWorld, engine_world
+from row import ENGINES, Gate, Measured, Row, Run
+from server import peak_memory_kib
+
+OURS, RAW = "agboxd", "tar | docker cp"
+FILES, GIB = "files_ms", "gib_ms"
+
+
+def make_files(root: Path) -> Path:
+    for directory in range(500):
+        path = root / f"{directory // 50}" / f"{directory}"
+        path.mkdir(parents=True)
+        for number in range(100):
+            (path / f"{number}.txt").write_bytes(b"x" * (500 + 37 * number))
+    return root
+
+
+def make_gib(root: Path) -> Path:
+    root.mkdir()
+    chunk = random.Random(1).randbytes(1 << 20)
+    for number in range(10):
+        with open(root / str(number), "wb") as file:
+            for _ in range(1024 // 10 + (number < 1024 % 10)):
+                file.write(chunk)
+    return root
+
+
+def ours(world: EngineWorld, source: Path) -> float:
+    plain = world.sandboxes.create()
+    world.sandboxes.delete(plain)
+    copied = world.sandboxes.create(copies=[(str(source), "/workspace")])
+    world.sandboxes.delete(copied)
+    return copied.ms - plain.ms
+
+
+def raw(world: EngineWorld, source: Path) -> float:
+    container = world.raw.create()
+    docker = f"docker -H {world.engine.docker_host} cp - {container.name}:/workspace"
+    ms = world.timed("sh", "-c", f"tar -C {shlex.quote(str(source))} -cf - . | {docker}")
+    world.raw.delete(container)
+    return ms
+
+
+def measure(run: Run) -> Measured:
+    measured = []
+    with engine_world(run) as world:
+        sources = {FILES: make_files(world.sandboxes.directory / "files"),
+                   GIB: make_gib(world.sandboxes.directory / "gib")}
+        before = peak_memory_kib(world.daemon.pid)
+        for _ in range(run.rounds):
+            results = {OURS: {}, RAW: {}}
+            for metric, source in sources.items():
+                for arm, work in random.sample([(OURS, ours), (RAW, raw)], 2):
+                    results[arm][metric] = work(world, source)
+            measured.append(results)
+        grown = peak_memory_kib(world.daemon.pid) - before
+    return Measured(measured, [f"peak memory of the daemon: {grown} KiB more than before the first copy"])
+
+
+ROW = Row(
+    name="copies",
+    title="50,000 files, and 1 GiB in ten files, copied at create, and tar | docker cp",
+    rounds=5, check_rounds=3, setup_s=30, round_s=40,
+    measure=measure,
+    engines=ENGINES,
+    gates=(Gate(FILES, OURS, RAW, at_most=0.8), Gate(GIB, OURS, RAW, at_most=0.8)),
+)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the symbolic links of a tree lead: inside it, or outside. Links are only read, none is
+// followed by the kernel.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace agbox {
+
+class TreeLinks {
+ public:
+  // `root` is a descriptor of the tree's root directory and must outlive this.
+  explicit TreeLinks(int root);
+
+  // The target to store for a link in `directory`, a path below the root: `target` itself, or a
+  // relative one for an absolute path into the tree. nullopt if the link leads outside, if only by
+  // way of other links. One that leads nowhere inside is inside.
+  std::optional<std::string> target_inside(std::string_view directory,
+                                           std::string_view target) const;
+
+ private:
+  using Components = std::vector<std::string>;
+  std::optional<std::string> below_root(std::string_view absolute) const;
+  bool stays_inside(Components at, std::string_view target) const;
+  std::optional<std::string> link_at(const Components& path) const;
+
+  int root_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace agbox

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingress/tree_packer.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/file_io.h"
+#include "base/open_beneath.h"
+#include "base/shown_path.h"
+#include "base/tar/tar_writer.h"
+#include "ingress/tree_links.h"
+#include "model/copy/exclude_patterns.h"
+#include "model/copy/gitignore.h"
+
+namespace agbox {
+namespace {
+
+constexpr std::size_t kMaxGitignore = std::size_t{1} << 20;
+constexpr std::uint64_t kInTree = kBeneath | RESOLVE_NO_XDEV;
+constexpr int kReading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+std::unexpected<Error> refused(std::string message) {
+  return fail(reason::kInvalidArgument, std::move(message));
+}
+
+std::string errno_text(int number) {
+  return std::generic_category().message(number);
+}
+
+// An entry of a directory that is being walked.
+struct Found {
+  int directory;            // a descriptor
+  std::string_view parent;  // path of the directory below the root
+  const std::string& path;  // below the root
+  const char* name;
+  mode_t type;  // S_IFMT bits; as the directory has it, so it may be outdated
+};
+
+bool is_same_time(const timespec& one, const timespec& other) {
+  return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
+
+// The parts of a sparse file that are not holes; nullopt if it has none. If there are too many, the
+// last one takes the rest with its holes.
+std::optional<std::vector<TarExtent>> extents_of(int fd, const struct stat& status) {
+  if (status.st_blocks * 512 >= status.st_size) return std::nullopt;
+  std::vector<TarExtent> extents;
+  off_t at = 0;
+  while (at < status.st_size) {
+    const off_t data = ::lseek(fd, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;  // a hole to the end
+    const off_t hole = data < 0 ? -1 : ::lseek(fd, data, SEEK_HOLE);
+    if (data < at || hole <= data) return std::nullopt;  // not supported, or it changes now
+    if (extents.size() + 1 == kMaxTarExtents) {
+      extents.push_back({.offset = static_cast<std::uint64_t>(data),
+                         .length = static_cast<std::uint64_t>(status.st_size - data)});
+      break;
+    }
+    extents.push_back(
+        {.offset = static_cast<std::uint64_t>(data),
+         .length = static_cast<std::uint64_t>(std::min(hole, status.st_size) - data)});
+    at = hole;
+  }
+  return extents;
+}
+
+class Packing {
+ public:
+  Packing(TreeSource source, UniqueFd pipe, const PackLimits& limits, PackProgress& progress)
+      : source_(std::move(source)),
+        excluded_(std::move(source_.exclude_patterns)),
+        limits_(limits),
+        progress_(progress),
+        out_(std::move(pipe), progress.abort, limits.stall) {}
+
+  Result<> run() {
+    struct stat status{};
+    if (::fstat(source_.root.get(), &status) != 0) return unreadable("", errno);
+    if (S_ISDIR(status.st_mode)) {
+      AGBOX_TRY_VOID(pack_directory());
+    } else {
+      AGBOX_TRY_VOID(pack_single_file());
+    }
+    AGBOX_TRY_VOID(out_.write(tar_end()));
+    return out_.flush();
+  }
+
+ private:
+  using Visit = std::function<Result<>(const Found&)>;
+
+  // --- names in messages ---
+
+  std::string shown(std::string_view path) const {
+    return shown_path(source_.path + (path.empty() ? "" : "/") + std::string(path));
+  }
+  std::unexpected<Error> unreadable(std::string_view path, int problem) const {
+    return refused("copy source cannot be read: " + shown(path) + ": " + errno_text(problem));
+  }
+  std::unexpected<Error> changed(std::string_view path) const {
+    return refused("copy source changed while it was copied: " + shown(path) +
+                   "; try again when nothing writes to it");
+  }
+  std::unexpected<Error> not_opened(std::string_view path, int problem) const {
+    // Another mount, or what was found is a link by now.
+    if (problem == EXDEV) {
+      return refused("copy source contains another filesystem: " + shown(path) +
+                     "; leave it out with exclude_patterns, or copy it on its own");
+    }
+    if (problem == ELOOP || problem == ENOENT || problem == ENOTDIR) return changed(path);
+    return unreadable(path, problem);
+  }
+
+  // --- the walk ---
+
+  // Calls `visit` for every entry that is not excluded; `visit` calls walk() for the directories
+  // that it wants to enter.
+  Result<> walk(UniqueFd directory, const std::string& parent, int depth, const Visit& visit) {
+    if (depth > limits_.depth) {
+      return refused("copy source is deeper than " + std::to_string(limits_.depth) +
+                     " directories: " + shown(parent) + "; leave it out with exclude_patterns");
+    }
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(directory.get()), ::closedir);
+    if (!entries) return unreadable(parent, errno);
+    directory.release();
+    std::string path;
+    while (true) {
+      if (progress_.abort.is_fired()) return fail(reason::kCancelled, "cancelled");
+      errno = 0;
+      const dirent* entry = ::readdir(entries.get());
+      if (entry == nullptr && errno != 0) return unreadable(parent, errno);
+      if (entry == nullptr) return {};
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      path = parent;
+      path.append(parent.empty() ? "" : "/").append(name);
+      if (excluded_.excludes(path)) continue;
+      if (path.size() > kMaxTarPath) {
+        return refused("copy source has a path that is too long: " + shown(path));
+      }
+      const int at = ::dirfd(entries.get());
+      mode_t type = DTTOIF(static_cast<mode_t>(entry->d_type));
+      struct stat status{};
+      if (entry->d_type == DT_UNKNOWN) {
+        if (::fstatat(at, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+          return not_opened(path, errno);
+        }
+        type = status.st_mode & S_IFMT;
+      }
+      AGBOX_TRY_VOID(visit(
+          {.directory = at, .parent = parent, .path = path, .name = entry->d_name, .type = type}));
+    }
+  }
+
+  Result<UniqueFd> open_root() {
+    UniqueFd root = open_beneath(source_.root.get(), ".", O_RDONLY | O_DIRECTORY, kInTree);
+    if (!root) return unreadable("", errno);
+    return root;
+  }
+
+  Result<UniqueFd> open_directory(const Found& found) {
+    UniqueFd directory = open_beneath(found.directory, found.name, kReading | O_DIRECTORY, kInTree);
+    if (!directory) return not_opened(found.path, errno);
+    return directory;
+  }
+
+  Result<std::string> read_link(const Found& found) const {
+    std::array<char, PATH_MAX> text;
+    const ssize_t length = ::readlinkat(found.directory, found.name, text.data(), text.size());
+    if (length < 0 && errno == EINVAL) return changed(found.path);
+    if (length < 0) return not_opened(found.path, errno);
+    return std::string(text.data(), static_cast<std::size_t>(length));
+  }
+
+  // --- links to the outside that the tree's .gitignore knows ---
+
+  Result<> read_gitignore(int root) {
+    const UniqueFd file = open_beneath(root, ".gitignore", kReading, kInTree);
+    struct stat status{};
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+    const auto text = read_all(file.get(), kMaxGitignore);
+    if (!text && text.error() == EFBIG) {
+      return refused("copy source has a file of more than 1 MiB: " + shown(".gitignore"));
+    }
+    if (!text) return unreadable(".gitignore", text.error());
+    gitignore_ = Gitignore(*text);
+    return {};
+  }
+
+  // A directory that is ignored and contains a link to the outside is left out as a whole, so it
+  // must be known before it is packed.
+  Result<> find_left_out(UniqueFd root) {
+    if (gitignore_.is_empty()) return {};
+    Visit visit;
+    int depth = 0;
+    visit = [&](const Found& found) -> Result<> {
+      if (found.type == S_IFDIR) {
+        AGBOX_TRY(directory, open_directory(found));
+        ++depth;
+        auto walked = walk(std::move(directory), found.path, depth, visit);
+        --depth;
+        return walked;
+      }
+      if (found.type != S_IFLNK) return {};
+      AGBOX_TRY(target, read_link(found));
+      if (links_->target_inside(found.parent, target)) return {};
+      for (std::size_t slash = found.path.find('/'); slash != std::string::npos;
+           slash = found.path.find('/', slash + 1)) {
+        if (!gitignore_.matches(std::string_view(found.path).substr(0, slash + 1))) continue;
+        left_out_.insert(found.path.substr(0, slash));
+        break;
+      }
+      return {};
+    };
+    return walk(std::move(root), "", 0, visit);
+  }
+
+  // --- packing ---
+
+  Result<> pack_directory() {
+    AGBOX_TRY(root, open_root());
+    links_.emplace(source_.root.get());
+    AGBOX_TRY_VOID(read_gitignore(root.get()));
+    AGBOX_TRY(again, open_root());
+    AGBOX_TRY_VOID(find_left_out(std::move(again)));
+    visit_ = [this](const Found& found) { return pack(found); };
+    return walk(std::move(root), "", 0, visit_);
+  }
+
+  Result<> pack(const Found& found) {
+    switch (found.type) {
+      case S_IFDIR:
+        return pack_subdirectory(found);
+      case S_IFREG:
+        return pack_file(found);
+      case S_IFLNK:
+        return pack_link(found);
+      case S_IFIFO:
+        return unsupported(found.path, "a FIFO");
+      case S_IFSOCK:
+        return unsupported(found.path, "a socket");
+      default:
+        return unsupported(found.path, "a device");
+    }
+  }
+
+  std::unexpected<Error> unsupported(std::string_view path, std::string_view what) const {
+    return refused("copy source contains " + std::string(what) + ": " + shown(path) +
+                   "; leave it out with exclude_patterns");
+  }
+
+  Result<> pack_subdirectory(const Found& found) {
+    if (left_out_.contains(found.path)) return {};
+    AGBOX_TRY(directory, open_directory(found));
+    struct stat status{};
+    if (::fstat(directory.get(), &status) != 0) return unreadable(found.path, errno);
+    AGBOX_TRY_VOID(put_header(entry_of(TarEntry::Kind::Directory, found.path, status)));
+    ++depth_;
+    auto walked = walk(std::move(directory), found.path, depth_, visit_);
+    --depth_;
+    return walked;
+  }
+
+  Result<> pack_link(const Found& found) {
+    AGBOX_TRY(target, read_link(found));
+    auto inside = links_->target_inside(found.parent, target);
+    if (!inside && gitignore_.matches(found.path)) return {};
+    if (!inside) return refused("copy source contains external symlink: " + shown(found.path));
+    struct stat status{};
+    if (::fstatat(found.directory, found.name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      return not_opened(found.path, errno);
+    }
+    TarEntry entry = entry_of(TarEntry::Kind::Symlink, found.path, status);
+    entry.target = std::move(*inside);
+    if (entry.target.size() > kMaxTarPath) {
+      return refused("copy source has a symlink whose relative target is too long: " +
+                     shown(found.path));
+    }
+    return put_header(entry);
+  }
+
+  Result<> pack_file(const Found& found) {
+    const UniqueFd file = open_beneath(found.directory, found.name, kReading, kInTree);
+    if (!file) return not_opened(found.path, errno);
+    return put_file(file.get(), found.path, found.path);
+  }
+
+  Result<> pack_single_file() {
+    const std::string link = "/proc/self/fd/" + std::to_string(source_.root.get());
+    const UniqueFd file(::open(link.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!file) return unreadable("", errno);
+    return put_file(file.get(), "", source_.path.substr(source_.path.rfind('/') + 1));
+  }
+
+  // --- entries ---
+
+  static TarEntry entry_of(TarEntry::Kind kind, std::string path, const struct stat& status) {
+    return {.kind = kind,
+            .path = std::move(path),
+            .target = {},
+            .mode = status.st_mode & 01777,
+            .mtime_seconds = status.st_mtim.tv_sec,
+            .mtime_nanoseconds = static_cast<std::uint32_t>(status.st_mtim.tv_nsec)};
+  }
+
+  Result<> put_header(const TarEntry& entry) {
+    if (++progress_.entries > limits_.entries) {
+      return refused("copy source has more than " + std::to_string(limits_.entries) +
+                     " entries: " + shown("") + "; leave some out with exclude_patterns");
+    }
+    if (progress_.bytes + entry.stored_bytes() > limits_.bytes) {
+      return refused("copy source has more than " + std::to_string(limits_.bytes) +
+                     " bytes: " + shown("") + "; leave some out with exclude_patterns");
+    }
+    return out_.write(tar_header(entry));
+  }
+
+  // `path` is below the root, `name` is that of the entry.
+  Result<> put_file(int file, std::string_view path, std::string_view name) {
+    struct stat status{};
+    if (::fstat(file, &status) != 0) return unreadable(path, errno);
+    if (!S_ISREG(status.st_mode)) return changed(path);
+    TarEntry entry = entry_of(TarEntry::Kind::File, std::string(name), status);
+    entry.size = static_cast<std::uint64_t>(status.st_size);
+    if (auto extents = extents_of(file, status)) {
+      entry.is_sparse = true;
+      entry.extents = std::move(*extents);
+    } else {
+      entry.extents = {{.offset = 0, .length = entry.size}};
+    }
+    AGBOX_TRY_VOID(put_header(entry));
+    for (const TarExtent& extent : entry.extents) AGBOX_TRY_VOID(put_extent(file, path, extent));
+    struct stat after{};
+    if (::fstat(file, &after) != 0) return unreadable(path, errno);
+    if (after.st_size != status.st_size || !is_same_time(after.st_mtim, status.st_mtim)) {
+      return changed(path);
+    }
+    return out_.write(tar_padding(entry.stored_bytes()));
+  }
+
+  Result<> put_extent(int file, std::string_view path, const TarExtent& extent) {
+    for (std::uint64_t done = 0; done < extent.length;) {
+      AGBOX_TRY(room, out_.room());
+      const std::size_t wanted =
+          static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), extent.length - done));
+      const ssize_t got =
+          ::pread(file, room.data(), wanted, static_cast<off_t>(extent.offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return unreadable(path, errno);
+      if (got == 0) return changed(path);  // it has become shorter
+      out_.commit(static_cast<std::size_t>(got));
+      done += static_cast<std::uint64_t>(got);
+      progress_.bytes += static_cast<std::uint64_t>(got);
+    }
+    return {};
+  }
+
+  TreeSource source_;
+  ExcludePatterns excluded_;
+  const PackLimits& limits_;
+  PackProgress& progress_;
+  StreamWriter out_;
+  std::optional<TreeLinks> links_;
+  Gitignore gitignore_;
+  std::set<std::string> left_out_;  // directories, see find_left_out()
+  Visit visit_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Result<> pack_tree(TreeSource source, UniqueFd pipe, const PackLimits& limits,
+                   PackProgress& progress) {
+  return Packing(std::move(source), std::move(pipe), limits, progress).run();
+}
+
+}  // namespace agbox

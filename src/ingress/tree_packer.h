@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs a file or a directory of the host as a tar stream, for a sandbox. The tree may be hostile
+// and may change while it is read: no symbolic link is followed, no other filesystem is entered, no
+// FIFO or device is opened, and memory is bounded. What cannot be packed as it is, is an error that
+// names it: a stream with its end is a complete copy.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "ingress/stream_writer.h"
+
+namespace agbox {
+
+struct PackLimits {
+  std::uint64_t entries = 2'000'000;
+  std::uint64_t bytes = std::uint64_t{1} << 40;  // stored: holes of sparse files do not count
+  int depth = 128;                               // of directories, each of which is open
+  std::chrono::milliseconds stall{60000};        // how long the reader may take nothing
+};
+
+struct TreeSource {
+  UniqueFd root;     // a directory or a regular file; O_PATH is enough
+  std::string path;  // for messages; a file's last component is its name in the stream
+  std::vector<std::string> exclude_patterns;
+};
+
+// Of a pack in progress, for another thread.
+struct PackProgress {
+  std::atomic<std::uint64_t> entries = 0;
+  std::atomic<std::uint64_t> bytes = 0;
+  AbortSignal abort{};
+};
+
+// Returns when the stream is complete in the pipe, which is closed either way. CANCELLED if it was
+// aborted, READER_GONE if the reader closed the pipe. Blocks.
+Result<> pack_tree(TreeSource source, UniqueFd pipe, const PackLimits& limits,
+                   PackProgress& progress);
+
+}  // namespace agbox
