@@ -13,11 +13,14 @@ using testing::IsEmpty;
 
 class ExecLossTest : public ExecTest {
  protected:
-  // Its execs are over; the sandbox itself is started again.
+  // With its container, which is started again.
   void expect_lost(const std::string& exec_code, const std::string& words) {
-    wait_for_end("lost-1");
+    expect_failed(exec_code, words);
     EXPECT_THAT(exec_events(),
                 ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1", "SANDBOX_PREPARING"));
+  }
+  void expect_failed(const std::string& exec_code, const std::string& words) {
+    wait_for_end("lost-1");
     const v1::ExecStatus status = exec("lost-1");
     EXPECT_EQ(status.state(), v1::EXEC_STATE_FAILED);
     EXPECT_EQ(status.error_code(), exec_code);
@@ -43,7 +46,7 @@ TEST_F(ExecLossTest, OutOfMemoryIsCalledSo) {
 TEST_F(ExecLossTest, OneThatCouldNotBeSentFailsWithTheReason) {
   begin_exec("lost-1");
   report_not_sent("lost-1", "too many descriptors in flight");
-  expect_lost("EXEC_RUN_FAILED", "too many descriptors in flight");
+  expect_failed("EXEC_RUN_FAILED", "too many descriptors in flight");
   report_not_sent("lost-1", "again");
   report_not_sent("never-1", "unknown");
   EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1"));

@@ -135,9 +135,8 @@ TEST_F(IsolationPauseTest, AGuestThatDoesNotAnswerAfterTheUnpauseHasItPausedAgai
   run_until([&] { return !guests_.is_connected(container()); });
   pause();
   restore_isolation();
-  run_until([&] { return docker().calls(kUnpause) == 1; });
-  run_until_idle();
-  EXPECT_FALSE(is_paused()) << "it may be about to connect";
+  run_until([&] { return docker().calls(kUnpause) == 1 && !is_paused(); });
+  EXPECT_EQ(docker().calls(kPause), 1) << "it may be about to connect";
   verification_comes();
   run_until([&] { return docker().calls(kPause) == 2; });
   wait_paused();
