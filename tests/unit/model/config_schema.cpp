@@ -29,6 +29,7 @@ const std::map<std::string_view, std::string_view> kDescriptions = {
     {"memory_limit", "Memory limit, e.g. 2g."},
     {"bypass_entrypoint", "Ignore the image's ENTRYPOINT."},
     {"mounts", "Files and directories of the host, read-only unless writable."},
+    {"copies", "Files and directories of the host that the sandbox gets its own copy of."},
 };
 
 // Any scalar is taken as its text.
