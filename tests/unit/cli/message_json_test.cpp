@@ -27,7 +27,8 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "paused": false,
     "restart_count": "0",
     "last_exit": "",
-    "mounts": []
+    "mounts": [],
+    "copies": []
   }
 }
 )");

@@ -83,7 +83,8 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "paused": false,
     "restart_count": "0",
     "last_exit": "",
-    "mounts": []
+    "mounts": [],
+    "copies": []
   }
 }
 )");

@@ -145,16 +145,17 @@ TEST_F(MessageSocketTest, DescriptorsOfAnIncompleteMessageAreClosed) {
   EXPECT_EQ(open_descriptors(), before - 1);
 }
 
-TEST_F(MessageSocketTest, OtherCountsThanTwoAreNoPairAndKeepTheOrder) {
+TEST_F(MessageSocketTest, OneIsTheFirstMoreThanTwoAreNoneAndTheOrderIsKept) {
   const int before = open_descriptors();
   send(start_exec("one"), {one_.get()});
   send(start_exec("three"), {one_.get(), one_.get(), one_.get()});
   send(start_exec("two"), {one_.get(), other_.get()});
   receive();
   ASSERT_EQ(received_.size(), 3U);
-  EXPECT_FALSE(received_[0].second.first);
+  EXPECT_EQ(inode(received_[0].second.first.get()), inode(one_.get()));
+  EXPECT_FALSE(received_[0].second.second);
   EXPECT_EQ(inode(received_[2].second.second.get()), inode(other_.get()));
-  EXPECT_EQ(open_descriptors(), before + 2 + (received_[1].second.first ? 2 : 0));
+  EXPECT_EQ(open_descriptors(), before + 3 + (received_[1].second.first ? 2 : 0));
 }
 
 }  // namespace
