@@ -139,9 +139,9 @@ class Directory final : public SandboxClaims {
   }
   // Fails if too many calls wait already.
   Call<void> wait_for(std::shared_ptr<Event> event);
-  // The sandbox, once the engine was asked.
   // What accept() checks, again after a wait.
   Result<> check_still_on(const std::string& engine_id) const;
+  // The sandbox, once the engine was asked.
   Call<SandboxActor*> find_for_engine(std::string sandbox_id);
   // As clients may see it: not while it is being accepted.
   std::shared_ptr<const ExecRecord> running_exec(const std::string& exec_id) const;

@@ -149,14 +149,14 @@ Result<> ForbiddenSources::check(int source, const std::string& path,
     return forbid(path, "it is on a " + mount->filesystem + " filesystem of the kernel");
   }
   std::vector<Place> forbidden;
+  const auto add = [&](const std::filesystem::path& name, int fd) {
+    if (auto found = place_of(name, fd, mounts)) forbidden.push_back(std::move(*found));
+  };
   for (const Forbidden& one : forbidden_) {
-    if (auto found = place_of(one.path, one.fd ? one.fd.get() : -1, mounts)) {
-      forbidden.push_back(std::move(*found));
-    }
+    if (one.fd) add(one.path, one.fd.get());  // also if it was renamed
+    add(one.path, -1);  // also if it was created again: an engine that restarts does that
   }
-  for (const std::filesystem::path& one : more) {
-    if (auto found = place_of(one, -1, mounts)) forbidden.push_back(std::move(*found));
-  }
+  for (const std::filesystem::path& one : more) add(one, -1);
   const auto chain = chain_of(source, path);
   const FileLocation location = location_on(*mount, path);
   for (const Place& one : forbidden) {

@@ -75,6 +75,15 @@ Result<> check_kind(SourceUse use, const std::string& path, mode_t mode) {
   return invalid_argument("mount source must be a file, directory, or unix socket: " + path);
 }
 
+// Root in the container reads everything below a source, so at least the source itself must be open
+// to the daemon's user.
+Result<> check_readable(int fd, const std::string& path, mode_t mode) {
+  const int needed = S_ISDIR(mode) ? R_OK | X_OK : R_OK;
+  if (::faccessat(fd, "", needed, AT_EACCESS | AT_EMPTY_PATH) == 0) return {};
+  return invalid_argument("mount source " + path + " cannot be read by the daemon's user: " +
+                          std::strerror(errno) + "; change its owner or mode");
+}
+
 // An access control list may permit what the mode does not.
 bool has_access_list(int fd) {
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
@@ -136,6 +145,9 @@ Result<PinnedSource> resolve_mount_source(const SourceRequest& request, const So
       !permitted) {
     return invalid_argument(name_of(request.use) + " " + permitted.error().message());
   }
+  if (request.use == SourceUse::Mount) {
+    AGBOX_TRY_VOID(check_readable(source.fd.get(), path, status.st_mode));
+  }
   if (request.is_writable) AGBOX_TRY_VOID(check_writable(source, status, rules.user));
   source.identity = {.device = status.st_dev, .inode = status.st_ino};
   return source;
@@ -154,11 +166,11 @@ Result<PinnedSource> reopen_mount_source(const KnownSource& known, const std::st
   if (!source.fd) {
     if (errno == ELOOP) return changed("became a symbolic link, or one of its parents did,");
     if (errno == ENOENT || errno == ENOTDIR) return changed("was removed");
-    return fail(reason::kMountChanged, what + " cannot be opened: " + std::strerror(errno));
+    return fail(reason::kHostNotReady, what + " cannot be opened: " + std::strerror(errno));
   }
   const auto identity = identity_of(source.fd.get());
   if (!identity) {
-    return fail(reason::kMountChanged, what + " cannot be inspected: " + std::strerror(errno));
+    return fail(reason::kHostNotReady, what + " cannot be inspected: " + std::strerror(errno));
   }
   const bool is_same_device = identity->device == known.identity.device || boot_id != known.boot_id;
   if (!is_same_device || identity->inode != known.identity.inode)

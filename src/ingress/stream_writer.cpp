@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -26,7 +27,7 @@ std::unexpected<Error> aborted() {
 }  // namespace
 
 AbortSignal::AbortSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  AGBOX_CHECK(event_, "eventfd");
+  if (!event_) throw std::system_error(errno, std::generic_category(), "create an eventfd");
 }
 
 void AbortSignal::fire() {

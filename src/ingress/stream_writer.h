@@ -24,6 +24,7 @@ inline constexpr Reason kReaderGone{ErrorCode::FailedPrecondition, "READER_GONE"
 // Aborts what blocks on another thread. Thread-safe.
 class AbortSignal {
  public:
+  // Throws std::system_error if there is no descriptor left.
   AbortSignal();
 
   void fire();

@@ -210,6 +210,10 @@ def test_a_mount_that_commands_could_not_write_is_refused_with_the_remedy(
         wanted = mount(sandboxes, host.project, "/workspace", writable=True)
         said = refusal(sandboxes.create, "owned", image, mounts=[wanted])
         assert f"commands run as uid {test_user.uid}" in said and "change its owner or mode" in said
+        # Root in the container could read it.
+        host.project.chmod(0o700)
+        said = refusal(sandboxes.create, "owned", image, mounts=[mount(sandboxes, host.project, "/workspace")])
+        assert f"mount source {host.project} cannot be read by the daemon's user" in said
 
 
 def changed(sandboxes, sandbox_id):

@@ -3,6 +3,7 @@
 
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -208,10 +209,10 @@ class RealSide:
 
 
 def _without_marks_of_the_copy(listing: str) -> str:
-    """Removes its name, its owner, and the connection limit, which only the plain copy counts."""
-    parts = listing.split("\n\n")
-    kept = "\n".join(part for part in parts if not part.startswith("\tset budget"))
-    marks = ("table ", "\tflags owner", "\t\tct state new add @budget")
+    """Removes its name, its owner, and the limits of connections, which only the plain copy counts."""
+    limits = r"^\t(set budget|set rate|chain admit|ct timeout tcp_timeouts) \{\n(\t\t.*\n)*\t\}\n"
+    kept = re.sub(limits, "", listing, flags=re.MULTILINE)
+    marks = ("table ", "\tflags owner")
     return "\n".join(line for line in kept.splitlines() if line and not line.startswith(marks))
 
 

@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <cerrno>
+#include <exception>
 #include <utility>
 
 #include "async/run_blocking.h"
@@ -41,6 +42,22 @@ GuestResult<Pipe> make_pipe() {
   }
   ::fcntl(ends[1], F_SETPIPE_SZ, kPipeSize);
   return Pipe{.reading = UniqueFd(ends[0]), .writing = UniqueFd(ends[1])};
+}
+
+// What a copy needs of this process. Sandboxes share the limits of this user, so there may be none.
+struct Packer {
+  std::unique_ptr<WorkerThread> thread;
+  std::shared_ptr<PackProgress> progress;
+};
+
+GuestResult<Packer> make_packer() {
+  try {
+    return Packer{.thread = std::make_unique<WorkerThread>(),
+                  .progress = std::make_shared<PackProgress>()};
+  } catch (const std::exception& error) {
+    return guest_fail(GuestErrorKind::Unavailable,
+                      std::string("start a thread that copies: ") + error.what());
+  }
 }
 
 struct OpenedSource {
@@ -124,8 +141,9 @@ asio::awaitable<GuestResult<>> copy_in(CopyServices services,
   auto turn = co_await services.turns.acquire();
   if (!turn) co_return failed(turn.error());
   // Its own thread: a large tree or a slow disk would block those that others wait for.
-  WorkerThread worker;
-  const auto packed = std::make_shared<PackProgress>();
+  AGBOX_CO_TRY(packer, make_packer());
+  WorkerThread& worker = *packer.thread;
+  const auto packed = packer.progress;
   // Destroyed before the thread, which it must not wait for.
   const std::shared_ptr<void> aborts(nullptr, [packed](void*) { packed->abort.fire(); });
 

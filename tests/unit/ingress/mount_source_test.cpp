@@ -162,6 +162,15 @@ TEST_F(MountSource, ARenamedDirectoryIsStillOurs) {
   EXPECT_TRUE(resolve(at("ours")).has_value());
 }
 
+TEST_F(MountSource, ADirectoryThatWasCreatedAgainIsOursToo) {
+  fs::remove(at("ours/state"));
+  fs::create_directory(at("elsewhere/takes_its_inode"));
+  fs::create_directories(at("ours/state/deep"));
+  EXPECT_THAT(refusal(at("ours/state")), HasSubstr("it is " + at("ours/state").string()));
+  EXPECT_THAT(refusal(at("ours/state/deep")), HasSubstr("it is inside"));
+  EXPECT_THAT(refusal(at("ours")), HasSubstr("it contains"));
+}
+
 TEST_F(MountSource, TheFilesOfTheEngineAreRefusedWhereverItKeepsThem) {
   fs::create_directories(at("engine/overlay2"));
   EXPECT_TRUE(resolve(at("engine")).has_value());

@@ -20,8 +20,9 @@ Result<> check_stored(const SandboxFacts& facts) {
 // Loads the engine, so limited to a few sandboxes at a time.
 asio::awaitable<OperationResult<>> create_and_start(OperationServices& services,
                                                     SandboxPlace& place, SandboxFacts& facts) {
-  AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.acquire()));
+  // Before its turn: a disk that hangs must not hold up the starts of others.
   AGBOX_CO_TRY_VOID(co_await step("create.mounts", place.pin_mounts(facts)));
+  AGBOX_CO_TRY(turn, co_await step("create.turn", services.starts.acquire()));
   AGBOX_CO_TRY(attachments, co_await step("create.output_directory", place.prepare(facts)));
   AGBOX_CO_TRY_VOID(co_await services.engine.ensure_workload(facts, std::move(attachments)));
   co_return co_await start_primary(services, place, facts);

@@ -10,9 +10,10 @@ namespace {
 // Loads the engine, so limited to a few sandboxes at a time.
 asio::awaitable<OperationResult<>> find_and_start(OperationServices& services, SandboxPlace& place,
                                                   SandboxFacts& facts) {
+  // Before its turn: a disk that hangs must not hold up the starts of others.
+  AGBOX_CO_TRY_VOID(co_await step("resume.mounts", place.pin_mounts(facts)));
   AGBOX_CO_TRY(turn, co_await step("resume.turn", services.starts.acquire()));
   AGBOX_CO_TRY_VOID(co_await services.engine.require_workload(facts));
-  AGBOX_CO_TRY_VOID(co_await step("resume.mounts", place.pin_mounts(facts)));
   AGBOX_CO_TRY_VOID(co_await step("resume.adopt", place.adopt(facts)));
   co_return co_await start_primary(services, place, facts);
 }
