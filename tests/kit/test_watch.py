@@ -22,7 +22,7 @@ def test_a_daemon_that_waits_is_slower(make_daemon, engine, contract, image):
         with Watch(daemon, contract, "box-1") as again:
             again.wait_for(ANSWERS)
         assert again.slowdown(quiet) < AS_QUICK
-        wait = 2 * ON_A_BUSY_MACHINE * median(quiet.times)
+        wait = 4 * ON_A_BUSY_MACHINE * median(quiet.times)
         with Watch(daemon, contract, "box-1") as beside:
             while len(beside.times) < ANSWERS:
                 daemon.process.freeze()

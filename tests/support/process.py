@@ -4,6 +4,7 @@ of the machine."""
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -205,12 +206,15 @@ def _read_proc(pid: int, name: str) -> bytes:
         return b""
 
 
-def open_files(pid: int) -> list[str]:
-    """The targets of its descriptors, except those closed meanwhile."""
+def open_files(pid: int, with_paths: bool = True) -> list[str]:
+    """The targets of its descriptors, except those closed meanwhile; those that can neither read nor write only
+    with `with_paths`."""
     names = []
     for entry in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
-            names.append(os.readlink(f"/proc/{pid}/fd/{entry}"))
+            flags = re.search(r"^flags:\s+(\d+)$", Path(f"/proc/{pid}/fdinfo/{entry}").read_text(), re.M)
+            if with_paths or not int(flags[1], 8) & os.O_PATH:
+                names.append(os.readlink(f"/proc/{pid}/fd/{entry}"))
     return names
 
 
