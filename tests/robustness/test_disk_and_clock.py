@@ -38,7 +38,7 @@ def test_a_full_disk(make_daemon, test_user, make_engine, engine_name, make_run,
                     run.killer.start()
                 disk.make_room()
         refused = [c for c in run.recorder.history.calls if "RESOURCE_EXHAUSTED" in c.error]
-        run.judge(ready=2)
+        run.judge(ready=1)
         assert refused, "the disk was never too full for a call"
     finally:
         try:
@@ -60,7 +60,7 @@ def test_a_clock_that_jumps(make_real_run, engine_name, directory, bin_dir):
                 if rng.random() < 0.5:
                     run.killer.one_kill()
         lines = [*run.killer.logs, *run.daemon.log_lines()]
-        run.judge(ready=2)
+        run.judge(ready=1)
         days = {json.loads(line)["time"][:10] for line in lines if line.startswith("{")}
         assert len(days) >= 4, "the daemon did not see the jumps of months and years"
     finally:

@@ -17,7 +17,7 @@ def kill_under_load(run, kills):
     with run.crowd():
         for _ in run.killer.rounds(kills):
             pass
-    run.judge(ready=kills // 6, at_failpoints=kills // 13)
+    run.judge(ready=kills // 10, at_failpoints=kills // 13)
 
 
 def test_kills_on_an_engine_of_fakes(make_fake_run):

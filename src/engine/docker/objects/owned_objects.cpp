@@ -26,6 +26,8 @@ constexpr auto kFirstBusyWait = 50ms;
 constexpr auto kLongestBusyWait = 1000ms;
 
 bool is_busy(const EngineError& error) {
+  // A conflict that is left after a wait: the removal that was in progress has failed.
+  if (error.kind() == EngineErrorKind::Conflict) return true;
   return error.kind() == EngineErrorKind::Refused &&
          error.engine_text().contains("device or resource busy");
 }
