@@ -28,7 +28,7 @@ inline std::optional<FileIdentity> identity_of(int fd) {
 // Where an open file is now; nullopt if it was removed, or is not below our root directory.
 inline std::optional<std::string> path_of(int fd) {
   std::error_code problem;
-  const auto path =
+  auto path =
       std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), problem).string();
   if (problem || !path.starts_with('/') || path.ends_with(" (deleted)")) return std::nullopt;
   return path;

@@ -16,9 +16,21 @@
 
 namespace agbox {
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define AGBOX_THREAD_SANITIZER 1
+#endif
+#endif
+
 // `limit` is "max_inotify_instances" or "max_inotify_watches". The story runs in a child process,
 // and its failures are printed there.
 inline void expect_to_hold_without(const std::string& limit, const std::function<void()>& story) {
+#ifdef AGBOX_THREAD_SANITIZER
+  // It has a thread of its own, and only a process with one thread can enter a user namespace. The
+  // other sanitizers run these.
+  static_cast<void>(limit);
+  static_cast<void>(story);
+#else
   EXPECT_EXIT(
       {
         const bool is_alone = ::unshare(CLONE_NEWUSER) == 0;
@@ -28,6 +40,7 @@ inline void expect_to_hold_without(const std::string& limit, const std::function
         std::_Exit(testing::Test::HasFailure() ? EXIT_FAILURE : EXIT_SUCCESS);
       },
       testing::ExitedWithCode(EXIT_SUCCESS), "");
+#endif
 }
 
 }  // namespace agbox

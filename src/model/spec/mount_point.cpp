@@ -70,8 +70,8 @@ std::optional<MountPoint> mount_point_of(std::string_view path, std::string_view
 FileLocation location_on(const MountPoint& mount, std::string_view path) {
   if (mount.directory != "/") path.remove_prefix(std::min(path.size(), mount.directory.size()));
   const std::string root = mount.root == "/" ? "" : mount.root;
-  const std::string below = path == "/" ? "" : std::string(path);
-  return {.device = mount.device, .path = root + below == "" ? "/" : root + below};
+  const std::string whole = root + (path == "/" ? "" : std::string(path));
+  return {.device = mount.device, .path = whole.empty() ? "/" : whole};
 }
 
 bool is_within(const FileLocation& inner, const FileLocation& outer) {

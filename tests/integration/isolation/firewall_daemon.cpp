@@ -84,11 +84,13 @@ std::vector<UniqueFd> visit(const ProbeTarget& target) {
     place.sin_family = AF_INET;
     if (i % 2 == 0) {
       place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      ::bind(visitors.back().get(), reinterpret_cast<sockaddr*>(&place), sizeof place);
+      static_cast<void>(
+          ::bind(visitors.back().get(), reinterpret_cast<sockaddr*>(&place), sizeof place));
     }
     place.sin_addr.s_addr = htonl(target.address.value);
     place.sin_port = htons(target.port);
-    ::connect(visitors.back().get(), reinterpret_cast<sockaddr*>(&place), sizeof place);
+    static_cast<void>(  // most do not wait for an answer
+        ::connect(visitors.back().get(), reinterpret_cast<sockaddr*>(&place), sizeof place));
   }
   return visitors;
 }
