@@ -41,7 +41,7 @@ std::expected<std::size_t, int> read_stream(std::span<char> buffer) {
   }
 }
 
-// Whoever packs may write more after the end of the archive, and must not take our end for a
+// The packing side may write more after the end of the archive, and must not take our end for a
 // failure.
 void drain_stream() {
   std::array<char, 65536> rest;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `agbox-guest receive`: one short-lived process per tree that the daemon sends. Because it is
-// executed anew as root, it has the capabilities of the container, which the guest has dropped.
+// executed again as root, it has the capabilities of the container, which the guest has dropped.
 #pragma once
 
 #include <string>

@@ -142,8 +142,8 @@ def test_a_missing_table_and_what_it_means_for_a_sandbox(make_started, engine, c
     with connected(daemon, contract) as sandboxes:
         # It was paused for what was found, and that is over once it is verified again.
         wait_until(lambda: not sandboxes.get("box-1").isolation_problem, "the isolation holds again")
-        told = Diagnosis(daemon)
-        assert told.code == 0, told.findings
+        diagnosis = Diagnosis(daemon)
+        assert diagnosis.code == 0, diagnosis.findings
         sandboxes.delete_wait("box-1")
 
 

@@ -152,7 +152,7 @@ def test_a_fifo_that_the_engine_would_open_at_the_next_start_is_replaced(
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("hostile", image)
         execs = Execs(sandboxes, "hostile")
-        # Root inside, and somebody who would do it once more on the way out.
+        # Root inside, and a process that would do it again during the shutdown.
         again = f"trap '{BLOCK_THE_ENGINE}' TERM; {BLOCK_THE_ENGINE}; echo up; while :; do sleep 1; done"
         execs.create("sh", "-c", again, exec_id="again")
         execs.wait_for_output("again")

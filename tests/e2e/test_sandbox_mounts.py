@@ -336,7 +336,7 @@ def test_a_create_with_mounts_starts_over_after_a_crash(armed, engine, contract,
 def test_an_image_with_a_volume_there_does_not_take_the_owner_away(
     make_daemon, engine, contract, directory
 ):
-    # As root, whose runtime user is root: the owner of the source is somebody else.
+    # As root, whose runtime user is root: another user owns the source.
     host = Host(directory, 4242)
     image = make_image(engine.api, "volumes:1", Image(volumes=["/workspace"]))
     daemon = started(make_daemon(engine=engine, config=CONFIG))

@@ -121,7 +121,7 @@ def ids_are_never_reused(history: History) -> Iterator[str]:
             name = call.exec_id if kind == "exec" else call.sandbox_id
             given[name] += 1
             if kind == "create" and call.known > 0:
-                yield f"sandbox {name}: created anew after its event {call.known} was seen"
+                yield f"sandbox {name}: created again after its event {call.known} was seen"
         for name, times in given.items():
             if times > 1:
                 yield f"{kind} {name}: the id was given {times} times"

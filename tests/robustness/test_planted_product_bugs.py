@@ -30,7 +30,7 @@ BUGS = {
     "a sandbox is younger after a restart": ", and it was Fixed(image='robust:1', labels=(('team', 'red'),), created_at=",
     "Get shows the state of an earlier event": "Get says PENDING at event",
     "the last sandbox of a page is left out": "not in a list with the labels {} after its event",
-    "an id is given twice": "sandbox box-red: created anew after its event",
+    "an id is given twice": "sandbox box-red: created again after its event",
     "DeleteSandboxes deletes nothing": "READY, and a DeleteSandboxes with the labels {'team': 'grey'} was acknowledged",
     "the two streams of an exec are confused": "exec short: ReadExecOutput from byte 0 gave ''",
     "a stream ends after a stop": "sandbox box-blue: the stream of reader ended after event",

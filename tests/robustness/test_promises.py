@@ -703,7 +703,7 @@ def complain(history):
         (lose_an_acknowledged_delete, "its delete was acknowledged"),
         (begin_a_history_with_something_else, "its create was acknowledged"),
         (give_a_sandbox_id_twice, "was given 2 times"),
-        (give_the_id_of_a_sandbox_that_was_seen, "created anew after its event 1 was seen"),
+        (give_the_id_of_a_sandbox_that_was_seen, "created again after its event 1 was seen"),
         (give_an_exec_id_twice, "was given 2 times"),
         (show_a_sandbox_whose_create_was_refused, "every create was refused"),
         (run_an_exec_that_was_refused, "but it was refused"),

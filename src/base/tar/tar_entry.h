@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One entry of a tar stream. Owners are not part of it: whoever unpacks a stream decides.
+// One entry of a tar stream. Owners are not part of it: the unpacking side decides.
 #pragma once
 
 #include <cstddef>

@@ -60,7 +60,7 @@ class SandboxJournal {
   OnDisk append_nothing() { return append({}, Urgency::GoesOn); }
 
   // The error, once everything decided so far is on disk: a refusal may follow from it, and a crash
-  // must not undo what a client was told. A full disk delays no refusal.
+  // must not contradict what was reported to a client. A full disk delays no refusal.
   OnDisk refuse(Error why);
 
   // Shown in the handle; call once they are on disk.

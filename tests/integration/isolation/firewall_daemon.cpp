@@ -5,7 +5,7 @@
 //
 //   prove BRIDGE [NETWORK [silent | visited]]
 //                           ok | error SENTENCE: a connection is tried from that network namespace;
-//                           `silent`: and nobody tells what came of it; `visited`: and before it,
+//                           `silent`: and no result is reported; `visited`: and before it,
 //                           200 connections are made on the host, and kept
 //   resolvers ADDRESS...    ok | error SENTENCE
 //   health                  ok REPAIRS | error SENTENCE
