@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/path_within.h"
 #include "base/shown_path.h"
 #include "base/unique_fd.h"
 #include "guest/image_file.h"
@@ -44,11 +45,6 @@ std::string_view all_but_last(std::string_view path) {
 
 std::string_view last_component(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-bool is_path_within(std::string_view path, std::string_view directory) {
-  return directory.empty() || (path.starts_with(directory) &&
-                               (path.size() == directory.size() || path[directory.size()] == '/'));
 }
 
 class Unpacking {

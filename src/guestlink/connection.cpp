@@ -7,7 +7,7 @@
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <cerrno>
-#include <cstring>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -15,6 +15,7 @@
 #include "async/await.h"
 #include "base/check.h"
 #include "base/kernel_budget.h"
+#include "base/send_descriptors.h"
 
 namespace agbox::guestlink {
 namespace {
@@ -26,31 +27,10 @@ constexpr std::size_t kMaxUnsentFrames = 1024;  // each order holds two of the d
 // The rest is reserved for small messages about execs and for a last order.
 constexpr std::size_t kMaxUnsent = 2 * kMaxUnsentForOrders;
 
-// Sends the bytes, with the descriptors on the first of them; returns how many were sent, or -1.
 ssize_t send_some(int socket, std::string_view bytes, const std::vector<UniqueFd>& descriptors) {
-  // sendmsg() only reads the data, but takes a non-const pointer.
-  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(Connection::kMaxDescriptors * sizeof(int))>
-      control{};
-  if (!descriptors.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-    for (std::size_t i = 0; i < descriptors.size(); ++i) {
-      const int fd = descriptors[i].get();
-      std::memcpy(CMSG_DATA(header) + i * sizeof fd, &fd, sizeof fd);
-    }
-  }
-  while (true) {
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent >= 0 || errno != EINTR) return sent;
-  }
+  std::array<int, Connection::kMaxDescriptors> numbers{};
+  std::ranges::transform(descriptors, numbers.begin(), &UniqueFd::get);
+  return send_with_descriptors(socket, bytes, std::span(numbers).first(descriptors.size()));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/path_within.h"
 #include "base/text_file.h"
 #include "ingress/file_identity.h"
 #include "model/spec/mount_point.h"

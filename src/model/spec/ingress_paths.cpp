@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/path_within.h"
 #include "model/copy/path_pattern.h"
 #include "model/spec/maxima.h"
-#include "model/spec/mount_point.h"
 #include "model/spec/request_checks.h"
 
 namespace agbox {

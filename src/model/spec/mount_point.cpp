@@ -5,6 +5,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "base/path_within.h"
+
 namespace agbox {
 namespace {
 
@@ -30,12 +32,6 @@ std::vector<std::string> between_commas(const std::string& text) {
 }
 
 }  // namespace
-
-bool is_path_within(std::string_view path, std::string_view directory) {
-  if (directory == "/") return path.starts_with('/');
-  return path.starts_with(directory) &&
-         (path.size() == directory.size() || path[directory.size()] == '/');
-}
 
 std::vector<MountPoint> parse_mountinfo(std::string_view mountinfo) {
   std::vector<MountPoint> mounts;

@@ -38,7 +38,5 @@ struct FileLocation {
 FileLocation location_on(const MountPoint& mount, std::string_view path);
 // Whether `inner` is `outer` or below it.
 bool is_within(const FileLocation& inner, const FileLocation& outer);
-// The same for paths without links and dots.
-bool is_path_within(std::string_view path, std::string_view directory);
 
 }  // namespace agbox

@@ -16,13 +16,14 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "base/send_descriptors.h"
 #include "base/text_file.h"
 #include "base/unique_fd.h"
 
@@ -42,20 +43,7 @@ bool can_send_descriptor() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return true;
   const UniqueFd sender(ends[0]);
   const UniqueFd receiver(ends[1]);
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), ends.data(), sizeof(int));
-  return ::sendmsg(sender.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ||
+  return send_with_descriptors(sender.get(), "x", std::span(ends).first(1)) == 1 ||
          errno != ETOOMANYREFS;
 }
 

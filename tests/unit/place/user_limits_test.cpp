@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "base/send_descriptors.h"
 #include "base/unique_fd.h"
 #include "unit/without_inotify.h"
 
@@ -42,20 +42,7 @@ TEST(UserLimits, TheDescriptorsOfASandboxAreCounted) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
   const UniqueFd sender(ends[0]);
   const UniqueFd receiver(ends[1]);
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof ends)> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof ends);
-  std::memcpy(CMSG_DATA(header), ends.data(), sizeof ends);
-  ASSERT_EQ(::sendmsg(sender.get(), &message, 0), 1);
+  ASSERT_EQ(send_with_descriptors(sender.get(), "x", ends), 1);
 
   const BudgetHolders holders = find_holders(guests, kAll);
   EXPECT_EQ(holders.at(KernelBudget::InotifyInstances).sandbox_id, "s1");
