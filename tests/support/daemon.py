@@ -129,7 +129,7 @@ class PrivateDaemon:
         return ["unshare", "--net", "--", *argv]
 
     def _armed_program(self, failpoints: str) -> Path:
-        """The released agboxd has no failpoints that weaken the firewall, and refuses all failpoints
+        """The released agboxd has no failpoints that weaken the firewall, and ignores all failpoints
         with a file capability: so use the test program, and a copy without capability."""
         weakens = any(name in failpoints for name in _FIREWALL_FAULTS)
         if not weakens and not self.user:
