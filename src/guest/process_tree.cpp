@@ -32,6 +32,17 @@ std::uint64_t ticks_now() {
          static_cast<std::uint64_t>(now.tv_nsec) / kNanosecondsPerTick;
 }
 
+bool has_more_processes_than(std::size_t count) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
+  if (!proc) return false;
+  for (std::size_t found = 0; found <= count;) {
+    const dirent* entry = ::readdir(proc.get());
+    if (entry == nullptr) return false;
+    if (*entry->d_name >= '0' && *entry->d_name <= '9') ++found;
+  }
+  return true;
+}
+
 bool is_cpu_crowded() {
   constexpr unsigned kPerCpu = 64;
   const UniqueFd file(::open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
@@ -40,7 +51,8 @@ bool is_cpu_crowded() {
   // "0.20 0.18 0.12 <running>/<existing> 11206"
   unsigned running = 0;
   if (std::sscanf(text.data(), "%*s %*s %*s %u/", &running) != 1) return false;
-  return running > kPerCpu * std::max(std::thread::hardware_concurrency(), 1U);
+  const unsigned crowd = kPerCpu * std::max(std::thread::hardware_concurrency(), 1U);
+  return running > crowd && has_more_processes_than(crowd);
 }
 
 std::expected<ProcessTable, WalkProblem> ProcessTable::read(Deadline deadline) {

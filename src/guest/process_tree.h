@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -25,7 +26,11 @@ inline constexpr std::uint64_t kTicksPerSecond = 100;  // the kernel's unit of s
 // The current time on the clock of start_ticks.
 std::uint64_t ticks_now();
 
-// Many more processes of this machine want to run than it has CPUs.
+// Of this container. Reads no more of /proc than it needs.
+bool has_more_processes_than(std::size_t count);
+
+// Many more processes of this machine want to run than it has CPUs, and this container has so many
+// processes itself: the load of others alone is no reason to stop all of ours.
 bool is_cpu_crowded();
 
 // Why a walk has no result: it would be incomplete.

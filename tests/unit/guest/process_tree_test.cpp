@@ -28,6 +28,12 @@ TEST(ProcessTableTest, ShowsThisProcess) {
   EXPECT_GT(us->start_ticks + 600 * kTicksPerSecond, ticks_now());
 }
 
+TEST(HasMoreProcessesThan, CountsThoseOfProc) {
+  EXPECT_TRUE(has_more_processes_than(0));
+  EXPECT_TRUE(has_more_processes_than(1)) << "this one, and its parent";
+  EXPECT_FALSE(has_more_processes_than(5'000'000)) << "more than pids";
+}
+
 TEST(ProcessTableTest, AFailedWalkIsNoEmptyTable) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
