@@ -190,7 +190,7 @@ def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
         with Watch(daemon, contract, "box-2", runs_commands=True) as beside:
             beside.wait_for(20)  # a neighbour keeps running
         say(f"beside a fork bomb of {limit} processes: {beside.beside(quiet)}")
-        assert beside.slowdown(quiet) < 100
+        assert beside.slowdown(quiet) < 10
 
         cancelled_at = time.monotonic()
         execs.cancel("bomb")
@@ -200,7 +200,7 @@ def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
         say(f"a fork bomb of {limit} processes ended {seconds:.1f} s after its cancel")
         assert status.state == CANCELLED
         assert [name for name in alive if name != "sh"] == []
-        assert seconds < 15, "SIGKILL comes after 2 s; a starved guest took 30 to 100 s"
+        assert seconds < 5, "the grace period of 2 s and 3 s; a starved guest took 30 to 100 s"
         assert execs.get("bystander").state == RUNNING
         assert execs.run("sh", "-c", "echo >/tmp/go").exit_code == 0
         assert execs.wait("bystander").exit_code == 7
