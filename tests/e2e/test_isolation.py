@@ -4,10 +4,14 @@ reach, before and after crashes of the daemon and changes by other processes, an
 Every probe of a forbidden place gets through once the rules are gone."""
 
 import contextlib
+import json
 import re
+import shutil
+import sqlite3
 
 import grpc
 import pytest
+from robustness.fake_engine import IMAGE, FakeEngine
 from support.execs import Execs, output
 from support.images import make_image
 from support.probed_host import (
@@ -24,6 +28,7 @@ from support.sandboxes import (
     CONFIG,
     FAILED,
     STOPPED,
+    bridge_of,
     connected,
     inspect,
     left_over,
@@ -380,3 +385,76 @@ def test_two_daemons_of_one_host_do_not_meet(make_started, engine, contract, ima
         others.delete_wait("box-2")
     assert second.stop() == 0
     assert second.firewall_tables() == []
+
+
+@pytest.fixture
+def stub_engine(bin_dir, run_directory, test_user):
+    """An engine that has nothing, of a user who may not use the real one."""
+    directory = run_directory.new_directory("stub")
+    engine = FakeEngine(bin_dir.parent / "tests", directory)
+    for path in (engine.socket.parent, engine.socket):
+        shutil.chown(path, test_user.uid, test_user.gid)
+    yield engine
+    engine.end()
+    shutil.rmtree(directory)
+
+
+@pytest.mark.engines("28")
+def test_a_daemon_of_another_user_with_our_instance_id_changes_nothing_of_ours(
+    host, stub_engine, make_daemon, test_user, contract
+):
+    """It has and deletes a sandbox of the same name too, so all that names derive from is the same but the user."""
+    engine = host.engine
+    image = make_image(engine.api, "isolation:1")
+    daemon = started(make_daemon(engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        for name in ("box-1", "box-2"):
+            sandboxes.create_ready(name, image)
+        listen_inside(sandboxes, "box-2")
+        places = host.forbidden("box-1", "box-2")
+    daemon.kill()  # nobody puts anything back
+    tables, links = daemon.firewall_tables(), bridges(engine)
+    before = listed(engine, tables)
+    assert len(tables) == 4 and bridge_of(engine, "box-1") in links
+
+    other = make_daemon(
+        user=test_user,
+        network_namespace=engine.network_namespace,
+        docker_host=stub_engine.docker_host,
+        config=CONFIG,
+    )
+    started(other)
+    assert other.stop() == 0
+    with open_store(daemon) as ours, open_store(other) as forged:
+        (instance_id,) = ours.execute("SELECT instance_id FROM instance").fetchone()
+        assert forged.execute("UPDATE instance SET instance_id = ?", (instance_id,)).rowcount == 1
+        forged.commit()
+    started(other)
+    assert other.wait_listening()["instance_id"] == instance_id
+    assert set(other.firewall_tables()).isdisjoint(tables)
+    with connected(other, contract) as others:
+        others.create("box-1", IMAGE)
+        others.wait("box-1", FAILED)  # an engine that only pretends starts no guest
+        others.delete_wait("box-1")
+        assert listed(engine, tables) == before
+        assert host.probe_by_hand("box-1", places) == all_of(places, "closed")
+    assert other.stop() == 0
+    assert listed(engine, tables) == before
+    assert bridges(engine) == links
+    assert host.probe_by_hand("box-1", places) == all_of(places, "closed")
+
+    started(daemon)
+    with connected(daemon, contract) as sandboxes:
+        assert Execs(sandboxes, "box-1").run("true").exit_code == 0
+        for name in ("box-1", "box-2"):
+            sandboxes.delete_wait(name)
+    assert left_over(engine) == []
+
+
+def bridges(engine):
+    shown = engine.world.run("ip", "-json", "link", "show", "type", "bridge").stdout
+    return [link["ifname"] for link in json.loads(shown)]
+
+
+def open_store(daemon):
+    return contextlib.closing(sqlite3.connect(daemon.store))
