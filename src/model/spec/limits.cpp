@@ -80,6 +80,7 @@ std::optional<int> unit_shift(const std::string& unit) {
 constexpr std::size_t kLimitBytes = 64;
 // What every container engine requires.
 constexpr std::int64_t kMinMemoryBytes = std::int64_t{6} << 20;
+constexpr std::int64_t kMinMillicores = 10;
 
 Result<> check_length(const std::string& field, const std::string& text) {
   if (text.size() <= kLimitBytes) return {};
@@ -121,8 +122,10 @@ Result<ByteLimit> ByteLimit::parse(std::string_view text) {
 
 Result<> check_cpu_limit(const std::string& field, const std::string& text) {
   AGBOX_TRY_VOID(check_length(field, text));
-  AGBOX_TRY_VOID(parse_limit<CpuLimit>(field, "cpu_limit", text));
-  return {};
+  AGBOX_TRY(limit, parse_limit<CpuLimit>(field, "cpu_limit", text));
+  if (!limit || limit->millicores() >= kMinMillicores) return {};
+  return not_a_limit(field + ": cpu_limit \"" + text +
+                     "\": must be at least 0.01, the minimum of the container engine");
 }
 
 Result<> check_memory_limit(const std::string& field, const std::string& text) {

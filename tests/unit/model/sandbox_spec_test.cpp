@@ -106,6 +106,9 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
        "command[1]: empty string entry is not allowed"},
       {"image: 'x' cpu_limit: '0'", reason::kInvalidArgument,
        "cpu_limit: cpu_limit \"0\": must be > 0"},
+      {"image: 'x' cpu_limit: '0.0099'", reason::kInvalidArgument,
+       "cpu_limit: cpu_limit \"0.0099\": must be at least 0.01, the minimum of the container "
+       "engine"},
       {"image: 'x' memory_limit: '1x'", reason::kInvalidArgument,
        "memory_limit: memory_limit \"1x\": invalid suffix: 'x'"},
       {"image: 'x' memory_limit: '6291455'", reason::kInvalidArgument,

@@ -226,6 +226,9 @@ TEST(SpecRefusals, OfLimits) {
       {"memory_limit: '0'", "memory_limit: memory_limit \"0\": must be > 0"},
       {"disk_limit: '-1g'", "disk_limit: disk_limit \"-1g\": invalid size: '-1g'"},
       {db("cpu_limit: '0'"), entry + "cpu_limit: cpu_limit \"0\": must be > 0"},
+      {db("cpu_limit: '0.001'"), entry +
+                                     "cpu_limit: cpu_limit \"0.001\": must be at least 0.01, the "
+                                     "minimum of the container engine"},
       {db("memory_limit: '0'"),
        entry + "memory_limit: " + entry + "memory_limit \"0\": must be > 0"},
       {db("memory_limit: '1m'"), entry + "memory_limit: " + entry +
