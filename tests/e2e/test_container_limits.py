@@ -15,7 +15,7 @@ from support.execs import FINISHED, Execs, output
 from support.hostile_sandbox import hostile_program, pids_group
 from support.images import Image, make_image
 from support.odd_images import make_debian_image
-from support.sandboxes import CONFIG, connected, left_over, primary, started
+from support.sandboxes import CONFIG, connected, inspect, left_over, primary, started
 
 VERDICTS = REPOSITORY / "tests" / "hostile_sandbox" / "verdicts.txt"
 PROGRAM = "/usr/local/bin/hostile-sandbox"
@@ -151,6 +151,16 @@ def test_what_a_container_is_made_of(box, engine, sandboxes):
     engines = [os.readlink(path.replace("self", str(engine.world.init))) for path in namespaces]
     assert len(own) == len(namespaces)
     assert not set(own) & {*map(os.readlink, namespaces), *engines}
+
+
+def test_all_that_the_engine_masks_is_masked(box, engine, image):
+    own = inspect(engine, primary("box-1"))["HostConfig"]["MaskedPaths"]
+    created = engine.docker("create", image, "true").stdout.strip()
+    try:
+        engines = inspect(engine, created)["HostConfig"]["MaskedPaths"]
+    finally:
+        engine.docker("rm", created)
+    assert engines and set(engines) <= set(own)
 
 
 def test_the_kernels_files_tell_and_take_nothing(box):

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <string>
 #include <utility>
 
 #include "model/object_names.h"
@@ -15,6 +17,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
+using testing::IsSupersetOf;
 
 constexpr const char* kInstance = "0a1b2c3d-0000-4000-8000-000000000000";
 
@@ -52,6 +55,14 @@ TEST(ContainerSettings, NoProcessRaisesItsLimits) {
   EXPECT_THAT(settings({}).ulimits, ElementsAre(Field(&ContainerUlimit::name, "core"),
                                                 AllOf(Field(&ContainerUlimit::name, "nofile"),
                                                       Field(&ContainerUlimit::hard, 5000))));
+}
+
+TEST(ContainerSettings, MaskTheTemperaturesOfEveryCpu) {
+  const std::string cpu = "/sys/devices/system/cpu/cpu";
+  const long last = ::sysconf(_SC_NPROCESSORS_CONF) - 1;
+  EXPECT_THAT(
+      settings({}).masked_paths,
+      IsSupersetOf({cpu + "0/thermal_throttle", cpu + std::to_string(last) + "/thermal_throttle"}));
 }
 
 TEST(ContainerSettings, TheCallersEnvironmentComesWithTheHostsUser) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/docker/workload/container_settings.h"
 
+#include <unistd.h>
+
 #include "guestwire/place.h"
 #include "model/network/sandbox_subnet.h"
 #include "model/object_names.h"
@@ -30,12 +32,17 @@ std::vector<std::string> environment(const SandboxFacts& facts) {
 // Those of current engines, which an older one may not have, and files of the host's memory that
 // container root could read. What the kernel does not have is ignored.
 std::vector<std::string> masked_paths() {
-  return {"/proc/acpi",         "/proc/asound",     "/proc/interrupts",
-          "/proc/kcore",        "/proc/keys",       "/proc/latency_stats",
-          "/proc/sched_debug",  "/proc/scsi",       "/proc/timer_list",
-          "/proc/timer_stats",  "/sys/firmware",    "/sys/devices/virtual/powercap",
-          "/proc/kpagecgroup",  "/proc/kpagecount", "/proc/kpageflags",
-          "/proc/pagetypeinfo", "/proc/slabinfo",   "/proc/vmallocinfo"};
+  std::vector<std::string> paths{
+      "/proc/acpi",         "/proc/asound",     "/proc/interrupts",
+      "/proc/kcore",        "/proc/keys",       "/proc/latency_stats",
+      "/proc/sched_debug",  "/proc/scsi",       "/proc/timer_list",
+      "/proc/timer_stats",  "/sys/firmware",    "/sys/devices/virtual/powercap",
+      "/proc/kpagecgroup",  "/proc/kpagecount", "/proc/kpageflags",
+      "/proc/pagetypeinfo", "/proc/slabinfo",   "/proc/vmallocinfo"};
+  for (long cpu = 0; cpu < ::sysconf(_SC_NPROCESSORS_CONF); ++cpu) {
+    paths.push_back("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/thermal_throttle");
+  }
+  return paths;
 }
 
 }  // namespace
