@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """agbox doctor on real engines: what it says of a healthy machine, and of machines that are broken in
-one way each. Where it names a command that mends it, the command is run, and mends it."""
+one way each. If it names a command as the fix, the command is run, and fixes it."""
 
 import contextlib
 import json
@@ -47,7 +47,7 @@ EVERY_CHECK = {
     "unknown-primaries",
     "user-limits",
 }
-FOREIGN_CHAIN = "add table inet stranger\nadd chain inet stranger forward { %s }\n"
+FOREIGN_CHAIN = "add table inet foreign\nadd chain inet foreign forward { %s }\n"
 DROPS = "type filter hook forward priority 10; policy drop;"
 
 
@@ -100,17 +100,17 @@ def test_a_healthy_machine_has_nothing_broken(make_started, engine, contract, im
     daemon = make_started(engine)
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-1", image)
-        told = Diagnosis(daemon)
-        assert told.code == 0
-        assert {finding["check"] for finding in told.findings} == EVERY_CHECK
-        # Each of them is known of a private engine on a disk of whoever runs the tests.
-        assert told.checks(WARNING) <= {"disk", "images", "layer-quota", "live-restore"}
-        assert not told.checks(UNKNOWN)
+        diagnosis = Diagnosis(daemon)
+        assert diagnosis.code == 0
+        assert {finding["check"] for finding in diagnosis.findings} == EVERY_CHECK
+        # Each of them is known of a private engine on a disk of the user who runs the tests.
+        assert diagnosis.checks(WARNING) <= {"disk", "images", "layer-quota", "live-restore"}
+        assert not diagnosis.checks(UNKNOWN)
         version = engine.api.call("GET", "/version").json()["Version"]
-        assert f"Docker {version} (API " in told.of("engine")["sentence"]
-        assert told.of("isolation")["sentence"] == "verified now for 1 running sandbox"
+        assert f"Docker {version} (API " in diagnosis.of("engine")["sentence"]
+        assert diagnosis.of("isolation")["sentence"] == "verified now for 1 running sandbox"
         for table in daemon.firewall_tables():
-            assert table in told.of("firewall")["sentence"]
+            assert table in diagnosis.of("firewall")["sentence"]
         text = daemon.agbox("doctor")
         assert (text.returncode, text.stderr) == (0, "")
         assert "\nok       ip-forward         this host forwards packets" in text.stdout
@@ -132,11 +132,11 @@ def test_a_missing_table_and_what_it_means_for_a_sandbox(make_started, engine, c
         sandboxes.create_ready("box-1", image)
         plain = next(name for name in daemon.firewall_tables() if name.startswith("inet"))
         engine.world.run("nft", "delete", "table", *plain.split())
-        told = Diagnosis(daemon)
-        assert told.checks(BROKEN) == {"firewall", "isolation"}
-        assert f"table {plain} is missing" in told.of("firewall")["sentence"]
-        assert told.of("firewall")["remedy"].endswith("systemctl --user restart agboxd")
-        assert told.of("isolation")["sentence"].startswith("sandbox box-1: the sandbox firewall")
+        diagnosis = Diagnosis(daemon)
+        assert diagnosis.checks(BROKEN) == {"firewall", "isolation"}
+        assert f"table {plain} is missing" in diagnosis.of("firewall")["sentence"]
+        assert diagnosis.of("firewall")["remedy"].endswith("systemctl --user restart agboxd")
+        assert diagnosis.of("isolation")["sentence"].startswith("sandbox box-1: the sandbox firewall")
     assert daemon.stop() == 0
     restarted(daemon)  # as the remedy says
     with connected(daemon, contract) as sandboxes:
@@ -154,10 +154,10 @@ def test_a_sandbox_that_does_not_answer_is_unknown_and_not_broken(
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-1", image)
         engine.docker("pause", primary("box-1"))
-        told = Diagnosis(daemon)
-        assert told.code == 0
-        assert told.of("isolation")["verdict"] == UNKNOWN
-        assert told.of("isolation")["sentence"].startswith("sandbox box-1: its rules are in place")
+        diagnosis = Diagnosis(daemon)
+        assert diagnosis.code == 0
+        assert diagnosis.of("isolation")["verdict"] == UNKNOWN
+        assert diagnosis.of("isolation")["sentence"].startswith("sandbox box-1: its rules are in place")
         engine.docker("unpause", primary("box-1"))
         assert Diagnosis(daemon).of("isolation")["verdict"] == OK
         sandboxes.delete_wait("box-1")
@@ -168,9 +168,9 @@ def test_a_table_that_was_put_back_is_told(make_started, engine):
     plain = next(name for name in daemon.firewall_tables() if name.startswith("inet"))
     engine.world.run("nft", "delete", "table", *plain.split())
     daemon.wait_for_message("sandbox firewall restored after a change by another process")
-    told = Diagnosis(daemon)
-    assert told.of("firewall")["verdict"] == OK
-    told.assert_only("firewall-repairs", WARNING, f"table {plain} is missing, changed by 'nft'")
+    diagnosis = Diagnosis(daemon)
+    assert diagnosis.of("firewall")["verdict"] == OK
+    diagnosis.assert_only("firewall-repairs", WARNING, f"table {plain} is missing, changed by 'nft'")
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def reaches_internet(sandboxes, sandbox_id, patience=20):
 
 
 def test_another_firewalls_drop_policy(make_started, own_engine, contract):
-    """It really cuts the sandbox off, and the remedy really mends it."""
+    """It really cuts the sandbox off, and the remedy really fixes it."""
     image = make_image(own_engine.api, "doctor:1")
     daemon = make_started(own_engine)
     with connected(daemon, contract) as sandboxes, internet(own_engine):
@@ -229,15 +229,15 @@ def test_another_firewalls_drop_policy(make_started, own_engine, contract):
         assert reaches_internet(sandboxes, "box-1")
         load_rules(own_engine, FOREIGN_CHAIN % DROPS)
         remedy = Diagnosis(daemon).assert_only(
-            "other-firewalls", BROKEN, "chain forward of table inet stranger has the policy drop"
+            "other-firewalls", BROKEN, "chain forward of table inet foreign has the policy drop"
         )
         assert not reaches_internet(sandboxes, "box-1", patience=1)
         as_root(own_engine, remedy)
         assert Diagnosis(daemon).of("other-firewalls")["verdict"] == OK
         assert reaches_internet(sandboxes, "box-1")
         # One that lets others through may mean sandboxes too; nobody can say.
-        own_engine.world.run("nft", "flush", "chain", "inet", "stranger", "forward")
-        load_rules(own_engine, "add rule inet stranger forward iifname x accept\n")
+        own_engine.world.run("nft", "flush", "chain", "inet", "foreign", "forward")
+        load_rules(own_engine, "add rule inet foreign forward iifname x accept\n")
         Diagnosis(daemon).assert_only("other-firewalls", WARNING, "no rule of it is for sandboxes")
         sandboxes.delete_wait("box-1")
 
@@ -283,15 +283,15 @@ def test_a_container_with_our_label_that_no_sandbox_knows(make_started, engine, 
 def test_an_engine_that_is_gone_or_hangs(make_started, own_engine):
     daemon = make_started(own_engine)
     own_engine.freeze()
-    told = Diagnosis(daemon)
+    diagnosis = Diagnosis(daemon)
     own_engine.thaw()
-    assert told.checks(BROKEN) == {"engine"}
+    assert diagnosis.checks(BROKEN) == {"engine"}
     own_engine.stop()
-    told = Diagnosis(daemon)
-    assert told.checks(BROKEN) == {"engine"}
-    assert told.of("engine")["sentence"].startswith("the Docker Engine is unreachable: ")
-    assert told.checks(UNKNOWN) == {"images", "layer-quota", "live-restore", "unknown-primaries"}
-    assert told.of("firewall")["verdict"] == OK
+    diagnosis = Diagnosis(daemon)
+    assert diagnosis.checks(BROKEN) == {"engine"}
+    assert diagnosis.of("engine")["sentence"].startswith("the Docker Engine is unreachable: ")
+    assert diagnosis.checks(UNKNOWN) == {"images", "layer-quota", "live-restore", "unknown-primaries"}
+    assert diagnosis.of("firewall")["verdict"] == OK
     own_engine.start()
     assert Diagnosis(daemon).code == 0
 
@@ -361,12 +361,12 @@ def test_an_image_that_is_gone(make_started, engine, contract):
 
 def test_a_daemon_that_is_not_started(make_daemon, daemon_user, engine):
     daemon = make_daemon(user=daemon_user, engine=engine, config=CONFIG)
-    told = Diagnosis(daemon)
-    remedy = told.assert_only("daemon", BROKEN, f"no process listens on {daemon.socket}")
+    diagnosis = Diagnosis(daemon)
+    remedy = diagnosis.assert_only("daemon", BROKEN, f"no process listens on {daemon.socket}")
     assert remedy == f"systemctl --user start agboxd, or run: {daemon.bin_dir / 'agboxd'}"
     version = engine.api.call("GET", "/version").json()["Version"]
-    assert f"Docker/{version} (linux) (API " in told.of("engine")["sentence"]
-    assert told.of("lock")["verdict"] == OK
+    assert f"Docker/{version} (linux) (API " in diagnosis.of("engine")["sentence"]
+    assert diagnosis.of("lock")["verdict"] == OK
     text = daemon.agbox("doctor")
     assert (text.returncode, text.stderr) == (1, "")
     assert text.stdout.startswith("broken   daemon         agboxd is not running: ")
@@ -377,9 +377,9 @@ def test_a_daemon_that_is_not_started(make_daemon, daemon_user, engine):
 def test_a_daemon_that_hangs_is_named(make_started, engine):
     daemon = make_started(engine)
     daemon.signal(signal.SIGSTOP)
-    told = Diagnosis(daemon)
+    diagnosis = Diagnosis(daemon)
     daemon.signal(signal.SIGCONT)
-    remedy = told.assert_only("daemon", BROKEN, f"process {daemon.pid} is an agboxd")
+    remedy = diagnosis.assert_only("daemon", BROKEN, f"process {daemon.pid} is an agboxd")
     assert f"kill {daemon.pid};" in remedy
 
 
@@ -392,9 +392,9 @@ def test_a_program_without_the_capability(make_daemon, test_user, engine, direct
         shutil.copy(daemon.bin_dir / program, copies / program)
     test_user.share(copies)
     daemon.bin_dir = copies
-    told = Diagnosis(daemon)
-    assert told.checks(BROKEN) == {"capability", "daemon"}
-    assert told.of("capability")["remedy"] == f"sudo setcap cap_net_admin+ep {copies / 'agboxd'}"
+    diagnosis = Diagnosis(daemon)
+    assert diagnosis.checks(BROKEN) == {"capability", "daemon"}
+    assert diagnosis.of("capability")["remedy"] == f"sudo setcap cap_net_admin+ep {copies / 'agboxd'}"
     run("setcap", "cap_net_admin+ep", copies / "agboxd")
     assert Diagnosis(daemon).checks(BROKEN) == {"daemon"}
 

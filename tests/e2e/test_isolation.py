@@ -241,8 +241,8 @@ def test_the_sandbox_itself_notices_that_it_is_not_held(make_started, engine, co
         sandboxes.delete_wait("box-1")
 
 
-STRANGER = """
-table ip stranger {
+FOREIGN_TABLE = """
+table ip foreign {
     chain pre {
         type filter hook prerouting priority -400;
         iifname "agbx*" fib daddr type local meta l4proto tcp reject with tcp reset
@@ -255,12 +255,12 @@ table ip stranger {
 def test_a_refusal_of_another_firewall_is_no_proof(make_started, engine, contract, image):
     daemon = make_started()
     with connected(daemon, contract) as sandboxes:
-        engine.world.run("nft", "-f", "-", input=STRANGER)
+        engine.world.run("nft", "-f", "-", input=FOREIGN_TABLE)
         try:
             sandboxes.create("box-1", image)
             sandboxes.wait("box-1", FAILED)
         finally:
-            engine.world.run("nft", "delete", "table", "ip", "stranger")
+            engine.world.run("nft", "delete", "table", "ip", "foreign")
         problem = sandboxes.get("box-1").error_message
         assert "was refused, but not by the sandbox firewall" in problem
         sandboxes.create_ready("box-2", image)
@@ -358,9 +358,9 @@ def test_where_the_rules_cannot_be_loaded_nothing_starts_until_they_can(
                 assert tables[-1] in refused.value.details()
             assert sandboxes.get("box-1").state == STOPPED
             assert ping(sandboxes).isolation_shortcoming == refused.value.details()
-        told = daemon.agbox("doctor")
-        assert told.returncode == 1
-        assert refused.value.details() in told.stdout
+        diagnosis = daemon.agbox("doctor")
+        assert diagnosis.returncode == 1
+        assert refused.value.details() in diagnosis.stdout
     daemon.wait_for_message("sandboxes can be isolated now")
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("box-2", image)

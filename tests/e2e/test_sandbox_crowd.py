@@ -34,7 +34,7 @@ def image(engine):
     return make_image(engine.api, "crowd:1")
 
 
-class Strangers:
+class ForeignObjects:
     """Foreign containers and networks, with names and labels similar to ours."""
 
     def __init__(self, engine, image):
@@ -69,15 +69,15 @@ class Strangers:
 
 
 @pytest.fixture
-def strangers(engine, image):
-    made = Strangers(engine, image)
+def foreign(engine, image):
+    made = ForeignObjects(engine, image)
     yield made
     made.remove()
 
 
 @pytest.mark.engines("28")
 def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
-    daemon, engine, contract, image, strangers
+    daemon, engine, contract, image, foreign
 ):
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
@@ -85,13 +85,13 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
     names = [f"crowd-{number}" for number in range(50)]
     # Another instance's sandbox, one without an instance, and one with our kind of name.
     theirs = {f"{LABEL}.instance": "someone", f"{LABEL}.sandbox-id": "crowd-1"}
-    running = strangers.add_container("agbox-primary-crowd-0x", theirs)
+    running = foreign.add_container("agbox-primary-crowd-0x", theirs)
     engine.api.call("POST", f"/containers/{running}/start")
-    strangers.add_container("agbox-primary-crowd", {f"{LABEL}.sandbox-id": "crowd-2"})
-    strangers.add_container("not-agbox-primary-crowd-3", {})
-    strangers.add_network("agbox-net-crowd", theirs)
-    strangers.add_network("agbox-net-crowd-50", {f"{LABEL}.sandbox-id": "crowd-3"})
-    before = strangers.look()
+    foreign.add_container("agbox-primary-crowd", {f"{LABEL}.sandbox-id": "crowd-2"})
+    foreign.add_container("not-agbox-primary-crowd-3", {})
+    foreign.add_network("agbox-net-crowd", theirs)
+    foreign.add_network("agbox-net-crowd-50", {f"{LABEL}.sandbox-id": "crowd-3"})
+    before = foreign.look()
 
     with connected(daemon, contract) as sandboxes:
         delays = {name: moments.uniform(0, 2) for name in names}
@@ -112,9 +112,9 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
         assert any(READY not in {event.sandbox_state for event in events} for events in histories)
         assert list(sandboxes.page().sandboxes) == []
         assert len(sandboxes.page(include_deleted=True).sandboxes) == len(names)
-    assert strangers.look() == before
-    strangers.remove()
-    strangers.containers, strangers.networks = [], []
+    assert foreign.look() == before
+    foreign.remove()
+    foreign.containers, foreign.networks = [], []
     assert left_over(engine) == []
     assert daemon.stop() == 0
     links = daemon.directory / "data" / "agents-sandbox" / "state" / "links"
@@ -123,20 +123,20 @@ def test_fifty_creates_each_deleted_at_a_random_moment_leave_nothing(
 
 @pytest.mark.parametrize("what", ["container", "network"])
 def test_a_foreign_object_with_our_name_fails_the_create_and_is_named(
-    daemon, engine, contract, image, strangers, what
+    daemon, engine, contract, image, foreign, what
 ):
     name = primary("taken") if what == "container" else network("taken")
     labels = {f"{LABEL}.sandbox-id": "taken", f"{LABEL}.instance": "someone"}
-    add = strangers.add_container if what == "container" else strangers.add_network
+    add = foreign.add_container if what == "container" else foreign.add_network
     holder = add(name, labels)
-    before = strangers.look()
+    before = foreign.look()
     with connected(daemon, contract) as sandboxes:
         sandboxes.create("taken", image)
         phase = sandboxes.follow("taken", lambda e: e.sandbox_state == FAILED)[-1].sandbox_phase
         assert phase.error_code == "SANDBOX_CREATE_FAILED"
         assert f"{what} {name} exists already (id {holder[:12]})" in phase.error_message
         sandboxes.delete_wait("taken")
-    assert strangers.look() == before
+    assert foreign.look() == before
     mine = json.dumps({"name": ["taken"]})
     query = {"filters": mine, "all": "true"}
     assert len(engine.api.call("GET", "/containers/json", query=query).json()) <= 1

@@ -95,35 +95,35 @@ def test_a_flaky_socket_of_the_engine(
 def test_firewall_changes_by_another_process(make_real_run, engine_name):
     """With live-restore: commands keep trying to reach the host while the engine restarts."""
     run = make_real_run(engine_name, live_restore=True)
-    stranger = FirewallChanger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
+    changer = FirewallChanger(run.daemon, run.engine, run.recorder, run.rng("firewall changer"))
     rng = run.rng("rounds")
     with run.crowd():
         for fault in (
-            stranger.change,
+            changer.change,
             run.killer.one_kill,
-            stranger.flush,
-            stranger.change,
+            changer.flush,
+            changer.change,
             run.killer.one_kill,
-            stranger.change,
+            changer.change,
         ):
             run.work(rng.randrange(20, 120))
             fault()
-    run.judge(f"{stranger.changes} changes of the firewall", ready=1)
+    run.judge(f"{changer.changes} changes of the firewall", ready=1)
 
 
 @pytest.mark.long
 @pytest.mark.engines("28")
 def test_many_firewall_changes_by_another_process(make_real_run, engine_name):
     run = make_real_run(engine_name, live_restore=True)
-    stranger = FirewallChanger(run.daemon, run.engine, run.recorder, run.rng("stranger"))
+    changer = FirewallChanger(run.daemon, run.engine, run.recorder, run.rng("firewall changer"))
     rng = run.rng("rounds")
     with run.crowd():
-        while stranger.changes < LONG_CHANGES:
+        while changer.changes < LONG_CHANGES:
             run.work(rng.randrange(5, 60))
             if rng.random() < 0.2:
                 run.killer.one_kill()
             if rng.random() < 0.1:
-                stranger.flush()
+                changer.flush()
             else:
-                stranger.change()
-    run.judge(f"{stranger.changes} changes of the firewall", ready=1)
+                changer.change()
+    run.judge(f"{changer.changes} changes of the firewall", ready=1)

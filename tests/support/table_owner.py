@@ -11,18 +11,18 @@ from support.process import LoggedProcess, base_environment
 @contextlib.contextmanager
 def owned_by_another_process(network_namespace: str, table: str) -> Iterator[None]:
     """Replaces a plain table in one transaction. The table disappears with its owner, without an event."""
-    stranger = LoggedProcess(
-        "stranger",
+    owner = LoggedProcess(
+        "owner",
         ["nsenter", f"--net={network_namespace}", "--", "stdbuf", "-oL", "nft", "-i"],
         base_environment(),
         stdin=subprocess.PIPE,
     )
     try:
-        stranger.write_line(
+        owner.write_line(
             f"add table {table}; delete table {table}; add table {table} {{ flags owner; }}"
         )
-        stranger.write_line(f"list table {table}")
-        stranger.wait_for_line(lambda line: line.strip() == "flags owner", "the table", timeout=10)
+        owner.write_line(f"list table {table}")
+        owner.wait_for_line(lambda line: line.strip() == "flags owner", "the table", timeout=10)
         yield
     finally:
-        stranger.kill()
+        owner.kill()

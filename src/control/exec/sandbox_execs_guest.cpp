@@ -101,10 +101,10 @@ void SandboxExecs::send_cancel(const std::string& exec_id) {
 void SandboxExecs::forget(const std::string& exec_id) {
   if (AGBOX_FAILPOINT_FAILS("exec.forget.before")) return;
   if (!place_.is_connected()) return;
-  const auto told = place_.forget_exec(exec_id);
-  if (!told) {
+  const auto sent = place_.forget_exec(exec_id);
+  if (!sent) {
     log_.debug("exec is forgotten later",
-               {{"exec_id", exec_id}, {"error", told.error().message()}});
+               {{"exec_id", exec_id}, {"error", sent.error().message()}});
   }
   AGBOX_FAILPOINT("exec.forget.after");
 }

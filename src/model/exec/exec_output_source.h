@@ -11,7 +11,7 @@
 
 namespace agbox {
 
-// Told once, on the control thread, when the end of an exec is published.
+// Called once, on the control thread, when the end of an exec is published.
 using OnExecEnd = std::function<void()>;
 
 struct ExecOutputSource {
@@ -24,8 +24,7 @@ struct ExecOutputSource {
   // The exec has ended, and all that it wrote until then is in the files. Its background children
   // may still add to them.
   bool is_terminal = false;
-  // Keeps the wish to be told of the end; whoever lets go of it is not told. Empty where the exec
-  // is terminal.
+  // Called at the end for as long as the caller holds it. Empty if the exec is terminal.
   std::shared_ptr<const OnExecEnd> on_end;
 };
 

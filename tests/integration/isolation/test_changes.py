@@ -16,26 +16,26 @@ from places import (
 )
 from support.probed_host import Vantage
 
-STRANGERS = {
+FOREIGN_CHANGES = {
     "everything flushed": "flush ruleset",
     "the table removed": "delete table inet agents_sandbox_0_0a0b0c0d",
     "a chain flushed": "flush chain inet agents_sandbox_0_0a0b0c0d from_sandbox",
 }
 
 
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_nothing_is_open_while_the_rules_are_put_back(town, services, make_firewall, stranger, say):
+@pytest.mark.parametrize("change", FOREIGN_CHANGES)
+def test_nothing_is_open_while_the_rules_are_put_back(town, services, make_firewall, change, say):
     watched = ["tcp/10.213.0.1/80", "udp/10.213.0.1/80", f"tcp/{LAN_NEIGHBOUR}/80",
                f"udp/{LAN_NEIGHBOUR}/80", "tcp/10.213.0.18/80", f"tcp/{ON_LINK_PUBLIC}/80"]
     assert out_of_reach(town.sandbox, watched) == set()
     firewall = load(make_firewall, town)
     with Vantage(town.sandbox.network_namespace).probing(watched) as loop:
         for number in range(1, 6):
-            town.host.nft(STRANGERS[stranger] + "\n")
+            town.host.nft(FOREIGN_CHANGES[change] + "\n")
             firewall.wait_for_repair(number)
             counts = loop.round()
     assert {place: open_ for place, (_, open_, _) in counts.items() if open_} == {}
-    say(f"{stranger}, five times: {sum(tries for tries, *_ in counts.values())} tries, 0 reached")
+    say(f"{change}, five times: {sum(tries for tries, *_ in counts.values())} tries, 0 reached")
 
 
 CHANGES = 40  # more than a hundred pass if a daemon replaces both copies at once
@@ -54,14 +54,14 @@ def test_no_datagram_slips_through(town, services, make_firewall, change, say):
     firewall = load(make_firewall, town, failpoints=failpoints)
     with town.sandbox.flooding("meanwhile", places) as sent:
         for number in range(CHANGES):
-            told = len(firewall.process.lines())
+            seen = len(firewall.process.lines())
             if change == "flushed":
                 town.host.nft("flush ruleset\n")
                 firewall.wait_for_repair(number + 1)
             elif change == "networks":
                 town.host.ip(f"address {'delete' if number % 2 else 'add'} 192.0.2.2/24 dev lan0")
                 firewall.process.wait_for_line(
-                    lambda line: "follows the host's" in line, "the sets", 10, after=told
+                    lambda line: "follows the host's" in line, "the sets", 10, after=seen
                 )
             else:
                 if change == "stopped":

@@ -69,7 +69,7 @@ def test_the_rules_are_those_of_the_golden_file(host, firewall):
     listed = listing(host)
     if os.environ.get("AGBOX_WRITE_GOLDEN"):
         GOLDEN.write_text(listed)
-    assert listed == GOLDEN.read_text(), "AGBOX_WRITE_GOLDEN=1 writes it anew: read the difference"
+    assert listed == GOLDEN.read_text(), "AGBOX_WRITE_GOLDEN=1 writes it again: read the difference"
     assert firewall.ask("health") == "ok 0"
 
 
@@ -102,7 +102,7 @@ def test_changes_by_another_process_are_undone(host, firewall, mutation, record_
     put_back = datetime.datetime.fromisoformat(repair["time"]).timestamp()
     milliseconds = round((put_back - began) * 1000, 1)
     record_property("milliseconds", milliseconds)
-    say(f"{mutation}: put back {milliseconds} ms after the stranger's nft was started")
+    say(f"{mutation}: put back {milliseconds} ms after the other nft was started")
 
 
 def test_a_change_is_reported_even_if_networks_change_with_it(host, firewall):
@@ -230,7 +230,7 @@ def prove(town, make_firewall):
 
 def before_our_rules(verdict: str) -> str:
     return f"""
-        table ip stranger {{
+        table ip foreign {{
             chain pre {{
                 type filter hook prerouting priority -400;
                 iifname "agbx*" ip daddr 10.213.0.1 meta l4proto tcp {verdict}
@@ -257,7 +257,7 @@ def test_a_refusal_by_another_firewall_does_not_count(town, prove):
     ask = prove()
     town.host.nft(before_our_rules("reject with tcp reset"))
     assert "was refused, but not by the sandbox firewall" in ask()
-    town.host.nft("delete table ip stranger")
+    town.host.nft("delete table ip foreign")
     assert ask() == "ok"
 
 
@@ -271,7 +271,7 @@ def test_an_unreachable_listener_does_not_count(town, prove):
     ask = prove()
     town.host.nft(
         """
-        table ip stranger {
+        table ip foreign {
             chain in {
                 type filter hook input priority 0;
                 iifname "lo" ip daddr 10.213.0.1 meta l4proto tcp reject with tcp reset
@@ -409,8 +409,8 @@ def test_the_rules_outlive_the_daemon_and_the_next_one_takes_them_over(host, fir
 def test_it_is_loaded_while_others_change_theirs(host, make_firewall):
     """Dumps of many tables come in parts, and any change in between interrupts them."""
     host.nft("".join(f"table ip crowd{number} {{}}\n" for number in range(2000)))
-    with host.running(PYTHON, str(HERE / "table_churn.py")) as stranger:
-        stranger.wait_for_line("ready".__eq__, "the stranger", timeout=20)
+    with host.running(PYTHON, str(HERE / "table_churn.py")) as other:
+        other.wait_for_line("ready".__eq__, "the other process", timeout=20)
         for _ in range(20):
             firewall = make_firewall(host)
             firewall.wait_until_loaded()

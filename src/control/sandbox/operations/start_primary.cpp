@@ -92,8 +92,8 @@ asio::awaitable<OperationResult<>> start_entrypoint(OperationServices& services,
     const auto& entrypoint = primary.image().entrypoint();
     order.entrypoint = {entrypoint.begin(), entrypoint.end()};
   }
-  if (const auto told = place.go(order); !told) {
-    co_return co_await wait_on(services, facts, told.error());
+  if (const auto sent = place.go(order); !sent) {
+    co_return co_await wait_on(services, facts, sent.error());
   }
   auto limit = std::chrono::steady_clock::now() + kEntrypointLimit + kEntrypointSlack;
   OperationResult<> goes_on;
