@@ -104,7 +104,8 @@ class Engine {
   virtual EngineAwaitable<> ensure_workload(SandboxFacts& facts, Attachments attachments) = 0;
   // Refused if the workload is incomplete. Stops it if it runs.
   virtual EngineAwaitable<> require_workload(const SandboxFacts& facts) = 0;
-  // Records in the facts what distinguishes this start from the next.
+  // Records in the facts what distinguishes this start from the next. Unsafe, and not started, if
+  // what the sandbox left in it would block the engine.
   virtual EngineAwaitable<> start(SandboxFacts& facts) = 0;
   virtual EngineAwaitable<SandboxInspection> inspect(const SandboxFacts& facts) = 0;
   // Its processes have a few seconds to end, unless it is paused: then they are killed. Succeeds if

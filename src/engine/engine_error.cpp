@@ -17,6 +17,10 @@ Reason reason_of(EngineErrorKind kind) {
       return reason::kEngineRefused;
     case EngineErrorKind::Conflict:
       return reason::kEngineConflict;
+    case EngineErrorKind::Unsafe:
+      return reason::kAccountFileUnsafe;
+    case EngineErrorKind::TimedOut:
+      return reason::kEngineTimeout;
     case EngineErrorKind::Cancelled:
       return reason::kCancelled;
   }

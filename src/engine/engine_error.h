@@ -21,6 +21,8 @@ enum class EngineErrorKind {
   Garbled,      // unreadable answer. May have been done. Retry
   NotFound,     // the object does not exist
   Conflict,     // with an existing object, or with the object's state
+  Unsafe,       // what is in the container would block the engine; nothing was requested
+  TimedOut,     // no answer about this container, though the engine answers others. May be done
   Refused,      // any other definitive refusal
   Cancelled,    // by the caller
 };
@@ -43,7 +45,7 @@ class [[nodiscard]] EngineError : public Error {
     return kind_ == EngineErrorKind::Unavailable || kind_ == EngineErrorKind::Unfit ||
            kind_ == EngineErrorKind::Garbled;
   }
-  // True for a definitive answer: a retry would be answered alike.
+  // True for a definitive answer, or if none comes: a retry would end alike.
   bool is_definite() const { return !is_open() && kind_ != EngineErrorKind::Cancelled; }
 
   EngineError within(std::string_view context) const {

@@ -32,9 +32,13 @@ inline constexpr Reason kEngineUnavailable{ErrorCode::Unavailable, "ENGINE_UNAVA
 inline constexpr Reason kEngineRefused{ErrorCode::FailedPrecondition, "ENGINE_REFUSED"};
 // Something that is not ours has the name, or the state of what is ours forbids it.
 inline constexpr Reason kEngineConflict{ErrorCode::FailedPrecondition, "ENGINE_CONFLICT"};
+// It does not answer about one sandbox, but answers others.
+inline constexpr Reason kEngineTimeout{ErrorCode::Unavailable, "ENGINE_TIMEOUT"};
 inline constexpr Reason kIsolationUnavailable{ErrorCode::Unavailable, "ISOLATION_UNAVAILABLE"};
 // What is mounted into a sandbox is not what was when it was accepted.
 inline constexpr Reason kMountChanged{ErrorCode::FailedPrecondition, "MOUNT_CHANGED"};
+// The engine opens a container's /etc/passwd and /etc/group when it starts it, and would block.
+inline constexpr Reason kAccountFileUnsafe{ErrorCode::FailedPrecondition, "ACCOUNT_FILE_UNSAFE"};
 inline constexpr Reason kStoreFailed{ErrorCode::Internal, "STORE_FAILED"};
 inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
 

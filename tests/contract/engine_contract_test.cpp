@@ -479,6 +479,45 @@ TEST_P(EngineContract, ContainerWait_NotFound) {
               "No such container: agbox-none");
 }
 
+TEST_P(EngineContract, ContainerPathStat_Succeeds) {
+  ContainerSpec leaving = spec("stat");
+  leaving.command = std::vector<std::string>{
+      "sh", "-c",
+      "mkdir /d; echo 12345 > /d/file; mkfifo /d/fifo; ln -s fifo /d/link; ln -s /d /dl"};
+  const std::string id = must(client_->create_container(leaving));
+  must(client_->start_container(id));
+  must(client_->wait_until_ended(id));
+  if (is_fake()) {
+    fake_->engine().find_container(id)->files = {
+        {"/d", {.mode = fake::kDirectoryMode}},
+        {"/d/file", {.size = 6}},
+        {"/d/fifo", {.mode = fake::kFifoMode}},
+        {"/d/link", {.mode = fake::kLinkMode, .link_target = "/d/fifo"}},
+        {"/dl", {.mode = fake::kLinkMode, .link_target = "/d"}},
+        {"/dl/link", {.mode = fake::kLinkMode, .link_target = "/d/fifo"}}};
+  }
+  using Type = FileSeen::Type;
+  const auto type_at = [&](const char* path) { return must(client_->stat_path(id, path)).type; };
+  EXPECT_EQ(type_at("/d"), Type::Directory);
+  EXPECT_EQ(type_at("/d/file"), Type::File);
+  EXPECT_EQ(must(client_->stat_path(id, "/d/file")).bytes, 6);
+  EXPECT_EQ(type_at("/d/fifo"), Type::Fifo) << "it is not opened";
+  EXPECT_EQ(type_at("/dl"), Type::Link);
+  // Links of directories are followed, the last one is not, and its target is resolved.
+  EXPECT_EQ(type_at("/dl/link"), Type::Link);
+  EXPECT_EQ(must(client_->stat_path(id, "/dl/link")).link_target, "/d/fifo");
+  EXPECT_EQ(must(client_->stat_path(id, "/dl")).link_target, "/d");
+}
+
+TEST_P(EngineContract, ContainerPathStat_NotFound) {
+  const auto gone = run(client_->stat_path("no-such-container", "/etc"));
+  EXPECT_EQ(gone.error().kind(), EngineErrorKind::NotFound);
+  const std::string id = must(client_->create_container(spec("stat")));
+  const auto missing = run(client_->stat_path(id, "/no-such-file"));
+  EXPECT_EQ(missing.error().kind(), EngineErrorKind::NotFound);
+  EXPECT_TRUE(run(client_->ping())) << "the connection is still in step";
+}
+
 TEST_P(EngineContract, ContainerRemove_Succeeds) {
   const std::string id = running("one");
   must(client_->remove_container(id, {.force = true, .with_volumes = true}));

@@ -34,6 +34,7 @@ struct DockerEngineOptions {
   HostNetworkAccess host;
   std::string seccomp_profile;           // of every container, the JSON text
   std::int64_t descriptor_limit = 1024;  // of every process in a container
+  EnginePatience patience{};
 };
 
 class DockerEngine final : public Engine {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/docker/api/base64.h"
 #include "support/fake_docker/fake_json.h"
 
 namespace agbox::fake {
@@ -26,6 +27,7 @@ Reply Engine::answer_container(const Request& request, const std::string& object
   const std::string call = request.method + " " + std::string(action);
   if (call == "GET /json") return inspect(*container);
   if (call == "POST /start") return start(*container);
+  if (call == "HEAD /archive") return stat_path(*container, query(request, "path"));
   if (call == "DELETE ") return remove(*container, request);
   if (call == "POST /stop") {
     container->stop_timeout = query(request, "t");
@@ -76,6 +78,7 @@ Reply Engine::create_container(const Request& request) {
   container.labels = labels_of(image->config);
   for (auto& [key, value] : labels_of(spec)) container.labels[key] = value;
   container.image_id = image->id;
+  container.files = image->files;
   container.created_at = now_text();
   container.network = text_at(host, "NetworkMode");
   const std::string made_id = container.id;
@@ -160,6 +163,22 @@ Reply Engine::remove(Container& container, const Request& request) {
   containers.erase(removed);
   if (on_change) on_change();
   return {.status = 204};
+}
+
+Reply Engine::stat_path(const Container& container, const std::string& path) {
+  const auto found = container.files.find(path);
+  if (found == container.files.end()) {
+    return refuse(404, "Could not find the file " + path + " in container " + container.id);
+  }
+  const json::object stat{{"name", path.substr(path.rfind('/') + 1)},
+                          {"size", found->second.size},
+                          {"mode", found->second.mode},
+                          {"mtime", container.created_at},
+                          {"linkTarget", found->second.link_target}};
+  std::string encoded = to_url_safe_base64(json::serialize(stat));
+  std::ranges::replace(encoded, '-', '+');
+  std::ranges::replace(encoded, '_', '/');
+  return {.headers = {{"X-Docker-Container-Path-Stat", encoded}}};
 }
 
 Reply Engine::inspect(const Container& container) const {

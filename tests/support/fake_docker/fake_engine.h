@@ -16,6 +16,16 @@ namespace agbox::fake {
 
 namespace json = boost::json;
 
+// In a container; the bits of Go's os.FileMode.
+struct File {
+  std::uint32_t mode = 0644;
+  std::int64_t size = 100;
+  std::string link_target{};
+};
+inline constexpr std::uint32_t kDirectoryMode = (1U << 31U) | 0755U;
+inline constexpr std::uint32_t kLinkMode = (1U << 27U) | 0777U;
+inline constexpr std::uint32_t kFifoMode = (1U << 25U) | 0644U;
+
 struct Container {
   std::string id;
   std::string name;
@@ -36,6 +46,7 @@ struct Container {
   std::string network;
   std::string ipv4_address;
   std::string stop_timeout;  // of the latest stop, in seconds, as asked for
+  std::map<std::string, File> files;
 
   bool is_running() const { return status == "running" || status == "restarting"; }
 };
@@ -54,6 +65,8 @@ struct Image {
   std::string id;
   std::vector<std::string> names;  // canonical: docker.io/library/busybox:latest
   json::object config;
+  std::map<std::string, File> files = {
+      {"/etc", {.mode = kDirectoryMode}}, {"/etc/passwd", {}}, {"/etc/group", {}}};
 };
 
 // What the registry answers to a pull: the lines of the progress stream, and the image that is
@@ -77,6 +90,7 @@ struct Reply {
   int status = 200;
   std::string body{};
   std::string content_type = "application/json";
+  std::map<std::string, std::string> headers{};
 };
 
 class Engine {
@@ -120,6 +134,7 @@ class Engine {
   Reply start(Container& container);
   Reply pause(Container& container, bool is_paused);
   Reply remove(Container& container, const Request& request);
+  static Reply stat_path(const Container& container, const std::string& path);
   Reply inspect(const Container& container) const;
   Reply list_containers(const Request& request) const;
   Reply create_network(const Request& request);

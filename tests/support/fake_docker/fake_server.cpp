@@ -114,6 +114,7 @@ asio::awaitable<bool> Server::handle(Session& session, http::request<http::strin
     read_query(std::string_view(request.path).substr(mark + 1), request.query);
     request.path.resize(mark);
   }
+  session.is_head = request.method == "HEAD";
   request.path = percent_decode(request.path);
   const std::string version = take_version(request.path);
   const std::string call = request.method + " " + request.path;
@@ -235,7 +236,9 @@ asio::awaitable<bool> Server::write(Session& session, const Reply& reply) {
     message.set(http::field::content_type, reply.content_type);
     message.body() = reply.body;
   }
+  for (const auto& [name, value] : reply.headers) message.set(name, value);
   if (reply.status != 204 && reply.status != 304) message.prepare_payload();
+  if (session.is_head) message.body().clear();  // its length is sent nevertheless
   const auto [problem, length] = co_await http::async_write(session.socket, message, kAwait);
   co_return !problem;
 }

@@ -52,6 +52,7 @@ struct Session {
   explicit Session(asio::io_context& io) : socket(io) {}
   stream_protocol::socket socket;
   boost::beast::flat_buffer buffer;
+  bool is_head = false;  // the request that is being answered
   // An event stream: what is still to be sent, and whether it matches the client's filter.
   bool is_event_stream = false;
   json::object filters{};

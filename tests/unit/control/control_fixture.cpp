@@ -70,9 +70,11 @@ void ControlTest::start() {
   instance_ = store_->instance_id();
   fs::create_directories(temp_directory_.path() / state_root_);
   // On the loop itself: once it is idle, nothing is in progress.
+  DockerEngineOptions its_engine =
+      docker_engine_options(docker_.socket_path(), instance_, address_pool_);
+  its_engine.patience = patience_;
   docker_engine_ = std::make_unique<DockerEngine>(
-      loop_.io().get_executor(), loop_.io().get_executor(),
-      docker_engine_options(docker_.socket_path(), instance_, address_pool_), Logger());
+      loop_.io().get_executor(), loop_.io().get_executor(), std::move(its_engine), Logger());
   ControlOptions options{.lock_file = lock_file_,
                          .ttls = ttls_,
                          .pauses_unisolated = pauses_unisolated_,

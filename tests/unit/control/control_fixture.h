@@ -161,6 +161,7 @@ class ControlTest : public testing::Test {
   std::filesystem::path lock_file_;
   TimesToLive ttls_;
   std::chrono::milliseconds first_answer_timeout_ = std::chrono::hours(1);  // no test is so slow
+  EnginePatience patience_;
   bool pauses_unisolated_ = true;
   std::string exec_output_template_ = "{sandbox_id}/{exec_id}";
   std::uint64_t exec_output_max_ = std::uint64_t{4} << 30;

@@ -64,7 +64,9 @@ TEST_F(ResumeTest, AResumeMakesNothing) {
   resume_sandbox(kBox);
   EXPECT_THAT(docker().call_log(),
               ElementsAre(testing::StartsWith("GET /networks"), testing::EndsWith("/json"),
-                          testing::EndsWith("/start"), testing::EndsWith("/json")));
+                          testing::EndsWith("/archive"), testing::EndsWith("/archive"),
+                          testing::EndsWith("/archive"), testing::EndsWith("/start"),
+                          testing::EndsWith("/json")));
 }
 
 TEST_F(ResumeTest, AGuestOfAResumedSandboxComesBackToTheNextDaemon) {

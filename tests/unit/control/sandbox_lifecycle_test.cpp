@@ -178,7 +178,10 @@ TEST_F(SandboxLifecycleTest, ACreateAsksTheEngineForNothingTwice) {
   EXPECT_THAT(docker().call_log(),
               ElementsAre("GET /images/busybox/json", "POST /networks/create",
                           testing::StartsWith("GET /networks/"), "POST /containers/create",
-                          testing::EndsWith("/start"), testing::EndsWith("/json")));
+                          // /etc, /etc/passwd and /etc/group
+                          testing::EndsWith("/archive"), testing::EndsWith("/archive"),
+                          testing::EndsWith("/archive"), testing::EndsWith("/start"),
+                          testing::EndsWith("/json")));
 }
 
 // P2: a subscriber of a quiet sandbox costs nothing.

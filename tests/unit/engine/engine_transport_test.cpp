@@ -82,6 +82,7 @@ TEST_F(EngineTransportTest, AHangingEngineIsUnavailableAfterTheDeadline) {
   for (const std::string call : {"GET /version", "GET /info", "POST /containers/c1/start"}) {
     SCOPED_TRACE(call);
     docker_.hang(call);
+    docker_.hang("GET /_ping");
     const EngineError error = error_of(client_.start_container("c1", kSoon));
     EXPECT_EQ(error.kind(), EngineErrorKind::Unavailable);
     EXPECT_THAT(error.message(), HasSubstr("start container c1: the engine gave no answer within"));
@@ -89,6 +90,23 @@ TEST_F(EngineTransportTest, AHangingEngineIsUnavailableAfterTheDeadline) {
     EXPECT_EQ(docker_.held(call), 0) << "a call that was given up holds its connection";
     docker_.clear_faults();
   }
+}
+
+TEST_F(EngineTransportTest, ACallThatHangsAloneIsTimedOutAndAffectsNoOther) {
+  const auto stream = loop_.run(client_.open_events({}));
+  ASSERT_TRUE(stream);
+  docker_.hang("POST /containers/c1/start");
+  const EngineError error = error_of(client_.start_container("c1", kSoon));
+  EXPECT_EQ(error.kind(), EngineErrorKind::TimedOut);
+  EXPECT_EQ(error.reason(), reason::kEngineTimeout);
+  EXPECT_TRUE(error.is_definite());
+  EXPECT_THAT(error.message(), HasSubstr("start container c1: the engine gave no answer within"));
+  EXPECT_THAT(error.message(), HasSubstr("restart the engine"));
+  EXPECT_TRUE(loop_.run(client_.ping()));
+  EXPECT_EQ(docker_.calls("GET /version"), 1) << "it is the same engine";
+  docker_.hang("POST /containers/create");
+  const auto created = loop_.run(client_.create_container({.name = "c", .image = "i"}, kSoon));
+  EXPECT_EQ(created.error().kind(), EngineErrorKind::Unavailable) << "it may still be created";
 }
 
 TEST_F(EngineTransportTest, ABrokenConnectionIsUnavailable) {

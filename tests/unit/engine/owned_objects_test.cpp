@@ -10,6 +10,7 @@
 namespace agbox {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -21,6 +22,10 @@ class OwnedObjectsTest : public testing::Test {
   TestLoop loop_;
   FakeDocker docker_{loop_.io()};
   EngineClient client_{loop_.executor(), {.socket_path = docker_.socket_path()}};
+  // One that does not wait for minutes.
+  EngineClient impatient_{
+      loop_.executor(),
+      {.socket_path = docker_.socket_path(), .patience = {.call = 200ms, .removal = 1000ms}}};
   ObjectOwner owner_{.instance = "i1", .sandbox_id = "s1"};
   ContainerSpec container_{.name = "agbox-primary-s1", .image = "busybox"};
   NetworkSpec network_{.name = "agbox-net-s1", .bridge_name = "agbx1", .subnet = "10.9.0.0/28"};
@@ -162,6 +167,46 @@ TEST_F(OwnedObjectsTest, ARemovalThatIsUnderWayIsWaitedFor) {
   ASSERT_TRUE(loop_.run(client_.remove_container(container_.name, {.force = true})));
   loop_.run_until([&] { return removal.is_done(); });
   EXPECT_TRUE(removal.result());
+}
+
+TEST_F(OwnedObjectsTest, ARemovalThatHangsIsWaitedForWhileItIsUnderWay) {
+  ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, container_)));
+  docker_.hang("DELETE /containers/*", 1);
+  EXPECT_TRUE(loop_.run(impatient_.remove_containers_of(owner_)));
+  EXPECT_EQ(docker_.calls("DELETE /containers/*"), 2);
+}
+
+TEST_F(OwnedObjectsTest, ARemovalThatHangsIsNotWaitedForForever) {
+  ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, container_)));
+  docker_.hang("DELETE /containers/*");
+  const auto removed = loop_.run(impatient_.remove_containers_of(owner_));
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().kind(), EngineErrorKind::TimedOut);
+  EXPECT_THAT(removed.error().message(), HasSubstr("not removed within 1 s"));
+  docker_.clear_faults();
+  docker_.reply("DELETE /containers/*", 409,
+                R"({"message":"removal of container x is already in progress"})");
+  const auto in_progress = loop_.run(impatient_.remove_containers_of(owner_));
+  ASSERT_FALSE(in_progress);
+  EXPECT_EQ(in_progress.error().kind(), EngineErrorKind::TimedOut);
+}
+
+// The kernel takes long to end processes that hold millions of objects.
+TEST_F(OwnedObjectsTest, AContainerThatDiesSlowlyIsRemovedOnceItIsDead) {
+  const auto id = loop_.run(client_.ensure_container(owner_, container_));
+  ASSERT_TRUE(loop_.run(client_.start_container(*id)));
+  docker_.reply("DELETE /containers/*", 500,
+                R"({"message":"cannot remove container \"/x\": could not kill: tried to kill )"
+                R"(container, but did not receive an exit event"})",
+                1);
+  auto removal = loop_.spawn(client_.remove_containers_of(owner_));
+  loop_.run_until([&] { return docker_.calls("POST /containers/*/wait") == 1; });
+  loop_.run_until_idle();
+  EXPECT_FALSE(removal.is_done());
+  docker_.engine().end_container(*docker_.engine().find_container(*id), 137);
+  loop_.run_until([&] { return removal.is_done(); });
+  EXPECT_TRUE(removal.result());
+  EXPECT_THAT(docker_.container_names(), IsEmpty());
 }
 
 TEST_F(OwnedObjectsTest, ASubnetThatIsTakenIsTheEnginesConflict) {

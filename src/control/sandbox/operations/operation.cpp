@@ -33,7 +33,9 @@ OperationEnd end_after(GuestErrorKind kind) {
 
 OperationFailure::OperationFailure(const Error& error)
     : OperationFailure(end_after(error), error.message()) {
-  if (error.reason() == reason::kMountChanged) code_ = error.reason().name;
+  if (error.reason() == reason::kMountChanged || error.reason() == reason::kAccountFileUnsafe) {
+    code_ = error.reason().name;
+  }
 }
 
 OperationFailure::OperationFailure(const GuestError& error)

@@ -12,6 +12,7 @@ using enum EngineCall;
 
 constexpr bool kMiss = true;
 constexpr bool kClash = true;
+constexpr bool kHang = true;
 
 // One row per line: scripts/check-engine-contract reads them.
 // clang-format off
@@ -24,18 +25,19 @@ constexpr std::array kRoutes = {
     EngineRoute{NetworkCreate, "NetworkCreate", "POST", "/networks/create", "create network", 60s, false, kClash},
     EngineRoute{NetworkInspect, "NetworkInspect", "GET", "/networks/{}", "inspect network", 15s, kMiss},
     EngineRoute{NetworkList, "NetworkList", "GET", "/networks", "list networks", 30s},
-    EngineRoute{NetworkDisconnect, "NetworkDisconnect", "POST", "/networks/{}/disconnect", "disconnect a container from network", 30s, kMiss},
+    EngineRoute{NetworkDisconnect, "NetworkDisconnect", "POST", "/networks/{}/disconnect", "disconnect a container from network", 30s, kMiss, false, kHang},
     EngineRoute{NetworkRemove, "NetworkRemove", "DELETE", "/networks/{}", "remove network", 60s, kMiss, kClash},
     EngineRoute{ContainerCreate, "ContainerCreate", "POST", "/containers/create", "create container", 60s, kMiss, kClash},
-    EngineRoute{ContainerInspect, "ContainerInspect", "GET", "/containers/{}/json", "inspect container", 15s, kMiss},
+    EngineRoute{ContainerInspect, "ContainerInspect", "GET", "/containers/{}/json", "inspect container", 15s, kMiss, false, kHang},
     EngineRoute{ContainerList, "ContainerList", "GET", "/containers/json", "list containers", 30s},
-    EngineRoute{ContainerStart, "ContainerStart", "POST", "/containers/{}/start", "start container", 60s, kMiss},
-    EngineRoute{ContainerStop, "ContainerStop", "POST", "/containers/{}/stop", "stop container", 60s, kMiss},
-    EngineRoute{ContainerKill, "ContainerKill", "POST", "/containers/{}/kill", "kill container", 30s, kMiss, kClash},
+    EngineRoute{ContainerStart, "ContainerStart", "POST", "/containers/{}/start", "start container", 60s, kMiss, false, kHang},
+    EngineRoute{ContainerStop, "ContainerStop", "POST", "/containers/{}/stop", "stop container", 60s, kMiss, false, kHang},
+    EngineRoute{ContainerKill, "ContainerKill", "POST", "/containers/{}/kill", "kill container", 30s, kMiss, kClash, kHang},
     EngineRoute{ContainerPause, "ContainerPause", "POST", "/containers/{}/pause", "pause container", 30s, kMiss, kClash},
     EngineRoute{ContainerUnpause, "ContainerUnpause", "POST", "/containers/{}/unpause", "unpause container", 30s, kMiss},
-    EngineRoute{ContainerWait, "ContainerWait", "POST", "/containers/{}/wait", "wait for container", std::nullopt, kMiss},
-    EngineRoute{ContainerRemove, "ContainerRemove", "DELETE", "/containers/{}", "remove container", 60s, kMiss, kClash},
+    EngineRoute{ContainerWait, "ContainerWait", "POST", "/containers/{}/wait", "wait for container", std::nullopt, kMiss, false, kHang},
+    EngineRoute{ContainerPathStat, "ContainerPathStat", "HEAD", "/containers/{}/archive", "inspect a file in container", 15s, kMiss, false, kHang},
+    EngineRoute{ContainerRemove, "ContainerRemove", "DELETE", "/containers/{}", "remove container", 60s, kMiss, kClash, kHang},
     EngineRoute{Events, "Events", "GET", "/events", "watch events", std::nullopt},
 };
 // clang-format on

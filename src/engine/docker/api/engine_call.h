@@ -29,6 +29,7 @@ enum class EngineCall {
   ContainerPause,
   ContainerUnpause,
   ContainerWait,
+  ContainerPathStat,
   ContainerRemove,
   Events,
 };
@@ -43,6 +44,9 @@ struct EngineRoute {
   std::optional<std::chrono::milliseconds> deadline;
   bool can_miss = false;   // may answer "not found"
   bool can_clash = false;  // may answer "conflict"
+  // May hang because of the state of its container, while the engine answers other calls: TimedOut
+  // then, instead of Unavailable. Not for calls that are repeated until their outcome is known.
+  bool can_hang_alone = false;
 };
 
 const EngineRoute& route_of(EngineCall call);

@@ -198,10 +198,28 @@ EngineAwaitable<> EngineClient::set_paused(std::string id, bool is_paused, CallO
 }
 
 EngineAwaitable<> EngineClient::wait_until_removed(std::string id, CallOptions options) {
+  return wait_until(std::move(id), "removed", std::move(options));
+}
+
+EngineAwaitable<> EngineClient::wait_until_ended(std::string id, CallOptions options) {
+  return wait_until(std::move(id), "not-running", std::move(options));
+}
+
+EngineAwaitable<> EngineClient::wait_until(std::string id, std::string_view condition,
+                                           CallOptions options) {
   return order({.call = EngineCall::ContainerWait,
                 .object = std::move(id),
-                .query = UrlQuery().add("condition", "removed").text()},
+                .query = UrlQuery().add("condition", condition).text()},
                std::move(options));
+}
+
+EngineAwaitable<FileSeen> EngineClient::stat_path(std::string id, std::string path,
+                                                  CallOptions options) {
+  return ask({.call = EngineCall::ContainerPathStat,
+              .object = std::move(id),
+              .query = UrlQuery().add("path", path).text(),
+              .answer_header = "X-Docker-Container-Path-Stat"},
+             std::move(options), read_path_stat);
 }
 
 EngineAwaitable<> EngineClient::remove_container(std::string id, RemoveOptions remove,

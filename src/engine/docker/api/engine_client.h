@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/docker/api/container_spec.h"
@@ -83,6 +84,11 @@ class EngineClient {
   EngineAwaitable<> pause_container(std::string id, CallOptions options = {});
   EngineAwaitable<> unpause_container(std::string id, CallOptions options = {});
   EngineAwaitable<> wait_until_removed(std::string id, CallOptions options = {});
+  // Until it does not run.
+  EngineAwaitable<> wait_until_ended(std::string id, CallOptions options = {});
+  // A file in it, without opening it; running or not. NotFound if the file or the container does
+  // not exist.
+  EngineAwaitable<FileSeen> stat_path(std::string id, std::string path, CallOptions options = {});
   EngineAwaitable<> remove_container(std::string id, RemoveOptions remove,
                                      CallOptions options = {});
   EngineAwaitable<EngineStream> open_events(EventFilter filter, CallOptions options = {});
@@ -114,7 +120,8 @@ class EngineClient {
   EngineAwaitable<> kill_if_there(std::string id, CallOptions options = {});
   // The same: succeeds if it is gone or not paused.
   EngineAwaitable<> unpause_if_there(std::string id, CallOptions options = {});
-  // With force and volumes; succeeds if it is gone.
+  // With force and volumes; succeeds if it is gone. A removal in progress is awaited, for as long
+  // as EnginePatience says.
   EngineAwaitable<> remove_owned_container(ObjectOwner owner, std::string id,
                                            CallOptions options = {});
   // All of the owner's objects concurrently; returns the first failure after all were tried.
@@ -131,10 +138,12 @@ class EngineClient {
                          EngineResult<T> (*read)(std::string_view));
   // A call whose response body is not needed.
   EngineAwaitable<> order(EngineRequest request, CallOptions options);
+  EngineAwaitable<> wait_until(std::string id, std::string_view condition, CallOptions options);
   EngineAwaitable<> set_paused(std::string id, bool is_paused, CallOptions options);
   EngineAwaitable<> detach(std::string container_id, std::string network, CallOptions options);
   EngineAwaitable<> force_remove(std::string id, CallOptions options);
-  EngineAwaitable<> force_remove_once(std::string id, CallOptions options);
+  EngineAwaitable<> force_remove_once(std::string id, std::chrono::steady_clock::time_point limit,
+                                      CallOptions options);
   EngineAwaitable<> remove_if_there(std::string network_id, CallOptions options);
 
   EngineTransport transport_;

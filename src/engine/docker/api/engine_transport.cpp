@@ -13,12 +13,6 @@ namespace {
 constexpr std::size_t kLargestRefusal = 256UL * 1024;
 constexpr std::size_t kMostIdleConnections = 8;
 
-EngineDeadline deadline_of(EngineCall call, const CallOptions& options) {
-  const auto& limit = options.deadline ? options.deadline : route_of(call).deadline;
-  if (!limit) return std::nullopt;
-  return std::chrono::steady_clock::now() + *limit;
-}
-
 std::string target_of(const EngineRequest& request, ApiVersion api) {
   std::string path(route_of(request.call).path);
   if (const std::size_t place = path.find("{}"); place != std::string::npos) {
@@ -75,6 +69,13 @@ asio::awaitable<EngineResult<std::string>> EngineStream::read_some() {
 
 EngineTransport::EngineTransport(asio::any_io_executor executor, EngineOptions options)
     : executor_(std::move(executor)), options_(std::move(options)), session_begun_(executor_) {}
+
+EngineDeadline EngineTransport::deadline_of(EngineCall call, const CallOptions& options) const {
+  auto limit = options.deadline ? options.deadline : route_of(call).deadline;
+  if (!options.deadline && limit && options_.patience.call) limit = options_.patience.call;
+  if (!limit) return std::nullopt;
+  return std::chrono::steady_clock::now() + *limit;
+}
 
 asio::awaitable<EngineResult<EngineTransport::Handshake>> EngineTransport::do_handshake(
     EngineDeadline deadline) {
@@ -164,17 +165,11 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::send(const Engin
     co_return std::unexpected(std::move(error));
   }
   EngineResult<int> status = co_await used->send(http_request(request, engine.api));
-  if (!status) {
-    if (status.error().is_open()) used.session().end();
-    co_return std::unexpected(std::move(status.error()));
-  }
+  if (!status) co_return std::unexpected(co_await failure(request, used, status.error()));
   if (is_good(*status)) co_return std::move(used);
 
   EngineResult<std::string> body = co_await used->read_all(kLargestRefusal);
-  if (!body) {
-    if (body.error().is_open()) used.session().end();
-    co_return std::unexpected(std::move(body.error()));
-  }
+  if (!body) co_return std::unexpected(co_await failure(request, used, body.error()));
   EngineError error = refusal(request.call, request.object, *status, *body);
   if (is_version_mismatch(error)) {
     used.session().end();
@@ -182,6 +177,28 @@ asio::awaitable<EngineResult<ConnectionLease>> EngineTransport::send(const Engin
   }
   used.give_back();
   co_return std::unexpected(std::move(error));
+}
+
+asio::awaitable<EngineError> EngineTransport::failure(const EngineRequest& request,
+                                                      const ConnectionLease& used,
+                                                      EngineError error) {
+  const bool is_silent = used->has_expired() && route_of(request.call).can_hang_alone;
+  if (is_silent && co_await answers_others()) {
+    co_return EngineError(EngineErrorKind::TimedOut,
+                          error.message() +
+                              ", although it answers other calls; restart the engine, which may "
+                              "hang over this container, and try again");
+  }
+  if (error.is_open()) used.session().end();
+  co_return error;
+}
+
+asio::awaitable<bool> EngineTransport::answers_others() {
+  const EngineDeadline deadline = deadline_of(EngineCall::Ping, {});
+  auto connection = co_await HttpConnection::connect(options_.socket_path, deadline);
+  if (!connection) co_return false;
+  const std::string target(route_of(EngineCall::Ping).path);
+  co_return (co_await ask(**connection, EngineCall::Ping, target)).has_value();
 }
 
 asio::awaitable<EngineResult<std::string>> EngineTransport::call(EngineRequest request,
@@ -195,9 +212,10 @@ asio::awaitable<EngineResult<std::string>> EngineTransport::call(EngineRequest r
   }
   EngineResult<std::string> body = co_await (*used)->read_all(options_.largest_answer);
   if (!body) {
-    if (body.error().is_open()) used->session().end();
-    co_return std::unexpected(body.error().within(describe(request.call, request.object)));
+    const EngineError error = co_await failure(request, *used, body.error());
+    co_return std::unexpected(error.within(describe(request.call, request.object)));
   }
+  if (!request.answer_header.empty()) body = (*used)->header(request.answer_header);
   used->give_back();
   co_return body;
 }

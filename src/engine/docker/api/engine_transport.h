@@ -26,6 +26,13 @@
 
 namespace agbox {
 
+struct EnginePatience {
+  // Instead of each call's own deadline; for tests.
+  std::optional<std::chrono::milliseconds> call{};
+  // With a container that is being removed: the kernel may need minutes to end its processes.
+  std::chrono::milliseconds removal = std::chrono::minutes(2);
+};
+
 struct EngineOptions {
   std::string socket_path;
   // Whether an engine may be used; see judge().
@@ -33,6 +40,7 @@ struct EngineOptions {
   // Called after every handshake: the first and after each reconnect.
   std::function<void(const EngineIdentity&)> on_engine_seen{};
   std::size_t largest_answer = std::size_t{64} << 20;
+  EnginePatience patience{};
 };
 
 struct CallOptions {
@@ -48,6 +56,7 @@ struct EngineRequest {
   std::string query{};
   std::string body{};
   std::string registry_auth{};
+  std::string answer_header{};  // which has the answer, instead of the body
 };
 
 // The result of one handshake; see above.
@@ -104,7 +113,7 @@ class EngineTransport {
  public:
   EngineTransport(asio::any_io_executor executor, EngineOptions options);
 
-  // The body of a successful answer (2xx or 304).
+  // The body of a successful answer (2xx or 304), or the header that the request names.
   asio::awaitable<EngineResult<std::string>> call(EngineRequest request, CallOptions options);
   // A successful answer whose body follows.
   asio::awaitable<EngineResult<EngineStream>> open(EngineRequest request, CallOptions options);
@@ -114,6 +123,7 @@ class EngineTransport {
   asio::awaitable<EngineResult<EngineIdentity>> identify(CallOptions options);
 
   const asio::any_io_executor& executor() const { return executor_; }
+  const EnginePatience& patience() const { return options_.patience; }
 
  private:
   struct Handshake {
@@ -126,6 +136,12 @@ class EngineTransport {
                                                        const CallOptions& options);
   asio::awaitable<EngineResult<ConnectionLease>> send(const EngineRequest& request,
                                                       const CallOptions& options);
+
+  EngineDeadline deadline_of(EngineCall call, const CallOptions& options) const;
+  // What became of a call whose connection failed.
+  asio::awaitable<EngineError> failure(const EngineRequest& request, const ConnectionLease& used,
+                                       EngineError error);
+  asio::awaitable<bool> answers_others();
 
   asio::any_io_executor executor_;
   EngineOptions options_;

@@ -167,6 +167,7 @@ asio::awaitable<EngineResult<int>> HttpConnection::send(const HttpRequest& reque
   if (problem) co_return std::unexpected(wire_->translate(problem));
 
   wire_->answer.emplace();
+  if (request.method == "HEAD") wire_->answer->skip(true);
   wire_->answer->header_limit(kLongestHead);
   wire_->answer->body_limit(boost::none);  // read_all() has its own limit
   while (!wire_->answer->is_header_done()) {
@@ -205,6 +206,14 @@ asio::awaitable<EngineResult<std::string>> HttpConnection::read_all(std::size_t 
     }
     all += *piece;
   }
+}
+
+std::string HttpConnection::header(std::string_view name) const {
+  return std::string(wire_->answer->get()[name]);
+}
+
+bool HttpConnection::has_expired() const {
+  return wire_->has_expired;
 }
 
 bool HttpConnection::is_reusable() const {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "engine/engine_error.h"
@@ -35,12 +36,18 @@ class HttpConnection {
   // From now on. When it passes, any wait fails as Unavailable, and the connection is closed.
   void set_deadline(EngineDeadline deadline);
 
-  // Sends the request and waits for the head of the answer; returns its status.
+  // Sends the request and waits for the head of the answer; returns its status. The answer to HEAD
+  // has no body.
   asio::awaitable<EngineResult<int>> send(const HttpRequest& request);
   // The next chunk of the answer's body; empty at its end.
   asio::awaitable<EngineResult<std::string>> read_some();
   // The rest of the body, at most `limit` bytes.
   asio::awaitable<EngineResult<std::string>> read_all(std::size_t limit);
+
+  // A header of the last answer; empty if it has none of this name.
+  std::string header(std::string_view name) const;
+  // A deadline has passed, and the connection is closed.
+  bool has_expired() const;
 
   // The last answer was read completely and the engine keeps the connection open.
   bool is_reusable() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/docker/api/observations.h"
 
+#include "engine/docker/api/base64.h"
 #include "engine/docker/api/json_reader.h"
 
 namespace agbox {
@@ -20,6 +21,34 @@ auto read_with(std::string_view body, Read read)
 std::string without_slash(std::string name) {
   if (name.starts_with('/')) name.erase(0, 1);
   return name;
+}
+
+// The bits of Go's os.FileMode, which are not those of stat(2).
+FileSeen::Type type_of(std::uint64_t mode) {
+  constexpr std::uint64_t kDirectory = 1U << 31U;
+  constexpr std::uint64_t kLink = 1U << 27U;
+  constexpr std::uint64_t kDevice = 1U << 26U;
+  constexpr std::uint64_t kFifo = 1U << 25U;
+  constexpr std::uint64_t kSocket = 1U << 24U;
+  constexpr std::uint64_t kCharacterDevice = 1U << 21U;
+  constexpr std::uint64_t kOther = 1U << 19U;
+  switch (mode & (kDirectory | kLink | kDevice | kFifo | kSocket | kCharacterDevice | kOther)) {
+    case 0:
+      return FileSeen::Type::File;
+    case kDirectory:
+      return FileSeen::Type::Directory;
+    case kLink:
+      return FileSeen::Type::Link;
+    case kFifo:
+      return FileSeen::Type::Fifo;
+    case kSocket:
+      return FileSeen::Type::Socket;
+    case kDevice:
+    case kDevice | kCharacterDevice:
+      return FileSeen::Type::Device;
+    default:
+      return FileSeen::Type::Other;
+  }
 }
 
 NetworkSeen network_of(const JsonReader& network) {
@@ -60,7 +89,21 @@ EngineResult<ContainerSeen> read_container(std::string_view body) {
     for (const auto& [name, endpoint] : container["NetworkSettings"]["Networks"].fields()) {
       seen.networks[name] = endpoint["IPAddress"].text();
     }
+    for (const JsonReader& mount : container["Mounts"].items()) {
+      seen.mount_targets.push_back(mount["Destination"].text());
+    }
     return seen;
+  });
+}
+
+EngineResult<FileSeen> read_path_stat(std::string_view header) {
+  const auto text = from_base64(std::string(header));
+  if (!text) return engine_fail(EngineErrorKind::Garbled, "the description of a file is no base64");
+  return read_with(*text, [](const JsonReader& stat) {
+    stat["name"].required_text();
+    return FileSeen{.type = type_of(static_cast<std::uint64_t>(stat["mode"].number())),
+                    .bytes = stat["size"].number(),
+                    .link_target = stat["linkTarget"].text()};
   });
 }
 

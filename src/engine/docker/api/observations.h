@@ -28,6 +28,7 @@ struct ContainerSeen {
   std::int64_t exit_code = 0;
   std::optional<WallTime> started_at;
   std::map<std::string, std::string> networks;  // by name: its IPv4 address there; may be empty
+  std::vector<std::string> mount_targets;       // including those of volumes
 
   // Actually running: the engine also reports "running" while it waits to restart a crashed
   // container.
@@ -43,6 +44,18 @@ struct ContainerListed {
   EngineLabels labels;
 };
 EngineResult<std::vector<ContainerListed>> read_container_list(std::string_view body);
+
+// A file in a container, not followed if it is a link.
+struct FileSeen {
+  enum class Type { File, Directory, Link, Fifo, Socket, Device, Other };
+  Type type = Type::Other;
+  std::int64_t bytes = 0;
+  // Where a link leads in the end, within the container; that may not exist. Bytes that are not
+  // UTF-8 are replaced.
+  std::string link_target;
+};
+// From the header X-Docker-Container-Path-Stat.
+EngineResult<FileSeen> read_path_stat(std::string_view header);
 
 struct NetworkSeen {
   std::string id;

@@ -2,7 +2,6 @@
 #include "engine/docker/images/registry_auth.h"
 
 #include <fcntl.h>
-#include <sodium/utils.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "base/file_io.h"
 #include "base/unique_fd.h"
+#include "engine/docker/api/base64.h"
 #include "engine/docker/api/json_reader.h"
 #include "engine/docker/images/helper_program.h"
 
@@ -22,31 +22,6 @@ namespace json = boost::json;
 
 constexpr std::size_t kLargestConfig = std::size_t{1} << 20;
 constexpr std::string_view kTokenUser = "<token>";  // a helper's marker for a token
-
-// libsodium takes unsigned char.
-std::string to_base64(std::string_view bytes, int variant) {
-  std::string text(sodium_base64_encoded_len(bytes.size(), variant), '\0');
-  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
-                    bytes.size(), variant);
-  text.pop_back();  // the terminator
-  return text;
-}
-
-// Of either alphabet, padded or not.
-std::optional<std::string> from_base64(std::string text) {
-  while (text.ends_with('=')) text.pop_back();
-  std::ranges::replace(text, '-', '+');
-  std::ranges::replace(text, '_', '/');
-  std::string bytes(text.size(), '\0');
-  std::size_t size = 0;
-  if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(),
-                        text.size(), nullptr, &size, nullptr,
-                        sodium_base64_VARIANT_ORIGINAL_NO_PADDING) != 0) {
-    return std::nullopt;
-  }
-  bytes.resize(size);
-  return bytes;
-}
 
 // "https://Registry.example/v2/" and "registry.example" are the same registry.
 std::string host_of(std::string_view key) {
@@ -123,7 +98,7 @@ std::string registry_auth_header(const RegistryCredentials& credentials) {
   if (!credentials.password.empty()) object["password"] = credentials.password;
   if (!credentials.identity_token.empty()) object["identitytoken"] = credentials.identity_token;
   if (!credentials.server_address.empty()) object["serveraddress"] = credentials.server_address;
-  return to_base64(json::serialize(object), sodium_base64_VARIANT_URLSAFE);
+  return to_url_safe_base64(json::serialize(object));
 }
 
 Result<CredentialSource> find_credentials(std::string_view config_text, std::string_view key) {

@@ -32,6 +32,12 @@ bool is_busy(const EngineError& error) {
          error.engine_text().contains("device or resource busy");
 }
 
+// The engine waits ten seconds for the end of a container that it kills. The kernel takes longer to
+// release millions of objects that its processes hold.
+bool is_dying(const EngineError& error) {
+  return error.kind() == EngineErrorKind::Refused && error.engine_text().contains("ould not kill");
+}
+
 // The engine lists an object only after creating it. Until then a network already occupies its
 // subnet and its bridge, and a container its name. This lasts a moment, if a daemon was killed
 // during its request.
@@ -178,24 +184,44 @@ EngineAwaitable<> EngineClient::unpause_if_there(std::string id, CallOptions opt
   co_return done;
 }
 
+// A removal goes on in the engine, whether its caller waits or not. So it is awaited for longer
+// than any other call, but not forever.
 EngineAwaitable<> EngineClient::force_remove(std::string id, CallOptions options) {
+  const auto patience = transport_.patience().removal;
+  const auto limit = std::chrono::steady_clock::now() + patience;
   RetryTimer timer(executor(), kFirstBusyWait, kLongestBusyWait);
-  for (int attempt = 1;; ++attempt) {
-    EngineResult<> removed = co_await force_remove_once(id, options);
-    if (removed || !is_busy(removed.error()) || attempt == kBusyAttempts) co_return removed;
-    if (!co_await timer.wait()) co_return removed;
+  for (int attempts = 1;;) {
+    EngineResult<> removed = co_await force_remove_once(id, limit, options);
+    if (removed) co_return removed;
+    const bool is_under_way =
+        removed.error().kind() == EngineErrorKind::TimedOut || is_dying(removed.error());
+    if (is_under_way && std::chrono::steady_clock::now() >= limit) {
+      co_return std::unexpected(removed.error().within(
+          "not removed within " +
+          std::to_string(std::chrono::ceil<std::chrono::seconds>(patience).count()) + " s"));
+    }
+    const bool is_worth_a_try =
+        is_under_way || (is_busy(removed.error()) && attempts < kBusyAttempts);
+    if (!is_worth_a_try || !co_await timer.wait()) co_return removed;
+    if (!is_under_way) ++attempts;
   }
 }
 
-EngineAwaitable<> EngineClient::force_remove_once(std::string id, CallOptions options) {
+EngineAwaitable<> EngineClient::force_remove_once(std::string id,
+                                                  std::chrono::steady_clock::time_point limit,
+                                                  CallOptions options) {
   EngineResult<> removed =
       co_await remove_container(id, {.force = true, .with_volumes = true}, options);
   if (removed || removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
-  if (removed.error().kind() != EngineErrorKind::Conflict) co_return removed;
-  // It is being removed already; wait until that is complete.
-  if (!options.deadline) options.deadline = route_of(EngineCall::ContainerRemove).deadline;
-  EngineResult<> gone = co_await wait_until_removed(id, options);
-  if (gone || gone.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  const bool is_being_removed = removed.error().kind() == EngineErrorKind::Conflict;
+  if (!is_being_removed && !is_dying(removed.error())) co_return removed;
+  const auto left = limit - std::chrono::steady_clock::now();
+  options.deadline = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left), 1ms);
+  EngineResult<> over =
+      co_await (is_being_removed ? wait_until_removed(id, options) : wait_until_ended(id, options));
+  if (is_being_removed && over) co_return over;
+  if (!over && over.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
+  if (!over && over.error().kind() == EngineErrorKind::TimedOut) co_return over;
   co_return removed;
 }
 
@@ -214,11 +240,13 @@ EngineAwaitable<> EngineClient::detach(std::string container_id, std::string net
   switch (detached.error().kind()) {
     case EngineErrorKind::NotFound:
     case EngineErrorKind::Conflict:
-    case EngineErrorKind::Refused:  // gone, being removed, or never connected
+    case EngineErrorKind::Refused:   // gone, being removed, or never connected
+    case EngineErrorKind::TimedOut:  // its removal fails or not
       co_return EngineResult<>{};
     case EngineErrorKind::Unavailable:
     case EngineErrorKind::Unfit:
     case EngineErrorKind::Garbled:
+    case EngineErrorKind::Unsafe:
     case EngineErrorKind::Cancelled:
       break;
   }

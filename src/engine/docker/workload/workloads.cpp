@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/docker/step.h"
+#include "engine/docker/workload/account_files.h"
 #include "engine/docker/workload/container_loss.h"
 #include "engine/docker/workload/container_settings.h"
 #include "engine/docker/workload/unbroken_call.h"
@@ -67,6 +68,12 @@ std::unexpected<EngineError> gone(const std::string& what, const SandboxFacts& f
   return engine_fail(EngineErrorKind::Refused,
                      what + " is gone, and a resume creates nothing; delete sandbox " +
                          facts.sandbox_id + " and create another");
+}
+
+// Nothing is decided about a container that the engine does not answer about.
+EngineError asked_again(const EngineError& error) {
+  if (error.kind() != EngineErrorKind::TimedOut) return error;
+  return {EngineErrorKind::Unavailable, error.message()};
 }
 
 }  // namespace
@@ -168,6 +175,8 @@ EngineAwaitable<> Workloads::require_workload(const SandboxFacts& facts) {
 
 EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
   const std::string id = facts.primary_id();
+  AGBOX_CO_TRY_VOID(
+      co_await step("start.account_files", check_account_files(client_, id, on_its_engine(facts))));
   auto call = client_.start_container(id, on_its_engine(facts));
   AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(calls_, std::move(call))));
   AGBOX_CO_TRY(seen,
@@ -177,9 +186,10 @@ EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
 }
 
 EngineAwaitable<SandboxInspection> Workloads::inspect(const SandboxFacts& facts) {
-  AGBOX_CO_TRY(container,
-               co_await step("inspect.container",
-                             client_.find_container(facts.primary_id(), on_its_engine(facts))));
+  auto found = co_await step("inspect.container",
+                             client_.find_container(facts.primary_id(), on_its_engine(facts)));
+  if (!found) co_return std::unexpected(asked_again(found.error()));
+  const std::optional<ContainerSeen>& container = *found;
   const auto kept = facts.containers.find("");
   const store::v1::Container none;
   SandboxInspection inspection = judge_primary(kept == facts.containers.end() ? none : kept->second,
