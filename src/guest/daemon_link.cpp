@@ -26,6 +26,7 @@ using std::chrono::steady_clock;
 constexpr milliseconds kSlowPoll{2000};
 constexpr milliseconds kPollWithoutInotify{250};
 constexpr milliseconds kFirstRetryDelay{20};
+constexpr int kMostDoublingsInACrowd = 3;
 
 std::string path_of(int directory) {
   return "/proc/self/fd/" + std::to_string(directory);
@@ -81,22 +82,32 @@ void DaemonLink::try_connect() {
   } else {
     watch_directory();  // first, so that a socket that appears in between is not missed
   }
-  UniqueFd connected = connect();
+  auto connected = connect();
   if (!connected) {
-    next_try_ = steady_clock::now() + (inotify_ ? kSlowPoll : kPollWithoutInotify);
+    next_try_ = steady_clock::now() + delay_after(connected.error());
     return;
   }
+  full_queues_ = 0;
   inotify_.reset();
-  socket_.emplace(std::move(connected));
+  socket_.emplace(std::move(*connected));
   ++refusals_;
   v1::ToDaemon opening;
   *opening.mutable_hello() = handlers_.hello();
   send(opening);
 }
 
-UniqueFd DaemonLink::connect() const {
+milliseconds DaemonLink::delay_after(int problem) {
+  // Others crowd the socket, and nothing reports when the daemon has accepted or closed theirs.
+  if (problem == EAGAIN) {
+    return kFirstRetryDelay * (1 << std::min(full_queues_++, kMostDoublingsInACrowd));
+  }
+  full_queues_ = 0;
+  return inotify_ ? kSlowPoll : kPollWithoutInotify;
+}
+
+std::expected<UniqueFd, int> DaemonLink::connect() const {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return {};
+  if (!fd) return std::unexpected(errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = path_of(directory_.get()) + "/" + guestwire::kSocketName;
@@ -104,9 +115,9 @@ UniqueFd DaemonLink::connect() const {
   const FileAccessAs owner(owner_, group_);
   // sockaddr is the base class of the C interface.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return {};
+    return std::unexpected(errno);
   }
-  if (!listener_is_outside(fd.get())) return {};
+  if (!listener_is_outside(fd.get())) return std::unexpected(EPERM);
   return fd;
 }
 

@@ -3,6 +3,8 @@
 // the daemon was unreachable. It only transports the handshake; Init interprets it.
 #pragma once
 
+#include <chrono>
+#include <expected>
 #include <functional>
 #include <optional>
 
@@ -36,8 +38,9 @@ class DaemonLink {
  private:
   DaemonLink(UniqueFd directory, uid_t owner, gid_t group, Handlers handlers);
 
-  void try_connect();  // if it fails, waits for the socket to appear
-  UniqueFd connect() const;
+  void try_connect();  // if it fails, waits for the socket to appear, or for space in its queue
+  std::expected<UniqueFd, int> connect() const;  // or errno
+  std::chrono::milliseconds delay_after(int problem);
   void watch_directory();
   void on_lost();
 
@@ -50,7 +53,8 @@ class DaemonLink {
 
   UniqueFd inotify_;  // only while disconnected: instances per user are limited
   Moment next_try_;
-  int refusals_ = 0;  // consecutive connections that ended before the daemon accepted us
+  int refusals_ = 0;     // consecutive connections that ended before the daemon accepted us
+  int full_queues_ = 0;  // consecutive attempts that found the socket's queue full
 };
 
 }  // namespace agbox::guest

@@ -16,6 +16,7 @@ namespace {
 namespace v1 = guest::v1;
 // The kernel limits a command line, including the environment, to 2 MiB.
 constexpr std::size_t kMaxGo = std::size_t{1} << 20;
+constexpr const char* kAnotherProcess = "it is another process's";
 
 }  // namespace
 
@@ -79,38 +80,36 @@ void GuestLink::stop_listening() {
 
 asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
   const auto is_over = [&] { return round != round_ || !listening(); };
-  unsigned at_once = limits_.connections_at_once;
   while (!is_over()) {
-    Connection::Socket socket(executor_);
-    const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
-    if (is_over()) co_return;
-    if (problem) {  // out of descriptors, most likely: wait until one is closed
-      log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
-      at_once = 0;
-    } else {
-      admit(std::move(socket));
-      if (at_once > 0) {
-        --at_once;
-        continue;
+    for (unsigned left = limits_.connections_at_once; left > 0; --left) {
+      Connection::Socket socket(executor_);
+      const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
+      if (is_over()) co_return;
+      if (problem) {  // out of descriptors, most likely: wait until one is closed
+        log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
+        break;
       }
+      admit(std::move(socket));
     }
     const auto next = std::chrono::steady_clock::now() + limits_.between_connections;
     co_await changed_.wait(is_over, next);
   }
 }
 
-// Checks a connection before its first message.
+// Checks a connection before its first message. A crowd of other processes ends here, so the checks
+// that cost least come first, and none of them takes a place of the guest.
 void GuestLink::admit(Connection::Socket socket) {
-  const auto peer = peer_of(socket.native_handle());
+  auto peer = peer_of(socket.native_handle());
   if (!peer) return;
-  if (peer->uid != limits_.guest_uid || !peer->process.may_be(process_)) {
-    log_refusal(*peer, "it is another process's");
-    return;
-  }
+  const auto may_be_guest = [&] {
+    return peer->uid == limits_.guest_uid && peer->process.may_be(process_);
+  };
+  if (!may_be_guest()) return log_refusal(*peer, kAnotherProcess);
   if (unproven_.size() >= limits_.unproven_connections) {
-    log_refusal(*peer, "too many are not authenticated yet");
-    return;
+    return log_refusal(*peer, "too many are not authenticated yet");
   }
+  peer->process.start_time = start_time_of(peer->process.pid);
+  if (!may_be_guest()) return log_refusal(*peer, kAnotherProcess);
   auto connection =
       std::make_shared<Connection>(std::move(socket), *peer, limits_.hand_over, tasks_);
   connection->limit_time(limits_.handshake);

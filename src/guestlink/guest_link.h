@@ -7,6 +7,7 @@
 //
 // Any process in the sandbox may connect: a connection takes the single slot only after it has
 // proven the secret of this container start, or is the first of a start that was not seen before.
+// Once the guest's process is known, connections of others are closed before they can say anything.
 // While the slot is taken the link does not listen. Everything runs on the executor's one thread.
 #pragma once
 
@@ -48,9 +49,9 @@ struct LinkLimits {
   // The minimum time between two accepted guests; after a protocol violation it must pass in full.
   // A guest may reconnect, but not in a tight loop.
   std::chrono::milliseconds penalty{1000};
-  // While the slot is free any process inside may connect: the first few at once, the others one by
-  // one.
-  unsigned connections_at_once = 16;
+  // While the slot is free any process inside may connect. Whatever waits is accepted, so that the
+  // guest finds space in the queue, but not all the time: a crowd must not keep the daemon busy.
+  unsigned connections_at_once = LinkDirectory::kQueueLength;
   std::chrono::milliseconds between_connections{100};
   std::chrono::milliseconds between_log_lines{10000};
   // How long the kernel may refuse to send an exec's files, before the exec fails.

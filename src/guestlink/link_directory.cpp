@@ -16,8 +16,6 @@
 namespace agbox::guestlink {
 namespace {
 
-constexpr char kDraftName[] = "guest.sock.new";
-
 std::string hash_of(std::string_view sandbox_id) {
   return sha256_of(sandbox_id).substr(0, 16);
 }
@@ -104,9 +102,16 @@ Result<std::vector<std::filesystem::path>> LinkDirectory::list(const std::filesy
   return found;
 }
 
+// Next to the directory: nothing in the container can connect to it before it listens.
+std::filesystem::path LinkDirectory::draft_of(const std::filesystem::path& path) {
+  return path.string() + ".new";
+}
+
+// The directory last: it is what list() finds if this is interrupted.
 Result<> LinkDirectory::remove(const std::filesystem::path& path) {
   std::error_code problem;
-  std::filesystem::remove_all(path, problem);
+  std::filesystem::remove(draft_of(path), problem);
+  if (!problem) std::filesystem::remove_all(path, problem);
   if (!problem) return {};
   return fail(reason::kHostNotReady,
               "removing the guest's directory " + path.string() + ": " + problem.message());
@@ -120,27 +125,33 @@ GuestResult<UniqueFd> LinkDirectory::listen() const {
                       errno_error(std::string(step) + " in " + path_.string(), number).message());
   };
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return problem("making the guest's socket");
+  const std::filesystem::path draft = draft_of(path_);
+  const UniqueFd root(
+      ::open(path_.parent_path().c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd || !root) return problem("making the guest's socket");
   stop_listening();  // removes the socket of a killed daemon
+  const std::string name = draft.filename();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   // Through the descriptor: this path is short, however long root is.
-  const std::string path = "/proc/self/fd/" + std::to_string(fd_.get()) + "/" + kDraftName;
+  const std::string path = "/proc/self/fd/" + std::to_string(root.get()) + "/" + name;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   // sockaddr is the generic address type of the C API.
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return problem("binding the guest's socket");
   }
-  if (::fchmodat(fd_.get(), kDraftName, 0600, 0) != 0) return problem("closing the guest's socket");
-  if (::listen(fd.get(), 16) != 0) return problem("listening for the guest");
-  if (::renameat(fd_.get(), kDraftName, fd_.get(), guestwire::kSocketName) != 0) {
+  if (::fchmodat(root.get(), name.c_str(), 0600, 0) != 0) {
+    return problem("closing the guest's socket");
+  }
+  if (::listen(fd.get(), kQueueLength) != 0) return problem("listening for the guest");
+  if (::renameat(root.get(), name.c_str(), fd_.get(), guestwire::kSocketName) != 0) {
     return problem("showing the guest's socket");
   }
   return fd;
 }
 
 void LinkDirectory::stop_listening() const {
-  ::unlinkat(fd_.get(), kDraftName, 0);
+  ::unlink(draft_of(path_).c_str());
   ::unlinkat(fd_.get(), guestwire::kSocketName, 0);
 }
 

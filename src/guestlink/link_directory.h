@@ -25,6 +25,9 @@ struct DirectoryIdentity {
 
 class LinkDirectory {
  public:
+  // Of connections that wait to be accepted. Any process inside can fill it.
+  static constexpr int kQueueLength = 1024;
+
   // <root>/<16 hex digits of a hash of the sandbox ID>: an ID may have 200 bytes.
   static std::filesystem::path path_of(const std::filesystem::path& root,
                                        std::string_view sandbox_id);
@@ -44,7 +47,8 @@ class LinkDirectory {
   DirectoryIdentity identity() const { return identity_; }
 
   // A listening socket under its final name. It appears there only once it listens, so that a guest
-  // that sees it can connect. Unavailable if the host cannot create one now.
+  // that sees it can connect; until then it is outside of what the container sees. Unavailable if
+  // the host cannot create one now.
   GuestResult<UniqueFd> listen() const;
   void stop_listening() const;
 
@@ -52,6 +56,7 @@ class LinkDirectory {
   LinkDirectory(std::filesystem::path path, UniqueFd fd, DirectoryIdentity identity)
       : path_(std::move(path)), fd_(std::move(fd)), identity_(identity) {}
   static Result<LinkDirectory> open(const std::filesystem::path& path);
+  static std::filesystem::path draft_of(const std::filesystem::path& path);
 
   std::filesystem::path path_;
   UniqueFd fd_;

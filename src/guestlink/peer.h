@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 
 #include "model/guest/peer_process.h"
@@ -15,7 +16,11 @@ struct Peer {
   PeerProcess process;
 };
 
-// nullopt if the socket has no peer any more.
+// Without the start time, which costs more. nullopt if the socket has no peer any more.
 std::optional<Peer> peer_of(int socket);
+// Of the process that has this pid now; 0 if unknown.
+std::uint64_t start_time_of(pid_t pid);
+// The process if it exists, with the same start; otherwise nothing is known of it.
+PeerProcess if_alive(const PeerProcess& process);
 
 }  // namespace agbox::guestlink

@@ -18,6 +18,7 @@ namespace agbox::hostile {
 namespace {
 
 constexpr std::size_t kHeldOpen = 64;
+constexpr std::size_t kHeldInACrowd = 256;
 constexpr useconds_t kPause = 1000;
 // A frame of 5 bytes: ToDaemon.prepared.failure, of one byte.
 constexpr auto kTextThatIsNotUtf8 = std::to_array<char>({5, 0, 0, 0, 0x1A, 3, 0x0A, 1, '\xFF'});
@@ -58,6 +59,19 @@ unsigned long send_garbage(const std::string& socket, unsigned connections) {
     if (held.size() > kHeldOpen) held.pop_front();
   }
   return refusals;
+}
+
+void crowd(const std::string& directory, unsigned racers) {
+  const auto names = std::to_array({directory + "/guest.sock", directory + "/guest.sock.new"});
+  for (unsigned others = 1; others < racers && ::fork() != 0;) ++others;
+  std::deque<UniqueFd> held;
+  while (true) {
+    for (const std::string& name : names) {
+      UniqueFd one = open_connection(name);
+      if (one) held.push_back(std::move(one));
+      if (held.size() > kHeldInACrowd) held.pop_front();
+    }
+  }
 }
 
 void fill_disk(const std::string& file) {

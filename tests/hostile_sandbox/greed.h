@@ -10,6 +10,11 @@ namespace agbox::hostile {
 // waiting for it where there is none. Gives how often it was turned away meanwhile.
 unsigned long send_garbage(const std::string& socket, unsigned connections);
 
+// All connections to the guest's socket in that directory, also under a name that it may have
+// before it listens: from so many processes, each of which holds as many as it may have open. None
+// says anything, and one that is closed is replaced at once.
+[[noreturn]] void crowd(const std::string& directory, unsigned racers);
+
 // Every block of the file's disk, and whatever becomes free later. Returns where it cannot begin.
 void fill_disk(const std::string& file);
 

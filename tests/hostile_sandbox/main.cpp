@@ -6,6 +6,8 @@
 //                                           answer being `ok`, an errno's name, or the signal that
 //                                           it died of
 //   hostile-sandbox garbage SOCKET COUNT    so many connections to it that send garbage
+//   hostile-sandbox crowd DIRECTORY COUNT   so many processes that crowd the guest's socket in it,
+//                                           until they are killed
 //   hostile-sandbox fill FILE               all of the disk that the file is on, until it is killed
 //   hostile-sandbox hoard BUDGET            all that the kernel lets this user have of something,
 //                                           until it is killed: descriptors, epoll-watches,
@@ -18,6 +20,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,14 +66,25 @@ int try_calls() {
   return 0;
 }
 
+std::optional<unsigned> number_of(std::string_view text) {
+  unsigned number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 int send_garbage_to(const std::string& socket, std::string_view count) {
-  unsigned connections = 0;
-  const auto [end, problem] =
-      std::from_chars(count.data(), count.data() + count.size(), connections);
-  if (problem != std::errc() || end != count.data() + count.size()) return 2;
-  const unsigned long refusals = send_garbage(socket, connections);
-  std::printf("%u connections, turned away %lu times\n", connections, refusals);
+  const auto connections = number_of(count);
+  if (!connections) return 2;
+  const unsigned long refusals = send_garbage(socket, *connections);
+  std::printf("%u connections, turned away %lu times\n", *connections, refusals);
   return 0;
+}
+
+int crowd_around(const std::string& directory, std::string_view count) {
+  const auto racers = number_of(count);
+  if (racers) crowd(directory, *racers);
+  return 2;
 }
 
 int run(std::span<char*> arguments) {
@@ -79,6 +93,7 @@ int run(std::span<char*> arguments) {
   if (what == "garbage" && arguments.size() == 4) {
     return send_garbage_to(arguments[2], arguments[3]);
   }
+  if (what == "crowd" && arguments.size() == 4) return crowd_around(arguments[2], arguments[3]);
   if (what == "fill" && arguments.size() == 3) {
     fill_disk(arguments[2]);
     std::perror(arguments[2]);
@@ -90,8 +105,10 @@ int run(std::span<char*> arguments) {
     return 1;
   }
   if (what == "multiply" && arguments.size() == 2) multiply();
-  std::fputs("hostile-sandbox calls | garbage SOCKET COUNT | fill FILE | hoard BUDGET | multiply\n",
-             stderr);
+  std::fputs(
+      "hostile-sandbox calls | garbage SOCKET COUNT | crowd DIRECTORY COUNT | fill FILE |"
+      " hoard BUDGET | multiply\n",
+      stderr);
   return 2;
 }
 

@@ -435,6 +435,8 @@ Mutation SandboxActor::new_start() {
   store::v1::Container primary =
       known == facts_.containers.end() ? store::v1::Container() : known->second;
   primary.set_secret(facts_.next_secret);
+  primary.clear_guest_pid();
+  primary.clear_guest_start_ticks();
   return change::PutContainer{id(), "", std::move(primary)};
 }
 

@@ -118,8 +118,13 @@ asio::awaitable<GuestResult<>> LocalSandboxPlace::adopt(const SandboxFacts& fact
 }
 
 asio::awaitable<GuestResult<>> LocalSandboxPlace::reconnect(const SandboxFacts& facts) {
+  const store::v1::Container primary = primary_of(facts);
   guestlink::Expectation expectation = expectation_of(facts);
-  expectation.secret = primary_of(facts).secret();
+  expectation.secret = primary.secret();
+  // What is not alive excludes no process: an earlier daemon may have seen other pids than this
+  // one.
+  expectation.process =
+      guestlink::if_alive({.pid = primary.guest_pid(), .start_time = primary.guest_start_ticks()});
   AGBOX_CO_TRY_VOID(co_await adopt(facts));
   co_return link_->expect(std::move(expectation));
 }

@@ -125,6 +125,15 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
       EXPECT_TRUE(co_await sandbox_->hello(std::chrono::steady_clock::now() + 5s));
     }());
   }
+  bool comes_back(const SandboxFacts& facts, const fs::path& directory) {
+    EXPECT_TRUE(result_of(sandbox_->reconnect(facts)));
+    bool is_back = false;
+    run([&]() -> asio::awaitable<void> {
+      is_back = co_await guest_.arrive(directory, guest::v1::PHASE_PASSED,
+                                       facts.containers.at("").secret());
+    }());
+    return is_back;
+  }
   static store::v1::Exec record_of(const OutputPaths& paths) {
     store::v1::Exec record;
     record.set_output_root(paths.root);
@@ -158,6 +167,25 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
   void exec_not_sent(const std::string&, const std::string&) override {}
   void exec_truncated(const std::string&) override {}
 };
+
+// The secret alone does not say who may take the places of connections that are not authenticated.
+TEST_F(LocalPlaceTest, AGuestThatIsAliveComesBackAndNoOtherProcessDoes) {
+  SandboxFacts facts = this->facts();
+  const auto prepared = result_of(sandbox_->prepare(facts));
+  ASSERT_TRUE(prepared);
+  store::v1::Container& primary = facts.containers[""];
+  primary.set_secret(sandbox_->new_secret());
+  const fs::path directory = link_directory(*prepared);
+  EXPECT_TRUE(comes_back(facts, directory)) << "its process is not known";
+  primary.set_guest_pid(::getpid());
+  primary.set_guest_start_ticks(guestlink::start_time_of(::getpid()));
+  EXPECT_TRUE(comes_back(facts, directory)) << "its process is this one";
+  primary.set_guest_pid(::getppid());
+  primary.set_guest_start_ticks(guestlink::start_time_of(::getppid()));
+  EXPECT_FALSE(comes_back(facts, directory)) << "its process is alive and another one";
+  primary.set_guest_start_ticks(primary.guest_start_ticks() + 1);
+  EXPECT_TRUE(comes_back(facts, directory)) << "its process is not alive, and excludes no other";
+}
 
 TEST_F(LocalPlaceTest, TheContainerSeesTheProgramItsLinkAndItsOutput) {
   SandboxFacts made = facts();

@@ -41,12 +41,17 @@ asio::awaitable<OperationResult<>> start_primary(OperationServices& services, Sa
 }
 
 asio::awaitable<OperationResult<>> await_guest(OperationServices& services, SandboxPlace& place,
-                                               const SandboxFacts& facts) {
+                                               SandboxFacts& facts) {
   const auto limit = std::chrono::steady_clock::now() + kHelloLimit;
   while (true) {
     const auto hello = co_await step("start.hello", place.hello(limit));
     if (hello) AGBOX_CO_TRY_VOID(place.check_mounts(facts, *hello));
-    if (hello && hello->failure.empty()) co_return OperationResult<>{};
+    if (hello && hello->failure.empty()) {
+      store::v1::Container& primary = facts.containers[""];
+      primary.set_guest_pid(hello->process.pid);
+      primary.set_guest_start_ticks(hello->process.start_time);
+      co_return OperationResult<>{};
+    }
     if (hello) {
       co_return refuse("the sandbox could not be prepared: " + hello->failure);
     }

@@ -16,12 +16,11 @@ namespace agbox {
 boost::asio::awaitable<OperationResult<>> start_primary(OperationServices& services,
                                                         SandboxPlace& place, SandboxFacts& facts);
 
-// Waits for the guest of this start, and compares what it found at the targets of mounts. Outside
-// OperationServices::starts: a guest that does not come up must not delay the starts of other
-// sandboxes.
+// Waits for the guest of this start, and compares what it found at the targets of mounts. Its
+// process is then in the facts. Outside OperationServices::starts: a guest that does not come up
+// must not delay the starts of other sandboxes.
 boost::asio::awaitable<OperationResult<>> await_guest(OperationServices& services,
-                                                      SandboxPlace& place,
-                                                      const SandboxFacts& facts);
+                                                      SandboxPlace& place, SandboxFacts& facts);
 
 // Verifies that this sandbox is isolated, while only the guest runs in it.
 boost::asio::awaitable<OperationResult<>> verify_isolation(OperationServices& services,
