@@ -26,6 +26,7 @@ from support.sandboxes import (
     left_over,
     primary,
     started,
+    wait_until,
 )
 from support.watch import ON_A_BUSY_MACHINE, Watch
 
@@ -173,6 +174,38 @@ def test_a_crowd_on_the_guests_socket_does_not_keep_the_guest_out(
         assert seconds["hostile"] < 10
         for box in ("neighbour", "hostile"):
             sandboxes.delete_wait(box)
+    assert left_over(engine) == []
+
+
+def test_a_guest_that_does_not_answer_is_reported_until_it_does(make_daemon, engine, contract):
+    """What keeps it from answering does not matter: here it is stopped, from outside."""
+    image = make_image(engine.api, "silent-guest:1")
+    daemon = started(make_daemon(engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready("silent", image)
+    guest = guest_process(engine, "silent")
+    os.kill(guest, signal.SIGSTOP)
+    try:
+        daemon.kill()
+        started(daemon)
+        with connected(daemon, contract) as sandboxes:
+            assert sandboxes.get("silent").isolation_unverified == "", "it may be about to connect"
+            wait_until(lambda: sandboxes.get("silent").isolation_unverified, "the report")
+            why = sandboxes.get("silent").isolation_unverified
+            assert why.startswith("its guest has not answered for 30 s")
+            assert sandboxes.get("silent").state == READY
+            assert f"isolation: sandbox silent: {why}\n" in daemon.agbox("ping").stdout
+            assert f"isolation_unverified={why}\n" in daemon.agbox("sandbox", "get", "silent").stdout
+            [finding] = findings(daemon, "isolation")
+            assert finding["verdict"] == "FINDING_VERDICT_BROKEN"
+            assert finding["sentence"] == f"sandbox silent: {why}"
+    finally:
+        os.kill(guest, signal.SIGCONT)
+    with connected(daemon, contract) as sandboxes:
+        wait_until(lambda: not sandboxes.get("silent").isolation_unverified, "its verification", 20)
+        assert "isolation: in place" in daemon.agbox("ping").stdout
+        assert Execs(sandboxes, "silent").run("true").state == FINISHED
+        sandboxes.delete_wait("silent")
     assert left_over(engine) == []
 
 

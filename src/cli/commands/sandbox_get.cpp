@@ -44,6 +44,9 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
     add("paused", sandbox.paused() ? "true" : "false");
     add("isolation_problem", sandbox.isolation_problem());
   }
+  if (!sandbox.isolation_unverified().empty()) {
+    add("isolation_unverified", sandbox.isolation_unverified());
+  }
   return out;
 }
 

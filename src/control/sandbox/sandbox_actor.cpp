@@ -336,8 +336,12 @@ void SandboxActor::keep_container_state() {
 }
 
 void SandboxActor::report_isolation() {
-  services_.isolation.set_problem(
-      id(), {.why = state_.isolation.problem, .paused = state_.isolation.paused});
+  const IsolationState& isolation = state_.isolation;
+  const bool is_unverified = isolation.problem.empty() && !isolation.unverified.empty();
+  services_.isolation.set_problem(id(),
+                                  {.why = is_unverified ? isolation.unverified : isolation.problem,
+                                   .paused = isolation.paused,
+                                   .is_unverified = is_unverified});
 }
 
 void SandboxActor::follow_isolation(const WorkStep& step) {
@@ -352,9 +356,9 @@ void SandboxActor::follow_isolation(const WorkStep& step) {
 SandboxJournal::Show SandboxActor::showing_container_state(SandboxJournal::Show show) {
   return [this, show = std::move(show), problem = state_.isolation.problem,
           is_paused = state_.isolation.paused == IsolationState::Paused::Yes,
-          restarts = state_.restarts] {
+          unverified = state_.isolation.unverified, restarts = state_.restarts] {
     if (show) show();
-    journal_.show_isolation(problem, is_paused && !problem.empty());
+    journal_.show_isolation(problem, is_paused && !problem.empty(), unverified);
     journal_.show_restarts(restarts.count, restarts.last_exit);
   };
 }
@@ -364,6 +368,13 @@ void SandboxActor::log_isolation(const IsolationState& before) const {
   const IsolationState& now = state_.isolation;
   if (before.paused == Paused::Begun && now.paused == Paused::Yes) {
     log_.warn("sandbox paused until its isolation holds again", {{"error", now.problem}});
+  }
+  if (before.unverified.empty() && !now.unverified.empty()) {
+    log_.warn("sandbox isolation cannot be verified from inside", {{"error", now.unverified}});
+  }
+  if (!before.unverified.empty() && now.unverified.empty() && now.problem.empty() &&
+      is_up(state_)) {
+    log_.info("sandbox isolation is verified from inside again");
   }
   if (now.problem.empty()) {
     if (!before.problem.empty() && is_up(state_)) log_.info("sandbox isolation holds again");

@@ -74,6 +74,7 @@ class SandboxIsolation {
   struct Problem {
     std::string why;  // empty: none
     IsolationState::Paused paused = IsolationState::Paused::No;
+    bool is_unverified = false;  // from inside, for too long; everything else holds
   };
   void set_problem(const std::string& sandbox_id, Problem problem);
   // nullptr: none.

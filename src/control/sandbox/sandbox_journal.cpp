@@ -125,9 +125,11 @@ SandboxJournal::OnDisk SandboxJournal::refuse(Error why) {
   return refused;
 }
 
-void SandboxJournal::show_isolation(const std::string& problem, bool is_paused) {
+void SandboxJournal::show_isolation(const std::string& problem, bool is_paused,
+                                    const std::string& unverified) {
   handle_.set_isolation_problem(problem);
   handle_.set_paused(is_paused);
+  handle_.set_isolation_unverified(unverified);
 }
 
 void SandboxJournal::show_restarts(std::uint64_t count, const std::string& last_exit) {

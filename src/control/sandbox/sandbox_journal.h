@@ -64,7 +64,7 @@ class SandboxJournal {
   OnDisk refuse(Error why);
 
   // Shown in the handle; call once they are on disk.
-  void show_isolation(const std::string& problem, bool is_paused);
+  void show_isolation(const std::string& problem, bool is_paused, const std::string& unverified);
   void show_restarts(std::uint64_t count, const std::string& last_exit);
 
  private:

@@ -17,6 +17,8 @@ constexpr const char* kRestart = "restart";          // the phase of a restart
 constexpr const char* kCommandFinished = "command_finished";
 constexpr const char* kNoAnswer =
     "its guest does not answer, so its isolation cannot be verified from inside";
+constexpr const char* kUnverified =
+    "its guest has not answered for 30 s, so its isolation is verified from outside only";
 
 // Of the operation that is in progress in this state.
 const char* failure_code(Lifecycle state) {
@@ -69,6 +71,7 @@ class Table {
       // An exec that was being accepted when the stop was decided is cancelled only now.
       record().execs = ExecsChange::Cancel;
     }
+    await_answer();
     settle();
   }
 
@@ -164,6 +167,7 @@ class Table {
       step_.takes_guest = true;
     } else if (may_have_guest()) {
       step_.takes_guest = true;
+      if (state_.isolation.unanswered_since) step_.verify_in = std::chrono::milliseconds(0);
       if (is<work::Inspect>()) state_.work = work::Idle{};
       settle();
     }
@@ -172,7 +176,9 @@ class Table {
   // The engine may not know yet that the container has ended when the guest's connection does; its
   // own event is then the next input.
   void operator()(const input::GuestLost&) {
-    if (!now_.is_guest_connected) recheck();
+    if (now_.is_guest_connected) return;
+    await_answer();
+    recheck();
   }
 
   // A guest that is connected does not vouch for its container: the engine may have taken the
@@ -186,6 +192,7 @@ class Table {
     if (!is_up(state_)) return;
     IsolationState& isolation = state_.isolation;
     isolation.problem = failed.why;
+    answered();
     const auto wait = verify_later();
     if (std::exchange(isolation.released, Released::No) != Released::No) {
       isolation.earliest_unpause = now_.now + wait;
@@ -204,7 +211,8 @@ class Table {
 
   void operator()(const input::IsolationHolds& holds) {
     IsolationState& isolation = state_.isolation;
-    if (!is_up(state_) || isolation.problem.empty()) return;
+    if (!is_up(state_)) return;
+    if (isolation.problem.empty()) return holds.from_inside ? answered() : await_answer();
     if (isolation.paused != Paused::No) {
       if (now_.now < isolation.earliest_unpause) return;  // the timer brings it here again
       unpause();
@@ -557,7 +565,26 @@ class Table {
   void keep_running(bool inspects = false) {
     state_.work = work::Idle{};
     if (inspects || !now_.is_guest_connected) state_.work = work::Inspect{};
+    if (!now_.is_guest_connected) await_answer();
     settle();
+  }
+
+  // --- the guest that does not answer ---
+
+  void await_answer() {
+    IsolationState& isolation = state_.isolation;
+    if (!is_up(state_) || !isolation.problem.empty()) return;
+    if (!isolation.unanswered_since) isolation.unanswered_since = now_.now;
+    const auto waited =
+        std::chrono::floor<std::chrono::milliseconds>(now_.now - *isolation.unanswered_since);
+    const bool is_unverified = waited >= kUnverifiedAfter;
+    if (is_unverified) isolation.unverified = kUnverified;
+    step_.verify_in = is_unverified ? kUnverifiedAfter : kUnverifiedAfter - waited;
+  }
+
+  void answered() {
+    state_.isolation.unanswered_since.reset();
+    state_.isolation.unverified.clear();
   }
 
   // --- the isolation that does not hold ---
@@ -726,8 +753,12 @@ WorkTransition advance(WorkState state, const WorkInput& input, const Surroundin
   IsolationState& after = transition.state.isolation;
   // What does not run any more has no problem, but may still be paused.
   if (transition.state.lifecycle.state != Lifecycle::Ready) after = {.paused = after.paused};
-  transition.step.clears_verification = after.problem.empty() && !before.problem.empty();
-  if (after.problem != before.problem || after.paused != before.paused) {
+  const auto is_due = [](const IsolationState& isolation) {
+    return !isolation.problem.empty() || isolation.unanswered_since.has_value();
+  };
+  transition.step.clears_verification = is_due(before) && !is_due(after);
+  if (after.problem != before.problem || after.paused != before.paused ||
+      after.unverified != before.unverified) {
     if (!transition.step.record) transition.step.record.emplace();
     transition.step.record->has_isolation = true;
   }

@@ -26,6 +26,9 @@
 //                                                                          -> failed, or no
 //                                                                             answer: Pause
 //
+// One whose guest is missing or does not answer is verified from inside as soon as it does, is
+// reported as unverified after 30 s, and is then verified every 30 s.
+//
 // One operation runs at a time. If it is no longer the one that the work asks for, it is cancelled,
 // and its result changes nothing.
 #pragma once
@@ -177,6 +180,11 @@ struct IsolationState {
   Released released = Released::No;
   BootTime earliest_unpause{0};
   unsigned failures = 0;  // in a row; of this run of the daemon
+  // Since when its guest is missing or does not answer, and it is verified from outside at best.
+  // Only without a problem, and of this run of the daemon.
+  std::optional<BootTime> unanswered_since{};
+  // Why it was not verified from inside for kUnverifiedAfter. Empty if it was.
+  std::string unverified{};
 
   bool operator==(const IsolationState&) const = default;
 };
@@ -355,5 +363,7 @@ inline constexpr unsigned kStopRefusalsForgiven = 3;
 // Between verifications of an isolation that does not hold. A repair does not wait for them.
 inline constexpr std::chrono::milliseconds kFirstVerificationWait{500};
 inline constexpr std::chrono::milliseconds kLongestVerificationWait{30'000};
+// A guest reconnects within a second, unless it is starved or something keeps it out.
+inline constexpr std::chrono::milliseconds kUnverifiedAfter{30'000};
 
 }  // namespace agbox

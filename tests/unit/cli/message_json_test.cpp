@@ -27,6 +27,7 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "paused": false,
     "restart_count": "0",
     "last_exit": "",
+    "isolation_unverified": "",
     "mounts": [],
     "copies": []
   }

@@ -83,6 +83,7 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "paused": false,
     "restart_count": "0",
     "last_exit": "",
+    "isolation_unverified": "",
     "mounts": [],
     "copies": []
   }
@@ -128,6 +129,16 @@ TEST_F(SandboxShow, GetShowsAnIsolationThatDoesNotHold) {
   EXPECT_THAT(out_, HasSubstr("\npaused=true\n"));
   EXPECT_EQ(run({"sandbox", "get", "box-1", "--json"}), 0);
   EXPECT_THAT(out_, HasSubstr("\"isolation_problem\": \"no rule is for it\""));
+}
+
+TEST_F(SandboxShow, GetShowsAnIsolationThatIsNotVerified) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, Not(HasSubstr("isolation_unverified")));
+  daemon.sandbox.set_isolation_unverified("its guest is away");
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nisolation_unverified=its guest is away\n"));
 }
 
 TEST_F(SandboxShow, GetShowsHowItsContainerEndedAndWasRestarted) {

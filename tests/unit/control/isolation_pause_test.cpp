@@ -99,6 +99,59 @@ TEST_F(IsolationPauseTest, AGuestThatLeavesIsVerifiedFromOutside) {
   EXPECT_EQ(handle(kBox).isolation_problem(), kProblem);
 }
 
+TEST_F(IsolationPauseTest, AGuestThatStaysAwayForThirtySecondsIsReportedUntilItIsBack) {
+  const auto newest = handle(kBox).last_event_sequence();
+  freeze_guest();
+  run_until([&] { return verifications().next().has_value(); });
+  EXPECT_EQ(*verifications().next() - clock_.boot_now(), 30s);
+  // From outside, at once.
+  run_until([&] { return docker().calls("GET /containers/*/json") > 0; });
+  run_until_idle();
+  EXPECT_EQ(handle(kBox).isolation_unverified(), "");
+  EXPECT_EQ(isolation_health().shortcoming, "") << "it may be about to come back";
+  verification_comes();
+  run_until([&] { return !handle(kBox).isolation_unverified().empty(); });
+  EXPECT_THAT(handle(kBox).isolation_unverified(), HasSubstr("has not answered for 30 s"));
+  EXPECT_EQ(isolation_health().shortcoming,
+            "sandbox box-1: " + handle(kBox).isolation_unverified());
+  EXPECT_EQ(handle(kBox).isolation_problem(), "") << "from outside it holds";
+  EXPECT_EQ(state(kBox), v1::SANDBOX_STATE_READY);
+  EXPECT_FALSE(is_paused());
+  std::string reported;
+  for (const v1::Finding& finding : diagnose()->findings()) {
+    if (finding.check() == "isolation") reported += finding.sentence() + finding.remedy();
+  }
+  EXPECT_THAT(reported, HasSubstr("sandbox box-1: its guest has not answered for 30 s"));
+  EXPECT_THAT(reported, HasSubstr("agbox sandbox resume box-1"));
+  guests_.thaw(container());
+  run_until([&] { return handle(kBox).isolation_unverified().empty(); });
+  EXPECT_EQ(isolation_health().shortcoming, "");
+  EXPECT_FALSE(verifications().next().has_value());
+  EXPECT_THAT(events(kBox, newest), IsEmpty()) << "no event of its own";
+}
+
+TEST_F(IsolationPauseTest, AGuestThatKeepsAwayFromTheNextDaemonIsReportedToo) {
+  freeze_guest();
+  crash();
+  docker().stop_listening();  // nothing but time brings it up
+  start();
+  verification_comes();
+  run_until([&] { return !handle(kBox).isolation_unverified().empty(); });
+  guests_.thaw(container());
+  run_until([&] { return handle(kBox).isolation_unverified().empty(); });
+  docker().listen();
+}
+
+TEST_F(IsolationPauseTest, AStoppedSandboxHasNoGuestToWaitFor) {
+  freeze_guest();
+  verification_comes();
+  run_until([&] { return !handle(kBox).isolation_unverified().empty(); });
+  stop_sandbox(kBox);
+  EXPECT_EQ(handle(kBox).isolation_unverified(), "");
+  EXPECT_EQ(isolation_health().shortcoming, "");
+  EXPECT_FALSE(verifications().next().has_value());
+}
+
 TEST_F(IsolationPauseTest, WithoutARepairATimerHasItVerifiedAgain) {
   pause();
   isolation_.verifications.clear();

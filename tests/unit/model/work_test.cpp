@@ -89,6 +89,8 @@ std::string text(const WorkState& state) {
   line += kPaused.at(static_cast<std::size_t>(state.isolation.paused));
   constexpr std::array kReleased{"", " released", " unanswered"};
   line += kReleased.at(static_cast<std::size_t>(state.isolation.released));
+  if (state.isolation.unanswered_since) line += " awaiting";
+  if (!state.isolation.unverified.empty()) line += " unverified";
   return line;
 }
 
@@ -177,6 +179,11 @@ using Released = IsolationState::Released;
 const IsolationState kReleased{.problem = "open", .released = Released::Unpaused, .failures = 1};
 const IsolationState kUnanswered{
     .problem = "open", .released = Released::Unanswered, .failures = 1};
+const IsolationState kAwaiting{.unanswered_since = BootTime(-10s)};
+const IsolationState kUnverified{
+    .unanswered_since = BootTime(-30s),
+    .unverified =
+        "its guest has not answered for 30 s, so its isolation is verified from outside only"};
 
 struct NamedState {
   std::string name;
@@ -213,6 +220,8 @@ const std::vector<NamedState>& states() {
       {"unpause inspects", with(kPaused, running(Ready, work::Unpause{.inspects = true}))},
       {"released", with(kReleased, state_of(Ready, work::Idle{}))},
       {"unanswered", with(kUnanswered, state_of(Ready, work::Idle{}))},
+      {"awaiting", with(kAwaiting, state_of(Ready, work::Idle{}))},
+      {"unverified", with(kUnverified, state_of(Ready, work::Idle{}))},
       {"stop paused", with({.paused = Paused::Yes}, running(Stopping, work::Stop{}))},
       {"stop", running(Stopping, work::Stop{})},
       {"stop refused thrice", running(Stopping, work::Stop{3})},
@@ -329,7 +338,7 @@ struct WorkRow {
 const WorkRow kRows[] = {
     {"create",            "Delete",         "Deleting Delete running Create | record DeleteRequested; cancel;"},
     {"create",            "Progress",       "Creating Create.First running Create | record Preparing;"},
-    {"create",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
+    {"create",            "Done",           "Ready Inspect running Inspect awaiting | record Ready objects then-live; verify in 30000ms; reset backoff; start Inspect;"},
     {"create",            "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
     {"create",            "RefusedForGood", "Creating UndoCreate:OWN running UndoCreate | start UndoCreate;"},
     {"create",            "Retry",          "Creating Create.First backing off | back off;"},
@@ -343,7 +352,7 @@ const WorkRow kRows[] = {
 
     {"create again",      "Delete",         "Deleting Delete running StartOver | record DeleteRequested; cancel;"},
     {"create again",      "Progress",       "Creating Create.Again #2 running StartOver | record Preparing;"},
-    {"create again",      "Done",           "Ready Inspect #2 running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
+    {"create again",      "Done",           "Ready Inspect #2 running Inspect awaiting | record Ready objects then-live; verify in 30000ms; reset backoff; start Inspect;"},
     {"create again",      "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED #2 running UndoCreate | start UndoCreate;"},
     {"create again",      "RefusedForGood", "Creating UndoCreate:OWN #2 running UndoCreate | start UndoCreate;"},
     {"create again",      "Retry",          "Creating Create.Again #2 backing off | back off;"},
@@ -353,7 +362,7 @@ const WorkRow kRows[] = {
 
     {"create lost twice", "Delete",         "Deleting Delete running StartOver | record DeleteRequested; cancel;"},
     {"create lost twice", "Progress",       "Creating Create-2.Again running StartOver | record Preparing;"},
-    {"create lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
+    {"create lost twice", "Done",           "Ready Inspect running Inspect awaiting | record Ready objects then-live; verify in 30000ms; reset backoff; start Inspect;"},
     {"create lost twice", "Refused",        "Creating UndoCreate:SANDBOX_CREATE_FAILED running UndoCreate | start UndoCreate;"},
     {"create lost twice", "RefusedForGood", "Creating UndoCreate:OWN running UndoCreate | start UndoCreate;"},
     {"create lost twice", "Retry",          "Creating Create-2.Again backing off | back off;"},
@@ -372,7 +381,7 @@ const WorkRow kRows[] = {
     {"undo create",       "EngineBack",     "Creating UndoCreate:CODE running UndoCreate | reset backoff;"},
 
     {"resume",            "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
-    {"resume",            "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
+    {"resume",            "Done",           "Ready Inspect running Inspect awaiting | record Ready objects then-live; verify in 30000ms; reset backoff; start Inspect;"},
     {"resume",            "Refused",        "Resuming UndoResume:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
     {"resume",            "RefusedForGood", "Resuming UndoResume:OWN running UndoResume | start UndoResume;"},
     {"resume",            "Retry",          "Resuming Resume backing off | back off;"},
@@ -381,7 +390,7 @@ const WorkRow kRows[] = {
     {"resume",            "EngineBack",     "Resuming Resume running Resume | reset backoff;"},
 
     {"resume lost twice", "Delete",         "Deleting Delete running Resume | record DeleteRequested; cancel;"},
-    {"resume lost twice", "Done",           "Ready Inspect running Inspect | record Ready objects then-live; reset backoff; start Inspect;"},
+    {"resume lost twice", "Done",           "Ready Inspect running Inspect awaiting | record Ready objects then-live; verify in 30000ms; reset backoff; start Inspect;"},
     {"resume lost twice", "Refused",        "Resuming UndoResume-2:SANDBOX_RESUME_FAILED running UndoResume | start UndoResume;"},
     {"resume lost twice", "RefusedForGood", "Resuming UndoResume-2:OWN running UndoResume | start UndoResume;"},
     {"resume lost twice", "Retry",          "Resuming Resume-2 backing off | back off;"},
@@ -400,10 +409,11 @@ const WorkRow kRows[] = {
     {"ready",             "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs; start Stop;"},
     {"ready",             "Delete",         "Deleting Delete running Delete | record DeleteRequested; start Delete;"},
     {"ready",             "GuestConnected", "Ready Idle | take guest;"},
-    {"ready",             "GuestLost",      "Ready Inspect running Inspect | start Inspect;"},
+    {"ready",             "GuestLost",      "Ready Inspect running Inspect awaiting | verify in 30000ms; start Inspect;"},
     {"ready",             "Recheck",        "Ready Inspect running Inspect | start Inspect;"},
     {"ready",             "EngineBack",     "Ready Inspect running Inspect | reset backoff; start Inspect;"},
     {"ready",              "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 500ms; start Pause;"},
+    {"ready",              "HoldsOutside",  "Ready Idle awaiting | verify in 30000ms;"},
 
     {"inspect",           "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
     {"inspect",           "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
@@ -416,11 +426,12 @@ const WorkRow kRows[] = {
     {"inspect",           "SawMissing",     "Failed Idle | record Failed:CONTAINER_NOT_RUNNING end-execs(it exited); reset backoff;"},
     {"inspect",           "SawFinished",    "Stopping Stop running Stop | record StopRequested end-execs(it exited with) restarts; reset backoff; start Stop;"},
     {"inspect",           "GuestConnected", "Ready Idle running Inspect | cancel; take guest;"},
-    {"inspect",           "GuestLost",      "Ready Inspect.again running Inspect |"},
+    {"inspect",           "GuestLost",      "Ready Inspect.again running Inspect awaiting | verify in 30000ms;"},
     {"inspect",           "Recheck",        "Ready Inspect.again running Inspect |"},
     {"inspect",           "EngineBack",     "Ready Inspect.again running Inspect | reset backoff;"},
     {"inspect",            "SawPaused",      "Ready Idle | reset backoff;"},
     {"inspect",            "IsolationFailed","Ready Pause running Inspect unisolated begun | record isolation; verify in 500ms; cancel;"},
+    {"inspect",            "HoldsOutside",  "Ready Inspect running Inspect awaiting | verify in 30000ms;"},
 
     {"inspect again",     "Stop",           "Stopping Stop running Inspect | record StopRequested cancel-execs; cancel;"},
     {"inspect again",     "Delete",         "Deleting Delete running Inspect | record DeleteRequested; cancel;"},
@@ -436,6 +447,8 @@ const WorkRow kRows[] = {
     {"inspect again",     "EngineBack",     "Ready Inspect.again running Inspect | reset backoff;"},
     {"inspect again",      "SawPaused",      "Ready Inspect running Inspect | reset backoff; start Inspect;"},
     {"inspect again",      "IsolationFailed","Ready Pause running Inspect unisolated begun | record isolation; verify in 500ms; cancel;"},
+    {"inspect again",      "GuestLost",     "Ready Inspect.again running Inspect awaiting | verify in 30000ms;"},
+    {"inspect again",      "HoldsOutside",  "Ready Inspect.again running Inspect awaiting | verify in 30000ms;"},
 
     {"await restart",     "Stop",           "Stopping Stop running Stop | record StopRequested cancel-execs restarts; clear restart; start Stop;"},
     {"await restart",     "Delete",         "Deleting Delete running Delete | record DeleteRequested restarts; clear restart; start Delete;"},
@@ -444,7 +457,7 @@ const WorkRow kRows[] = {
 
     {"restart",           "Stop",           "Stopping Stop running Restart | record StopRequested cancel-execs restarts; cancel;"},
     {"restart",           "Delete",         "Deleting Delete running Restart | record DeleteRequested restarts; cancel;"},
-    {"restart",           "Done",           "Ready Inspect running Inspect | record Ready objects restarts then-restarted; reset backoff; start Inspect;"},
+    {"restart",           "Done",           "Ready Inspect running Inspect awaiting | record Ready objects restarts then-restarted; verify in 30000ms; reset backoff; start Inspect;"},
     {"restart",           "Refused",        "Ready AwaitRestart | restart in 100ms;"},
     {"restart",           "RefusedForGood", "Failed Idle | record Failed:OWN end-execs(it was not sta) restarts;"},
     {"restart",           "Retry",          "Ready Restart backing off | back off;"},
@@ -611,6 +624,26 @@ const WorkRow kRows[] = {
     {"unanswered",         "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
     {"unanswered",         "HoldsOutside",   "Ready Pause running Pause unisolated begun | record isolation; verify in 1000ms; start Pause;"},
     {"unanswered",         "Holds",          "Ready Idle | record isolation; clear verification;"},
+
+    {"awaiting",            "Stop",          "Stopping Stop running Stop | record StopRequested cancel-execs; clear verification; start Stop;"},
+    {"awaiting",            "Delete",        "Deleting Delete running Delete | record DeleteRequested; clear verification; start Delete;"},
+    {"awaiting",            "GuestConnected","Ready Idle awaiting | verify in 0ms; take guest;"},
+    {"awaiting",            "GuestLost",     "Ready Inspect running Inspect awaiting | verify in 20000ms; start Inspect;"},
+    {"awaiting",            "Recheck",       "Ready Inspect running Inspect awaiting | start Inspect;"},
+    {"awaiting",            "EngineBack",    "Ready Inspect running Inspect awaiting | reset backoff; start Inspect;"},
+    {"awaiting",            "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 500ms; start Pause;"},
+    {"awaiting",            "HoldsOutside",  "Ready Idle awaiting | verify in 20000ms;"},
+    {"awaiting",            "Holds",         "Ready Idle | clear verification;"},
+
+    {"unverified",          "Stop",          "Stopping Stop running Stop | record StopRequested cancel-execs isolation; clear verification; start Stop;"},
+    {"unverified",          "Delete",        "Deleting Delete running Delete | record DeleteRequested isolation; clear verification; start Delete;"},
+    {"unverified",          "GuestConnected","Ready Idle awaiting unverified | verify in 0ms; take guest;"},
+    {"unverified",          "GuestLost",     "Ready Inspect running Inspect awaiting unverified | verify in 30000ms; start Inspect;"},
+    {"unverified",          "Recheck",       "Ready Inspect running Inspect awaiting unverified | start Inspect;"},
+    {"unverified",          "EngineBack",    "Ready Inspect running Inspect awaiting unverified | reset backoff; start Inspect;"},
+    {"unverified",          "IsolationFailed","Ready Pause running Pause unisolated begun | record isolation; verify in 500ms; start Pause;"},
+    {"unverified",          "HoldsOutside",  "Ready Idle awaiting unverified | verify in 30000ms;"},
+    {"unverified",          "Holds",         "Ready Idle | record isolation; clear verification;"},
 
     {"stop paused",        "Delete",         "Deleting Delete running Stop paused | record DeleteRequested; cancel;"},
     {"stop paused",        "Done",           "Stopped Idle | record Stopped end-execs isolation; reset backoff;"},
@@ -855,10 +888,10 @@ const RecoveryRow kRecoveryRows[] = {
      "Resuming Resume #2 running Resume | record secret operation; start Resume;",
      "Failed Halt running Halt | record Failed:CODE; start Halt;"},
     {Ready, false, 1, kUsual,
-     "Ready Idle |",
+     "Ready Idle awaiting | verify in 30000ms;",
      "Failed Halt running Halt | record Failed:CODE; start Halt;"},
     {Ready, false, 1, kExecs,
-     "Ready Idle |",
+     "Ready Idle awaiting | verify in 30000ms;",
      "Failed Halt:CODE running Halt | start Halt;"},
     {Stopping, false, 1, kUsual,
      "Stopping Stop running Stop | record cancel-execs; start Stop;",
@@ -958,9 +991,9 @@ TEST(WorkTest, AnInspectionThatWasCancelledAndIsWantedAgainIsRepeated) {
   state = advance(state, input::GuestConnected{}, kGuest).state;
   EXPECT_EQ(text(state), "Ready Idle running Inspect");
   state = advance(state, input::GuestLost{}, kUsual).state;
-  EXPECT_EQ(text(state), "Ready Inspect.again running Inspect");
+  EXPECT_EQ(text(state), "Ready Inspect.again running Inspect awaiting");
   EXPECT_EQ(outcome(state, saw(PrimarySeen::Running), kUsual),
-            "Ready Inspect running Inspect | reset backoff; start Inspect;");
+            "Ready Inspect running Inspect awaiting | reset backoff; start Inspect;");
 }
 
 // --- crashes ---
@@ -1027,6 +1060,34 @@ TEST(WorkTest, ACrashLoopEndsAsAFailureAndEndsEveryExec) {
 }
 
 // --- an isolation that does not hold ---
+
+TEST(WorkTest, AGuestThatDoesNotAnswerForThirtySecondsIsReportedUntilItDoes) {
+  Surroundings now{.has_engine = true, .pauses_unisolated = true};
+  WorkState state = state_of(Ready, work::Idle{});
+  const auto then = [&](const WorkInput& input) {
+    auto [next, step] = advance(state, input, now);
+    state = std::move(next);
+    return text(step);
+  };
+  EXPECT_EQ(then(input::GuestLost{}), " verify in 30000ms; start Inspect;");
+  now.now += 1s;
+  EXPECT_EQ(then(saw(PrimarySeen::Running)), " reset backoff;");
+  EXPECT_EQ(then(input::IsolationHolds{}), " verify in 29000ms;") << "it may be about to connect";
+  now.now += 29s - 1ns;
+  EXPECT_EQ(then(input::IsolationHolds{}), " verify in 1ms;");
+  EXPECT_EQ(state.isolation.unverified, "");
+  now.now += 1ns;
+  EXPECT_EQ(then(input::IsolationHolds{}), " record isolation; verify in 30000ms;");
+  EXPECT_NE(state.isolation.unverified, "");
+  now.now += 30s;
+  EXPECT_EQ(then(input::IsolationHolds{}), " verify in 30000ms;") << "as before";
+  now.is_guest_connected = true;
+  EXPECT_EQ(then(input::GuestConnected{}), " verify in 0ms; take guest;");
+  EXPECT_NE(state.isolation.unverified, "") << "whoever connects has to answer";
+  EXPECT_EQ(then(input::IsolationHolds{.from_inside = true}),
+            " record isolation; clear verification;");
+  EXPECT_EQ(state.isolation, IsolationState());
+}
 
 TEST(WorkTest, ASandboxIsPausedUntilItsIsolationHoldsAndVerifiedFromInsideAfterwards) {
   WorkState state = state_of(Ready, work::Idle{});
@@ -1134,6 +1195,7 @@ class Exploration {
     }
     visit(restored_work({.state = Failed, .reason = {}}, true, 1), recoveries);
     visit(new_work(), {input::Begin{}});
+    add(with(kUnverified, state_of(Ready, work::Idle{})));  // time does not pass here
     std::vector<WorkInput> all;
     for (const auto& [name, input] : inputs()) all.push_back(input);
     while (!pending_.empty()) {
@@ -1322,6 +1384,10 @@ TEST(EveryWorkStateTest, TheStateIsWhatTheRecordedEventsLeadTo) {
   });
 }
 
+bool is_verified_again(const WorkState& state) {
+  return !state.isolation.problem.empty() || state.isolation.unanswered_since;
+}
+
 // What is paused, or was, is verified again: by a timer, at once, or when the operation ends.
 TEST(EveryWorkStateTest, APausedSandboxHasAProblemThatIsVerifiedAgain) {
   for_each_edge([](const Edge& edge) {
@@ -1333,11 +1399,31 @@ TEST(EveryWorkStateTest, APausedSandboxHasAProblemThatIsVerifiedAgain) {
     if (std::holds_alternative<work::Unpause>(state.work)) EXPECT_TRUE(is_paused);
     const bool is_new = edge.before.isolation.problem.empty() && !state.isolation.problem.empty();
     if (is_new) EXPECT_TRUE(edge.after.step.verify_in.has_value());
-    const bool is_over = !edge.before.isolation.problem.empty() && state.isolation.problem.empty();
+    const bool is_over = is_verified_again(edge.before) && !is_verified_again(state);
     EXPECT_EQ(edge.after.step.clears_verification, is_over);
     const bool has_changed = edge.before.isolation.problem != state.isolation.problem ||
-                             edge.before.isolation.paused != state.isolation.paused;
+                             edge.before.isolation.paused != state.isolation.paused ||
+                             edge.before.isolation.unverified != state.isolation.unverified;
     EXPECT_EQ(edge.after.step.record && edge.after.step.record->has_isolation, has_changed);
+  });
+}
+
+// A guest that does not answer is waited for, with a timer, only where it should be and nothing
+// worse is known; only an answer or the end of that ends it.
+TEST(EveryWorkStateTest, AGuestThatDoesNotAnswerIsWaitedForWhileItShouldBeThere) {
+  for_each_edge([](const Edge& edge) {
+    const IsolationState& before = edge.before.isolation;
+    const IsolationState& after = edge.after.state.isolation;
+    if (!after.unverified.empty()) EXPECT_TRUE(after.unanswered_since.has_value());
+    if (after.unanswered_since) {
+      EXPECT_TRUE(is_up(edge.after.state));
+      EXPECT_TRUE(after.problem.empty());
+      if (!before.unanswered_since) EXPECT_TRUE(edge.after.step.verify_in.has_value());
+    }
+    if (!before.unanswered_since || after.unanswered_since) return;
+    const auto* holds = std::get_if<input::IsolationHolds>(&edge.input);
+    EXPECT_TRUE((holds != nullptr && holds->from_inside) || !after.problem.empty() ||
+                !is_up(edge.after.state));
   });
 }
 

@@ -23,6 +23,7 @@ struct IsolationCheck {
   std::vector<Problem> failed{};
   std::vector<Problem> paused{};
   std::vector<Problem> unreachable{};  // the guest did not respond; the rest was verified
+  std::vector<Problem> unverified{};   // the same, and for too long
   std::size_t skipped = 0;             // no time was left
 
   static asio::awaitable<IsolationCheck> gather(const CheckContext& context) {
@@ -47,6 +48,11 @@ struct IsolationCheck {
           check.paused.push_back({.sandbox_id = id, .why = pause});
           continue;
         }
+        const SandboxIsolation::Problem* now = services.isolation.problem_of(id);
+        if (attempt.is_unknown && now != nullptr && now->is_unverified) {
+          check.unverified.push_back({.sandbox_id = id, .why = now->why});
+          continue;
+        }
         auto& problems = attempt.is_unknown ? check.unreachable : check.failed;
         problems.push_back({.sandbox_id = id, .why = attempt.outcome.error().message()});
       }
@@ -65,6 +71,11 @@ struct IsolationCheck {
                       "remove what is in the way, and agboxd unpauses it; or: agbox sandbox stop " +
                           sandbox.sandbox_id);
     }
+    for (const Problem& sandbox : unverified) {
+      findings.broken("sandbox " + sandbox.sandbox_id + ": " + sandbox.why,
+                      "if it lasts: agbox sandbox stop " + sandbox.sandbox_id +
+                          ", and agbox sandbox resume " + sandbox.sandbox_id);
+    }
     for (const Problem& sandbox : unreachable) {
       findings.unknown(
           "sandbox " + sandbox.sandbox_id +
@@ -74,7 +85,7 @@ struct IsolationCheck {
       findings.unknown(counted(skipped, "running sandbox was", "running sandboxes were") +
                        " not checked, because those before took too long");
     }
-    if (verified > 0 && failed.empty() && paused.empty()) {
+    if (verified > 0 && failed.empty() && paused.empty() && unverified.empty()) {
       findings.ok("verified now for " + counted(verified, "running sandbox", "running sandboxes"));
     }
     if (findings.empty()) findings.ok("no sandbox is running");
