@@ -173,4 +173,14 @@ Result<> check_companion_limits(const v1::CreateSpec& spec) {
   return {};
 }
 
+Result<> check_companion_cpus(const v1::CreateSpec& spec, std::int64_t cpus) {
+  for (const CompanionField& field : companion_fields(spec)) {
+    for (const auto& companion : field.companions) {
+      const std::string name = entry_name(field, companion) + ".cpu_limit";
+      AGBOX_TRY_VOID(check_engine_cpus(name, companion.cpu_limit(), cpus));
+    }
+  }
+  return {};
+}
+
 }  // namespace agbox

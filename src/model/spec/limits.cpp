@@ -128,6 +128,13 @@ Result<> check_cpu_limit(const std::string& field, const std::string& text) {
                      "\": must be at least 0.01, the minimum of the container engine");
 }
 
+Result<> check_engine_cpus(const std::string& field, const std::string& text, std::int64_t cpus) {
+  AGBOX_TRY(limit, parse_limit<CpuLimit>(field, "cpu_limit", text));
+  if (cpus <= 0 || !limit || limit->millicores() <= cpus * 1000) return {};
+  return not_a_limit(field + ": cpu_limit \"" + text + "\": must be at most " +
+                     std::to_string(cpus) + ", the number of CPUs of the container engine");
+}
+
 Result<> check_memory_limit(const std::string& field, const std::string& text) {
   AGBOX_TRY_VOID(check_length(field, text));
   AGBOX_TRY(limit, parse_limit<ByteLimit>(field, field, text));

@@ -46,6 +46,8 @@ Result<std::optional<Limit>> parse_limit(std::string_view field, std::string_vie
 
 // Of requests. `field` is the whole path of the field, as companion_containers[db].cpu_limit.
 Result<> check_cpu_limit(const std::string& field, const std::string& text);
+// Of an accepted text: not more than the engine has. 0: that is not known.
+Result<> check_engine_cpus(const std::string& field, const std::string& text, std::int64_t cpus);
 // Refuses also less than the minimum of container engines.
 Result<> check_memory_limit(const std::string& field, const std::string& text);
 Result<> check_disk_limit(const std::string& field, const std::string& text);

@@ -72,10 +72,8 @@ Result<> check_limits(const v1::CreateSpec& spec) {
 }  // namespace
 
 Result<> check_cpus(const SandboxSpec& spec, std::int64_t cpus) {
-  if (cpus <= 0 || !spec.cpu_limit || spec.cpu_limit->millicores() <= cpus * 1000) return {};
-  return invalid_argument("cpu_limit: cpu_limit \"" + spec.create_spec.cpu_limit() +
-                          "\": must be at most " + std::to_string(cpus) +
-                          ", the number of CPUs of the container engine");
+  AGBOX_TRY_VOID(check_engine_cpus("cpu_limit", spec.create_spec.cpu_limit(), cpus));
+  return check_companion_cpus(spec.create_spec, cpus);
 }
 
 Result<> check_supported(const v1::CreateSpec& spec) {

@@ -65,6 +65,22 @@ TEST(SandboxSpec, MoreCpusThanTheEngineHasAreRefused) {
   EXPECT_TRUE(check_cpus(parse_create_spec(spec("image: 'x'")).value(), 2));
 }
 
+TEST(SandboxSpec, MoreCpusThanTheEngineHasAreRefusedOfCompanionsToo) {
+  for (const std::string field : {"companion_containers", "required_services"}) {
+    SandboxSpec parsed;
+    parsed.create_spec =
+        spec("image: 'x' " + field + " { name: 'db' image: 'y' cpu_limit: '2.001' }");
+    const auto refused = check_cpus(parsed, 2);
+    ASSERT_FALSE(refused.has_value()) << field;
+    EXPECT_EQ(refused.error().message(),
+              field +
+                  "[db].cpu_limit: cpu_limit \"2.001\": must be at most 2, the number of CPUs "
+                  "of the container engine");
+    EXPECT_TRUE(check_cpus(parsed, 3));
+    EXPECT_TRUE(check_cpus(parsed, 0));
+  }
+}
+
 TEST(SandboxSpec, TheFirstProblemIsNamed) {
   struct Row {
     std::string spec;
