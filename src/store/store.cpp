@@ -21,6 +21,8 @@ using sqlite::SqlResult;
 constexpr const char* kCommonSettings =
     "PRAGMA journal_size_limit = 16777216; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;"
     " PRAGMA cell_size_check = ON; PRAGMA busy_timeout = 5000;";
+// Later it tries again by itself, and at shutdown it does not: that has four seconds in all.
+constexpr const char* kShortLockWait = "PRAGMA busy_timeout = 500;";
 
 SqlResult<Connection> connect(const StoreOptions& options, Access access) {
   AGBOX_TRY(connection, Connection::open(options.path, access, options.testing.vfs));
@@ -71,6 +73,9 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
   if (!writing) return std::unexpected(writing.error().error(what));
   AGBOX_TRY_VOID(check_schema_is_known(*writing, options));
   AGBOX_TRY_VOID(migrate(*writing, fd, options.path, options.testing.migrations, options.log));
+  if (auto set = writing->execute(kShortLockWait); !set) {
+    return std::unexpected(set.error().error(what));
+  }
   auto instance_id = load_instance_id(*writing);
   if (!instance_id) return std::unexpected(instance_id.error().error(what));
   if (instance_id->empty()) return fail(reason::kStoreFailed, what + ": it has no instance id");

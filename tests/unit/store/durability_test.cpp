@@ -82,6 +82,26 @@ TEST_F(DurabilityTest, WaitsForAnotherProcesssLock) {
   EXPECT_EQ(events("s-01")->events.size(), 1U);
 }
 
+TEST_F(DurabilityTest, DoesNotWaitLongForAnotherProcesssLockAtShutdown) {
+  open();
+  ASSERT_TRUE(append(create("s-01")));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  std::optional<Reason> refusal;
+  store().append(Change{{event("s-01")}}, [&](const Result<Committed>& result) {
+    refusal = result ? reason::kInternal : result.error().reason();
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  store().stop_waiting();
+  mailbox_.run_until([&] { return refusal.has_value(); });
+  store_.reset();
+  // A shutdown has four seconds in all.
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(3500));
+  EXPECT_EQ(refusal, reason::kShuttingDown);
+  sqlite3_close(other);
+}
+
 TEST_F(DurabilityTest, DoesNotWaitForAFullDiskAtShutdown) {
   StoreOptions on_full_disk = options();
   on_full_disk.testing.vfs = full_disk::install();
