@@ -534,9 +534,10 @@ void SandboxActor::deleted() {
 // A deleted sandbox keeps its history for days: free what only operations need, possibly megabytes.
 void SandboxActor::forget_spec() {
   facts_.spec = {};
-  std::string exec_output_root = facts_.created_with.exec_output_root();
-  facts_.created_with.Clear();
-  facts_.created_with.set_exec_output_root(std::move(exec_output_root));
+  store::v1::CreatedWith kept;
+  kept.set_exec_output_root(facts_.created_with.exec_output_root());
+  kept.set_exec_output_max_bytes(facts_.created_with.exec_output_max_bytes());
+  facts_.created_with = std::move(kept);
 }
 
 // --- operations ---

@@ -57,7 +57,7 @@ class SandboxActor final : private GuestListener {
   }
   // In memory: 0 once it is deleted.
   std::size_t spec_bytes() const { return facts_.spec.bytes; }
-  // Of a deleted sandbox, only where its output is, which is kept with its history.
+  // Of a deleted sandbox, only where its output is, which is kept with its history, and its limit.
   const store::v1::CreatedWith& created_with() const { return facts_.created_with; }
   SandboxPlace& place() { return *place_; }
   // Its claim on the objects that carry its labels.

@@ -172,6 +172,7 @@ TEST_F(ExecLossTest, ADeleteEndsWhatRunsBeforeItself) {
   directory().find_exec_output("gone-a", [] {}, [&](auto r) { found = std::move(r); });
   run_until([&] { return found.has_value(); });
   EXPECT_TRUE(std::filesystem::exists((*found)->stdout_path));
+  EXPECT_EQ((*found)->limit_bytes, exec_output_max_);
 }
 
 TEST_F(ExecLossTest, ADeleteThatWasInterruptedEndsThemToo) {
