@@ -173,7 +173,7 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
   }
 
   Stream SubscribeSandboxEvents(Context, const grpc::ByteBuffer* request) override {
-    log_.debug("gRPC SubscribeSandboxEvents");
+    log_.debug("gRPC SubscribeToSandboxEvents");
     return EventStream::open(loop_, plane_.directory(), event_streams_, *request);
   }
 
