@@ -312,6 +312,7 @@ void Init::on_signal() {
 
 void Init::on_stop() {
   if (stopped_at_) return;
+  reap();  // a command that ended before was not stopped
   stopped_at_ = steady_clock::now();
   execs_.terminate_all();
   if (command_runs()) ::kill(command_is_gone() ? main_ : entered_.pid, SIGTERM);
@@ -357,7 +358,10 @@ bool Init::belongs_to_main(const Process& process) const {
 }
 
 void Init::end(int code) {
-  if (!exit_code_) exit_code_ = code;
+  // A command that was asked to end is not done, however well it ends: the engine may be shutting
+  // down, and the daemon would not start it again.
+  const bool is_cut_short = stopped_at_ && go_.command_size() > 0 && code == 0;
+  if (!exit_code_) exit_code_ = is_cut_short ? 128 + SIGTERM : code;
 }
 
 }  // namespace agbox::guest

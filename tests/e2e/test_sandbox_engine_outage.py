@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine that hangs or crashes in the middle of a create: the daemon answers, the create goes on."""
+"""An engine that hangs or crashes in the middle of a create: the daemon answers, the create goes on. And one
+that is restarted: what ran before runs again."""
 
 import pytest
 from support.images import make_image
-from support.sandboxes import CONFIG, READY, assert_one_history, connected, left_over, started
+from support.sandboxes import (
+    CONFIG,
+    READY,
+    assert_one_history,
+    connected,
+    left_over,
+    started,
+    wait_for_log,
+)
 from support.watch import AS_QUICK, Watch
 
 pytestmark = pytest.mark.engines("28")
@@ -61,3 +70,22 @@ def test_a_create_and_a_delete_go_on_when_a_crashed_engine_is_back(
             assert_one_history(sandboxes.delete_wait(name))
     # An engine that is killed while it makes a network forgets that network's bridge.
     assert [item for item in left_over(own_engine) if not item.startswith("link ")] == []
+
+
+def test_a_command_that_the_engine_stops_when_it_shuts_down_has_not_finished(
+    daemon, own_engine, contract
+):
+    image = make_image(own_engine.api, "outage:3")
+    serve = "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    with connected(daemon, contract) as sandboxes:
+        so_far = sandboxes.create_ready("server", image, command=["sh", "-c", serve])[-1].sequence
+        wait_for_log(own_engine, "server", "up")
+        own_engine.restart()
+        again = sandboxes.follow(
+            "server", lambda event: event.sequence > so_far and event.sandbox_state != READY
+            or event.sequence > so_far + 1)
+        types = [contract.event.EventType.Name(event.event_type) for event in again[so_far:]]
+        assert types == ["SANDBOX_PREPARING", "SANDBOX_READY"]
+        assert sandboxes.get("server").last_exit == "exit code 143"
+        sandboxes.delete_wait("server")
+    assert left_over(own_engine) == []

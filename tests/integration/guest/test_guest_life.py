@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entrypoints, commands, stopping, and daemon restarts."""
 
+import signal
 import time
 from statistics import median
 
@@ -118,6 +119,14 @@ def test_a_stop_is_forwarded_to_the_command(sandbox, name):
     assert box.stop() < 30
     assert box.state()["ExitCode"] == 3
     assert "got it" in box.logs()
+
+
+def test_a_command_that_is_stopped_is_not_done(sandbox):
+    box = sandbox("busybox")
+    box.ready(["sh", "-c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"])
+    box.wait_log("up")
+    box.stop()
+    assert box.state()["ExitCode"] == 128 + signal.SIGTERM
 
 
 def test_the_daemon_can_stop_it_too(sandbox):
