@@ -16,7 +16,7 @@ constexpr const char* kUnsafeFile = "ACCOUNT_FILE_UNSAFE";
 class BlockedEngineTest : public ControlTest {
  protected:
   BlockedEngineTest() {
-    patience_ = {.call = 1500ms, .removal = 2000ms};
+    patience_ = {.call = 3000ms, .removal = 2000ms};
     start();
   }
 

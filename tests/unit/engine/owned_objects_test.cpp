@@ -25,7 +25,7 @@ class OwnedObjectsTest : public testing::Test {
   // One that does not wait for minutes.
   EngineClient impatient_{
       loop_.executor(),
-      {.socket_path = docker_.socket_path(), .patience = {.call = 200ms, .removal = 1000ms}}};
+      {.socket_path = docker_.socket_path(), .patience = {.call = 1500ms, .removal = 2000ms}}};
   ObjectOwner owner_{.instance = "i1", .sandbox_id = "s1"};
   ContainerSpec container_{.name = "agbox-primary-s1", .image = "busybox"};
   NetworkSpec network_{.name = "agbox-net-s1", .bridge_name = "agbx1", .subnet = "10.9.0.0/28"};
@@ -182,7 +182,7 @@ TEST_F(OwnedObjectsTest, ARemovalThatHangsIsNotWaitedForForever) {
   const auto removed = loop_.run(impatient_.remove_containers_of(owner_));
   ASSERT_FALSE(removed);
   EXPECT_EQ(removed.error().kind(), EngineErrorKind::TimedOut);
-  EXPECT_THAT(removed.error().message(), HasSubstr("not removed within 1 s"));
+  EXPECT_THAT(removed.error().message(), HasSubstr("not removed within 2 s"));
   docker_.clear_faults();
   docker_.reply("DELETE /containers/*", 409,
                 R"({"message":"removal of container x is already in progress"})");
