@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "control/commit.h"
 #include "control/page_token.h"
+#include "control/port_check.h"
 #include "model/ids.h"
 #include "model/network/resolv_conf.h"
 #include "model/reasons.h"
@@ -210,17 +211,40 @@ Directory::Call<v1::SandboxHandle> Directory::create(SandboxSpec spec, std::stri
                        std::to_string(maxima::kAllSpecBytes >> 20U) +
                        " MiB; delete sandboxes that are no longer needed");
   }
+  AGBOX_CO_TRY_VOID(check_ports(sandbox_id, spec.create_spec.ports()));
+  const auto ports =
+      undecided_ports_.emplace(undecided_ports_.end(), sandbox_id, spec.create_spec.ports());
   const std::size_t bytes = spec.bytes;
   Undecided& undecided = undecided_[sandbox_id];
   if (undecided.creates++ == 0) undecided.decided = new_event();
   undecided_spec_bytes_ += bytes;
   auto accepted = co_await accept(std::move(spec), sandbox_id);
   undecided_spec_bytes_ -= bytes;
+  undecided_ports_.erase(ports);
   if (--undecided.creates == 0) {
     undecided.decided->set();
     undecided_.erase(sandbox_id);
   }
   co_return accepted;
+}
+
+// A sandbox of the same ID is no holder: that the ID is used already is the store's to say.
+Result<> Directory::check_ports(const std::string& sandbox_id, const PortMappings& ports) const {
+  const auto compare = [&](const std::string& id, const PortMappings& taken) -> Result<> {
+    if (id == sandbox_id) return {};
+    for (const v1::PortMapping& port : ports) {
+      const auto is_same = [&port](const auto& other) { return is_same_host_port(port, other); };
+      if (std::ranges::none_of(taken, is_same)) continue;
+      return std::unexpected(port_in_use({.port = port, .holder = "sandbox " + id}));
+    }
+    return {};
+  };
+  if (ports.empty()) return {};
+  for (const auto& [id, taken] : undecided_ports_) AGBOX_TRY_VOID(compare(id, taken));
+  for (const auto& [id, actor] : actors_) {
+    if (actor->holds_ports()) AGBOX_TRY_VOID(compare(id, actor->ports()));
+  }
+  return {};
 }
 
 std::size_t Directory::spec_bytes() const {
@@ -272,7 +296,12 @@ Directory::Call<v1::SandboxHandle> Directory::accept(SandboxSpec spec, std::stri
   AGBOX_CO_TRY(pins, co_await services_.place.resolve_mounts(spec.create_spec, created_with,
                                                              engine.root_directory));
   spec.bytes = spec.create_spec.ByteSizeLong();
-  if (pins) AGBOX_CO_TRY_VOID(check_still_on(engine.id));  // the host was waited for
+  // If there is such a sandbox, the ports may be its own.
+  if (!actors_.contains(sandbox_id)) {
+    AGBOX_CO_TRY_VOID(
+        co_await check_host_ports(services_.engine, services_.place, spec.create_spec.ports()));
+  }
+  AGBOX_CO_TRY_VOID(check_still_on(engine.id));  // the host may have been waited for
   // Added to the others once its ID is reserved: only the store knows every ID that was ever used.
   auto actor = std::make_unique<SandboxActor>(services_, std::move(sandbox_id), std::move(spec),
                                               std::move(created_with));
@@ -341,6 +370,14 @@ Directory::Call<void> Directory::stop(std::string sandbox_id) {
 
 Directory::Call<void> Directory::resume(std::string sandbox_id) {
   AGBOX_CO_TRY(actor, co_await find_for_engine(sandbox_id));
+  if (!actor->holds_ports()) AGBOX_CO_TRY_VOID(check_ports(sandbox_id, actor->ports()));
+  // Not of one that failed: its own container may still have them.
+  if (actor->handle().state() == v1::SANDBOX_STATE_STOPPED && !actor->ports().empty()) {
+    AGBOX_CO_TRY_VOID(co_await check_host_ports(services_.engine, services_.place, actor->ports()));
+    AGBOX_CO_TRY(found_again, find(sandbox_id));  // the host was waited for
+    actor = found_again;
+    AGBOX_CO_TRY_VOID(check_ports(sandbox_id, actor->ports()));
+  }
   co_return co_await actor->resume().wait();
 }
 

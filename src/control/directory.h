@@ -6,6 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 #include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
 #include "model/sandbox/orphans.h"
+#include "model/spec/ports.h"
 #include "model/spec/sandbox_spec.h"
 
 namespace agbox {
@@ -139,6 +141,8 @@ class Directory final : public SandboxClaims {
   }
   // Fails if too many calls wait already.
   Call<void> wait_for(std::shared_ptr<Event> event);
+  // PORT_IN_USE if another sandbox has one of these ports, or is about to.
+  Result<> check_ports(const std::string& sandbox_id, const PortMappings& ports) const;
   // What accept() checks, again after a wait.
   Result<> check_still_on(const std::string& engine_id) const;
   // The sandbox, once the engine was asked.
@@ -161,6 +165,8 @@ class Directory final : public SandboxClaims {
   };
   std::map<std::string, Undecided> undecided_;
   std::size_t undecided_spec_bytes_ = 0;
+  // The ports of such creates, with the ID that each is for.
+  std::list<std::pair<std::string, PortMappings>> undecided_ports_;
   std::size_t waiting_calls_ = 0;
   // The first attempt to reach the engine has ended, or takes too long to wait for. Work that needs
   // the engine waits for that, not longer.

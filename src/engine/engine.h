@@ -11,6 +11,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,8 @@ class Engine {
   virtual EngineAwaitable<> remove(SandboxFacts& facts) = 0;
   // Reserves what a sandbox of an earlier daemon holds.
   virtual void restored(const SandboxFacts& facts) = 0;
+  // Of whom the engine has published this port of the host, for people; nullopt if of none.
+  virtual EngineAwaitable<std::optional<std::string>> publisher_of(v1::PortMapping port) = 0;
   // What to add to the message of a refusal, such as that the engine's disk is full; may be empty.
   virtual asio::awaitable<std::string> remark_on_refusal() = 0;
 

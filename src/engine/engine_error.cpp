@@ -15,6 +15,8 @@ Reason reason_of(EngineErrorKind kind) {
     case EngineErrorKind::NotFound:
     case EngineErrorKind::Refused:
       return reason::kEngineRefused;
+    case EngineErrorKind::PortInUse:
+      return reason::kPortInUse;
     case EngineErrorKind::Conflict:
       return reason::kEngineConflict;
     case EngineErrorKind::Unsafe:

@@ -23,6 +23,7 @@ enum class EngineErrorKind {
   Conflict,     // with an existing object, or with the object's state
   Unsafe,       // what is in the container would block the engine; nothing was requested
   TimedOut,     // no answer about this container, though the engine answers others. May be done
+  PortInUse,    // a port of the host that the workload publishes is not free
   Refused,      // any other definitive refusal
   Cancelled,    // by the caller
 };

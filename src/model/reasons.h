@@ -39,6 +39,8 @@ inline constexpr Reason kIsolationUnavailable{ErrorCode::Unavailable, "ISOLATION
 inline constexpr Reason kMountChanged{ErrorCode::FailedPrecondition, "MOUNT_CHANGED"};
 // The engine opens a container's /etc/passwd and /etc/group when it starts it, and would block.
 inline constexpr Reason kAccountFileUnsafe{ErrorCode::FailedPrecondition, "ACCOUNT_FILE_UNSAFE"};
+// A port that a sandbox publishes on the host is not free.
+inline constexpr Reason kPortInUse{ErrorCode::FailedPrecondition, "PORT_IN_USE"};
 inline constexpr Reason kStoreFailed{ErrorCode::Internal, "STORE_FAILED"};
 inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
 

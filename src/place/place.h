@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@
 #include "model/network/isolation_health.h"
 #include "model/sandbox/attachments.h"
 #include "model/sandbox/sandbox_facts.h"
+#include "model/spec/ports.h"
 
 namespace agbox {
 
@@ -166,6 +168,8 @@ class Place {
   // `engine_directory` has the engine's files; it may be empty.
   virtual asio::awaitable<Result<std::unique_ptr<MountPins>>> resolve_mounts(
       v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) = 0;
+  // The first of these ports that something on the machine has, and who that is.
+  virtual asio::awaitable<Result<std::optional<TakenPort>>> find_taken_port(PortMappings ports) = 0;
   // The listener outlives the handle.
   virtual std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                              GuestListener& listener) = 0;

@@ -381,6 +381,31 @@ TEST_P(EngineContract, ContainerStart_NotFound) {
               "No such container: agbox-none");
 }
 
+TEST_P(EngineContract, ContainerStart_Refused) {
+  const auto publishing = [this](const std::string& what) {
+    ContainerSpec wanted = spec(what);
+    wanted.network = "bridge";
+    wanted.ports = {
+        {.container_port = "80/tcp", .host_address = "127.0.0.1", .host_port = "45871"}};
+    return wanted;
+  };
+  const std::string first = must(client_->create_container(publishing("one")));
+  const std::string second = must(client_->create_container(publishing("two")));
+  must(client_->start_container(first));
+  expect_kind(run(client_->start_container(second)), EngineErrorKind::PortInUse,
+              "port is already allocated");
+  for (const ContainerListed& listed : must(client_->list_containers(owner_.labels()))) {
+    if (listed.id == second) EXPECT_THAT(listed.ports, IsEmpty());
+    if (listed.id != first) continue;
+    ASSERT_EQ(listed.ports.size(), 1U);
+    EXPECT_EQ(listed.ports[0].host_address, "127.0.0.1");
+    EXPECT_EQ(listed.ports[0].host_port, 45871);
+    EXPECT_EQ(listed.ports[0].protocol, "tcp");
+  }
+  must(client_->stop_container(first, 0s));
+  must(client_->start_container(second));
+}
+
 TEST_P(EngineContract, ContainerStop_Succeeds) {
   const std::string id = running("one");
   must(client_->stop_container(id, 0s));

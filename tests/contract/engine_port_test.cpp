@@ -17,6 +17,7 @@
 #include "base/uuid.h"
 #include "engine/docker/docker_engine.h"
 #include "guestwire/place.h"
+#include "model/reasons.h"
 #include "support/fake_docker/fake_docker.h"
 #include "support/memory/memory_engine.h"
 #include "support/test_loop.h"
@@ -232,6 +233,29 @@ TEST_P(EnginePort, EachStartHasAMarkOfItsOwn) {
   EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Running);
   EXPECT_EQ(look(first).seen.primary, PrimarySeen::OtherStart)
       << "not the start that these facts are of";
+}
+
+TEST_P(EnginePort, APortIsOfOneAtATimeWhileItRuns) {
+  v1::PortMapping port;
+  port.set_host_port(45872);
+  port.set_container_port(80);
+  for (const char* name : {"first", "second"}) {
+    *sandbox(name).spec.create_spec.add_ports() = port;
+    created(name);
+  }
+  SandboxFacts& first = sandbox("first");
+  SandboxFacts& second = sandbox("second");
+  EXPECT_EQ(run(engine_->publisher_of(port)).value(), std::nullopt);
+  must(engine_->start(first));
+  const auto refused = run(engine_->start(second));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), EngineErrorKind::PortInUse) << refused.error().message();
+  EXPECT_EQ(refused.error().reason(), reason::kPortInUse);
+  EXPECT_TRUE(refused.error().is_definite());
+  EXPECT_THAT(run(engine_->publisher_of(port)).value().value_or(""), HasSubstr(first.sandbox_id));
+  must(engine_->stop(first));
+  EXPECT_EQ(run(engine_->publisher_of(port)).value(), std::nullopt);
+  must(engine_->start(second));
 }
 
 TEST_P(EnginePort, AStopMayBeRepeatedAndIsSeen) {

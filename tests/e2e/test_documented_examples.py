@@ -11,7 +11,11 @@ from support.images import make_image
 
 CONFIG = '[network]\ndns = ["192.0.2.53"]\n'
 # Documents whose examples need nothing but a daemon.
-DOCUMENTS = ("docs/running_commands.md", "docs/sandbox_container_lifecycle.md")
+DOCUMENTS = (
+    "docs/published_ports.md",
+    "docs/running_commands.md",
+    "docs/sandbox_container_lifecycle.md",
+)
 
 
 def blocks(document: str, language: str) -> list[str]:

@@ -22,6 +22,7 @@
 #include "cli/interrupt.h"
 #include "cli/key_value_flag.h"
 #include "cli/mount_flags.h"
+#include "cli/port_flag.h"
 #include "model/duration.h"
 
 namespace agbox::cli {
@@ -35,11 +36,13 @@ struct CreateFlags {
   explicit CreateFlags(CLI::App& command)
       : labels(command, "--label", "Set a label (repeatable)"),
         envs(command, "-e,--env", "Set an environment variable (repeatable)"),
-        mounts(command) {}
+        mounts(command),
+        ports(command) {}
 
   KeyValueFlag labels;
   KeyValueFlag envs;
   MountFlags mounts;
+  PortFlag ports;
   CLI::Option* copies = nullptr;
   std::string image = kDefaultImage;
   std::string sandbox_id;
@@ -126,6 +129,9 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
   const auto mounts = flags.mounts.values();
   if (!mounts) return usage(mounts.error());
   spec.mutable_mounts()->Assign(mounts->begin(), mounts->end());
+  const auto ports = flags.ports.values();
+  if (!ports) return usage(ports.error());
+  spec.mutable_ports()->Assign(ports->begin(), ports->end());
   for (const std::string& text : flags.copies->results()) {
     auto copy = parse_copy(text);
     if (!copy) return std::unexpected(copy.error());

@@ -7,6 +7,7 @@
 #include "cli/format/message_json.h"
 #include "cli/format/printable.h"
 #include "cli/format/sandbox_text.h"
+#include "model/spec/ports.h"
 
 namespace agbox::cli {
 
@@ -33,6 +34,11 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
   }
   for (const v1::CopySpec& copy : sandbox.copies()) {
     add("copy", copy.source() + " -> " + copy.target());
+  }
+  for (const v1::PortMapping& port : sandbox.ports()) {
+    add("port", std::string(kPublishAddress) + ":" + std::to_string(port.host_port()) + " -> " +
+                    std::to_string(port.container_port()) + "/" +
+                    std::string(protocol_name(port.protocol())));
   }
   if (!sandbox.error_code().empty()) {
     add("error_code", sandbox.error_code());

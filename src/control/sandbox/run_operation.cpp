@@ -11,6 +11,7 @@
 #include "control/sandbox/operations/resume.h"
 #include "control/sandbox/operations/stop.h"
 #include "control/sandbox/operations/teardown.h"
+#include "model/reasons.h"
 
 namespace agbox {
 namespace {
@@ -134,6 +135,10 @@ class Run {
     if (started || !is_definite(started.error()) || co_await is_cancelled()) co_return started;
     const auto undone = co_await undo_resume(services_, run_.place, facts());
     if (!undone) log_.warn("a failed start is not undone", {{"error", undone.error().message()}});
+    // A port may become free again, for example when what remains of an engine has ended.
+    if (started.error().code() == reason::kPortInUse.name) {
+      co_return refuse(started.error().message());
+    }
     co_return started;
   }
 

@@ -190,7 +190,8 @@ bool SandboxActor::has_containers_if_failed() const {
   const std::string& code = journal_.status().error_code;
   if (is_unreadable_ || cleans_up(state_)) return false;
   // Of a create, which removed its containers, or of a later start.
-  if (code == reason::kMountChanged.name || code == reason::kAccountFileUnsafe.name) {
+  if (code == reason::kMountChanged.name || code == reason::kAccountFileUnsafe.name ||
+      code == reason::kPortInUse.name) {
     return !facts_.primary_id().empty();
   }
   return has_containers_after(code);

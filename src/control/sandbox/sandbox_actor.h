@@ -27,6 +27,7 @@
 #include "control/sandbox/sandbox_journal.h"
 #include "model/sandbox/orphans.h"
 #include "model/sandbox/work.h"
+#include "model/spec/ports.h"
 #include "model/spec/sandbox_spec.h"
 #include "place/place.h"
 #include "store/store.h"
@@ -54,6 +55,12 @@ class SandboxActor final : private GuestListener {
   // Whether a delete would be the first one.
   bool is_deletable() const {
     return lifecycle().state != Lifecycle::Deleting && lifecycle().state != Lifecycle::Deleted;
+  }
+  const PortMappings& ports() const { return facts_.spec.create_spec.ports(); }
+  // Whether its ports are its own: from the create on, except while it is stopped or has failed.
+  bool holds_ports() const {
+    return lifecycle().state != Lifecycle::Stopped && lifecycle().state != Lifecycle::Failed &&
+           lifecycle().state != Lifecycle::Deleted;
   }
   // In memory: 0 once it is deleted.
   std::size_t spec_bytes() const { return facts_.spec.bytes; }

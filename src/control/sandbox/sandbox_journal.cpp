@@ -20,6 +20,7 @@ v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec
   *handle.mutable_copies() = spec.copies();
   // Up to 2 MiB, and the handle of a deleted sandbox stays in memory.
   for (v1::CopySpec& copy : *handle.mutable_copies()) copy.clear_exclude_patterns();
+  *handle.mutable_ports() = spec.ports();
   *handle.mutable_created_at() = to_timestamp(created_at);
   return handle;
 }

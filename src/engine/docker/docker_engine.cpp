@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/docker/docker_engine.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "async/run_blocking.h"
 #include "engine/docker/api/event_watch.h"
 #include "engine/docker/api/refusal.h"
@@ -8,10 +11,14 @@
 #include "engine/docker/doctor/engine_checks.h"
 #include "engine/docker/doctor/full_disk.h"
 #include "model/object_names.h"
+#include "model/spec/ports.h"
 
 namespace agbox {
 
 namespace {
+
+// A client waits for it, and can do without.
+constexpr std::chrono::seconds kHolderDeadline{1};
 
 ReachableEngine reachable(const EngineIdentity& engine) {
   return {.id = engine.id,
@@ -99,6 +106,22 @@ void DockerEngine::report_network(const EngineEvent& event, EngineListener& list
   if (!sandbox_id) return;
   listener.object_created(*sandbox_id);
   if (orphans_.is_orphan_network(claims, *sandbox_id)) listener.sweep_due();
+}
+
+// --- ports ---
+
+EngineAwaitable<std::optional<std::string>> DockerEngine::publisher_of(v1::PortMapping port) {
+  AGBOX_CO_TRY(containers, co_await client_.list_containers(
+                               {}, {.deadline = kHolderDeadline, .expected_engine = {}}));
+  const auto is_it = [&port](const ContainerListed::Port& published) {
+    return published.host_port == port.host_port() &&
+           published.protocol == protocol_name(port.protocol()) &&
+           (published.host_address == kPublishAddress || published.host_address == "0.0.0.0");
+  };
+  for (const ContainerListed& container : containers) {
+    if (std::ranges::any_of(container.ports, is_it)) co_return "container " + container.name;
+  }
+  co_return std::nullopt;
 }
 
 // --- diagnosis ---

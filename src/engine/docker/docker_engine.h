@@ -72,6 +72,7 @@ class DockerEngine final : public Engine {
   void restored(const SandboxFacts& facts) override {
     if (facts.subnet) subnets_.take(*facts.subnet);
   }
+  EngineAwaitable<std::optional<std::string>> publisher_of(v1::PortMapping port) override;
   asio::awaitable<std::string> remark_on_refusal() override;
 
   EngineAwaitable<> sweep(const SandboxClaims& claims) override {

@@ -20,6 +20,7 @@
 #include "base/utf8.h"
 #include "model/duration.h"
 #include "model/spec/maxima.h"
+#include "model/spec/ports.h"
 #include "model/spec/request_checks.h"
 #include "model/spec/yaml.h"
 
@@ -126,11 +127,10 @@ Result<std::uint32_t> unsigned_of(const YamlNode& value, std::string_view name) 
 
 Result<v1::PortProtocol> protocol_of(const YamlNode& value, std::string_view name) {
   AGBOX_TRY(text, string_of(value, name));
-  std::string word = in_lower_case(*text);
+  std::string word = *text;
   std::erase_if(word, [](unsigned char c) { return std::isspace(c) != 0; });
-  if (word.empty() || word == "tcp") return v1::PORT_PROTOCOL_TCP;
-  if (word == "udp") return v1::PORT_PROTOCOL_UDP;
-  if (word == "sctp") return v1::PORT_PROTOCOL_SCTP;
+  if (word.empty()) return v1::PORT_PROTOCOL_TCP;
+  if (const auto protocol = parse_protocol(word)) return *protocol;
   return yaml_error(value, "unsupported port protocol " + in_quotes(utf8_prefix(*text, 64)) +
                                "; must be tcp, udp, or sctp");
 }

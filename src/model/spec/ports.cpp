@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/spec/ports.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "model/reasons.h"
 #include "model/spec/maxima.h"
 #include "model/spec/request_checks.h"
 
@@ -35,6 +38,18 @@ std::string_view protocol_name(v1::PortProtocol protocol) {
   }
 }
 
+std::optional<v1::PortProtocol> parse_protocol(std::string_view name) {
+  for (const auto protocol :
+       {v1::PORT_PROTOCOL_TCP, v1::PORT_PROTOCOL_UDP, v1::PORT_PROTOCOL_SCTP}) {
+    const std::string_view known = protocol_name(protocol);
+    const auto is_same = [](char left, char right) {
+      return std::tolower(static_cast<unsigned char>(left)) == right;
+    };
+    if (std::ranges::equal(name, known, is_same)) return protocol;
+  }
+  return std::nullopt;
+}
+
 Result<> check_ports(const v1::CreateSpec& spec) {
   AGBOX_TRY_VOID(
       at_most(static_cast<std::size_t>(spec.ports_size()), maxima::kPorts, "the number of ports"));
@@ -53,6 +68,22 @@ Result<> check_ports(const v1::CreateSpec& spec) {
     }
   }
   return {};
+}
+
+std::string host_port_text(const v1::PortMapping& port) {
+  return std::to_string(port.host_port()) + "/" + std::string(protocol_name(port.protocol()));
+}
+
+bool is_same_host_port(const v1::PortMapping& left, const v1::PortMapping& right) {
+  return left.host_port() == right.host_port() && left.protocol() == right.protocol();
+}
+
+Error port_in_use(const TakenPort& taken) {
+  const std::string port = host_port_text(taken.port);
+  return {reason::kPortInUse,
+          "host_port " + port + " on " + std::string(kPublishAddress) + " is in use by " +
+              taken.holder + "; free it, or choose another host_port",
+          {{"host_port", port}, {"holder", taken.holder}}};
 }
 
 }  // namespace agbox

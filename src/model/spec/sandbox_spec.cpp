@@ -82,7 +82,6 @@ Result<> check_supported(const v1::CreateSpec& spec) {
       {spec.companion_containers_size() > 0, "companion_containers"},
       {spec.required_services_size() > 0, "required_services"},
       {spec.optional_services_size() > 0, "optional_services"},
-      {spec.ports_size() > 0, "ports"},
       {!spec.disk_limit().empty(), "disk_limit"},
       {!spec.gpus().empty(), "gpus"},
   };

@@ -8,6 +8,7 @@
 #include "guestlink/guest_program.h"
 #include "guestlink/link_directory.h"
 #include "guestlink/sha256.h"
+#include "ingress/host_ports.h"
 #include "place/local/doctor/local_diagnosis.h"
 #include "place/local/file_watch.h"
 #include "place/local/host_resolvers.h"
@@ -98,6 +99,14 @@ asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
   // A copy reads its source once, and compares it then; only mounts are pinned.
   pinned.sources.erase(copies, pinned.sources.end());
   co_return std::make_unique<LocalMountPins>(std::move(pinned.sources));
+}
+
+asio::awaitable<Result<std::optional<TakenPort>>> LocalPlace::find_taken_port(PortMappings ports) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  return run_blocking(shared_.blocking,
+                      [ports = std::move(ports)]() -> Result<std::optional<TakenPort>> {
+                        return agbox::find_taken_port(ports);
+                      });
 }
 
 std::unique_ptr<SandboxPlace> LocalPlace::open(const std::string& sandbox_id,

@@ -47,6 +47,7 @@ class LocalPlace final : public Place {
   asio::awaitable<Result<std::unique_ptr<MountPins>>> resolve_mounts(
       v1::CreateSpec& spec, store::v1::CreatedWith& created_with,
       std::string engine_directory) override;
+  asio::awaitable<Result<std::optional<TakenPort>>> find_taken_port(PortMappings ports) override;
   std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                      GuestListener& listener) override;
   asio::awaitable<void> disconnect() override;

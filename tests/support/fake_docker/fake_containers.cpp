@@ -88,8 +88,47 @@ Reply Engine::create_container(const Request& request) {
   return ok(json::object{{"Id", made_id}, {"Warnings", json::array()}}, 201);
 }
 
+// {"80/tcp": [{"HostIp": "127.0.0.1", "HostPort": "8080"}]} as rows of a list.
+json::array ports_of(const Container& container) {
+  json::array rows;
+  const json::object host = object_at(container.spec, "HostConfig");
+  for (const auto& field : object_at(host, "PortBindings")) {
+    const std::string_view inside = field.key();
+    for (const json::value& binding : field.value().as_array()) {
+      const json::object& asked = binding.as_object();
+      rows.push_back({{"IP", text_at(asked, "HostIp")},
+                      {"PrivatePort", std::stoi(std::string(inside))},
+                      {"PublicPort", std::stoi(text_at(asked, "HostPort"))},
+                      {"Type", inside.substr(inside.find('/') + 1)}});
+    }
+  }
+  return rows;
+}
+
+// As Docker words it for a port of another container.
+std::optional<std::string> port_conflict(const json::array& wanted, const json::array& taken) {
+  for (const json::value& port : wanted) {
+    for (const json::value& other : taken) {
+      const json::object& left = port.as_object();
+      const json::object& right = other.as_object();
+      if (left.at("PublicPort") != right.at("PublicPort") || left.at("Type") != right.at("Type")) {
+        continue;
+      }
+      return "driver failed programming external connectivity on endpoint fake: Bind for " +
+             text_at(left, "IP") + ":" + json::serialize(left.at("PublicPort")) +
+             " failed: port is already allocated";
+    }
+  }
+  return std::nullopt;
+}
+
 Reply Engine::start(Container& container) {
   if (container.is_running()) return {.status = 304};
+  for (const auto& [other_id, other] : containers) {
+    if (!other.is_running()) continue;
+    const auto conflict = port_conflict(ports_of(container), ports_of(other));
+    if (conflict) return refuse(500, *conflict);
+  }
   if (container.network != "none" && container.network != "default" &&
       container.network != "host" && container.network != "bridge" && !container.network.empty()) {
     Network* network = find_network(container.network);
@@ -249,7 +288,8 @@ Reply Engine::list_containers(const Request& request) const {
                     {"Image", text_at(container.spec, "Image")},
                     {"ImageID", container.image_id},
                     {"State", container.is_paused ? "paused" : container.status},
-                    {"Labels", fake::show(container.labels)}});
+                    {"Labels", fake::show(container.labels)},
+                    {"Ports", container.is_running() ? ports_of(container) : json::array()}});
   }
   return ok(rows);
 }

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -50,7 +51,8 @@ class MemoryEngine final : public Engine {
   }
 
   EngineAwaitable<> ensure_workload(SandboxFacts& facts, Attachments) override {
-    machine_.workloads.try_emplace(facts.sandbox_id);
+    machine_.workloads.try_emplace(facts.sandbox_id).first->second.ports =
+        facts.spec.create_spec.ports();
     facts.containers[""].set_container_id(facts.sandbox_id);
     co_return EngineResult<>{};
   }
@@ -66,6 +68,11 @@ class MemoryEngine final : public Engine {
   EngineAwaitable<> start(SandboxFacts& facts) override {
     if (machine_.find(facts.sandbox_id) == nullptr) {
       co_return engine_fail(EngineErrorKind::NotFound, "no workload " + facts.sandbox_id);
+    }
+    for (const v1::PortMapping& port : facts.spec.create_spec.ports()) {
+      const auto publisher = find_publisher(port);
+      if (!publisher || *publisher == facts.sandbox_id) continue;
+      co_return engine_fail(EngineErrorKind::PortInUse, "port of " + *publisher);
     }
     machine_.start(facts.sandbox_id);
     facts.containers[""].set_engine_started_at(mark(facts.sandbox_id));
@@ -101,6 +108,9 @@ class MemoryEngine final : public Engine {
     co_return EngineResult<>{};
   }
 
+  EngineAwaitable<std::optional<std::string>> publisher_of(v1::PortMapping port) override {
+    co_return find_publisher(port);
+  }
   void restored(const SandboxFacts&) override {}
   boost::asio::awaitable<std::string> remark_on_refusal() override { co_return std::string(); }
 
@@ -122,6 +132,14 @@ class MemoryEngine final : public Engine {
   boost::asio::awaitable<void> shut_down() override { co_return; }
 
  private:
+  std::optional<std::string> find_publisher(const v1::PortMapping& port) const {
+    for (const auto& [id, workload] : machine_.workloads) {
+      for (const v1::PortMapping& published : workload.ports) {
+        if (workload.is_running && is_same_host_port(port, published)) return id;
+      }
+    }
+    return std::nullopt;
+  }
   EngineAwaitable<> set_paused(const SandboxFacts& facts, bool is_paused) {
     MemoryWorkload* workload = machine_.find(facts.sandbox_id);
     const bool is_running = workload != nullptr && workload->is_running;

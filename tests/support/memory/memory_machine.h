@@ -8,6 +8,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
+
+#include "model/spec/ports.h"
 
 namespace agbox {
 
@@ -18,6 +21,7 @@ struct MemoryWorkload {
   unsigned starts = 0;
   std::set<std::string> execs;        // that its guest has not forgotten yet
   std::vector<std::string> copies{};  // targets of what was copied into it
+  PortMappings ports{};               // that it publishes while it runs
 };
 
 struct MemoryMachine {

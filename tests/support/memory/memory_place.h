@@ -143,6 +143,9 @@ class MemoryPlace final : public Place {
                                                                      std::string) override {
     co_return nullptr;
   }
+  asio::awaitable<Result<std::optional<TakenPort>>> find_taken_port(PortMappings) override {
+    co_return std::nullopt;
+  }
   std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                      GuestListener& listener) override {
     auto place = std::make_unique<MemorySandboxPlace>(executor_, machine_, sandbox_id, listener);

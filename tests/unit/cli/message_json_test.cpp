@@ -29,7 +29,8 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "last_exit": "",
     "isolation_unverified": "",
     "mounts": [],
-    "copies": []
+    "copies": [],
+    "ports": []
   }
 }
 )");

@@ -111,6 +111,10 @@ TEST_F(SandboxCreate, FlagsBecomeTheSpec) {
   EXPECT_THAT(request({"--copy", "./x/../y:/b"}),
               HasSubstr("copies { source: \"" + (std::filesystem::current_path() / "y").string() +
                         "\" target: \"/b\" }"));
+  EXPECT_THAT(
+      request({"-p", "8080:80", "--port=127.0.0.1:53:5353/UDP"}),
+      HasSubstr("ports { container_port: 80 host_port: 8080 } "
+                "ports { container_port: 5353 host_port: 53 protocol: PORT_PROTOCOL_UDP }"));
   EXPECT_THAT(request({"--image=x", "--", "sh", "-c", "exit 1", "--json"}),
               HasSubstr("image: \"x\" command: \"sh\" command: \"-c\" command: \"exit 1\" "
                         "command: \"--json\""));
@@ -141,6 +145,24 @@ TEST_F(SandboxCreate, UsageErrorsNeedNoDaemon) {
       {{"--label", "=a"}, "--label must be in key=value form\n"},
       {{"--label", "{}"}, "--label must be in key=value form\n"},
       {{"--env", "A"}, "--env must be in key=value form\n"},
+      {{"--port", ""}, "--port: value must not be empty\n"},
+      {{"-p", "80"}, "--port \"80\": must be host:container[/proto]\n"},
+      {{"-p", "1:2/"}, "--port \"1:2/\": protocol must not be empty after '/'\n"},
+      {{"-p", "1:2/icmp"},
+       "--port \"1:2/icmp\": unsupported protocol \"icmp\"; must be tcp, udp, or sctp\n"},
+      {{"-p", "x:2"}, "--port host_port \"x:2\": \"x\" is not an integer\n"},
+      {{"-p", ":2"}, "--port host_port \":2\": \"\" is not an integer\n"},
+      {{"-p", "127.0.0.1::2"}, "--port host_port \"127.0.0.1::2\": \"\" is not an integer\n"},
+      {{"-p", "1-2:3-4"}, "--port host_port \"1-2:3-4\": \"1-2\" is not an integer\n"},
+      {{"-p", "1:0"}, "--port container_port \"1:0\": 0 is out of range (1..65535)\n"},
+      {{"-p", "99999999999:1"},
+       "--port host_port \"99999999999:1\": 99999999999 is out of range (1..65535)\n"},
+      {{"-p", "0.0.0.0:1:2"},
+       "--port \"0.0.0.0:1:2\": cannot be published on \"0.0.0.0\"; ports of sandboxes are "
+       "published on 127.0.0.1 only\n"},
+      {{"-p", "[::1]:1:2"},
+       "--port \"[::1]:1:2\": cannot be published on \"[::1]\"; ports of sandboxes are published "
+       "on 127.0.0.1 only\n"},
       {{"--copy", "a"}, "--copy \"a\": must be host:container\n"},
       {{"--copy", ":/b"}, "--copy \":/b\": source and target must be non-empty\n"},
       {{"--copy", "/a:"}, "--copy \"/a:\": source and target must be non-empty\n"},

@@ -85,7 +85,8 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "last_exit": "",
     "isolation_unverified": "",
     "mounts": [],
-    "copies": []
+    "copies": [],
+    "ports": []
   }
 }
 )");
@@ -112,7 +113,11 @@ TEST_F(SandboxShow, GetShowsWhatOfTheHostIsVisibleInside) {
     mount.set_target(is_writable ? "/workspace" : "/notes");
     mount.set_writable(is_writable);
   }
+  v1::PortMapping& port = *daemon.sandbox.add_ports();
+  port.set_host_port(8080);
+  port.set_container_port(80);
   EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nport=127.0.0.1:8080 -> 80/tcp\n"));
   EXPECT_THAT(out_, HasSubstr("\nmount=/home/me/notes -> /notes (read-only)\nmount=/home/me/"));
   EXPECT_THAT(out_, HasSubstr("[31m -> /workspace (writable)\n"));
   EXPECT_THAT(out_, testing::Not(HasSubstr("\x1b")));

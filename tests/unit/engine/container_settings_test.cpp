@@ -50,6 +50,18 @@ TEST(ContainerSettings, LimitsAreTheCallersInTheEnginesUnits) {
   EXPECT_FALSE(settings({}).memory_bytes.has_value());
 }
 
+TEST(ContainerSettings, PortsArePublishedOnLoopbackOnly) {
+  v1::CreateSpec spec;
+  v1::PortMapping& port = *spec.add_ports();
+  port.set_container_port(53);
+  port.set_host_port(5353);
+  port.set_protocol(v1::PORT_PROTOCOL_UDP);
+  EXPECT_THAT(settings(spec).ports,
+              ElementsAre(AllOf(Field(&PublishedPort::container_port, "53/udp"),
+                                Field(&PublishedPort::host_address, "127.0.0.1"),
+                                Field(&PublishedPort::host_port, "5353"))));
+}
+
 TEST(ContainerSettings, NoProcessRaisesItsLimits) {
   for (const ContainerUlimit& limit : settings({}).ulimits) EXPECT_EQ(limit.soft, limit.hard);
   EXPECT_THAT(settings({}).ulimits, ElementsAre(Field(&ContainerUlimit::name, "core"),

@@ -19,7 +19,7 @@ TEST(ContainerSpec, TheSmallestAsksForNothingBeyondItself) {
   EXPECT_EQ(parsed(to_json(ContainerSpec{.name = "c", .image = "busybox"})), parsed(R"({
     "Image": "busybox", "Env": [], "Labels": {},
     "HostConfig": {
-      "NetworkMode": "none", "Privileged": false, "PublishAllPorts": false,
+      "NetworkMode": "none", "Privileged": false, "PublishAllPorts": false, "PortBindings": {},
       "RestartPolicy": {"Name": "no"}, "Init": false, "Mounts": [],
       "CapDrop": [], "CapAdd": [], "Dns": [], "ExtraHosts": [], "Sysctls": {}, "Ulimits": []}
   })"));
@@ -40,6 +40,9 @@ TEST(ContainerSpec, EveryFieldHasItsPlace) {
       .mounts = {{.source = "/home/u/p", .target = "/workspace", .is_writable = true},
                  {.source = "/opt/x", .target = "/opt/x"}},
       .network = "agbox-net-s1",
+      .ports = {{.container_port = "80/tcp", .host_address = "127.0.0.1", .host_port = "8080"},
+                {.container_port = "53/udp", .host_address = "127.0.0.1", .host_port = "53"},
+                {.container_port = "80/tcp", .host_address = "127.0.0.1", .host_port = "8081"}},
       .dns = {"192.0.2.53"},
       .extra_hosts = {"host.docker.internal:0.0.0.0"},
       .capabilities_dropped = {"ALL"},
@@ -58,9 +61,13 @@ TEST(ContainerSpec, EveryFieldHasItsPlace) {
     "Image": "debian:12", "Entrypoint": ["/.agbox-guest"], "Cmd": ["serve", "--x"],
     "User": "0:0", "WorkingDir": "/workspace", "StopSignal": "SIGTERM",
     "Env": ["HOST_UID=1000", "X=a=b \"quoted\""], "Labels": {"a": "1", "b.c": ""},
+    "ExposedPorts": {"80/tcp": {}, "53/udp": {}},
     "Healthcheck": {"Test": ["NONE"]},
     "HostConfig": {
       "NetworkMode": "agbox-net-s1", "Privileged": false, "PublishAllPorts": false,
+      "PortBindings": {"80/tcp": [{"HostIp": "127.0.0.1", "HostPort": "8080"},
+                                  {"HostIp": "127.0.0.1", "HostPort": "8081"}],
+                       "53/udp": [{"HostIp": "127.0.0.1", "HostPort": "53"}]},
       "RestartPolicy": {"Name": "no"}, "Init": false,
       "Mounts": [
         {"Type": "bind", "Source": "/home/u/p", "Target": "/workspace", "ReadOnly": false, "BindOptions": {"NonRecursive": true}},

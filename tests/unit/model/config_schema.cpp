@@ -30,6 +30,7 @@ const std::map<std::string_view, std::string_view> kDescriptions = {
     {"bypass_entrypoint", "Ignore the image's ENTRYPOINT."},
     {"mounts", "Files and directories of the host, read-only unless writable."},
     {"copies", "Files and directories of the host that the sandbox gets its own copy of."},
+    {"ports", "Ports of the sandbox, published on 127.0.0.1 of the host."},
 };
 
 // Any scalar is taken as its text.

@@ -162,7 +162,6 @@ TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
       {"companion_containers { name: 'db' image: 'x' }", "companion_containers"},
       {"required_services { name: 'db' image: 'x' }", "required_services"},
       {"optional_services { name: 'db' image: 'x' }", "optional_services"},
-      {"ports { container_port: 1 host_port: 1 }", "ports"},
       {"disk_limit: '1g'", "disk_limit"},
       {"gpus: 'all'", "gpus"},
   };

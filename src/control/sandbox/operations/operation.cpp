@@ -33,8 +33,9 @@ OperationEnd end_after(GuestErrorKind kind) {
 
 OperationFailure::OperationFailure(const Error& error)
     : OperationFailure(end_after(error), error.message()) {
-  if (error.reason() == reason::kMountChanged || error.reason() == reason::kAccountFileUnsafe) {
-    code_ = error.reason().name;
+  for (const Reason& own :
+       {reason::kMountChanged, reason::kAccountFileUnsafe, reason::kPortInUse}) {
+    if (error.reason() == own) code_ = own.name;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "async/semaphore.h"
 #include "control/sandbox/sandbox_isolation.h"
 #include "engine/engine.h"
+#include "place/place.h"
 #include "store/store.h"
 
 namespace agbox {
@@ -12,6 +13,7 @@ namespace agbox {
 struct OperationServices {
   Store& store;
   Engine& engine;
+  Place& place;
   SandboxIsolation& isolation;
   // Limits concurrent container starts: the engine does the same work either way, but when fifty
   // sandboxes are requested at once, the first ones are ready in a fraction of the time.

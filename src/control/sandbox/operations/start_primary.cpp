@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "control/port_check.h"
 #include "control/sandbox/operations/step.h"
 #include "guestwire/place.h"
 
@@ -37,7 +38,14 @@ asio::awaitable<OperationResult<>> wait_on(OperationServices& services, const Sa
 asio::awaitable<OperationResult<>> start_primary(OperationServices& services, SandboxPlace& place,
                                                  SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(place.expect(facts));
-  co_return co_await services.engine.start(facts);
+  auto started = co_await services.engine.start(facts);
+  if (started || started.error().kind() != EngineErrorKind::PortInUse) co_return started;
+  // It was free when the sandbox was accepted. The holder, if it still has it, is better known here
+  // than to the engine.
+  AGBOX_CO_TRY_VOID(co_await step(
+      "ports.holder",
+      check_host_ports(services.engine, services.place, facts.spec.create_spec.ports())));
+  co_return started;
 }
 
 asio::awaitable<OperationResult<>> await_guest(OperationServices& services, SandboxPlace& place,

@@ -35,10 +35,22 @@ json::array to_array(const std::vector<BindMount>& mounts) {
   return all;
 }
 
+// By port of the container; several ports of the host may lead to one.
+json::object port_bindings(const std::vector<PublishedPort>& ports) {
+  json::object all;
+  for (const PublishedPort& port : ports) {
+    json::value& bindings = all[port.container_port];
+    if (!bindings.is_array()) bindings.emplace_array();
+    bindings.as_array().push_back({{"HostIp", port.host_address}, {"HostPort", port.host_port}});
+  }
+  return all;
+}
+
 json::object host_config(const ContainerSpec& spec) {
   json::object host{{"NetworkMode", spec.network.empty() ? "none" : spec.network},
                     {"Privileged", false},
                     {"PublishAllPorts", false},
+                    {"PortBindings", port_bindings(spec.ports)},
                     {"RestartPolicy", {{"Name", "no"}}},
                     {"Init", false},
                     {"Mounts", to_array(spec.mounts)},
@@ -74,6 +86,11 @@ std::string to_json(const ContainerSpec& spec) {
                     {"Env", array_of(spec.env)},
                     {"Labels", object_of(spec.labels)},
                     {"HostConfig", host_config(spec)}};
+  if (!spec.ports.empty()) {
+    json::object exposed;
+    for (const PublishedPort& port : spec.ports) exposed[port.container_port] = json::object();
+    body["ExposedPorts"] = std::move(exposed);
+  }
   if (spec.entrypoint) body["Entrypoint"] = array_of(*spec.entrypoint);
   if (spec.command) body["Cmd"] = array_of(*spec.command);
   if (!spec.user.empty()) body["User"] = spec.user;

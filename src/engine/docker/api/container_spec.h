@@ -21,6 +21,12 @@ struct BindMount {
   bool is_writable = false;
 };
 
+struct PublishedPort {
+  std::string container_port;  // 80/tcp
+  std::string host_address;
+  std::string host_port;
+};
+
 struct ContainerUlimit {
   std::string name;
   std::int64_t soft = 0;
@@ -42,6 +48,7 @@ struct ContainerSpec {
 
   std::vector<BindMount> mounts{};
   std::string network{};  // the only one that it joins
+  std::vector<PublishedPort> ports{};
   std::vector<std::string> dns{};
   std::vector<std::string> extra_hosts{};  // name:address
 

@@ -117,6 +117,11 @@ EngineResult<std::vector<ContainerListed>> read_container_list(std::string_view 
       if (!names.empty()) listed.name = without_slash(names.front());
       listed.status = row["State"].text();
       listed.labels = row["Labels"].text_map();
+      for (const JsonReader& port : row["Ports"].items()) {
+        listed.ports.push_back({.host_address = port["IP"].text(),
+                                .host_port = port["PublicPort"].number(),
+                                .protocol = port["Type"].text()});
+      }
       all.push_back(std::move(listed));
     }
     return all;

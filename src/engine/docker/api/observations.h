@@ -38,10 +38,16 @@ EngineResult<ContainerSeen> read_container(std::string_view body);
 
 // One row of a list.
 struct ContainerListed {
+  struct Port {
+    std::string host_address;  // empty if it is not published
+    std::int64_t host_port = 0;
+    std::string protocol;  // tcp, udp, sctp
+  };
   std::string id;
   std::string name;
   std::string status;
   EngineLabels labels;
+  std::vector<Port> ports{};  // while it runs
 };
 EngineResult<std::vector<ContainerListed>> read_container_list(std::string_view body);
 

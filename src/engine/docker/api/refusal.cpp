@@ -12,6 +12,11 @@ namespace {
 // The engine's text is stored in events and sent to clients, so it is bounded.
 constexpr std::size_t kLongestEngineText = 4096;
 
+// Of another container, or of a process of the host.
+bool is_port_in_use(std::string_view text) {
+  return text.contains("port is already allocated") || text.contains("address already in use");
+}
+
 EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text) {
   if (http_status == 404) return EngineErrorKind::NotFound;
   if (http_status == 409) return EngineErrorKind::Conflict;
@@ -21,6 +26,7 @@ EngineErrorKind kind_of(EngineCall call, int http_status, std::string_view text)
   if (http_status == 403 && is_network && !text.contains("authorization denied")) {
     return EngineErrorKind::Conflict;
   }
+  if (call == EngineCall::ContainerStart && is_port_in_use(text)) return EngineErrorKind::PortInUse;
   if (http_status == 503) return EngineErrorKind::Unavailable;
   return EngineErrorKind::Refused;
 }

@@ -247,6 +247,7 @@ EngineAwaitable<> EngineClient::detach(std::string container_id, std::string net
     case EngineErrorKind::Unfit:
     case EngineErrorKind::Garbled:
     case EngineErrorKind::Unsafe:
+    case EngineErrorKind::PortInUse:
     case EngineErrorKind::Cancelled:
       break;
   }

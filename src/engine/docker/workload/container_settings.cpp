@@ -6,6 +6,7 @@
 #include "guestwire/place.h"
 #include "model/network/sandbox_subnet.h"
 #include "model/object_names.h"
+#include "model/spec/ports.h"
 
 namespace agbox {
 namespace {
@@ -27,6 +28,18 @@ std::vector<std::string> environment(const SandboxFacts& facts) {
   lines.reserve(variables.size());
   for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
   return lines;
+}
+
+// Loopback only: on any other address the whole local network would reach the sandbox.
+std::vector<PublishedPort> published_ports(const SandboxFacts& facts) {
+  std::vector<PublishedPort> ports;
+  for (const v1::PortMapping& port : facts.spec.create_spec.ports()) {
+    ports.push_back({.container_port = std::to_string(port.container_port()) + "/" +
+                                       std::string(protocol_name(port.protocol())),
+                     .host_address = std::string(kPublishAddress),
+                     .host_port = std::to_string(port.host_port())});
+  }
+  return ports;
 }
 
 // Those of current engines, which an older one may not have, and files of the host's memory that
@@ -79,6 +92,7 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
   }
 
   primary.network = network_name(facts.sandbox_id);
+  primary.ports = published_ports(facts);
   primary.dns = {facts.created_with.dns().begin(), facts.created_with.dns().end()};
   primary.extra_hosts = {"host.docker.internal:0.0.0.0", "gateway.docker.internal:0.0.0.0"};
   primary.sysctls = {{"net.ipv6.conf.all.disable_ipv6", "1"}};
