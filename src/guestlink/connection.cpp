@@ -148,8 +148,8 @@ void Connection::drop_refused() {
     unsent_.pop_front();
     unsent_bytes_ -= dropped.bytes.size();
     const std::string why =
-        "for " + std::to_string(hand_over_.count()) +
-        " ms the kernel refused to send its output files to the sandbox: too many " +
+        "for " + std::to_string(hand_over_.count()) + " ms the kernel refused to send " +
+        dropped.with.what + " to the sandbox: too many " +
         title_of(KernelBudget::DescriptorsInFlight) +
         " are used by this user, or no memory is left; agbox doctor shows by which sandbox";
     if (dropped.with.on_refused) dropped.with.on_refused(why);

@@ -44,6 +44,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Descriptors that go with a message.
   struct HandOver {
     std::vector<UniqueFd> descriptors;
+    std::string what;  // they are, for people
     // Called if the kernel keeps refusing to send them: the message was dropped and never arrives.
     std::function<void(const std::string& why)> on_refused;
   };

@@ -75,6 +75,7 @@ Result<> GuestLink::start_exec(const ExecOrder& order, OutputFiles files) {
   Connection::HandOver with;
   with.descriptors.push_back(std::move(files.out));
   with.descriptors.push_back(std::move(files.err));
+  with.what = "its output files";
   with.on_refused = [weak = weak_from_this(), exec_id = order.exec_id](const std::string& why) {
     if (const auto self = weak.lock()) self->on_exec_refused(exec_id, why);
   };

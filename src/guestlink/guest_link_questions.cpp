@@ -84,8 +84,9 @@ GuestResult<std::uint64_t> GuestLink::receive_tree(const TreeOrder& order, Uniqu
     self->trees_[id] = TreeReport{.failure = why};
     self->changed_.notify();
   };
-  if (guest_->send(receive_for(id, order),
-                   {.descriptors = std::move(descriptors), .on_refused = on_refused})) {
+  if (guest_->send(receive_for(id, order), {.descriptors = std::move(descriptors),
+                                            .what = "the pipe of the copy",
+                                            .on_refused = on_refused})) {
     return id;
   }
   trees_.erase(id);

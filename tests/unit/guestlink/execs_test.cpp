@@ -325,6 +325,7 @@ TEST_F(ExecsTest, AnOrderThatTheKernelKeepsRefusingFailsAndOthersGoOn) {
     const std::size_t held = open_descriptors();
     co_await until([&] { return not_sent_.size() == 2; });
     EXPECT_GE(std::chrono::steady_clock::now() - before, limits_.hand_over);
+    EXPECT_THAT(not_sent_.at("exec-1"), HasSubstr("refused to send its output files"));
     EXPECT_THAT(not_sent_.at("exec-1"), HasSubstr("descriptors in flight"));
     EXPECT_EQ(open_descriptors() + 4, held) << "their files are closed";
     EXPECT_THAT(refused_within(60s), Contains(KernelBudget::DescriptorsInFlight));
@@ -339,6 +340,27 @@ TEST_F(ExecsTest, AnOrderThatTheKernelKeepsRefusingFailsAndOthersGoOn) {
     EXPECT_TRUE(link("s1").is_connected());
   }());
   EXPECT_THAT(ended_, IsEmpty());
+}
+
+TEST_F(ExecsTest, ATreeThatTheKernelKeepsRefusingFailsToo) {
+  const WithoutPrivilege ordinary;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd others_end(ends[0]);
+  const UniqueFd unread(ends[1]);
+  limits_.hand_over = 200ms;
+  const fs::path directory = make_and_expect_someone("fresh");
+  run([&]() -> awaitable<void> {
+    ScriptedGuest fresh(io_.get_executor());
+    EXPECT_TRUE(co_await fresh.arrive(directory));
+    EXPECT_TRUE(co_await link("fresh").hello(within(5s)));
+    fill_with_descriptors(others_end.get());
+    const auto tree =
+        link("fresh").receive_tree({.target = "/t"}, UniqueFd(::memfd_create("tree", MFD_CLOEXEC)));
+    if (!tree) co_return ADD_FAILURE() << tree.error().message();
+    const auto report = co_await link("fresh").tree_report(*tree, within(5s));
+    EXPECT_THAT(report.value().failure, HasSubstr("refused to send the pipe of the copy"));
+  }());
 }
 
 TEST_F(ExecsTest, OrdersThatCannotBeCarriedOutAreRefused) {
