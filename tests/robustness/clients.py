@@ -233,6 +233,7 @@ class Client:
             known,
             asked_at,
             fixed_of(handle),
+            handle.restart_count,
         )
 
     def list_all(self, labels: Labels) -> None:

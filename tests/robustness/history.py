@@ -100,6 +100,7 @@ class Reading:
     known: int = 0
     asked_at: float = 0
     fixed: Fixed | None = None
+    restarts: int | None = None
 
 
 @dataclass(frozen=True)

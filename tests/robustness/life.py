@@ -63,8 +63,7 @@ _NEXT: dict[Phase, dict[str, Phase]] = {
         "SANDBOX_STOP_REQUESTED": Phase.STOPPING,
         **_FROM_EVERYWHERE,
     },
-    Phase.RESTARTING: {
-        "SANDBOX_PREPARING": Phase.RESTARTING,
+    Phase.RESTARTING: {  # announced once, however often the container fails to start
         "SANDBOX_READY": Phase.READY,
         "SANDBOX_STOP_REQUESTED": Phase.STOPPING,
         **_FROM_EVERYWHERE,
@@ -98,6 +97,7 @@ class Life:
         self.phase = Phase.NONE
         self.is_resumable = False  # a FAILED one
         self.attempts = 0  # at the create
+        self.restarts = 0  # completed ones
         self.running: set[str] = set()  # execs
         self.fault = ""
 
@@ -144,6 +144,8 @@ class Life:
         self.phase = following
         if before is Phase.FAILED and following is Phase.RESUMING and not self.is_resumable:
             self.fault = f"comes while the sandbox is {where}, without its containers"
+        if before is Phase.RESTARTING and following is Phase.READY:
+            self.restarts += 1
         if following is Phase.RESTARTING and event.phase != RESTART:
             self.fault = f"of the phase {event.phase!r} comes while the sandbox is {where}"
         if following is Phase.FAILED:
@@ -163,6 +165,14 @@ def faults_of(events: Iterable[Event]) -> Iterator[tuple[Event, str]]:
         life.follow(event)
         if life.fault:
             yield event, life.fault
+
+
+def restarts_of(events: Iterable[Event]) -> int:
+    """How often the container was restarted in this history."""
+    life = Life()
+    for event in events:
+        life.follow(event)
+    return life.restarts
 
 
 def is_settled(events: Iterable[Event]) -> bool:

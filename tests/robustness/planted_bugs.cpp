@@ -78,6 +78,14 @@ WorkTransition planted_advance(WorkState state, const WorkInput& input, const Su
   if (is_planted("a resume makes another container") && next.step.start == OperationKind::Resume) {
     next.step.start = OperationKind::StartOver;
   }
+  if (is_planted("a restart is announced twice") && next.step.record && is_restarting(next.state)) {
+    auto& events = next.step.record->events;
+    if (!events.empty()) events.push_back(events.back());
+  }
+  if (is_planted("a restart is not counted") && next.step.record &&
+      next.step.record->then == Record::Then::IsRestarted) {
+    --next.state.restarts.count;
+  }
   const Lifecycle after = next.state.lifecycle.state;
   if (is_planted("execs outlive the stop") && next.step.record &&
       (after == Lifecycle::Stopping || after == Lifecycle::Stopped)) {

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from robustness.history import Event, Fixed, History, Look, StreamEnd
+from robustness.life import restarts_of
 from robustness.life import Life
 
 _NANOSECONDS = 1e9
@@ -114,6 +115,24 @@ def states_belong_to_their_sequence(history: History) -> Iterator[str]:
             yield (
                 f"sandbox {reading.sandbox_id}: Get says {reading.state} at event {reading.sequence}, "
                 f"{event.kind}, after which it is {event.state}"
+            )
+
+
+def restarts_are_counted(history: History) -> Iterator[str]:
+    """The count is read together with the sequence, and survives restarts of the daemon."""
+    events = history.seen_events()
+    said: set[tuple[str, int, int]] = set()
+    for reading in history.readings:
+        known = events.get(reading.sandbox_id, ())
+        seen = (reading.sandbox_id, reading.sequence, reading.restarts)
+        if reading.restarts is None or reading.sequence > len(known) or seen in said:
+            continue
+        said.add(seen)
+        restarts = restarts_of(known[: reading.sequence])
+        if reading.restarts != restarts:
+            yield (
+                f"sandbox {reading.sandbox_id}: Get says {reading.restarts} restarts at event "
+                f"{reading.sequence}, and there were {restarts}"
             )
 
 
@@ -235,6 +254,7 @@ CHECKS = (
     times_never_go_back,
     reads_are_never_behind,
     states_belong_to_their_sequence,
+    restarts_are_counted,
     what_was_seen_is_found,
     fixed_fields_never_change,
     lists_are_complete,

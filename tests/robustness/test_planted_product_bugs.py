@@ -10,6 +10,7 @@ from robustness.clients import Client, Reader
 from robustness.engine_gate import CutsOnce, EngineGate
 from robustness.rest import settle
 from robustness.test_fake_engine_kills import PURGES, RETENTION
+from support.sandboxes import primary, wait_until
 
 RED, BLUE, GREY = ((("team", color),) for color in ("red", "blue", "grey"))
 _PATIENCE = 5  # seconds; with a bug something may never come to rest
@@ -149,6 +150,34 @@ def test_a_failure_that_no_engine_has_caused(make_fake_run, fake_engine, directo
     assert cut.is_done
     if bug:
         named(broken, "the engine closed the connection', and no engine has refused it")
+    else:
+        assert broken == []
+
+
+RESTART_BUGS = {
+    "": "",
+    "a restart is announced twice": "SANDBOX_PREPARING, comes while the sandbox is restarting",
+    "a restart is not counted": "sandbox box-red: Get says 0 restarts at event",
+}
+
+
+@pytest.mark.parametrize("bug", RESTART_BUGS, ids=["right", "twice", "uncounted"])
+def test_a_restart_that_is_reported_wrongly(make_fake_run, fake_engine, bug):
+    run = run_with(make_fake_run, bug, environment={"AGBOX_PLANTED_BUG": bug})
+    run.recorder.history.engine_failed = True  # its containers end
+    with telling(run) as (client, create):
+        create("box-red", RED)
+        settle(client, run.asked)
+        before = client.get("box-red").sequence
+        fake_engine.api.call("POST", f"/containers/{primary('box-red')}/kill")
+        wait_until(lambda: client.get("box-red").sequence >= before + 2, "its restart")
+        settle(client, run.asked)
+        run.killer.kill()
+        run.killer.start()
+        settle(client, run.asked)
+    broken = run.broken()
+    if bug:
+        named(broken, RESTART_BUGS[bug])
     else:
         assert broken == []
 

@@ -96,8 +96,8 @@ def good():
             Stream("another", "box", 3, events[3:9]),
         ],
         readings=[
-            Reading("box", "READY", 4, known=3, asked_at=50, fixed=fixed),
-            Reading("box", "DELETING", 13, known=12, asked_at=101, fixed=fixed),
+            Reading("box", "READY", 4, known=3, asked_at=50, fixed=fixed, restarts=0),
+            Reading("box", "DELETING", 13, known=12, asked_at=101, fixed=fixed, restarts=0),
         ],
         missing=[Missing("never", 0, at=3)],
         listings=[
@@ -453,6 +453,20 @@ def prepare_a_ready_one_for_nothing(history):
     set_last_life(history, _LIFE + (("SANDBOX_PREPARING", "READY", {"phase": "pull"}),) + _END)
 
 
+def announce_a_restart_twice(history):
+    set_last_life(history, _LIFE + _RESTART[:1] + _RESTART + _END)
+
+
+def miscount_a_restart(history):
+    set_last_life(history, _LIFE + _RESTART + _END)
+    history.readings[-1:] = [Reading("box", "READY", 14, restarts=0)]
+
+
+def count_a_restart_before_it_is_done(history):
+    set_last_life(history, _LIFE + _RESTART + _END)
+    history.readings[-1:] = [Reading("box", "READY", 13, restarts=1)]
+
+
 def end_an_exec_after_the_stop(history):
     set_last_life(history, _LIFE[:7] + (_LIFE[8], _LIFE[7]) + _LIFE[9:] + _END)
 
@@ -655,6 +669,9 @@ def complain(history):
         (resume_a_failed_one_without_containers, "is failed, without its containers"),
         (be_ready_twice, "event 13, SANDBOX_READY, comes while the sandbox is ready"),
         (prepare_a_ready_one_for_nothing, "of the phase 'pull' comes while the sandbox is ready"),
+        (announce_a_restart_twice, "event 14, SANDBOX_PREPARING, comes while the sandbox is restarting"),
+        (miscount_a_restart, "Get says 0 restarts at event 14, and there were 1"),
+        (count_a_restart_before_it_is_done, "Get says 1 restarts at event 13, and there were 0"),
         (end_an_exec_after_the_stop, "EXEC_CANCELLED, of exec exec-2 comes while the sandbox is stopped"),
         (end_an_exec_after_the_stop, "SANDBOX_STOPPED, comes before the end of ['exec-2']"),
         (start_an_exec_after_the_stop, "EXEC_STARTED, of exec exec-2 comes while the sandbox is stopped"),
@@ -760,7 +777,7 @@ def test_a_broken_promise_is_seen(good, breaks, words):
     "life",
     [
         _LIFE + _RESTART + _END,
-        _LIFE + _RESTART[:1] + _RESTART + _END,  # the first start failed
+        _LIFE + 2 * _RESTART + _END,
         _LIFE + _RESTART[:1] + _LIFE[6:7] + _LIFE[8:9] + _END,  # stopped while it was down
         _LIFE + _RESTART[:1] + (("SANDBOX_FAILED", "FAILED", {"error_code": "CONTAINER_CRASHLOOP"}),)
         + _LIFE[9:] + _END,  # and resumed
