@@ -95,7 +95,8 @@ def refusals_fit_the_state(history: History) -> Iterator[str]:
             if call.sandbox_id not in created:
                 yield f"{said}, and nothing else has asked for that id"
         elif call.reason == "EXEC_NOT_FOUND":
-            if any(e.exec_id == call.exec_id and e.sequence <= call.known for e in seen):
+            was_seen = any(e.exec_id == call.exec_id and e.sequence <= call.known for e in seen)
+            if was_seen and not history.may_be_purged(call.sandbox_id):
                 yield f"{said} after its start was seen"
         elif call.latest is None or max(call.latest, call.known) > len(seen):
             continue  # what it was refused for may not have been observed
