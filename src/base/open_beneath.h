@@ -18,6 +18,9 @@ namespace agbox {
 inline constexpr std::uint64_t kBeneath =
     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 
+// Nor another filesystem entered.
+inline constexpr std::uint64_t kInTree = kBeneath | RESOLVE_NO_XDEV;
+
 // `resolve` is that of openat2(). Sets errno on failure.
 inline UniqueFd open_beneath(int directory, const char* path, int flags,
                              std::uint64_t resolve = kBeneath) {

@@ -31,6 +31,9 @@ constexpr std::array<std::string_view, 9> kForbiddenDirectories = {"/proc",
                                                                    "/var/lib/containers",
                                                                    "/var/run"};
 
+// Of these, the ones that have the sockets of users.
+constexpr std::array<std::string_view, 2> kSocketDirectories = {"/run", "/var/run"};
+
 // Filesystems whose files are the kernel's own state.
 constexpr std::array<std::string_view, 17> kKernelFilesystems = {
     "proc",     "sysfs",  "cgroup",  "cgroup2",  "devpts",     "debugfs",
@@ -139,7 +142,7 @@ ForbiddenSources::ForbiddenSources(const std::vector<std::filesystem::path>& pat
 }
 
 Result<> ForbiddenSources::check(int source, const std::string& path,
-                                 const std::vector<std::filesystem::path>& more) const {
+                                 const std::vector<std::filesystem::path>& more, Kind kind) const {
   if (path == "/") return forbid(path, "it is the root directory of this host");
   const auto text = read_text_file("/proc/self/mountinfo");
   if (!text) return forbid(path, "/proc/self/mountinfo, which lists the mounts, cannot be read");
@@ -154,6 +157,9 @@ Result<> ForbiddenSources::check(int source, const std::string& path,
     if (auto found = place_of(name, fd, mounts)) forbidden.push_back(std::move(*found));
   };
   for (const Forbidden& one : forbidden_) {
+    const bool has_sockets =
+        std::ranges::find(kSocketDirectories, one.path.string()) != kSocketDirectories.end();
+    if (kind == Kind::Socket && has_sockets) continue;
     if (one.fd) add(one.path, one.fd.get());  // also if it was renamed
     add(one.path, -1);  // also if it was created again: an engine that restarts does that
   }

@@ -23,9 +23,11 @@ class ForbiddenSources {
 
   // Fails if the open file is one of them or of `more`, inside or around one, on a filesystem of
   // the kernel, or has a mount below it for which that holds. `path` is its canonical path, with
-  // which the message begins.
+  // which the message begins. Below /run, where the sockets of a user's own programs are, a socket
+  // is not forbidden for that alone.
+  enum class Kind { Files, Socket };
   Result<> check(int source, const std::string& path,
-                 const std::vector<std::filesystem::path>& more) const;
+                 const std::vector<std::filesystem::path>& more, Kind kind = Kind::Files) const;
 
  private:
   struct Forbidden {

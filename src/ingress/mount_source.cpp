@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::uint64_t kNoLinks = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 
-std::string name_of(SourceUse use) {
-  return use == SourceUse::Mount ? "mount source" : "copy source";
+bool is_of_tool(SourceUse use) {
+  return use != SourceUse::Mount && use != SourceUse::Copy;
 }
 
 // As existing clients know it: "lstat /x: no such file or directory".
@@ -65,6 +65,8 @@ Result<std::string> with_real_parents(SourceUse use, const std::string& path) {
 
 Result<> check_kind(SourceUse use, const std::string& path, mode_t mode) {
   if (S_ISREG(mode) || S_ISDIR(mode)) return {};
+  // Whether it is a socket of the right user is for the caller to say.
+  if (is_of_tool(use)) return {};
   if (use == SourceUse::Copy) {
     return invalid_argument("copy source must be a file or directory: " + path);
   }
@@ -77,11 +79,11 @@ Result<> check_kind(SourceUse use, const std::string& path, mode_t mode) {
 
 // Root in the container reads everything below a source, so at least the source itself must be open
 // to the daemon's user.
-Result<> check_readable(int fd, const std::string& path, mode_t mode) {
+Result<> check_readable(int fd, const std::string& what, mode_t mode) {
   const int needed = S_ISDIR(mode) ? R_OK | X_OK : R_OK;
   if (::faccessat(fd, "", needed, AT_EACCESS | AT_EMPTY_PATH) == 0) return {};
-  return invalid_argument("mount source " + path + " cannot be read by the daemon's user: " +
-                          std::strerror(errno) + "; change its owner or mode");
+  return invalid_argument(what + " cannot be read by the daemon's user: " + std::strerror(errno) +
+                          "; change its owner or mode");
 }
 
 // An access control list may permit what the mode does not.
@@ -99,20 +101,20 @@ bool may_write(int fd, const struct stat& status, const RuntimeIdentity& user) {
   return has_access_list(fd) && ::faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
 }
 
-Result<> check_writable(const PinnedSource& source, const struct stat& status,
+Result<> check_writable(const PinnedSource& source, SourceUse use, const struct stat& status,
                         const RuntimeIdentity& user) {
-  const std::string what = "mount source " + source.path;
+  const std::string what = name_of(use) + " " + source.path;
+  const std::string otherwise =
+      use == SourceUse::Mount ? "leave writable out" : "leave the tool out";
   struct statvfs filesystem{};
   if (::fstatvfs(source.fd.get(), &filesystem) == 0 && (filesystem.f_flag & ST_RDONLY) != 0) {
-    return invalid_argument(what +
-                            " cannot be writable: its filesystem is mounted read-only; leave "
-                            "writable out");
+    return invalid_argument(what + " cannot be writable: its filesystem is mounted read-only; " +
+                            otherwise);
   }
   if (may_write(source.fd.get(), status, user)) return {};
   return invalid_argument(what + " cannot be writable: commands run as uid " +
                           std::to_string(user.uid) + " and gid " + std::to_string(user.gid) +
-                          ", which may not write to it; change its owner or mode, or leave "
-                          "writable out");
+                          ", which may not write to it; change its owner or mode, or " + otherwise);
 }
 
 std::string read_boot_id() {
@@ -122,40 +124,20 @@ std::string read_boot_id() {
 Result<PinnedSource> resolve_mount_source(const SourceRequest& request, const SourceRules& rules) {
   AGBOX_TRY(path, expanded(request, rules.home));
   AGBOX_TRY(real, with_real_parents(request.use, path));
-  PinnedSource source{
-      .fd = open_beneath(AT_FDCWD, real.c_str(), O_PATH, kNoLinks), .path = real, .identity = {}};
-  if (!source.fd) {
-    const int problem = errno;
-    if (problem == EMFILE || problem == ENFILE) {
-      return fail(reason::kResourceExhausted, name_of(request.use) + " " + path +
-                                                  " cannot be opened: " + std::strerror(problem));
-    }
-    return problem == ELOOP ? source_is_link(request.use, path)
-                            : invalid_source(request.use, path, problem);
-  }
-  struct stat status{};
-  if (::fstat(source.fd.get(), &status) != 0) return invalid_source(request.use, path, errno);
-  AGBOX_TRY_VOID(check_kind(request.use, path, status.st_mode));
-  if (real.size() >= PATH_MAX || to_utf8(real) != real) {
-    return invalid_argument(name_of(request.use) + " " + path +
-                            " is not possible: with its links resolved it is not UTF-8, or longer "
-                            "than 4095 bytes");
-  }
-  if (const auto permitted = rules.forbidden.check(source.fd.get(), real, rules.engine_files);
-      !permitted) {
-    return invalid_argument(name_of(request.use) + " " + permitted.error().message());
-  }
-  if (request.use == SourceUse::Mount) {
-    AGBOX_TRY_VOID(check_readable(source.fd.get(), path, status.st_mode));
-  }
-  if (request.is_writable) AGBOX_TRY_VOID(check_writable(source, status, rules.user));
-  source.identity = {.device = status.st_dev, .inode = status.st_ino};
-  return source;
+  return pin_source(
+      {.path = real, .asked = path, .is_writable = request.is_writable, .use = request.use}, rules);
+}
+
+bool is_successor(const KnownSource& known, const struct stat& now) {
+  const bool has_kind = (known.use == SourceUse::ToolFile && S_ISREG(now.st_mode)) ||
+                        (known.use == SourceUse::ToolSocket && S_ISSOCK(now.st_mode));
+  return has_kind && now.st_uid == known.user;
 }
 
 Result<PinnedSource> reopen_mount_source(const KnownSource& known, const std::string& boot_id) {
   const std::string& path = known.path;
-  const std::string what = name_of(known.use) + " " + path;
+  const std::string what =
+      (is_of_tool(known.use) ? "builtin tool " : "") + name_of(known.use) + " " + path;
   const auto changed = [&](const std::string& how) {
     return fail(reason::kMountChanged, what + " " + how +
                                            " since the sandbox was created; restore it, or create "
@@ -168,18 +150,69 @@ Result<PinnedSource> reopen_mount_source(const KnownSource& known, const std::st
     if (errno == ENOENT || errno == ENOTDIR) return changed("was removed");
     return fail(reason::kHostNotReady, what + " cannot be opened: " + std::strerror(errno));
   }
-  const auto identity = identity_of(source.fd.get());
-  if (!identity) {
+  struct stat status{};
+  if (::fstat(source.fd.get(), &status) != 0) {
     return fail(reason::kHostNotReady, what + " cannot be inspected: " + std::strerror(errno));
   }
-  const bool is_same_device = identity->device == known.identity.device || boot_id != known.boot_id;
-  if (!is_same_device || identity->inode != known.identity.inode)
+  source.identity = {.device = status.st_dev, .inode = status.st_ino};
+  const bool is_same_device =
+      source.identity.device == known.identity.device || boot_id != known.boot_id;
+  const bool is_same = is_same_device && source.identity.inode == known.identity.inode;
+  if (!is_same && !is_successor(known, status)) {
     return changed("was replaced by another file or directory");
-  source.identity = *identity;
+  }
   return source;
 }
 
 }  // namespace
+
+std::string name_of(SourceUse use) {
+  switch (use) {
+    case SourceUse::Mount:
+      return "mount source";
+    case SourceUse::Copy:
+      return "copy source";
+    case SourceUse::ToolDirectory:
+    case SourceUse::ToolFile:
+    case SourceUse::ToolSocket:
+      break;
+  }
+  return "source";
+}
+
+Result<PinnedSource> pin_source(const RealSource& wanted, const SourceRules& rules) {
+  const auto& [real, path, is_writable, use] = wanted;
+  PinnedSource source{
+      .fd = open_beneath(AT_FDCWD, real.c_str(), O_PATH, kNoLinks), .path = real, .identity = {}};
+  if (!source.fd) {
+    const int problem = errno;
+    if (problem == EMFILE || problem == ENFILE) {
+      return fail(reason::kResourceExhausted,
+                  name_of(use) + " " + path + " cannot be opened: " + std::strerror(problem));
+    }
+    return problem == ELOOP ? source_is_link(use, path) : invalid_source(use, path, problem);
+  }
+  struct stat status{};
+  if (::fstat(source.fd.get(), &status) != 0) return invalid_source(use, path, errno);
+  AGBOX_TRY_VOID(check_kind(use, path, status.st_mode));
+  if (real.size() >= PATH_MAX || to_utf8(real) != real) {
+    return invalid_argument(name_of(use) + " " + path +
+                            " is not possible: with its links resolved it is not UTF-8, or longer "
+                            "than 4095 bytes");
+  }
+  const auto kind =
+      use == SourceUse::ToolSocket ? ForbiddenSources::Kind::Socket : ForbiddenSources::Kind::Files;
+  if (const auto permitted = rules.forbidden.check(source.fd.get(), real, rules.engine_files, kind);
+      !permitted) {
+    return invalid_argument(name_of(use) + " " + permitted.error().message());
+  }
+  if (use != SourceUse::Copy && use != SourceUse::ToolSocket) {
+    AGBOX_TRY_VOID(check_readable(source.fd.get(), name_of(use) + " " + path, status.st_mode));
+  }
+  if (is_writable) AGBOX_TRY_VOID(check_writable(source, use, status, rules.user));
+  source.identity = {.device = status.st_dev, .inode = status.st_ino};
+  return source;
+}
 
 Result<ResolvedSources> resolve_mount_sources(const std::vector<SourceRequest>& requests,
                                               const SourceRules& rules) {

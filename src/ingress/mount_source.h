@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of a mount or copy. A source is resolved once, when its sandbox is accepted: from
-// then on no symbolic link on the way to it is followed, and it has to be the same file at every
-// start.
+// The host's side of a mount, a copy or a builtin tool. A source is resolved once, when its sandbox
+// is accepted: from then on no symbolic link on the way to it is followed, and it has to be the
+// same file at every start.
 //
 // Every call may wait for a disk.
 #pragma once
@@ -33,13 +33,16 @@ struct PinnedSource {
   FileIdentity identity;
 };
 
-enum class SourceUse { Mount, Copy };
+enum class SourceUse { Mount, Copy, ToolDirectory, ToolFile, ToolSocket };
 
 struct SourceRequest {
   std::string path;  // as the caller gave it; "~" is the home directory
   bool is_writable = false;
   SourceUse use = SourceUse::Mount;
 };
+
+// What messages call it; callers add which tool it belongs to.
+std::string name_of(SourceUse use);
 
 struct SourceRules {
   std::filesystem::path home;  // of the daemon's user; empty if unknown
@@ -57,15 +60,29 @@ struct ResolvedSources {
 Result<ResolvedSources> resolve_mount_sources(const std::vector<SourceRequest>& requests,
                                               const SourceRules& rules);
 
+// A path in which every link is resolved.
+struct RealSource {
+  std::string path;
+  std::string asked;  // as it was before, for messages
+  bool is_writable = false;
+  SourceUse use = SourceUse::Mount;
+};
+
+// Opens it without following a link, and refuses what no sandbox may see.
+Result<PinnedSource> pin_source(const RealSource& source, const SourceRules& rules);
+
 // What was resolved when a sandbox was accepted.
 struct KnownSource {
   std::string path;
   FileIdentity identity;
   std::string boot_id;  // in another boot the device may have another number
   SourceUse use = SourceUse::Mount;
+  uid_t user = 0;  // of the daemon
 };
 
-// At a later start. MOUNT_CHANGED if one is gone, is a link now or is another file.
+// At a later start. MOUNT_CHANGED if one is gone, is a link now or is another file. Programs save a
+// file by replacing it, and make their socket again when they start: a tool's may be another one of
+// the same kind that belongs to the daemon's user.
 Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known);
 
 }  // namespace agbox

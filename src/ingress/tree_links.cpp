@@ -64,6 +64,7 @@ std::optional<std::string> TreeLinks::below_root(std::string_view absolute) cons
   std::string prefix = "/";
   for (std::size_t i = 0;; ++i) {
     struct stat status{};
+    ++lookups_;
     if (::fstatat(AT_FDCWD, prefix.c_str(), &status, AT_NO_AUTOMOUNT) != 0) return std::nullopt;
     if (status.st_dev == device_ && status.st_ino == inode_) {
       return join_path({components.begin() + static_cast<long>(i), components.end()});
@@ -108,6 +109,7 @@ bool TreeLinks::stays_inside(Components at, std::string_view target) const {
 std::optional<std::string> TreeLinks::link_at(const Components& path) const {
   std::array<char, PATH_MAX> text;
   const std::string name = join_path(path);
+  ++lookups_;
   const ssize_t length = ::readlinkat(root_, name.c_str(), text.data(), text.size());
   if (length < 0) return std::nullopt;
   return std::string(text.data(), static_cast<std::size_t>(length));

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ class TreeLinks {
   std::optional<std::string> target_inside(std::string_view directory,
                                            std::string_view target) const;
 
+  // How many files were inspected for that until now.
+  std::uint64_t lookups() const { return lookups_; }
+
  private:
   using Components = std::vector<std::string>;
   std::optional<std::string> below_root(std::string_view absolute) const;
@@ -32,6 +36,7 @@ class TreeLinks {
   int root_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
+  mutable std::uint64_t lookups_ = 0;
 };
 
 }  // namespace agbox

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +31,6 @@ namespace agbox {
 namespace {
 
 constexpr std::size_t kMaxGitignore = std::size_t{1} << 20;
-constexpr std::uint64_t kInTree = kBeneath | RESOLVE_NO_XDEV;
 constexpr int kReading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 std::unexpected<Error> refused(std::string message) {
@@ -107,21 +107,33 @@ class Packing {
   std::string shown(std::string_view path) const {
     return shown_path(source_.path + (path.empty() ? "" : "/") + std::string(path));
   }
+  bool is_shadow() const { return source_.use == TreeUse::ShadowCopy; }
+  std::string what() const { return is_shadow() ? "builtin tool source" : "copy source"; }
+  std::string leave_out(std::string_view things) const {
+    return is_shadow() ? "remove " + std::string(things) + ", or leave the tool out"
+                       : "leave " + std::string(things) + " out with exclude_patterns";
+  }
   std::unexpected<Error> unreadable(std::string_view path, int problem) const {
-    return refused("copy source cannot be read: " + shown(path) + ": " + errno_text(problem));
+    return refused(what() + " cannot be read: " + shown(path) + ": " + errno_text(problem));
   }
   std::unexpected<Error> changed(std::string_view path) const {
-    return refused("copy source changed while it was copied: " + shown(path) +
+    return refused(what() + " changed while it was copied: " + shown(path) +
                    "; try again when nothing writes to it");
   }
   std::unexpected<Error> not_opened(std::string_view path, int problem) const {
     // Another mount, or what was found is a link by now.
     if (problem == EXDEV) {
-      return refused("copy source contains another filesystem: " + shown(path) +
-                     "; leave it out with exclude_patterns, or copy it on its own");
+      return refused(what() + " contains another filesystem: " + shown(path) + "; " +
+                     leave_out("it") + (is_shadow() ? "" : ", or copy it on its own"));
     }
     if (problem == ELOOP || problem == ENOENT || problem == ENOTDIR) return changed(path);
     return unreadable(path, problem);
+  }
+
+  // The outcome of an entry that cannot be opened any more.
+  Result<> not_packed(std::string_view path, int problem) const {
+    if (is_shadow() && problem == ENOENT) return {};
+    return not_opened(path, problem);
   }
 
   // --- the walk ---
@@ -130,8 +142,8 @@ class Packing {
   // that it wants to enter.
   Result<> walk(UniqueFd directory, const std::string& parent, int depth, const Visit& visit) {
     if (depth > limits_.depth) {
-      return refused("copy source is deeper than " + std::to_string(limits_.depth) +
-                     " directories: " + shown(parent) + "; leave it out with exclude_patterns");
+      return refused(what() + " is deeper than " + std::to_string(limits_.depth) +
+                     " directories: " + shown(parent) + "; " + leave_out("it"));
     }
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(directory.get()), ::closedir);
     if (!entries) return unreadable(parent, errno);
@@ -149,14 +161,15 @@ class Packing {
       path.append(parent.empty() ? "" : "/").append(name);
       if (excluded_.excludes(path)) continue;
       if (path.size() > kMaxTarPath) {
-        return refused("copy source has a path that is too long: " + shown(path));
+        return refused(what() + " has a path that is too long: " + shown(path));
       }
       const int at = ::dirfd(entries.get());
       mode_t type = DTTOIF(static_cast<mode_t>(entry->d_type));
       struct stat status{};
       if (entry->d_type == DT_UNKNOWN) {
         if (::fstatat(at, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-          return not_opened(path, errno);
+          AGBOX_TRY_VOID(not_packed(path, errno));
+          continue;
         }
         type = status.st_mode & S_IFMT;
       }
@@ -171,17 +184,17 @@ class Packing {
     return root;
   }
 
-  Result<UniqueFd> open_directory(const Found& found) {
-    UniqueFd directory = open_beneath(found.directory, found.name, kReading | O_DIRECTORY, kInTree);
-    if (!directory) return not_opened(found.path, errno);
-    return directory;
+  // Sets errno on failure.
+  static UniqueFd open_directory(const Found& found) {
+    return open_beneath(found.directory, found.name, kReading | O_DIRECTORY, kInTree);
   }
 
-  Result<std::string> read_link(const Found& found) const {
+  // The error is an errno.
+  static std::expected<std::string, int> read_link(const Found& found) {
     std::array<char, PATH_MAX> text;
     const ssize_t length = ::readlinkat(found.directory, found.name, text.data(), text.size());
-    if (length < 0 && errno == EINVAL) return changed(found.path);
-    if (length < 0) return not_opened(found.path, errno);
+    // It is no link any more: as an open that follows none would say.
+    if (length < 0) return std::unexpected(errno == EINVAL ? ELOOP : errno);
     return std::string(text.data(), static_cast<std::size_t>(length));
   }
 
@@ -208,15 +221,17 @@ class Packing {
     int depth = 0;
     visit = [&](const Found& found) -> Result<> {
       if (found.type == S_IFDIR) {
-        AGBOX_TRY(directory, open_directory(found));
+        UniqueFd directory = open_directory(found);
+        if (!directory) return not_opened(found.path, errno);
         ++depth;
         auto walked = walk(std::move(directory), found.path, depth, visit);
         --depth;
         return walked;
       }
       if (found.type != S_IFLNK) return {};
-      AGBOX_TRY(target, read_link(found));
-      if (links_->target_inside(found.parent, target)) return {};
+      const auto target = read_link(found);
+      if (!target) return not_opened(found.path, target.error());
+      if (links_->target_inside(found.parent, *target)) return {};
       for (std::size_t slash = found.path.find('/'); slash != std::string::npos;
            slash = found.path.find('/', slash + 1)) {
         if (!gitignore_.matches(std::string_view(found.path).substr(0, slash + 1))) continue;
@@ -233,9 +248,11 @@ class Packing {
   Result<> pack_directory() {
     AGBOX_TRY(root, open_root());
     links_.emplace(source_.root.get());
-    AGBOX_TRY_VOID(read_gitignore(root.get()));
-    AGBOX_TRY(again, open_root());
-    AGBOX_TRY_VOID(find_left_out(std::move(again)));
+    if (!is_shadow()) {
+      AGBOX_TRY_VOID(read_gitignore(root.get()));
+      AGBOX_TRY(again, open_root());
+      AGBOX_TRY_VOID(find_left_out(std::move(again)));
+    }
     visit_ = [this](const Found& found) { return pack(found); };
     return walk(std::move(root), "", 0, visit_);
   }
@@ -257,14 +274,16 @@ class Packing {
     }
   }
 
-  std::unexpected<Error> unsupported(std::string_view path, std::string_view what) const {
-    return refused("copy source contains " + std::string(what) + ": " + shown(path) +
-                   "; leave it out with exclude_patterns");
+  Result<> unsupported(std::string_view path, std::string_view kind) const {
+    if (is_shadow()) return {};
+    return refused(what() + " contains " + std::string(kind) + ": " + shown(path) + "; " +
+                   leave_out("it"));
   }
 
   Result<> pack_subdirectory(const Found& found) {
     if (left_out_.contains(found.path)) return {};
-    AGBOX_TRY(directory, open_directory(found));
+    UniqueFd directory = open_directory(found);
+    if (!directory) return not_packed(found.path, errno);
     struct stat status{};
     if (::fstat(directory.get(), &status) != 0) return unreadable(found.path, errno);
     AGBOX_TRY_VOID(put_header(entry_of(TarEntry::Kind::Directory, found.path, status)));
@@ -275,26 +294,28 @@ class Packing {
   }
 
   Result<> pack_link(const Found& found) {
-    AGBOX_TRY(target, read_link(found));
-    auto inside = links_->target_inside(found.parent, target);
+    const auto target = read_link(found);
+    if (!target) return not_packed(found.path, target.error());
+    auto inside = links_->target_inside(found.parent, *target);
+    if (!inside && is_shadow()) inside = *target;
     if (!inside && gitignore_.matches(found.path)) return {};
     if (!inside) return refused("copy source contains external symlink: " + shown(found.path));
     struct stat status{};
     if (::fstatat(found.directory, found.name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      return not_opened(found.path, errno);
+      return not_packed(found.path, errno);
     }
     TarEntry entry = entry_of(TarEntry::Kind::Symlink, found.path, status);
     entry.target = std::move(*inside);
     if (entry.target.size() > kMaxTarPath) {
-      return refused("copy source has a symlink whose relative target is too long: " +
-                     shown(found.path));
+      return refused(what() +
+                     " has a symlink whose relative target is too long: " + shown(found.path));
     }
     return put_header(entry);
   }
 
   Result<> pack_file(const Found& found) {
     const UniqueFd file = open_beneath(found.directory, found.name, kReading, kInTree);
-    if (!file) return not_opened(found.path, errno);
+    if (!file) return not_packed(found.path, errno);
     return put_file(file.get(), found.path, found.path);
   }
 
@@ -318,12 +339,12 @@ class Packing {
 
   Result<> put_header(const TarEntry& entry) {
     if (++progress_.entries > limits_.entries) {
-      return refused("copy source has more than " + std::to_string(limits_.entries) +
-                     " entries: " + shown("") + "; leave some out with exclude_patterns");
+      return refused(what() + " has more than " + std::to_string(limits_.entries) +
+                     " entries: " + shown("") + "; " + leave_out("some"));
     }
     if (progress_.bytes + entry.stored_bytes() > limits_.bytes) {
-      return refused("copy source has more than " + std::to_string(limits_.bytes) +
-                     " bytes: " + shown("") + "; leave some out with exclude_patterns");
+      return refused(what() + " has more than " + std::to_string(limits_.bytes) +
+                     " bytes: " + shown("") + "; " + leave_out("some"));
     }
     return out_.write(tar_header(entry));
   }
@@ -345,9 +366,9 @@ class Packing {
     for (const TarExtent& extent : entry.extents) AGBOX_TRY_VOID(put_extent(file, path, extent));
     struct stat after{};
     if (::fstat(file, &after) != 0) return unreadable(path, errno);
-    if (after.st_size != status.st_size || !is_same_time(after.st_mtim, status.st_mtim)) {
-      return changed(path);
-    }
+    const bool is_same =
+        after.st_size == status.st_size && is_same_time(after.st_mtim, status.st_mtim);
+    if (!is_same && !is_shadow()) return changed(path);
     return out_.write(tar_padding(entry.stored_bytes()));
   }
 

@@ -24,10 +24,19 @@ struct PackLimits {
   std::chrono::milliseconds stall{60000};        // how long the reader may take nothing
 };
 
+enum class TreeUse {
+  Copy,
+  // Of a builtin tool, whose programs may write to it meanwhile: a symbolic link that leads out of
+  // the tree stays as it is, FIFOs, sockets and devices are left out, and so is what vanishes. Of a
+  // file that grows, the beginning is packed.
+  ShadowCopy,
+};
+
 struct TreeSource {
   UniqueFd root;     // a directory or a regular file; O_PATH is enough
   std::string path;  // for messages; a file's last component is its name in the stream
-  std::vector<std::string> exclude_patterns;
+  std::vector<std::string> exclude_patterns{};
+  TreeUse use = TreeUse::Copy;
 };
 
 // Of a pack in progress, for another thread.

@@ -58,6 +58,12 @@ class MountSource : public testing::Test {
     return reopen_mount_sources(
         {{.path = source.path, .identity = source.identity, .boot_id = boot_id}});
   }
+  // How a tool's source of that kind, which was something else at first, is found again.
+  std::string reopened(const std::string& path, SourceUse use, uid_t user) {
+    const auto again = reopen_mount_sources(
+        {{.path = path, .identity = {}, .boot_id = boot_id(), .use = use, .user = user}});
+    return again ? "" : again.error().message();
+  }
   std::string boot_id() {
     return resolve_mount_sources(
                {}, {.home = {}, .user = {}, .forbidden = *forbidden_, .engine_files = {}})
@@ -240,6 +246,22 @@ TEST_F(MountSource, InAnotherBootADeviceMayHaveAnotherNumber) {
   EXPECT_TRUE(reopen(source, "an earlier boot").has_value());
   source.identity.inode += 1;
   EXPECT_FALSE(reopen(source, "an earlier boot").has_value());
+}
+
+TEST_F(MountSource, OfAToolAFileMayBeReplacedByOneOfTheDaemonsUser) {
+  const std::string file = at("home/file");
+  const std::string replaced = "was replaced by another file or directory";
+  EXPECT_EQ(reopened(file, SourceUse::ToolFile, ::geteuid()), "");
+  EXPECT_THAT(reopened(file, SourceUse::ToolFile, ::geteuid() + 1),
+              AllOf(StartsWith("builtin tool source " + file + " "), HasSubstr(replaced)));
+  EXPECT_THAT(reopened(file, SourceUse::ToolSocket, ::geteuid()), HasSubstr(replaced));
+  EXPECT_THAT(reopened(file, SourceUse::Mount, ::geteuid()), HasSubstr(replaced));
+  const std::string directory = at("home/project");
+  for (const SourceUse use : {SourceUse::ToolFile, SourceUse::ToolDirectory}) {
+    EXPECT_THAT(reopened(directory, use, ::geteuid()), HasSubstr(replaced));
+  }
+  EXPECT_THAT(reopened(at("home/link"), SourceUse::ToolFile, ::geteuid()),
+              HasSubstr("became a symbolic link"));
 }
 
 }  // namespace

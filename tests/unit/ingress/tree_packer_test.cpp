@@ -74,7 +74,8 @@ class TreePackerTest : public testing::Test {
     UniqueFd reading(ends[0]);
     TreeSource source{.root = UniqueFd(::open(path.c_str(), O_PATH | O_CLOEXEC)),
                       .path = path,
-                      .exclude_patterns = std::move(exclude_patterns)};
+                      .exclude_patterns = std::move(exclude_patterns),
+                      .use = use_};
     Packed packed;
     std::thread packer([&, writing = UniqueFd(ends[1])]() mutable {
       if (in_packer_) in_packer_();
@@ -110,6 +111,7 @@ class TreePackerTest : public testing::Test {
   fs::path root_ = temp_.path() / "source";
   PackProgress progress_;
   std::function<void()> in_packer_;
+  TreeUse use_ = TreeUse::Copy;
 };
 
 TEST_F(TreePackerTest, ATreeArrivesWithModesTimesAndLinks) {
@@ -321,6 +323,75 @@ TEST_F(TreePackerTest, AnAbortEndsIt) {
   const Packed packed = pack();
   ASSERT_FALSE(packed.outcome);
   EXPECT_EQ(packed.outcome.error().reason(), reason::kCancelled);
+}
+
+// --- shadow copies of builtin tools ---
+
+TEST_F(TreePackerTest, AShadowCopyFollowsNoLinkAndLeavesOutWhatIsNoFile) {
+  use_ = TreeUse::ShadowCopy;
+  write_file(temp_.path() / "secret/key", "secret");
+  write_file(root_ / "sub/file", "x");
+  write_file(root_ / ".gitignore", "out\nsub/\n");
+  fs::create_symlink(temp_.path() / "secret", root_ / "out");
+  fs::create_symlink("../../secret/key", root_ / "sub/up");
+  fs::create_symlink(root_ / "sub/file", root_ / "absolute");
+  fs::create_symlink("sub/file", root_ / "relative");
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path("socket").copy(address.sun_path, sizeof address.sun_path - 1);
+  // sockaddr is the generic address type of the C API.
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const Packed packed = pack();
+  ASSERT_TRUE(packed.outcome.has_value()) << packed.problem();
+  EXPECT_EQ(packed.names(), ".gitignore absolute out relative sub sub/file sub/up ");
+  EXPECT_EQ(packed.entries.at("out").entry.target, temp_.path() / "secret");
+  EXPECT_EQ(packed.entries.at("sub/up").entry.target, "../../secret/key");
+  EXPECT_EQ(packed.entries.at("absolute").entry.target, "sub/file");
+  EXPECT_EQ(packed.entries.at("relative").entry.target, "sub/file");
+}
+
+TEST_F(TreePackerTest, AShadowCopyTakesTheBeginningOfAFileThatGrows) {
+  use_ = TreeUse::ShadowCopy;
+  const std::string content(4 << 20, 'x');
+  write_file(root_ / "log", content);
+  const Packed packed = pack(
+      {}, {}, [this](const TarEntry&) { std::ofstream(path("log"), std::ios::app) << "more"; });
+  ASSERT_TRUE(packed.outcome.has_value()) << packed.problem();
+  EXPECT_EQ(packed.entries.at("log").content, content);
+}
+
+TEST_F(TreePackerTest, AShadowCopyWithAFileThatShrinksIsRefused) {
+  use_ = TreeUse::ShadowCopy;
+  write_file(root_ / "log", std::string(4 << 20, 'x'));
+  const Packed packed = pack({}, {}, [this](const TarEntry&) { fs::resize_file(path("log"), 1); });
+  EXPECT_EQ(packed.problem(), "builtin tool source changed while it was copied: " + path("log") +
+                                  "; try again when nothing writes to it");
+}
+
+// The entries of a directory are listed before they are opened.
+TEST_F(TreePackerTest, AShadowCopyLeavesOutWhatVanishes) {
+  use_ = TreeUse::ShadowCopy;
+  for (int i = 0; i < 200; ++i) write_file(root_ / std::to_string(i), std::string(64 << 10, 'x'));
+  bool is_first = true;
+  const Packed packed = pack({}, {}, [&](const TarEntry& entry) {
+    if (!std::exchange(is_first, false)) return;
+    for (int i = 0; i < 200; ++i) {
+      if (entry.path != std::to_string(i)) fs::remove(root_ / std::to_string(i));
+    }
+  });
+  ASSERT_TRUE(packed.outcome.has_value()) << packed.problem();
+  EXPECT_LT(packed.entries.size(), 200U);
+}
+
+TEST_F(TreePackerTest, AShadowCopyNamesTheToolsRemedy) {
+  use_ = TreeUse::ShadowCopy;
+  write_file(root_ / "a", "x");
+  write_file(root_ / "b", "x");
+  EXPECT_EQ(pack({}, {.entries = 1}).problem(),
+            "builtin tool source has more than 1 entries: " + root_.string() +
+                "; remove some, or leave the tool out");
 }
 
 }  // namespace

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingress/tool_sources.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "unit/temp_directory.h"
+
+namespace agbox {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class ToolSources : public testing::Test {
+ protected:
+  ToolSources() : root_(fs::canonical(temp_.path())) {
+    fs::create_directories(root_ / "home");
+    fs::create_directories(root_ / "ours");
+    forbidden_.emplace(std::vector{root_ / "ours"});
+  }
+
+  fs::path home(const std::string& path) const { return root_ / "home" / path; }
+  void make_directory(const std::string& path) { fs::create_directories(home(path)); }
+
+  Result<ResolvedTools> resolve(const std::vector<std::string>& tools) {
+    v1::CreateSpec spec;
+    for (const std::string& tool : tools) spec.add_builtin_tools(tool);
+    return resolve_tools(
+        requested_resources(spec), sockets_,
+        {.home = home_, .user = user_, .forbidden = *forbidden_, .engine_files = {}});
+  }
+  // "id source", with what is said of it in the handle.
+  std::vector<std::string> found(const std::vector<std::string>& tools) {
+    const auto resolved = resolve(tools);
+    EXPECT_TRUE(resolved.has_value()) << resolved.error().message();
+    std::vector<std::string> lines;
+    if (!resolved) return lines;
+    missing_.clear();
+    for (const FoundResource& one : resolved->found) {
+      lines.push_back(std::string(one.requested.resource->id) + " " +
+                      fs::path(one.source.path).lexically_relative(root_).string() +
+                      (one.is_shadow_copied ? " copied" : ""));
+    }
+    for (const MissingResource& one : resolved->missing) {
+      missing_.push_back(std::string(one.requested.resource->id) + ": " + one.why);
+    }
+    return lines;
+  }
+  std::string refusal(const std::vector<std::string>& tools) {
+    const auto resolved = resolve(tools);
+    EXPECT_FALSE(resolved.has_value());
+    if (resolved) return "";
+    EXPECT_EQ(resolved.error().reason(), reason::kInvalidArgument);
+    return resolved.error().message();
+  }
+  UniqueFd listen_at(const fs::path& path) {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    EXPECT_LT(path.string().size(), sizeof address.sun_path);
+    std::strcpy(address.sun_path, path.c_str());
+    // sockaddr is the generic address type of the C API.
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+
+  TempDirectory temp_;
+  const fs::path root_;
+  fs::path home_ = root_ / "home";
+  RuntimeIdentity user_{.uid = ::geteuid(), .gid = ::getegid()};
+  ToolSockets sockets_;
+  std::optional<ForbiddenSources> forbidden_;
+  std::vector<std::string> missing_;
+};
+
+TEST_F(ToolSources, AreBelowTheHomeOfTheDaemonsUser) {
+  for (const char* path :
+       {".claude", ".codex", ".agents", ".config/gh", ".ssh", ".cache/uv", ".local/share/uv",
+        ".npm", ".cache/agents-sandbox-apt", ".config/opencode", ".local/share/opencode"}) {
+    make_directory(path);
+  }
+  std::ofstream(home(".claude.json")) << "{}";
+  std::ofstream(home(".ssh/known_hosts")) << "host";
+  EXPECT_THAT(
+      found({"claude", "codex", "git", "uv", "npm", "apt", "opencode"}),
+      ElementsAre(".claude home/.claude", ".claude.json home/.claude.json", ".codex home/.codex",
+                  ".agents home/.agents", "gh-auth home/.config/gh",
+                  "ssh-known-hosts home/.ssh/known_hosts", "uv-cache home/.cache/uv",
+                  "uv-python home/.local/share/uv", "npm home/.npm",
+                  "apt home/.cache/agents-sandbox-apt", "opencode-config home/.config/opencode",
+                  "opencode-data home/.local/share/opencode"));
+}
+
+TEST_F(ToolSources, WhatIsOptionalMayBeMissing) {
+  EXPECT_THAT(found({"git", "npm"}), IsEmpty());
+  EXPECT_THAT(
+      missing_,
+      ElementsAre("ssh-agent: SSH_AUTH_SOCK is required for ssh-agent tooling projection",
+                  "gh-auth: stat " + home(".config/gh").string() + ": no such file or directory",
+                  "ssh-known-hosts: stat " + home(".ssh/known_hosts").string() +
+                      ": no such file or directory",
+                  "npm: stat " + home(".npm").string() + ": no such file or directory"));
+  fs::create_symlink("nowhere", home(".npm"));
+  EXPECT_THAT(found({"npm"}), IsEmpty());
+}
+
+TEST_F(ToolSources, WhatIsRequiredIsNamedWithItsToolAndTheRemedy) {
+  EXPECT_EQ(refusal({"claude"}), "builtin tool claude: stat " + home(".claude").string() +
+                                     ": no such file or directory; start claude on this host once, "
+                                     "or leave the tool out");
+  EXPECT_THAT(refusal({"git", "codex"}), StartsWith("builtin tool codex: stat "));
+  home_.clear();
+  EXPECT_THAT(refusal({"npm"}), HasSubstr("builtin tool npm: agboxd has no HOME"));
+}
+
+TEST_F(ToolSources, WhatIsThereAndUnusableIsRefused) {
+  std::ofstream(home(".claude")) << "x";
+  EXPECT_EQ(refusal({"claude"}), "builtin tool claude: source " + home(".claude").string() +
+                                     " is not a directory; move it away, or leave the tool out");
+  fs::remove(home(".claude"));
+  ASSERT_EQ(::mkfifo(home(".npm").c_str(), 0600), 0);
+  EXPECT_THAT(refusal({"npm"}), HasSubstr(".npm is not a directory"));
+  fs::remove(home(".npm"));
+  make_directory(".claude");
+  make_directory(".claude.json");
+  EXPECT_THAT(refusal({"claude"}), HasSubstr(".claude.json is not a regular file"));
+  user_ = {.uid = 12345, .gid = 12345};
+  EXPECT_THAT(refusal({"claude"}),
+              HasSubstr("builtin tool claude: source " + home(".claude").string() +
+                        " cannot be writable: commands run as uid 12345"));
+  EXPECT_THAT(refusal({"claude"}), HasSubstr("or leave the tool out"));
+}
+
+// Many keep the files of a tool elsewhere. What no sandbox may see stays forbidden.
+TEST_F(ToolSources, AnotherPlaceMayBeLinked) {
+  fs::create_directories(root_ / "dotfiles/claude");
+  fs::create_directory_symlink(root_ / "dotfiles/claude", home(".claude"));
+  EXPECT_THAT(found({"claude"}), ElementsAre(".claude dotfiles/claude"));
+  fs::create_directory_symlink(root_ / "ours", home(".npm"));
+  EXPECT_THAT(refusal({"npm"}), HasSubstr("which no sandbox may see"));
+  fs::remove(home(".npm"));
+  fs::create_directory_symlink("/proc", home(".npm"));
+  EXPECT_THAT(refusal({"npm"}), StartsWith("builtin tool npm: source /proc is not possible"));
+}
+
+TEST_F(ToolSources, ATreeWithALinkThatLeadsOutIsCopied) {
+  make_directory(".claude/skills");
+  make_directory(".config/gh");
+  make_directory(".cache/uv");
+  fs::create_symlink("skills", home(".claude/inside"));
+  EXPECT_THAT(found({"claude"}), ElementsAre(".claude home/.claude"));
+  for (const char* path : {".claude/skills/out", ".config/gh/out", ".cache/uv/out"}) {
+    fs::create_symlink("/etc/passwd", home(path));
+  }
+  // Read-only, it is safe as it is; and a cache is shared by its purpose.
+  EXPECT_THAT(found({"claude", "git", "uv"}),
+              ElementsAre(".claude home/.claude copied", "gh-auth home/.config/gh",
+                          "uv-cache home/.cache/uv"));
+}
+
+TEST_F(ToolSources, ASocketIsForwardedOnlyIfItIsOneOfTheDaemonsUser) {
+  const fs::path path = root_ / "agent";
+  sockets_["ssh-agent"] = path;
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_EQ(missing_[0], "ssh-agent: stat " + path.string() + ": no such file or directory");
+  {
+    std::ofstream(path) << "not a socket";
+    EXPECT_THAT(found({"git"}), IsEmpty());
+    EXPECT_EQ(missing_[0], "ssh-agent: " + path.string() + " is not a Unix socket");
+    fs::remove(path);
+  }
+  const UniqueFd socket = listen_at(path);
+  EXPECT_THAT(found({"git"}), ElementsAre("ssh-agent agent"));
+  fs::create_symlink(path, root_ / "link");
+  sockets_["ssh-agent"] = root_ / "link";
+  EXPECT_THAT(found({"git"}), ElementsAre("ssh-agent agent"));
+  user_.uid += 1;
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_THAT(missing_[0], HasSubstr("belongs to uid "));
+}
+
+TEST_F(ToolSources, NoToolForwardsASocketOfTheEngineOrOfTheDaemon) {
+  const fs::path path = root_ / "ours/agboxd.sock";
+  const UniqueFd socket = listen_at(path);
+  sockets_["ssh-agent"] = path;
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_THAT(missing_[0], HasSubstr("which no sandbox may see"));
+}
+
+TEST_F(ToolSources, SocketsAreThoseThatTheEnvironmentNames) {
+  using Sockets = ToolSockets;
+  EXPECT_EQ(tool_sockets({}, 7), (Sockets{{"pulse-audio", "/run/user/7/pulse/native"}}));
+  EXPECT_EQ(tool_sockets({{"SSH_AUTH_SOCK", "/a"}, {"XDG_RUNTIME_DIR", "/x"}}, 7),
+            (Sockets{{"ssh-agent", "/a"}, {"pulse-audio", "/x/pulse/native"}}));
+  EXPECT_EQ(tool_sockets({{"SSH_AUTH_SOCK", "a"}}, 7).at("ssh-agent"), fs::absolute("a"));
+  EXPECT_FALSE(tool_sockets({{"SSH_AUTH_SOCK", ""}}, 7).contains("ssh-agent"));
+}
+
+}  // namespace
+}  // namespace agbox
