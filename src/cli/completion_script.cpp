@@ -26,12 +26,15 @@ _@NAME@() {
     esac
   done
   if ((index > COMP_CWORD)); then
-    compopt -o default
-    return
-  fi
-  case "$at" in
+    case "$at ${COMP_WORDS[COMP_CWORD - 1]}" in
+@CHOICES@
+      *) compopt -o default; return ;;
+    esac
+  else
+    case "$at" in
 @CANDIDATES@
-  esac
+    esac
+  fi
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}")
 }
 complete -F _@NAME@ @NAME@
@@ -49,7 +52,10 @@ _@NAME@() {
     esac
   done
   if ((index > CURRENT)); then
-    _files
+    case "$at ${words[CURRENT - 1]}" in
+@CHOICES@
+      *) _files ;;
+    esac
     return
   fi
   case "$at" in
@@ -161,6 +167,24 @@ std::vector<std::string> value_flags(const CLI::App& root) {
   return out;
 }
 
+// Of the flags that accept only some values: a branch of a `case` in bash and zsh for each, with
+// what `action` makes of the values.
+std::string choice_branches(const CLI::App& root,
+                            const std::function<std::string(const std::string&)>& action) {
+  std::string out;
+  for_each_command(root, [&](const CLI::App& command) {
+    for (const CLI::Option* flag : flags_of(command)) {
+      const std::vector<std::string> choices = choices_of(*flag);
+      if (choices.empty()) continue;
+      for (const std::string& spelling : spellings(*flag)) {
+        out += "      " + in_quotes(command_path(command) + " " + spelling) + ") " +
+               action(joined(choices, " ")) + " ;;\n";
+      }
+    }
+  });
+  return out;
+}
+
 // A branch of a `case` in bash and zsh; empty if there is no pattern.
 std::string branch(const std::vector<std::string>& patterns, std::string_view action) {
   if (patterns.empty()) return "";
@@ -182,12 +206,16 @@ std::string bash_completion(const CLI::App& root) {
     for (const CLI::Option* flag : flags_of(command)) {
       for (const std::string& spelling : spellings(*flag)) words.push_back(spelling);
     }
-    candidates += "    " + in_quotes(command_path(command)) +
+    candidates += "      " + in_quotes(command_path(command)) +
                   ") words=" + in_quotes(joined(words, " ")) + " ;;\n";
   });
   return filled(kBash, {{"@NAME@", root.get_name()},
                         {"@PATHS@", branch(deeper_paths(root), "at+=\" ${COMP_WORDS[index]}\"")},
                         {"@VALUES@", branch(value_flags(root), "((++index))")},
+                        {"@CHOICES@", choice_branches(root,
+                                                      [](const std::string& choices) {
+                                                        return "words=" + in_quotes(choices);
+                                                      })},
                         {"@CANDIDATES@", candidates}});
 }
 
@@ -207,10 +235,14 @@ std::string zsh_completion(const CLI::App& root) {
     candidates += "    " + in_quotes(command_path(command)) + ")\n      commands=(" + commands +
                   " )\n      flags=(" + flags + " ) ;;\n";
   });
-  return filled(kZsh, {{"@NAME@", root.get_name()},
-                       {"@PATHS@", branch(deeper_paths(root), "at+=\" ${words[index]}\"")},
-                       {"@VALUES@", branch(value_flags(root), "((++index))")},
-                       {"@CANDIDATES@", candidates}});
+  return filled(
+      kZsh,
+      {{"@NAME@", root.get_name()},
+       {"@PATHS@", branch(deeper_paths(root), "at+=\" ${words[index]}\"")},
+       {"@VALUES@", branch(value_flags(root), "((++index))")},
+       {"@CHOICES@",
+        choice_branches(root, [](const std::string& choices) { return "compadd " + choices; })},
+       {"@CANDIDATES@", candidates}});
 }
 
 std::string fish_completion(const CLI::App& root) {
@@ -227,7 +259,11 @@ std::string fish_completion(const CLI::App& root) {
       rules += rule;
       for (const std::string& short_name : flag->get_snames()) rules += " -s " + short_name;
       for (const std::string& long_name : flag->get_lnames()) rules += " -l " + long_name;
-      if (takes_value(*flag)) rules += " -r -F";
+      if (const auto choices = choices_of(*flag); !choices.empty()) {
+        rules += " -x -a " + in_quotes(joined(choices, " "), kQuote);
+      } else if (takes_value(*flag)) {
+        rules += " -r -F";
+      }
       rules += " -d " + in_quotes(flag->get_description(), kQuote) + "\n";
     }
   });

@@ -2,6 +2,7 @@
 #include "cli/help.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace agbox::cli {
@@ -73,6 +74,16 @@ std::vector<const CLI::Option*> flags_of(const CLI::App& command) {
     if (option->nonpositional() && !option->get_group().empty()) flags.push_back(option);
   }
   return flags;
+}
+
+std::vector<std::string> choices_of(const CLI::Option& flag) {
+  const std::string type = flag.get_type_name();
+  if (!type.contains('|')) return {};
+  std::vector<std::string> choices;
+  for (const auto choice : type | std::views::split('|')) {
+    choices.emplace_back(choice.begin(), choice.end());
+  }
+  return choices;
 }
 
 bool takes_value(const CLI::Option& flag) {

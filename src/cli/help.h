@@ -17,6 +17,8 @@ std::vector<const CLI::App*> visible_subcommands(const CLI::App& command);
 std::vector<const CLI::Option*> arguments_of(const CLI::App& command);
 // The options that are not positional arguments.
 std::vector<const CLI::Option*> flags_of(const CLI::App& command);
+// The only values that it accepts, from its type "A|B|C"; none if any value is possible.
+std::vector<std::string> choices_of(const CLI::Option& flag);
 bool takes_value(const CLI::Option& flag);
 
 // Usage line, arguments, subcommands and flags.

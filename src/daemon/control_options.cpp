@@ -62,6 +62,7 @@ Result<LocalPlaceOptions> place_options(const Configuration& configuration, cons
   if (const auto home = environment.find("HOME"); home != environment.end()) {
     options.home = home->second;
   }
+  options.tool_sockets = tool_sockets(environment, ::getuid());
   AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
   options.forbidden_sources = {paths.runtime_directory,         paths.store.parent_path(),
                                paths.config_file.parent_path(), configuration.state_root,

@@ -123,9 +123,10 @@ class Preparing {
     make_directory("/home");
     make_directory(kHome);
     give_to_user(kHome);
-    // Otherwise tools could not write configuration that came with the image.
-    for (const std::string_view name :
-         {".claude", ".codex", ".agents", ".cache", ".npm", ".config"}) {
+    // Otherwise tools could not write configuration that came with the image, nor next to what is
+    // mounted for them: the engine makes the parents of a mount as root.
+    for (const std::string_view name : {".claude", ".codex", ".agents", ".cache", ".npm", ".config",
+                                        ".local", ".local/share", ".ssh"}) {
       give_to_user(std::string(kHome) + "/" + std::string(name));
     }
   }

@@ -112,11 +112,11 @@ class SandboxPlace {
   // Whether the sandbox is isolated now. While a start is in progress nothing but the guest runs.
   // From outside the outcome is unknown at best.
   virtual asio::awaitable<Verification> verify(VerifyFrom from) = 0;
-  // Copies one of the spec's copies into the container, while nothing but the guest runs. Refused
-  // with the path if it cannot be copied completely; what was copied until then stays. If it takes
-  // long, `progress` is called about every second.
+  // Copies into the container, while nothing but the guest runs. Refused with the path if it cannot
+  // be copied completely; what was copied until then stays. If it takes long, `progress` is called
+  // about every second.
   virtual asio::awaitable<GuestResult<>> copy_in(
-      const SandboxFacts& facts, int index, std::function<void(std::string phase)> progress) = 0;
+      PlannedCopy copy, std::function<void(std::string phase)> progress) = 0;
   // Random; authenticates the guest of this start.
   virtual std::string new_secret() const = 0;
   virtual GuestResult<> go(const GoOrder& order) = 0;
@@ -163,8 +163,9 @@ class Place {
 
   // Records what a sandbox that is created now keeps of this place.
   virtual void describe(store::v1::CreatedWith& created_with) const = 0;
-  // Finds the sources of the spec's mounts and copies and refuses those that no sandbox may see. On
-  // success they are paths without links, and what they are is in `created_with`.
+  // Finds the sources of the spec's mounts, copies and builtin tools and refuses those that no
+  // sandbox may see. On success they are paths without links, and what they are is in
+  // `created_with`.
   // `engine_directory` has the engine's files; it may be empty.
   virtual asio::awaitable<Result<std::unique_ptr<MountPins>>> resolve_mounts(
       v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) = 0;

@@ -55,6 +55,13 @@ def test_bash_completes_the_word_that_was_begun(agbox):
     assert complete_in_bash(agbox, "nonsense") == []
 
 
+def test_bash_offers_the_values_of_a_flag(agbox):
+    tools = ["claude", "codex", "git", "uv", "npm", "apt", "opencode"]
+    assert complete_in_bash(agbox, "sandbox", "create", "--builtin-tool", "") == tools
+    assert complete_in_bash(agbox, "sandbox", "create", "--builtin-tool", "c") == ["claude", "codex"]
+    assert "--builtin-tool" in complete_in_bash(agbox, "sandbox", "create", "--builtin-tool", "git", "--b")
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_is_good_syntax_for_its_shell(agbox, shell):
     script = run(agbox, "completion", shell)
@@ -98,6 +105,8 @@ def test_the_tab_key_completes_in_a_terminal(agbox, shell, tmp_path):
         read_until(terminal, b"loaded-done")
         os.write(terminal, b"agbox comp\tfi\t --he\t\n")
         read_until(terminal, b"agbox completion fish [flags]")
+        os.write(terminal, b"agbox sandbox create --builtin-tool opencode --builtin-tool clau\t --he\t\n")
+        read_until(terminal, b"agbox sandbox create [flags]")
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)

@@ -39,7 +39,6 @@ def test_fields_that_are_not_built_yet_are_refused_by_name_and_reserve_nothing(
     spec = contract.spec
     companion = spec.CompanionContainerSpec(name="db", image="db:1")
     fields = {
-        "builtin_tools": ["git"],
         "companion_containers": [companion],
         "required_services": [companion],
         "optional_services": [companion],

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <google/protobuf/util/time_util.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <expected>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include "cli/mount_flags.h"
 #include "cli/port_flag.h"
 #include "model/duration.h"
+#include "model/spec/builtin_tools.h"
 
 namespace agbox::cli {
 
@@ -44,6 +46,7 @@ struct CreateFlags {
   MountFlags mounts;
   PortFlag ports;
   CLI::Option* copies = nullptr;
+  CLI::Option* builtin_tools = nullptr;
   std::string image = kDefaultImage;
   std::string sandbox_id;
   std::string idle_ttl;
@@ -104,6 +107,12 @@ Parsed<v1::CopySpec> parse_copy(const std::string& text) {
   return copy;
 }
 
+Parsed<std::string> parse_tool(const std::string& name) {
+  const auto tools = builtin_tools();
+  if (std::ranges::find(tools, name, &BuiltinTool::name) != tools.end()) return name;
+  return usage("--builtin-tool \"" + name + "\": must be one of " + builtin_tool_names());
+}
+
 // The error is the reason alone, without the path.
 std::expected<std::string, std::string> read_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -137,6 +146,11 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
     if (!copy) return std::unexpected(copy.error());
     *spec.add_copies() = std::move(*copy);
   }
+  for (const std::string& text : flags.builtin_tools->results()) {
+    const auto tool = parse_tool(text);
+    if (!tool) return std::unexpected(tool.error());
+    spec.add_builtin_tools(*tool);
+  }
   if (flags.idle_ttl_flag->count() > 0) {
     auto ttl = parse_idle_ttl(flags.idle_ttl);
     if (!ttl) return std::unexpected(ttl.error());
@@ -155,6 +169,15 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
     request.set_config_yaml(std::move(*yaml));
   }
   return request;
+}
+
+// As completion and help show them.
+std::string tool_choices() {
+  std::string choices;
+  for (const BuiltinTool& tool : builtin_tools()) {
+    choices.append(choices.empty() ? "" : "|").append(tool.name);
+  }
+  return choices;
 }
 
 int report_not_ready(Console& console, const std::string& id, const Interrupt& interrupt,
@@ -238,6 +261,12 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
                          "Copy a file or directory of the host, e.g. .:/workspace (repeatable)")
                      ->take_all()
                      ->type_name("HOST:CONTAINER");
+  flags.builtin_tools = command
+                            .add_option(
+                                "--builtin-tool", [](const CLI::results_t&) { return true; },
+                                "Show the sandbox what a tool of the host needs (repeatable)")
+                            ->take_all()
+                            ->type_name(tool_choices());
   command.add_flag("--no-entrypoint", flags.bypass_entrypoint, "Ignore the image's ENTRYPOINT");
   flags.yaml_file_flag = text("--yaml-file", flags.yaml_file, "PATH",
                               "Read the sandbox configuration from a file; flags override it");

@@ -18,6 +18,12 @@ struct GetFlags {
   bool json = false;
 };
 
+std::string mode_text(const v1::BuiltinResource& resource) {
+  if (resource.socket()) return "socket";
+  if (resource.shadow_copy()) return "shadow copy, writable";
+  return resource.writable() ? "writable" : "read-only";
+}
+
 std::string text_of(const v1::SandboxHandle& sandbox) {
   std::string out;
   const auto add = [&out](const std::string& name, const std::string& value) {
@@ -34,6 +40,10 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
   }
   for (const v1::CopySpec& copy : sandbox.copies()) {
     add("copy", copy.source() + " -> " + copy.target());
+  }
+  for (const v1::BuiltinResource& resource : sandbox.builtin_resources()) {
+    add("builtin_tool", resource.tool() + " " + resource.id() + ": " + resource.source() + " -> " +
+                            resource.target() + " (" + mode_text(resource) + ")");
   }
   for (const v1::PortMapping& port : sandbox.ports()) {
     add("port", std::string(kPublishAddress) + ":" + std::to_string(port.host_port()) + " -> " +

@@ -68,7 +68,7 @@ SandboxActor::SandboxActor(ActorServices& services, std::string sandbox_id, Sand
              .containers = {}},
       state_(new_work()),
       place_(services.place.open(facts_.sandbox_id, *this)),
-      journal_(services, facts_.sandbox_id, facts_.spec.create_spec),
+      journal_(services, facts_.sandbox_id, facts_.spec.create_spec, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {}
@@ -83,7 +83,7 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
              .containers = record.containers},
       state_(work_of(record)),
       place_(services.place.open(facts_.sandbox_id, *this)),
-      journal_(services, record),
+      journal_(services, record, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {

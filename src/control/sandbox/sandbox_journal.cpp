@@ -10,7 +10,7 @@ namespace agbox {
 namespace {
 
 v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec& spec,
-                             WallTime created_at) {
+                             const store::v1::CreatedWith& created_with, WallTime created_at) {
   v1::SandboxHandle handle;
   handle.set_sandbox_id(sandbox_id);
   handle.set_image(spec.image());
@@ -20,6 +20,9 @@ v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec
   *handle.mutable_copies() = spec.copies();
   // Up to 2 MiB, and the handle of a deleted sandbox stays in memory.
   for (v1::CopySpec& copy : *handle.mutable_copies()) copy.clear_exclude_patterns();
+  for (const store::v1::ToolSource& tool : created_with.tools()) {
+    *handle.add_builtin_resources() = tool.resource();
+  }
   *handle.mutable_ports() = spec.ports();
   *handle.mutable_created_at() = to_timestamp(created_at);
   return handle;
@@ -43,23 +46,25 @@ google::protobuf::Timestamp to_timestamp(WallTime time) {
 }
 
 SandboxJournal::SandboxJournal(ActorServices& services, const std::string& sandbox_id,
-                               const v1::CreateSpec& spec)
+                               const v1::CreateSpec& spec,
+                               const store::v1::CreatedWith& created_with)
     : services_(services),
       created_at_(services.clock.wall_now()),
       status_{.state = v1::SANDBOX_STATE_UNSPECIFIED,
               .changed_at = created_at_,
               .error_code = {},
               .error_message = {}},
-      handle_(new_handle(sandbox_id, spec, created_at_)),
+      handle_(new_handle(sandbox_id, spec, created_with, created_at_)),
       feed_(std::make_shared<EventFeed>(sandbox_id, 0)) {}
 
-SandboxJournal::SandboxJournal(ActorServices& services, const SandboxRecord& record)
+SandboxJournal::SandboxJournal(ActorServices& services, const SandboxRecord& record,
+                               const store::v1::CreatedWith& created_with)
     : services_(services),
       created_at_(record.created_at),
       status_(record.status),
       newest_event_at_(record.newest_event_at),
       quiet_since_(agbox::quiet_since(record)),
-      handle_(new_handle(record.sandbox_id, record.spec, created_at_)),
+      handle_(new_handle(record.sandbox_id, record.spec, created_with, created_at_)),
       feed_(std::make_shared<EventFeed>(record.sandbox_id, record.newest_sequence)) {
   show(status_, record.newest_sequence);
 }

@@ -31,9 +31,11 @@ class SandboxJournal {
   using OnDisk = Pending<Result<>>;
 
   // For a sandbox that is not stored yet.
-  SandboxJournal(ActorServices& services, const std::string& sandbox_id,
-                 const v1::CreateSpec& spec);
-  SandboxJournal(ActorServices& services, const SandboxRecord& record);
+  SandboxJournal(ActorServices& services, const std::string& sandbox_id, const v1::CreateSpec& spec,
+                 const store::v1::CreatedWith& created_with);
+  // `created_with` is that of the record.
+  SandboxJournal(ActorServices& services, const SandboxRecord& record,
+                 const store::v1::CreatedWith& created_with);
   SandboxJournal(const SandboxJournal&) = delete;
 
   const std::string& sandbox_id() const { return handle_.sandbox_id(); }

@@ -78,7 +78,6 @@ Result<> check_cpus(const SandboxSpec& spec, std::int64_t cpus) {
 
 Result<> check_supported(const v1::CreateSpec& spec) {
   const std::pair<bool, std::string_view> rows[] = {
-      {spec.builtin_tools_size() > 0, "builtin_tools"},
       {spec.companion_containers_size() > 0, "companion_containers"},
       {spec.required_services_size() > 0, "required_services"},
       {spec.optional_services_size() > 0, "optional_services"},

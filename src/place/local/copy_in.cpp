@@ -72,11 +72,12 @@ Result<OpenedSource> open_source(const v1::CopySpec& copy, const KnownSource& kn
   if (::fstat(root.get(), &status) != 0) {
     return std::unexpected(errno_error("copy source " + shown_path(copy.source()), errno));
   }
-  return OpenedSource{.tree = {.root = std::move(root),
-                               .path = copy.source(),
-                               .exclude_patterns = {copy.exclude_patterns().begin(),
-                                                    copy.exclude_patterns().end()}},
-                      .is_file = S_ISREG(status.st_mode)};
+  return OpenedSource{
+      .tree = {.root = std::move(root),
+               .path = copy.source(),
+               .exclude_patterns = {copy.exclude_patterns().begin(), copy.exclude_patterns().end()},
+               .use = known.use == SourceUse::ToolDirectory ? TreeUse::ShadowCopy : TreeUse::Copy},
+      .is_file = S_ISREG(status.st_mode)};
 }
 
 std::string phase_of(const v1::CopySpec& copy, const PackProgress& packed) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place/local/local_place.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "async/run_blocking.h"
@@ -9,6 +11,7 @@
 #include "guestlink/link_directory.h"
 #include "guestlink/sha256.h"
 #include "ingress/host_ports.h"
+#include "model/spec/tool_targets.h"
 #include "place/local/doctor/local_diagnosis.h"
 #include "place/local/file_watch.h"
 #include "place/local/host_resolvers.h"
@@ -24,6 +27,14 @@ constexpr std::chrono::seconds kLately{10};
 constexpr std::chrono::seconds kBetweenSearches{5};
 // Each has a thread and keeps a disk busy.
 constexpr int kConcurrentCopies = 2;
+
+store::v1::MountSource kept_source(const PinnedSource& source, const std::string& boot_id) {
+  store::v1::MountSource kept;
+  kept.set_device(source.identity.device);
+  kept.set_inode(source.identity.inode);
+  kept.set_boot_id(boot_id);
+  return kept;
+}
 
 }  // namespace
 
@@ -63,7 +74,8 @@ void LocalPlace::describe(store::v1::CreatedWith& created_with) const {
 asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
     v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
-  if (spec.mounts().empty() && spec.copies().empty()) co_return nullptr;
+  const std::vector<RequestedResource> resources = requested_resources(spec);
+  if (spec.mounts().empty() && spec.copies().empty() && resources.empty()) co_return nullptr;
   SourceRules rules{.home = options_.home,
                     .user = {.uid = created_with.host_uid(), .gid = created_with.host_gid()},
                     .forbidden = forbidden_sources_,
@@ -79,14 +91,16 @@ asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
   AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(), [&] {
                  return resolve_mount_sources(requests, rules);
                }));
+  AGBOX_CO_TRY(tools, co_await run_blocking(shared_.mount_files->executor(), [&] {
+                 return resolve_tools(resources, options_.tool_sockets, rules);
+               }));
   created_with.clear_mounts();
   created_with.clear_copies();
+  keep_tools(tools, pinned.boot_id, created_with);
   auto source = pinned.sources.begin();
   const auto keep = [&](std::string* path, store::v1::MountSource& kept) {
     *path = source->path;
-    kept.set_device(source->identity.device);
-    kept.set_inode(source->identity.inode);
-    kept.set_boot_id(pinned.boot_id);
+    kept = kept_source(*source, pinned.boot_id);
     ++source;
   };
   for (v1::MountSpec& mount : *spec.mutable_mounts()) {
@@ -96,9 +110,38 @@ asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
   for (v1::CopySpec& copy : *spec.mutable_copies()) {
     keep(copy.mutable_source(), *created_with.add_copies());
   }
+  AGBOX_CO_TRY_VOID(check_tool_targets(spec, created_with));
   // A copy reads its source once, and compares it then; only mounts are pinned.
-  pinned.sources.erase(copies, pinned.sources.end());
-  co_return std::make_unique<LocalMountPins>(std::move(pinned.sources));
+  std::vector<PinnedSource> pins;
+  for (FoundResource& tool : tools.found) {
+    if (!tool.is_shadow_copied) pins.push_back(std::move(tool.source));
+  }
+  std::move(pinned.sources.begin(), copies, std::back_inserter(pins));
+  co_return std::make_unique<LocalMountPins>(std::move(pins));
+}
+
+void LocalPlace::keep_tools(const ResolvedTools& tools, const std::string& boot_id,
+                            store::v1::CreatedWith& created_with) const {
+  created_with.clear_tools();
+  for (const FoundResource& found : tools.found) {
+    const ToolResource& resource = *found.requested.resource;
+    store::v1::ToolSource& kept = *created_with.add_tools();
+    *kept.mutable_found() = kept_source(found.source, boot_id);
+    v1::BuiltinResource& shown = *kept.mutable_resource();
+    shown.set_tool(std::string(found.requested.tool));
+    shown.set_id(std::string(resource.id));
+    shown.set_source(found.source.path);
+    shown.set_target(std::string(resource.target));
+    shown.set_writable(resource.is_writable);
+    shown.set_socket(resource.kind == ToolResource::Kind::Socket);
+    shown.set_shadow_copy(found.is_shadow_copied);
+  }
+  for (const MissingResource& missing : tools.missing) {
+    const ToolResource& resource = *missing.requested.resource;
+    const std::string what = resource.kind == ToolResource::Kind::Socket ? "socket" : "host path";
+    shared_.log.info("skipping optional builtin mount: " + what + " not available",
+                     {{"mount", std::string(resource.id)}, {"error", missing.why}});
+  }
 }
 
 asio::awaitable<Result<std::optional<TakenPort>>> LocalPlace::find_taken_port(PortMappings ports) {

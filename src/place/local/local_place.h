@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "guestlink/guest_link.h"
 #include "ingress/forbidden_sources.h"
+#include "ingress/tool_sources.h"
 #include "isolation/host_isolation.h"
 #include "place/local/local_sandbox_place.h"
 #include "place/local/user_limits.h"
@@ -27,6 +28,7 @@ struct LocalPlaceOptions {
   std::filesystem::path guest_program;  // as it was installed; a copy of it goes into containers
   std::filesystem::path output_root;    // of execs
   std::filesystem::path home{};         // of the daemon's user; "~" of a source
+  ToolSockets tool_sockets{};
   // Files of this daemon and sockets of the engine, which no sandbox may see.
   std::vector<std::filesystem::path> forbidden_sources{};
   // The files that list the resolvers of this host; none if they are configured.
@@ -76,6 +78,9 @@ class LocalPlace final : public Place {
   LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
              HostIsolation& isolation, LocalPlaceOptions options, Logger log);
 
+  // Records what the tools show.
+  void keep_tools(const ResolvedTools& tools, const std::string& boot_id,
+                  store::v1::CreatedWith& created_with) const;
   std::vector<SandboxGuest> guests() const;
   asio::awaitable<void> search_holders(std::vector<KernelBudget> budgets);
 

@@ -10,6 +10,7 @@
 #include "guestlink/orders.h"
 #include "guestwire/place.h"
 #include "model/object_names.h"
+#include "model/spec/builtin_tools.h"
 #include "place/local/copy_in.h"
 
 namespace agbox {
@@ -32,6 +33,54 @@ struct Directories {
   LinkDirectory link;
   std::filesystem::path output;
 };
+
+// A file, directory or socket of the host that the container shows.
+struct HostMount {
+  std::string source;
+  std::string target;
+  bool is_writable = false;
+  SourceUse use = SourceUse::Mount;
+  const store::v1::MountSource* found = nullptr;  // none if it is not known
+};
+
+SourceUse use_of(const v1::BuiltinResource& shown) {
+  if (shown.socket()) return SourceUse::ToolSocket;
+  const ToolResource* const resource = find_tool_resource(shown.id());
+  const bool is_file = resource != nullptr && resource->kind == ToolResource::Kind::File;
+  return is_file ? SourceUse::ToolFile : SourceUse::ToolDirectory;
+}
+
+// In the order of the pins.
+std::vector<HostMount> mounts_of(const SandboxFacts& facts) {
+  std::vector<HostMount> mounts;
+  for (const store::v1::ToolSource& tool : facts.created_with.tools()) {
+    const v1::BuiltinResource& resource = tool.resource();
+    if (resource.shadow_copy()) continue;
+    mounts.push_back({.source = resource.source(),
+                      .target = resource.target(),
+                      .is_writable = resource.writable(),
+                      .use = use_of(resource),
+                      .found = &tool.found()});
+  }
+  const auto& declared = facts.spec.create_spec.mounts();
+  for (int i = 0; i < declared.size(); ++i) {
+    const bool is_known = i < facts.created_with.mounts_size();
+    mounts.push_back({.source = declared[i].source(),
+                      .target = declared[i].target(),
+                      .is_writable = declared[i].writable(),
+                      .found = is_known ? &facts.created_with.mounts(i) : nullptr});
+  }
+  return mounts;
+}
+
+KnownSource known_source(std::string path, const store::v1::MountSource& found, SourceUse use,
+                         uid_t user) {
+  return {.path = std::move(path),
+          .identity = {.device = found.device(), .inode = found.inode()},
+          .boot_id = found.boot_id(),
+          .use = use,
+          .user = user};
+}
 
 guestlink::Expectation expectation_of(const SandboxFacts& facts) {
   guestlink::Expectation expectation;
@@ -96,9 +145,9 @@ asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFact
       {.source = facts.created_with.guest_program(), .target = guestwire::kProgramInside},
       {.source = made->link.path(), .target = guestwire::kLinkDirectoryInside},
       {.source = made->output, .target = kOutputInside}};
-  for (const v1::MountSpec& mount : facts.spec.create_spec.mounts()) {
+  for (const HostMount& mount : mounts_of(facts)) {
     attachments.push_back(
-        {.source = mount.source(), .target = mount.target(), .read_only = !mount.writable()});
+        {.source = mount.source, .target = mount.target, .read_only = !mount.is_writable});
   }
   open_link(std::move(made->link));
   co_return attachments;
@@ -164,19 +213,17 @@ void LocalSandboxPlace::keep(std::unique_ptr<MountPins> pins) {
 // The pins so far are kept until their successors exist.
 asio::awaitable<Result<>> LocalSandboxPlace::pin_mounts(const SandboxFacts& facts) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
-  const auto& mounts = facts.spec.create_spec.mounts();
+  const std::vector<HostMount> mounts = mounts_of(facts);
   if (mounts.empty()) co_return Result<>{};
   std::vector<KnownSource> known;
-  for (int i = 0; i < mounts.size(); ++i) {
-    if (i >= facts.created_with.mounts_size()) {
-      co_return fail(reason::kMountChanged, "mount source " + mounts[i].source() +
+  for (const HostMount& mount : mounts) {
+    if (mount.found == nullptr) {
+      co_return fail(reason::kMountChanged, "mount source " + mount.source +
                                                 ": what it was when the sandbox was created is not "
                                                 "known; create the sandbox again");
     }
-    const store::v1::MountSource& source = facts.created_with.mounts(i);
-    known.push_back({.path = mounts[i].source(),
-                     .identity = {.device = source.device(), .inode = source.inode()},
-                     .boot_id = source.boot_id()});
+    known.push_back(
+        known_source(mount.source, *mount.found, mount.use, facts.created_with.host_uid()));
   }
   AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(),
                                              [&known] { return reopen_mount_sources(known); }));
@@ -187,13 +234,12 @@ asio::awaitable<Result<>> LocalSandboxPlace::pin_mounts(const SandboxFacts& fact
 // expect() put them first.
 Result<> LocalSandboxPlace::check_mounts(const SandboxFacts& facts, const GuestHello& hello) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
-  const auto& mounts = facts.spec.create_spec.mounts();
+  const std::vector<HostMount> mounts = mounts_of(facts);
   if (mounts.empty()) return {};
   const auto pins = std::exchange(pins_, nullptr);
-  const auto count = static_cast<std::size_t>(mounts.size());
-  AGBOX_CHECK(pins && pins->sources.size() == count, "mounts are pinned before a start");
-  for (std::size_t i = 0; i < count; ++i) {
-    const v1::MountSpec& mount = mounts[static_cast<int>(i)];
+  AGBOX_CHECK(pins && pins->sources.size() == mounts.size(), "mounts are pinned before a start");
+  for (std::size_t i = 0; i < mounts.size(); ++i) {
+    const HostMount& mount = mounts[i];
     const GuestMount seen =
         i < hello.mounts.size()
             ? hello.mounts[i]
@@ -203,8 +249,8 @@ Result<> LocalSandboxPlace::check_mounts(const SandboxFacts& facts, const GuestH
     const std::string why = seen.failure.empty()
                                 ? "another file or directory was put there while it started"
                                 : seen.failure;
-    return fail(reason::kMountChanged, "mount target " + mount.target() + " does not show " +
-                                           mount.source() + ": " + why +
+    return fail(reason::kMountChanged, "mount target " + mount.target + " does not show " +
+                                           mount.source + ": " + why +
                                            "; create the sandbox again");
   }
   return {};
@@ -216,9 +262,9 @@ GuestResult<> LocalSandboxPlace::expect(const SandboxFacts& facts) {
   const store::v1::Container primary = primary_of(facts);
   expectation.image_user = primary.image().user();
   std::set<std::filesystem::path> targets;
-  for (const v1::MountSpec& mount : facts.spec.create_spec.mounts()) {
-    expectation.mounts.push_back({.target = mount.target()});
-    targets.insert(mount.target());
+  for (const HostMount& mount : mounts_of(facts)) {
+    expectation.mounts.push_back({.target = mount.target});
+    targets.insert(mount.target);
   }
   for (const std::string& volume : primary.image().volumes()) {
     // A mount takes the place of the image's volume, and its owner is never changed.
@@ -263,21 +309,20 @@ asio::awaitable<Verification> LocalSandboxPlace::verify(VerifyFrom from) {
 }
 
 asio::awaitable<GuestResult<>> LocalSandboxPlace::copy_in(
-    const SandboxFacts& facts, int index, std::function<void(std::string phase)> progress) {
+    PlannedCopy copy, std::function<void(std::string phase)> progress) {
   AGBOX_CO_TRY(guest, link());
-  const v1::CopySpec& copy = facts.spec.create_spec.copies(index);
-  if (index >= facts.created_with.copies_size()) {
+  if (!copy.found) {
     co_return guest_fail(GuestErrorKind::Refused,
-                         "copy source " + copy.source() +
+                         "copy source " + copy.spec.source() +
                              ": what it was when the sandbox was accepted is not known");
   }
-  const store::v1::MountSource& kept = facts.created_with.copies(index);
-  KnownSource source{.path = copy.source(),
-                     .identity = {.device = kept.device(), .inode = kept.inode()},
-                     .boot_id = kept.boot_id(),
-                     .use = SourceUse::Copy};
+  // Its user does not matter: what is copied is never replaced by its successor.
+  KnownSource source =
+      known_source(copy.spec.source(), *copy.found,
+                   copy.is_shadow ? SourceUse::ToolDirectory : SourceUse::Copy, /*user=*/0);
   co_return co_await agbox::copy_in({.executor = shared_.executor, .turns = shared_.copies},
-                                    std::move(guest), copy, std::move(source), std::move(progress));
+                                    std::move(guest), std::move(copy.spec), std::move(source),
+                                    std::move(progress));
 }
 
 std::string LocalSandboxPlace::new_secret() const {

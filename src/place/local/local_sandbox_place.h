@@ -49,7 +49,7 @@ struct LocalResources {
   TaskGroup conversations;  // of all links; last, because they use what is above
 };
 
-// In the order of the spec's mounts.
+// What tools show, and then the spec's mounts, each in their order.
 struct LocalMountPins final : MountPins {
   explicit LocalMountPins(std::vector<PinnedSource> pinned) : sources(std::move(pinned)) {}
   std::vector<PinnedSource> sources;
@@ -74,7 +74,7 @@ class LocalSandboxPlace final : public SandboxPlace {
   void container_may_have_ended() override;
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
   asio::awaitable<Verification> verify(VerifyFrom from) override;
-  asio::awaitable<GuestResult<>> copy_in(const SandboxFacts& facts, int index,
+  asio::awaitable<GuestResult<>> copy_in(PlannedCopy copy,
                                          std::function<void(std::string phase)> progress) override;
   std::string new_secret() const override;
   GuestResult<> go(const GoOrder& order) override;

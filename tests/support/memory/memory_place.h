@@ -60,10 +60,9 @@ class MemorySandboxPlace final : public SandboxPlace {
     co_return hello_now();
   }
   asio::awaitable<Verification> verify(VerifyFrom) override { co_return Verification{}; }
-  asio::awaitable<GuestResult<>> copy_in(const SandboxFacts& facts, int index,
+  asio::awaitable<GuestResult<>> copy_in(PlannedCopy copy,
                                          std::function<void(std::string)>) override {
-    const v1::CopySpec& copy = facts.spec.create_spec.copies(index);
-    machine_.workloads.at(id_).copies.push_back(copy.target());
+    machine_.workloads.at(id_).copies.push_back(copy.spec.target());
     co_return GuestResult<>{};
   }
   std::string new_secret() const override { return "secret"; }

@@ -30,6 +30,7 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "isolation_unverified": "",
     "mounts": [],
     "copies": [],
+    "builtin_resources": [],
     "ports": []
   }
 }

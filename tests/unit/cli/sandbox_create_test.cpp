@@ -105,6 +105,8 @@ TEST_F(SandboxCreate, FlagsBecomeTheSpec) {
   EXPECT_THAT(request({"--idle-ttl", "0"}), HasSubstr("idle_ttl { }"));
   EXPECT_THAT(request({"--cpu-limit", "1.5", "--memory-limit=2g", "--no-entrypoint"}),
               HasSubstr("cpu_limit: \"1.5\" memory_limit: \"2g\" bypass_entrypoint: true"));
+  EXPECT_THAT(request({"--builtin-tool", "git", "--builtin-tool=uv"}),
+              HasSubstr("builtin_tools: \"git\" builtin_tools: \"uv\""));
   EXPECT_THAT(request({"--copy", "/a:/b", "--copy=~/c:~/d:e/"}),
               HasSubstr("copies { source: \"/a\" target: \"/b\" } "
                         "copies { source: \"~/c\" target: \"~/d:e/\" }"));
@@ -145,6 +147,10 @@ TEST_F(SandboxCreate, UsageErrorsNeedNoDaemon) {
       {{"--label", "=a"}, "--label must be in key=value form\n"},
       {{"--label", "{}"}, "--label must be in key=value form\n"},
       {{"--env", "A"}, "--env must be in key=value form\n"},
+      {{"--builtin-tool", "git", "--builtin-tool", "vim"},
+       "--builtin-tool \"vim\": must be one of claude, codex, git, uv, npm, apt, opencode\n"},
+      {{"--builtin-tool", "{}"},
+       "--builtin-tool \"{}\": must be one of claude, codex, git, uv, npm, apt, opencode\n"},
       {{"--port", ""}, "--port: value must not be empty\n"},
       {{"-p", "80"}, "--port \"80\": must be host:container[/proto]\n"},
       {{"-p", "1:2/"}, "--port \"1:2/\": protocol must not be empty after '/'\n"},

@@ -86,6 +86,7 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "isolation_unverified": "",
     "mounts": [],
     "copies": [],
+    "builtin_resources": [],
     "ports": []
   }
 }
@@ -121,6 +122,33 @@ TEST_F(SandboxShow, GetShowsWhatOfTheHostIsVisibleInside) {
   EXPECT_THAT(out_, HasSubstr("\nmount=/home/me/notes -> /notes (read-only)\nmount=/home/me/"));
   EXPECT_THAT(out_, HasSubstr("[31m -> /workspace (writable)\n"));
   EXPECT_THAT(out_, testing::Not(HasSubstr("\x1b")));
+}
+
+TEST_F(SandboxShow, GetShowsWhatItsToolsMakeVisible) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  const auto add = [&daemon](const std::string& id) -> v1::BuiltinResource& {
+    v1::BuiltinResource& resource = *daemon.sandbox.add_builtin_resources();
+    resource.set_tool("tool");
+    resource.set_id(id);
+    resource.set_source("/home/me/" + id);
+    resource.set_target("/" + id);
+    return resource;
+  };
+  add("read");
+  add("write").set_writable(true);
+  add("copy").set_writable(true);
+  daemon.sandbox.mutable_builtin_resources(2)->set_shadow_copy(true);
+  add("agent").set_socket(true);
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nbuiltin_tool=tool read: /home/me/read -> /read (read-only)\n"
+                              "builtin_tool=tool write: /home/me/write -> /write (writable)\n"
+                              "builtin_tool=tool copy: /home/me/copy -> /copy (shadow copy, "
+                              "writable)\n"
+                              "builtin_tool=tool agent: /home/me/agent -> /agent (socket)\n"));
+  EXPECT_EQ(run({"sandbox", "get", "box-1", "--json"}), 0);
+  EXPECT_THAT(out_, HasSubstr(R"("id": "agent")"));
+  EXPECT_THAT(out_, HasSubstr(R"("shadow_copy": true)"));
 }
 
 TEST_F(SandboxShow, GetShowsAnIsolationThatDoesNotHold) {

@@ -84,6 +84,7 @@ void ControlTest::start() {
                               .state_root = temp_directory_.path() / state_root_,
                               .guest_program = temp_directory_.path() / "agbox-guest",
                               .output_root = temp_directory_.path() / "execs",
+                              .home = home_,
                               .resolver_files = resolver_files_};
   its_place.guest_limits.guest_uid = ::geteuid();
   its_place.guest_limits.penalty =

@@ -158,6 +158,7 @@ class ControlTest : public testing::Test {
   std::string address_pool_ = "10.99.0.0/24";
   std::string resolver_ = "192.0.2.53";
   std::vector<std::filesystem::path> resolver_files_;
+  std::filesystem::path home_;  // of the daemon's user
   std::filesystem::path lock_file_;
   TimesToLive ttls_;
   std::chrono::milliseconds first_answer_timeout_ = std::chrono::hours(1);  // no test is so slow

@@ -84,6 +84,15 @@ TEST(ContainerSettings, TheCallersEnvironmentComesWithTheHostsUser) {
   EXPECT_THAT(settings(spec).env, ElementsAre("A=1=2", "HOST_GID=100", "HOST_UID=1000", "Z="));
 }
 
+TEST(ContainerSettings, ProgramsAreToldWhereTheResourcesOfToolsAre) {
+  SandboxFacts with_tools = facts({});
+  for (const char* id : {"ssh-agent", "npm", "of a later version"}) {
+    with_tools.created_with.add_tools()->mutable_resource()->set_id(id);
+  }
+  EXPECT_THAT(primary_settings(kInstance, with_tools, {}, {}).env,
+              ElementsAre("HOST_GID=100", "HOST_UID=1000", "SSH_AUTH_SOCK=/ssh-agent"));
+}
+
 TEST(ContainerSettings, ACallersLabelsNeverReplaceOurs) {
   v1::CreateSpec spec;
   (*spec.mutable_labels())["team"] = "a";

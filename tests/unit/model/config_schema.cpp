@@ -9,6 +9,7 @@
 
 #include "agbox/v1/spec.pb.h"
 #include "base/check.h"
+#include "model/spec/builtin_tools.h"
 #include "model/spec/sandbox_spec.h"
 
 namespace agbox {
@@ -30,6 +31,7 @@ const std::map<std::string_view, std::string_view> kDescriptions = {
     {"bypass_entrypoint", "Ignore the image's ENTRYPOINT."},
     {"mounts", "Files and directories of the host, read-only unless writable."},
     {"copies", "Files and directories of the host that the sandbox gets its own copy of."},
+    {"builtin_tools", "Tools of the host whose files and sockets the sandbox sees."},
     {"ports", "Ports of the sandbox, published on 127.0.0.1 of the host."},
 };
 
@@ -48,7 +50,14 @@ json::object map_schema(const Descriptor& type) {
   return {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
 }
 
+json::object tools_schema() {
+  json::array names;
+  for (const BuiltinTool& tool : builtin_tools()) names.emplace_back(tool.name);
+  return {{"type", "array"}, {"items", json::object{{"enum", names}}}};
+}
+
 json::object schema_of(const FieldDescriptor& field) {
+  if (field.name() == "builtin_tools") return tools_schema();
   if (field.is_repeated() && !field.is_map() &&
       field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
     return {{"type", "array"}, {"items", map_schema(*field.message_type())}};

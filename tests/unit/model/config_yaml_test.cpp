@@ -311,7 +311,7 @@ TEST(CreateRequest, WithAFile) {
   request.clear_create_spec();
   request.set_config_yaml("labels: {a: b}");
   EXPECT_EQ(parse_create_request(request).error().message(), "create_spec.image is required");
-  request.set_config_yaml("image: busybox\nbuiltin_tools: [git]");
+  request.set_config_yaml("image: busybox\ncompanion_containers: {db: {image: db}}");
   EXPECT_EQ(parse_create_request(request).error().reason(), reason::kUnimplemented);
 }
 

@@ -158,7 +158,6 @@ TEST(SandboxSpec, AStoredOneIsReadWhateverRequestsAreChecked) {
 
 TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
   const std::pair<std::string, std::string> rows[] = {
-      {"builtin_tools: 'git'", "builtin_tools"},
       {"companion_containers { name: 'db' image: 'x' }", "companion_containers"},
       {"required_services { name: 'db' image: 'x' }", "required_services"},
       {"optional_services { name: 'db' image: 'x' }", "optional_services"},

@@ -80,8 +80,8 @@ asio::awaitable<OperationResult<>> verify_isolation(OperationServices& services,
 asio::awaitable<OperationResult<>> copy_into_primary(OperationServices& services,
                                                      SandboxPlace& place, const SandboxFacts& facts,
                                                      Engine::Progress progress) {
-  for (int index = 0; index < facts.spec.create_spec.copies_size(); ++index) {
-    auto copied = co_await step("create.copy", place.copy_in(facts, index, progress));
+  for (const PlannedCopy& copy : facts.copies()) {
+    auto copied = co_await step("create.copy", place.copy_in(copy, progress));
     if (copied) continue;
     // The guest may be gone with its container: report that instead.
     AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, copied.error()));

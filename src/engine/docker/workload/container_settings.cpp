@@ -6,6 +6,7 @@
 #include "guestwire/place.h"
 #include "model/network/sandbox_subnet.h"
 #include "model/object_names.h"
+#include "model/spec/builtin_tools.h"
 #include "model/spec/ports.h"
 
 namespace agbox {
@@ -19,8 +20,14 @@ Labels user_labels(const SandboxFacts& facts) {
 }
 
 std::vector<std::string> environment(const SandboxFacts& facts) {
-  std::map<std::string, std::string> variables(facts.spec.create_spec.envs().begin(),
-                                               facts.spec.create_spec.envs().end());
+  std::map<std::string, std::string> variables;
+  for (const auto& tool : facts.created_with.tools()) {
+    const ToolResource* const resource = find_tool_resource(tool.resource().id());
+    if (resource == nullptr || resource->variable.empty()) continue;
+    const std::size_t equals = resource->variable.find('=');
+    variables.emplace(resource->variable.substr(0, equals), resource->variable.substr(equals + 1));
+  }
+  for (const auto& [name, value] : facts.spec.create_spec.envs()) variables[name] = value;
   // A caller cannot set these two: the spec refuses their names.
   variables["HOST_UID"] = std::to_string(facts.created_with.host_uid());
   variables["HOST_GID"] = std::to_string(facts.created_with.host_gid());
