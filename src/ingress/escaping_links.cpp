@@ -34,7 +34,7 @@ bool has_changed(int problem) {
 class Scan {
  public:
   Scan(int root, const std::string& path, const ScanLimits& limits)
-      : root_(root), path_(path), limits_(limits), links_(root) {}
+      : root_(root), path_(path), limits_(limits), links_(root, path) {}
 
   Result<MaybePath> run() {
     UniqueFd root = open_beneath(root_, ".", kDirectory, kInTree);

@@ -18,8 +18,8 @@ struct ScanLimits {
 };
 
 // The path of the first one that is found, below the root; nullopt if there is none. `root` is a
-// directory, O_PATH is enough. An error says what of the tree prevents an answer, and begins with
-// its path, for which `path` is that of the root. May wait for a disk.
+// directory, O_PATH is enough, and `path` its path without links. An error says what of the tree
+// prevents an answer, and begins with its path. May wait for the disk of the tree.
 Result<std::optional<std::string>> find_escaping_link(int root, const std::string& path,
                                                       const ScanLimits& limits = {});
 

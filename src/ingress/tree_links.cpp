@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <ranges>
@@ -33,7 +34,7 @@ std::string join_path(const std::vector<std::string>& components) {
 
 }  // namespace
 
-TreeLinks::TreeLinks(int root) : root_(root) {
+TreeLinks::TreeLinks(int root, std::string path) : root_(root), path_(std::move(path)) {
   struct stat status{};
   if (::fstat(root_, &status) == 0) {
     device_ = status.st_dev;
@@ -61,6 +62,12 @@ std::optional<std::string> TreeLinks::target_inside(std::string_view directory,
 // path than the one that the link has.
 std::optional<std::string> TreeLinks::below_root(std::string_view absolute) const {
   const Components components = split_path(absolute);
+  if (!path_.empty()) {
+    const Components root = split_path(path_);
+    const auto [rest, missing] = std::ranges::mismatch(components, root);
+    if (missing != root.end()) return std::nullopt;
+    return join_path({rest, components.end()});
+  }
   std::string prefix = "/";
   for (std::size_t i = 0;; ++i) {
     struct stat status{};

@@ -15,8 +15,10 @@ namespace agbox {
 
 class TreeLinks {
  public:
-  // `root` is a descriptor of the tree's root directory and must outlive this.
-  explicit TreeLinks(int root);
+  // `root` is a descriptor of the tree's root directory and must outlive this. An absolute target
+  // is inside if it leads to the root by any path; with `path`, the only one that counts, no file
+  // outside is inspected: a hostile link may name one on a disk that hangs.
+  explicit TreeLinks(int root, std::string path = {});
 
   // The target to store for a link in `directory`, a path below the root: `target` itself, or a
   // relative one for an absolute path into the tree. nullopt if the link leads outside, if only by
@@ -34,6 +36,7 @@ class TreeLinks {
   std::optional<std::string> link_at(const Components& path) const;
 
   int root_;
+  std::string path_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
   mutable std::uint64_t lookups_ = 0;

@@ -247,7 +247,7 @@ class Packing {
 
   Result<> pack_directory() {
     AGBOX_TRY(root, open_root());
-    links_.emplace(source_.root.get());
+    links_.emplace(source_.root.get(), is_shadow() ? source_.path : "");
     if (!is_shadow()) {
       AGBOX_TRY_VOID(read_gitignore(root.get()));
       AGBOX_TRY(again, open_root());

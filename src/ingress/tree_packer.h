@@ -34,7 +34,7 @@ enum class TreeUse {
 
 struct TreeSource {
   UniqueFd root;     // a directory or a regular file; O_PATH is enough
-  std::string path;  // for messages; a file's last component is its name in the stream
+  std::string path;  // without links; a file's last component is its name in the stream
   std::vector<std::string> exclude_patterns{};
   TreeUse use = TreeUse::Copy;
 };

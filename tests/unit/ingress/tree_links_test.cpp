@@ -78,5 +78,24 @@ TEST_F(TreeLinksTest, ALoopLeadsNowhere) {
   EXPECT_EQ(inside("", "a/../../.."), "a/../../..");
 }
 
+// With its path, files outside are not inspected, so that only this path leads into the tree.
+TEST_F(TreeLinksTest, AnAbsoluteTargetMayBeComparedWithThePathAlone) {
+  fs::create_directory_symlink(root_, temp_.path() / "alias");
+  fs::create_symlink(root_ / "p/q", root_ / "absolute");
+  const UniqueFd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const TreeLinks links(root.get(), root_);
+  const auto leads = [&links](std::string_view directory, const std::string& target) {
+    return links.target_inside(directory, target);
+  };
+  EXPECT_EQ(leads("p", root_ / "p//q/."), "../p/q");
+  EXPECT_EQ(leads("p", root_), "..");
+  EXPECT_EQ(leads("p", root_ / "absolute/r"), "../absolute/r");
+  EXPECT_EQ(leads("", root_ / "absolute/../../../x"), std::nullopt);
+  EXPECT_EQ(leads("", root_ / "../tree/p"), std::nullopt);
+  EXPECT_EQ(leads("", root_.string() + "2"), std::nullopt);
+  EXPECT_EQ(leads("", temp_.path() / "alias/p"), std::nullopt);
+  EXPECT_EQ(leads("", "/"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace agbox
