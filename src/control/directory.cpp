@@ -288,6 +288,7 @@ Directory::Call<v1::SandboxHandle> Directory::accept(SandboxSpec spec, std::stri
   AGBOX_CO_TRY_VOID(co_await wait_for(engine_asked_));
   AGBOX_CO_TRY(engine, services_.engine_status.check());
   AGBOX_CO_TRY_VOID(check_cpus(spec, engine.cpus));
+  AGBOX_CO_TRY_VOID(check_disk_limit_support(spec, engine.disk_limit_shortcoming));
   AGBOX_CO_TRY_VOID(services_.isolation.check());
   const auto& dns = services_.created_with.dns();
   AGBOX_CO_TRY_VOID(check_resolvers({dns.begin(), dns.end()}));

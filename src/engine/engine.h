@@ -29,6 +29,8 @@ struct ReachableEngine {
   std::string title;             // for people, with the version
   std::int64_t cpus = 0;         // 0 if not known
   std::string root_directory{};  // of its files; empty if not known
+  // Why it cannot limit the files of a container; empty if it can, or that is not known.
+  std::string disk_limit_shortcoming{};
 
   bool operator==(const ReachableEngine&) const = default;
 };

@@ -52,6 +52,8 @@ struct CreateFlags {
   std::string idle_ttl;
   std::string cpu_limit;
   std::string memory_limit;
+  std::string disk_limit;
+  std::string gpus;
   std::string yaml_file;
   bool bypass_entrypoint = false;
   bool json = false;
@@ -159,6 +161,12 @@ Parsed<v1::CreateSandboxRequest> request_of(const CreateFlags& flags) {
   spec.mutable_command()->Assign(flags.command.begin(), flags.command.end());
   spec.set_cpu_limit(flags.cpu_limit);
   spec.set_memory_limit(flags.memory_limit);
+  spec.set_disk_limit(flags.disk_limit);
+  if (!flags.gpus.empty() && flags.gpus != "all") {
+    return usage("--gpus: unsupported value \"" + flags.gpus +
+                 "\"; currently only empty or \"all\" are supported");
+  }
+  spec.set_gpus(flags.gpus);
   spec.set_bypass_entrypoint(flags.bypass_entrypoint);
   if (is_from_yaml) {
     auto yaml = read_file(flags.yaml_file);
@@ -254,6 +262,9 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
   text("--cpu-limit", flags.cpu_limit, "CPUS",
        "CPU limit, e.g. 1.5; at most the CPUs of the engine");
   text("--memory-limit", flags.memory_limit, "SIZE", "Memory limit, e.g. 2g; at least 6m");
+  text("--disk-limit", flags.disk_limit, "SIZE",
+       "Limit of the sandbox's own files, e.g. 10g; not every engine can");
+  text("--gpus", flags.gpus, "all", "Give the sandbox all NVIDIA GPUs of the host");
   // Raw, as in KeyValueFlag.
   flags.copies = command
                      .add_option(

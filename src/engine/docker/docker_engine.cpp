@@ -10,6 +10,7 @@
 #include "engine/docker/doctor/checks/images.h"
 #include "engine/docker/doctor/engine_checks.h"
 #include "engine/docker/doctor/full_disk.h"
+#include "engine/docker/workload/unmet_request.h"
 #include "model/object_names.h"
 #include "model/spec/ports.h"
 
@@ -24,7 +25,8 @@ ReachableEngine reachable(const EngineIdentity& engine) {
   return {.id = engine.id,
           .title = title_of(engine),
           .cpus = engine.cpus,
-          .root_directory = engine.root_directory};
+          .root_directory = engine.root_directory,
+          .disk_limit_shortcoming = disk_limit_shortcoming(engine)};
 }
 
 }  // namespace

@@ -76,13 +76,16 @@ Result<> check_cpus(const SandboxSpec& spec, std::int64_t cpus) {
   return check_companion_cpus(spec.create_spec, cpus);
 }
 
+Result<> check_disk_limit_support(const SandboxSpec& spec, const std::string& shortcoming) {
+  if (!spec.disk_limit || shortcoming.empty()) return {};
+  return fail(reason::kEngineRefused, shortcoming);
+}
+
 Result<> check_supported(const v1::CreateSpec& spec) {
   const std::pair<bool, std::string_view> rows[] = {
       {spec.companion_containers_size() > 0, "companion_containers"},
       {spec.required_services_size() > 0, "required_services"},
       {spec.optional_services_size() > 0, "optional_services"},
-      {!spec.disk_limit().empty(), "disk_limit"},
-      {!spec.gpus().empty(), "gpus"},
   };
   for (const auto& [is_set, name] : rows) {
     if (!is_set) continue;
@@ -120,12 +123,14 @@ Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
   AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", "cpu_limit", spec.cpu_limit()));
   AGBOX_TRY(memory_limit,
             parse_limit<ByteLimit>("memory_limit", "memory_limit", spec.memory_limit()));
+  AGBOX_TRY(disk_limit, parse_limit<ByteLimit>("disk_limit", "disk_limit", spec.disk_limit()));
   const std::size_t bytes = spec.ByteSizeLong();
   return SandboxSpec{.create_spec = std::move(spec),
                      .bytes = bytes,
                      .idle_ttl = idle_ttl,
                      .cpu_limit = cpu_limit,
-                     .memory_limit = memory_limit};
+                     .memory_limit = memory_limit,
+                     .disk_limit = disk_limit};
 }
 
 Result<SandboxSpec> parse_create_request(const v1::CreateSandboxRequest& request) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "agbox/v1/service.pb.h"
 #include "agbox/v1/spec.pb.h"
@@ -22,6 +23,7 @@ struct SandboxSpec {
   std::optional<std::chrono::nanoseconds> idle_ttl;
   std::optional<CpuLimit> cpu_limit;
   std::optional<ByteLimit> memory_limit;
+  std::optional<ByteLimit> disk_limit{};
 };
 
 Result<SandboxSpec> parse_create_request(const v1::CreateSandboxRequest& request);
@@ -29,6 +31,10 @@ Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec);
 
 // Refuses more CPUs than the engine has; 0 if their number is not known.
 Result<> check_cpus(const SandboxSpec& spec, std::int64_t cpus);
+
+// Refuses a disk_limit if the engine cannot keep it; `shortcoming` says why, and is empty if it can
+// or that is not known.
+Result<> check_disk_limit_support(const SandboxSpec& spec, const std::string& shortcoming);
 
 // Of an accepted sandbox. Fails only if it cannot be understood.
 Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec);

@@ -113,6 +113,8 @@ TEST_F(SandboxCreate, FlagsBecomeTheSpec) {
   EXPECT_THAT(request({"--copy", "./x/../y:/b"}),
               HasSubstr("copies { source: \"" + (std::filesystem::current_path() / "y").string() +
                         "\" target: \"/b\" }"));
+  EXPECT_THAT(request({"--disk-limit", "10g", "--gpus=all"}),
+              HasSubstr("disk_limit: \"10g\" gpus: \"all\""));
   EXPECT_THAT(
       request({"-p", "8080:80", "--port=127.0.0.1:53:5353/UDP"}),
       HasSubstr("ports { container_port: 80 host_port: 8080 } "
@@ -151,6 +153,8 @@ TEST_F(SandboxCreate, UsageErrorsNeedNoDaemon) {
        "--builtin-tool \"vim\": must be one of claude, codex, git, uv, npm, apt, opencode\n"},
       {{"--builtin-tool", "{}"},
        "--builtin-tool \"{}\": must be one of claude, codex, git, uv, npm, apt, opencode\n"},
+      {{"--gpus", "0"},
+       "--gpus: unsupported value \"0\"; currently only empty or \"all\" are supported\n"},
       {{"--port", ""}, "--port: value must not be empty\n"},
       {{"-p", "80"}, "--port \"80\": must be host:container[/proto]\n"},
       {{"-p", "1:2/"}, "--port \"1:2/\": protocol must not be empty after '/'\n"},

@@ -46,6 +46,12 @@ TEST(ContainerSettings, LimitsAreTheCallersInTheEnginesUnits) {
   const ContainerSpec made = settings(spec);
   EXPECT_EQ(made.nano_cpus, 1'500'000'000);
   EXPECT_EQ(made.memory_bytes, 512 << 20);
+  spec.set_disk_limit("10g");
+  spec.set_gpus("all");
+  EXPECT_EQ(settings(spec).disk_bytes, std::int64_t{10} << 30);
+  EXPECT_TRUE(settings(spec).has_all_gpus);
+  EXPECT_FALSE(settings({}).disk_bytes.has_value());
+  EXPECT_FALSE(settings({}).has_all_gpus);
   EXPECT_FALSE(settings({}).nano_cpus.has_value());
   EXPECT_FALSE(settings({}).memory_bytes.has_value());
 }

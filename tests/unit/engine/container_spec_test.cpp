@@ -54,6 +54,8 @@ TEST(ContainerSpec, EveryFieldHasItsPlace) {
       .nano_cpus = 1'500'000'000,
       .memory_bytes = std::int64_t{4} << 30,
       .pids_limit = 4096,
+      .disk_bytes = std::int64_t{10} << 30,
+      .has_all_gpus = true,
       .ulimits = {{.name = "core", .soft = 0, .hard = 0}},
       .log_driver = "local",
       .log_options = {{"max-size", "10m"}, {"max-file", "3"}}};
@@ -76,7 +78,8 @@ TEST(ContainerSpec, EveryFieldHasItsPlace) {
       "Dns": ["192.0.2.53"], "ExtraHosts": ["host.docker.internal:0.0.0.0"],
       "Sysctls": {"net.ipv6.conf.all.disable_ipv6": "1"},
       "SecurityOpt": ["seccomp={\"defaultAction\":\"SCMP_ACT_ERRNO\"}"],
-      "IpcMode": "private", "MaskedPaths": ["/proc/kcore"], "NanoCpus": 1500000000, "Memory": 4294967296, "PidsLimit": 4096,
+      "IpcMode": "private", "MaskedPaths": ["/proc/kcore"], "NanoCpus": 1500000000, "Memory": 4294967296, "PidsLimit": 4096, "StorageOpt": {"size": "10737418240"},
+      "DeviceRequests": [{"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}],
       "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
       "LogConfig": {"Type": "local", "Config": {"max-file": "3", "max-size": "10m"}}},
     "NetworkingConfig": {"EndpointsConfig": {"agbox-net-s1": {}}}

@@ -28,6 +28,8 @@ const std::map<std::string_view, std::string_view> kDescriptions = {
     {"command", "Command of the container, with its arguments."},
     {"cpu_limit", "CPU limit, e.g. 1.5."},
     {"memory_limit", "Memory limit, e.g. 2g."},
+    {"disk_limit", "Limit of the sandbox's own files, e.g. 10g; not every engine can."},
+    {"gpus", "all = every NVIDIA GPU of the host."},
     {"bypass_entrypoint", "Ignore the image's ENTRYPOINT."},
     {"mounts", "Files and directories of the host, read-only unless writable."},
     {"copies", "Files and directories of the host that the sandbox gets its own copy of."},

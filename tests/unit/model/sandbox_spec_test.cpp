@@ -161,8 +161,6 @@ TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
       {"companion_containers { name: 'db' image: 'x' }", "companion_containers"},
       {"required_services { name: 'db' image: 'x' }", "required_services"},
       {"optional_services { name: 'db' image: 'x' }", "optional_services"},
-      {"disk_limit: '1g'", "disk_limit"},
-      {"gpus: 'all'", "gpus"},
   };
   for (const auto& [field, name] : rows) {
     const auto parsed = parse_create_spec(spec("image: 'x' " + field));

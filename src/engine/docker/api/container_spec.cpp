@@ -67,6 +67,17 @@ json::object host_config(const ContainerSpec& spec) {
   if (spec.nano_cpus) host["NanoCpus"] = *spec.nano_cpus;
   if (spec.memory_bytes) host["Memory"] = *spec.memory_bytes;
   if (spec.pids_limit) host["PidsLimit"] = *spec.pids_limit;
+  if (spec.disk_bytes) {
+    host["StorageOpt"] = json::object{{"size", std::to_string(*spec.disk_bytes)}};
+  }
+  if (spec.has_all_gpus) {
+    json::array gpu{"gpu"};
+    json::array any_of;  // an inner list is "all of these"; braces would merge the two
+    any_of.push_back(std::move(gpu));
+    json::array requests;
+    requests.push_back({{"Driver", "nvidia"}, {"Count", -1}, {"Capabilities", std::move(any_of)}});
+    host["DeviceRequests"] = std::move(requests);
+  }
   json::array ulimits;
   for (const ContainerUlimit& limit : spec.ulimits) {
     ulimits.push_back({{"Name", limit.name}, {"Soft", limit.soft}, {"Hard", limit.hard}});

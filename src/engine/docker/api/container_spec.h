@@ -62,6 +62,8 @@ struct ContainerSpec {
   std::optional<std::int64_t> nano_cpus{};
   std::optional<std::int64_t> memory_bytes{};
   std::optional<std::int64_t> pids_limit{};
+  std::optional<std::int64_t> disk_bytes{};  // of its own files
+  bool has_all_gpus = false;
   std::vector<ContainerUlimit> ulimits{};
 
   std::string log_driver{};

@@ -116,6 +116,13 @@ EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
   return engine;
 }
 
+std::optional<bool> can_limit_files(std::string_view driver, std::string_view backing_filesystem) {
+  if (driver == "btrfs" || driver == "zfs") return true;
+  if (driver != "overlay2") return false;
+  if (backing_filesystem.empty() || backing_filesystem == "xfs") return std::nullopt;
+  return false;
+}
+
 std::string title_of(const EngineIdentity& engine) {
   return name_of(engine.kind) + " " + engine.version + " (API " + engine.api.text() + ")";
 }

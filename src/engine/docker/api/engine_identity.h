@@ -63,6 +63,10 @@ struct EngineIdentity {
 EngineResult<EngineIdentity> read_engine_identity(std::string_view info_body,
                                                   const EngineVersion& version, ApiVersion api);
 
+// Whether a storage driver on this filesystem can limit the files of a container. nullopt if that
+// depends on how the filesystem is mounted, or it is not known.
+std::optional<bool> can_limit_files(std::string_view driver, std::string_view backing_filesystem);
+
 // Human-readable: "Docker 28.5.2 (API 1.51)".
 std::string title_of(const EngineIdentity& engine);
 

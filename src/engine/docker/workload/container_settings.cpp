@@ -118,6 +118,8 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
   primary.log_driver = "local";
   primary.log_options = {{"max-size", "10m"}, {"max-file", "3"}};
   if (spec.cpu_limit) primary.nano_cpus = spec.cpu_limit->millicores() * 1'000'000;
+  if (spec.disk_limit) primary.disk_bytes = spec.disk_limit->bytes();
+  primary.has_all_gpus = !spec.create_spec.gpus().empty();
   if (spec.memory_limit) primary.memory_bytes = spec.memory_limit->bytes();
   return primary;
 }

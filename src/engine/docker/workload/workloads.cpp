@@ -12,6 +12,7 @@
 #include "engine/docker/workload/container_loss.h"
 #include "engine/docker/workload/container_settings.h"
 #include "engine/docker/workload/unbroken_call.h"
+#include "engine/docker/workload/unmet_request.h"
 #include "model/network/sandbox_subnet.h"
 #include "model/object_names.h"
 
@@ -145,8 +146,9 @@ EngineAwaitable<> Workloads::ensure_primary(SandboxFacts& facts, const Attachmen
   auto call = client_.ensure_container(
       owner_of(facts), primary_settings(instance_id_, facts, attachments, hardening_),
       on_its_engine(facts));
-  AGBOX_CO_TRY(id, co_await step("create.container", unbroken(calls_, std::move(call))));
-  facts.containers[""].set_container_id(id);
+  const auto id = co_await step("create.container", unbroken(calls_, std::move(call)));
+  if (!id) co_return std::unexpected(in_terms_of(facts.spec, id.error()));
+  facts.containers[""].set_container_id(*id);
   co_return EngineResult<>{};
 }
 
@@ -178,7 +180,8 @@ EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(
       co_await step("start.account_files", check_account_files(client_, id, on_its_engine(facts))));
   auto call = client_.start_container(id, on_its_engine(facts));
-  AGBOX_CO_TRY_VOID(co_await step("start.container", unbroken(calls_, std::move(call))));
+  const auto started = co_await step("start.container", unbroken(calls_, std::move(call)));
+  if (!started) co_return std::unexpected(in_terms_of(facts.spec, started.error()));
   AGBOX_CO_TRY(seen,
                co_await step("start.inspect", client_.inspect_container(id, on_its_engine(facts))));
   facts.containers[""].set_engine_started_at(start_mark(seen));

@@ -94,11 +94,8 @@ struct LayerQuotaCheck {
 
  private:
   std::optional<bool> can_limit() const {
-    if (driver == "btrfs" || driver == "zfs") return true;
-    if (driver != "overlay2") return false;
-    if (backing_filesystem.empty()) return std::nullopt;
-    if (backing_filesystem != "xfs") return false;
-    return has_project_quota;
+    if (const auto known = can_limit_files(driver, backing_filesystem)) return known;
+    return backing_filesystem.empty() ? std::nullopt : has_project_quota;
   }
 
   static std::optional<bool> read_project_quota(const std::string& directory) {
