@@ -42,9 +42,6 @@ def test_fields_that_are_not_built_yet_are_refused_by_name_and_reserve_nothing(
         "companion_containers": [companion],
         "required_services": [companion],
         "optional_services": [companion],
-        "ports": [spec.PortMapping(container_port=80, host_port=8080)],
-        "disk_limit": "1g",
-        "gpus": "all",
     }
     for field, value in fields.items():
         code, reason, _, words = refused(
