@@ -302,7 +302,8 @@ Directory::Call<v1::SandboxHandle> Directory::accept(SandboxSpec spec, std::stri
     AGBOX_CO_TRY_VOID(
         co_await check_host_ports(services_.engine, services_.place, spec.create_spec.ports()));
   }
-  AGBOX_CO_TRY_VOID(check_still_on(engine.id));  // the host may have been waited for
+  const bool was_host_asked = pins || !spec.create_spec.ports().empty();
+  if (was_host_asked) AGBOX_CO_TRY_VOID(check_still_on(engine.id));
   // Added to the others once its ID is reserved: only the store knows every ID that was ever used.
   auto actor = std::make_unique<SandboxActor>(services_, std::move(sandbox_id), std::move(spec),
                                               std::move(created_with));
