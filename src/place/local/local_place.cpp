@@ -11,6 +11,7 @@
 #include "guestlink/link_directory.h"
 #include "guestlink/sha256.h"
 #include "ingress/host_ports.h"
+#include "ingress/mount_points.h"
 #include "model/spec/tool_targets.h"
 #include "place/local/doctor/local_diagnosis.h"
 #include "place/local/file_watch.h"
@@ -34,6 +35,25 @@ store::v1::MountSource kept_source(const PinnedSource& source, const std::string
   kept.set_inode(source.identity.inode);
   kept.set_boot_id(boot_id);
   return kept;
+}
+
+// `sources` begins with those of the mounts.
+std::vector<PlacedMount> placed_mounts(const v1::CreateSpec& spec,
+                                       const std::vector<PinnedSource>& sources,
+                                       const ResolvedTools& tools) {
+  std::vector<PlacedMount> placed;
+  for (const v1::MountSpec& mount : spec.mounts()) {
+    placed.push_back({.source = &sources.at(placed.size()),
+                      .target = mount.target(),
+                      .is_writable = mount.writable()});
+  }
+  for (const FoundResource& tool : tools.found) {
+    if (tool.is_shadow_copied) continue;
+    placed.push_back({.source = &tool.source,
+                      .target = std::string(tool.requested.resource->target),
+                      .is_writable = tool.requested.resource->is_writable});
+  }
+  return placed;
 }
 
 }  // namespace
@@ -111,6 +131,9 @@ asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
     keep(copy.mutable_source(), *created_with.add_copies());
   }
   AGBOX_CO_TRY_VOID(check_tool_targets(spec, created_with));
+  const std::vector<PlacedMount> placed = placed_mounts(spec, pinned.sources, tools);
+  AGBOX_CO_TRY_VOID(co_await run_blocking(shared_.mount_files->executor(),
+                                          [&] { return check_mount_points(placed); }));
   // A copy reads its source once, and compares it then; only mounts are pinned.
   std::vector<PinnedSource> pins;
   for (FoundResource& tool : tools.found) {

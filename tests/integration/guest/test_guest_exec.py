@@ -272,7 +272,7 @@ def test_a_stop_asks_execs_to_end_and_does_not_wait_for_unresponsive_ones(execs)
     deaf = here.shell("trap '' TERM; echo up; while :; do sleep 300; done")
     here.wait_out(deaf, "up")
     waited = here.box.stop()
-    assert waited >= 2, "its grace period"
+    assert 2 <= waited < 30, "its grace period; the engine's is 60 s"
     here.box.ready()
     times = []
     for _ in range(3):
