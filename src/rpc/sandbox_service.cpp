@@ -28,9 +28,10 @@ using Stream = grpc::ServerWriteReactor<grpc::ByteBuffer>*;
 using Context = grpc::CallbackServerContext*;
 
 // Clients test for these names; a released name is never removed.
-constexpr std::string_view kFeatures[] = {"diagnose",    "error-info", "exec",
-                                          "exec-output", "health",     "isolation",
-                                          "list-pages",  "reflection", "stop-resume"};
+constexpr std::string_view kFeatures[] = {"builtin-tools", "config-yaml", "copies",      "diagnose",
+                                          "error-info",    "exec",        "exec-output", "health",
+                                          "isolation",     "list-pages",  "mounts",      "ports",
+                                          "reflection",    "stop-resume"};
 
 // Replies with an error, or with the response that `fill` makes of the value.
 template <class Fill>
