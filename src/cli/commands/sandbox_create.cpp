@@ -103,6 +103,9 @@ Parsed<v1::CopySpec> parse_copy(const std::string& text) {
   const std::string source = text.substr(0, colon);
   const std::string target = text.substr(colon + 1);
   if (source.empty() || target.empty()) return refused("source and target must be non-empty");
+  for (const std::string_view mode : {":ro", ":rw", ":writable"}) {
+    if (target.ends_with(mode)) return refused("a copy has no mode; it is the sandbox's own");
+  }
   v1::CopySpec copy;
   copy.set_source(absolute_source(source));
   copy.set_target(target);
