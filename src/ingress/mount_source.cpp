@@ -104,8 +104,9 @@ bool may_write(int fd, const struct stat& status, const RuntimeIdentity& user) {
 Result<> check_writable(const PinnedSource& source, SourceUse use, const struct stat& status,
                         const RuntimeIdentity& user) {
   const std::string what = name_of(use) + " " + source.path;
-  const std::string otherwise =
-      use == SourceUse::Mount ? "leave writable out" : "leave the tool out";
+  const std::string otherwise = use == SourceUse::Mount
+                                    ? "mount it read-only (writable: false, or -v ...:ro)"
+                                    : "leave the tool out";
   struct statvfs filesystem{};
   if (::fstatvfs(source.fd.get(), &filesystem) == 0 && (filesystem.f_flag & ST_RDONLY) != 0) {
     return invalid_argument(what + " cannot be writable: its filesystem is mounted read-only; " +

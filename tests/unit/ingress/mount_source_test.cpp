@@ -188,7 +188,8 @@ TEST_F(MountSource, TheFilesOfTheEngineAreRefusedWhereverItKeepsThem) {
 TEST_F(MountSource, AWritableOneHasToBeWritableForTheRuntimeUser) {
   const std::string path = at("home/project");
   const auto refused = AllOf(HasSubstr("commands run as uid 12345 and gid 12345"),
-                             HasSubstr("change its owner or mode"));
+                             HasSubstr("change its owner or mode, or mount it read-only "
+                                       "(writable: false, or -v ...:ro)"));
   ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   EXPECT_THAT(refusal(path, true), refused);
   EXPECT_TRUE(resolve(path).has_value());
