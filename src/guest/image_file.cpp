@@ -39,6 +39,10 @@ OpenedFile open_as_mounted(int root, std::string_view path, int flags) {
   return open_below(root, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
+OpenedFile open_outside_mounts(int root, std::string_view path, int flags) {
+  return open_below(root, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}
+
 Result<std::optional<std::string>> read_image_file(int root, std::string_view path) {
   // Non-blocking: the image may have a FIFO there.
   const OpenedFile file = open_inside(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);

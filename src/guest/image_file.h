@@ -26,6 +26,8 @@ OpenedFile open_inside(int root, std::string_view path, int flags);
 OpenedFile open_across_mounts(int root, std::string_view path, int flags);
 // The same, but follows links inside the root, as the engine does for mount targets.
 OpenedFile open_as_mounted(int root, std::string_view path, int flags);
+// The same, but crosses no mount.
+OpenedFile open_outside_mounts(int root, std::string_view path, int flags);
 
 // The content; nullopt if the file does not exist. At most 4 MiB.
 Result<std::optional<std::string>> read_image_file(int root, std::string_view path);

@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::string_view kFile = "file";
 constexpr std::string_view kTree = "tree";
+constexpr std::string_view kOutsideMounts = "outside-mounts";
+constexpr std::string_view kAnywhere = "anywhere";
 
 std::optional<std::uint32_t> id_of(std::string_view text) {
   std::uint32_t id = 0;
@@ -71,6 +73,7 @@ std::vector<std::string> receive_command(const v1::ReceiveTree& order, const Ide
           std::to_string(user.uid),
           std::to_string(user.gid),
           std::string(order.single_file() ? kFile : kTree),
+          std::string(order.outside_mounts() ? kOutsideMounts : kAnywhere),
           order.target()};
 }
 
@@ -78,10 +81,13 @@ int receive(char** arguments) {
   make_undumpable();
   const std::optional<std::uint32_t> uid = arguments[0] ? id_of(arguments[0]) : std::nullopt;
   const std::optional<std::uint32_t> gid = uid && arguments[1] ? id_of(arguments[1]) : std::nullopt;
-  if (!gid || arguments[2] == nullptr || arguments[3] == nullptr) return 2;
+  if (!gid || !arguments[2] || !arguments[3] || !arguments[4]) return 2;
   ::umask(0);
-  const v1::TreeReceived report = unpack(
-      {.uid = *uid, .gid = *gid, .target = arguments[3], .is_single_file = arguments[2] == kFile});
+  const v1::TreeReceived report = unpack({.uid = *uid,
+                                          .gid = *gid,
+                                          .target = arguments[4],
+                                          .is_single_file = arguments[2] == kFile,
+                                          .is_outside_mounts = arguments[3] == kOutsideMounts});
   return write_all(STDOUT_FILENO, report.SerializeAsString()) == 0 ? 0 : 1;
 }
 

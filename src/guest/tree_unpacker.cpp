@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/open_beneath.h"
 #include "base/path_within.h"
 #include "base/shown_path.h"
 #include "base/unique_fd.h"
@@ -87,12 +88,25 @@ class Unpacking {
 
   // --- the target ---
 
+  OpenedFile open_target(const std::string& path, int flags) const {
+    return order_.is_outside_mounts ? open_outside_mounts(root_, path, flags)
+                                    : open_as_mounted(root_, path, flags);
+  }
+
+  static std::unexpected<Error> in_a_mount(const std::string& path) {
+    return fail(reason::kInvalidArgument,
+                path +
+                    ": is in a mount or in a volume of the image, where no shadow copy is "
+                    "written; choose another image, or leave the tool out");
+  }
+
   // Opens a directory of the container, and creates what is missing of it. Links are followed
   // inside the root, as the engine does for the targets of mounts.
   Result<UniqueFd> make_path(const std::string& path) {
     const auto at = [&](int number) { return errno_error(shown_path(path), number); };
-    OpenedFile found = open_as_mounted(root_, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    OpenedFile found = open_target(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (found) return std::move(found.fd);
+    if (found.problem == EXDEV) return in_a_mount(shown_path(path));
     if (found.problem == ENOTDIR) {
       return fail(reason::kInvalidArgument,
                   shown_path(path) +
@@ -124,9 +138,8 @@ class Unpacking {
     }
     AGBOX_TRY(clean, clean_path(entry->path));
     if (clean.empty()) return problem("", "the file has no name");
-    const bool is_directory =
-        order_.target.ends_with('/') ||
-        static_cast<bool>(open_as_mounted(root_, target_, O_PATH | O_DIRECTORY));
+    const bool is_directory = order_.target.ends_with('/') ||
+                              static_cast<bool>(open_target(target_, O_PATH | O_DIRECTORY));
     if (is_directory) {
       entry->path = clean;
     } else {
@@ -210,8 +223,10 @@ class Unpacking {
     const std::string name(last_component(path));
     const bool existed = ::mkdirat(directory(), name.c_str(), kMadeDirectory) != 0;
     if (existed && errno != EEXIST) return failed(path, errno);
-    UniqueFd fd(::openat(directory(), name.c_str(),
-                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    UniqueFd fd =
+        open_beneath(directory(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK,
+                     order_.is_outside_mounts ? kInTree : kBeneath);
+    if (!fd && errno == EXDEV) return in_a_mount(shown(path));
     if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
       return problem(path, "is a directory in the copy, but not in the image");
     }

@@ -23,6 +23,9 @@ struct UnpackOrder {
   // The stream has one file. It becomes the target itself, unless that ends with a slash or is a
   // directory. Otherwise the entries are unpacked below the target.
   bool is_single_file = false;
+  // Nothing is unpacked into a mount: not the target, wherever links of the image lead, and nothing
+  // below it.
+  bool is_outside_mounts = false;
 };
 
 struct Unpacked {

@@ -53,6 +53,7 @@ v1::ToGuest receive_for(std::uint64_t id, const TreeOrder& order) {
   receive->set_id(id);
   receive->set_target(order.target);
   receive->set_single_file(order.is_single_file);
+  receive->set_outside_mounts(order.is_outside_mounts);
   return message;
 }
 

@@ -13,6 +13,8 @@ struct TreeOrder {
   std::string target;
   // It is one file, which becomes the target itself unless that is a directory.
   bool is_single_file = false;
+  // A target that is in a mount, or leads into one, is a failure.
+  bool is_outside_mounts = false;
 };
 
 struct TreeReport {

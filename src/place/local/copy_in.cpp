@@ -152,7 +152,10 @@ asio::awaitable<GuestResult<>> copy_in(CopyServices services,
   if (!source) co_return failed(source.error());
   AGBOX_CO_TRY(pipe, make_pipe());
   AGBOX_CO_TRY(tree,
-               guest->receive_tree({.target = copy.target(), .is_single_file = source->is_file},
+               guest->receive_tree({.target = copy.target(),
+                                    .is_single_file = source->is_file,
+                                    // A caller may copy into a mount of the same request.
+                                    .is_outside_mounts = source->tree.use == TreeUse::ShadowCopy},
                                    std::move(pipe.reading)));
   const auto reports = std::make_shared<Reports>(services.executor, services.report_interval,
                                                  [&] { progress(phase_of(copy, *packed)); });

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include "base/tar/tar_writer.h"
@@ -65,8 +66,11 @@ class TreeUnpackerTest : public testing::Test {
   // Empty, or what went wrong. `stream_` is used up.
   std::string unpack(const std::string& target, bool is_single_file = false) {
     const UniqueFd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const UnpackOrder order{
-        .uid = ::geteuid(), .gid = ::getegid(), .target = target, .is_single_file = is_single_file};
+    const UnpackOrder order{.uid = ::geteuid(),
+                            .gid = ::getegid(),
+                            .target = target,
+                            .is_single_file = is_single_file,
+                            .is_outside_mounts = is_outside_mounts_};
     stream_ += tar_end();
     std::size_t at = 0;
     const auto unpacked = unpack_tree(root.get(), order, [&](std::span<char> buffer) {
@@ -85,6 +89,7 @@ class TreeUnpackerTest : public testing::Test {
   fs::path root_ = temp_.path() / "root";
   std::string stream_;
   Unpacked unpacked_;
+  bool is_outside_mounts_ = false;
   mode_t umask_ = 0;
 };
 
@@ -239,6 +244,44 @@ TEST_F(TreeUnpackerTest, MountsKeepTheirAttributesAndAreNotReplaced) {
   EXPECT_EQ(mode, 0700U);
   EXPECT_EQ(over, "/t/file: is a mount, which a copy does not replace");
   EXPECT_EQ(text_of(root_ / "source"), "host");
+}
+
+// A shadow copy is the container's own: a link of the image must not lead it into a mount.
+TEST_F(TreeUnpackerTest, NothingIsUnpackedIntoAMountUnlessPermitted) {
+  fs::create_directories(root_ / "t/mounted");
+  fs::create_directories(root_ / "home");
+  fs::create_symlink("/t/mounted", root_ / "home/user");
+  if (::mount("none", (root_ / "t/mounted").c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  add_file("a", "x");
+  const std::string permitted = unpack("/home/user/.tool");
+  is_outside_mounts_ = true;
+  add_file("b", "x");
+  const std::string by_link = unpack("/home/user/.tool");
+  add_file("c", "x");
+  const std::string missing = unpack("/home/user/.new/x");
+  add_file("d", "x");
+  const std::string file = unpack("/home/user/file", /*is_single_file=*/true);
+  add_directory("mounted");
+  add_file("mounted/e", "x");
+  const std::string below = unpack("/t");
+  std::set<std::string> written;
+  for (const auto& entry : fs::recursive_directory_iterator(root_ / "t/mounted")) {
+    written.insert(entry.path().filename());
+  }
+  EXPECT_EQ(::umount2((root_ / "t/mounted").c_str(), MNT_DETACH), 0);
+  const std::string why =
+      ": is in a mount or in a volume of the image, where no shadow copy is written; choose "
+      "another image, or leave the tool out";
+  EXPECT_EQ(permitted, "");
+  EXPECT_EQ(by_link, "/home/user/.tool" + why);
+  EXPECT_EQ(missing, "/home/user/.new/x" + why);
+  EXPECT_EQ(file, "/home/user" + why);
+  EXPECT_EQ(below, "/t/mounted" + why);
+  EXPECT_EQ(written, (std::set<std::string>{".tool", "a"}));
+  add_file("f", "x");
+  EXPECT_EQ(unpack("/t/new/.tool"), "");
 }
 
 TEST_F(TreeUnpackerTest, AnIncompleteStreamIsAnError) {

@@ -38,17 +38,19 @@ TEST_F(TreesTest, TheGuestGetsThePipeAndItsReportArrives) {
     EXPECT_FALSE(link("s1").receive_tree({.target = "/t"}, stream("x"))) << "nobody is there";
     co_await come_in(directory_);
     const auto first = link("s1").receive_tree({.target = "/t"}, stream("tar"));
-    const auto second =
-        link("s1").receive_tree({.target = "/f\xff", .is_single_file = true}, stream("file"));
+    const auto second = link("s1").receive_tree(
+        {.target = "/f\xff", .is_single_file = true, .is_outside_mounts = true}, stream("file"));
     EXPECT_TRUE(first && second);
     const auto order = co_await guest_.receive();
     EXPECT_EQ(order->receive_tree().target(), "/t");
     EXPECT_FALSE(order->receive_tree().single_file());
+    EXPECT_FALSE(order->receive_tree().outside_mounts());
     std::array<char, 8> bytes{};
     EXPECT_EQ(::read(guest_.descriptors.at(0).get(), bytes.data(), bytes.size()), 3);
     const auto other = co_await guest_.receive();
     EXPECT_EQ(other->receive_tree().target(), "/f\xff");
     EXPECT_TRUE(other->receive_tree().single_file());
+    EXPECT_TRUE(other->receive_tree().outside_mounts());
     // In another order than they were sent.
     co_await guest_.send(received(other->receive_tree().id(), "/f: \x1b[2Jno space"));
     co_await guest_.send(received(order->receive_tree().id()));
