@@ -22,9 +22,9 @@
 namespace agbox {
 namespace {
 
-constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
+using Clock = std::chrono::steady_clock;
 
-using MaybePath = std::optional<std::string>;
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
 
 // It vanished, or is something else by now.
 bool has_changed(int problem) {
@@ -34,96 +34,116 @@ bool has_changed(int problem) {
 class Scan {
  public:
   Scan(int root, const std::string& path, const ScanLimits& limits)
-      : root_(root), path_(path), limits_(limits), links_(root, path) {}
+      : root_(root), path_(path), limits_(limits), deadline_(Clock::now() + limits.time) {}
 
-  Result<MaybePath> run() {
-    UniqueFd root = open_beneath(root_, ".", kDirectory, kInTree);
-    if (!root) return unreadable("", errno);
-    return scan(std::move(root), "", 0);
+  EscapingLinkScan run() {
+    if (UniqueFd root = open_beneath(root_, ".", kDirectory, kInTree)) {
+      scan(std::move(root), "", 0);
+    } else {
+      skip_unreadable("", errno);
+    }
+    if (found_.link) found_.unsearched.clear();
+    return std::move(found_);
   }
 
  private:
-  std::string shown(std::string_view path) const {
-    return shown_path(path_ + (path.empty() ? "" : "/") + std::string(path));
+  enum class Next { Continue, End };
+
+  // --- what is not searched ---
+
+  void skip(std::string_view path, const std::string& why) {
+    if (!found_.unsearched.empty()) return;
+    const std::string whole = path_ + (path.empty() ? "" : "/") + std::string(path);
+    found_.unsearched = shown_path(whole) + " " + why;
   }
-  std::unexpected<Error> refused(std::string_view path, const std::string& why) const {
-    return fail(reason::kInvalidArgument, shown(path) + " " + why);
+  void skip_unreadable(std::string_view path, int problem) {
+    skip(path, "cannot be read: " + std::generic_category().message(problem));
   }
-  std::unexpected<Error> unreadable(std::string_view path, int problem) const {
-    return refused(path, "cannot be read: " + std::generic_category().message(problem) +
-                             "; change its owner or mode");
+  Next count_entry() {
+    if (++entries_ > limits_.entries) {
+      skip("", "has more than " + std::to_string(limits_.entries) + " entries");
+      return Next::End;
+    }
+    if (Clock::now() >= deadline_) {
+      skip("", "took longer than " + std::to_string(limits_.time.count()) + " ms to search");
+      return Next::End;
+    }
+    return Next::Continue;
   }
 
-  Result<MaybePath> scan(UniqueFd directory, const std::string& parent, int depth) {
+  // --- the walk ---
+
+  Next scan(UniqueFd directory, const std::string& parent, int depth) {
     if (depth > limits_.depth) {
-      return refused(parent, "is deeper than " + std::to_string(limits_.depth) +
-                                 " directories; remove what is not needed");
+      skip(parent, "is deeper than " + std::to_string(limits_.depth) + " directories");
+      return Next::Continue;
     }
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(directory.get()), ::closedir);
-    if (!entries) return unreadable(parent, errno);
+    if (!entries) {
+      skip_unreadable(parent, errno);
+      return Next::Continue;
+    }
     directory.release();
     while (true) {
       errno = 0;
       const dirent* const entry = ::readdir(entries.get());
-      if (entry == nullptr && errno != 0) return unreadable(parent, errno);
-      if (entry == nullptr) return MaybePath();
+      if (entry == nullptr) {
+        if (errno != 0) skip_unreadable(parent, errno);
+        return Next::Continue;
+      }
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
-      if (++entries_ > limits_.entries) {
-        return refused("", "has more than " + std::to_string(limits_.entries) +
-                               " entries; remove what is not needed");
-      }
+      if (count_entry() == Next::End) return Next::End;
       const std::string path = parent + (parent.empty() ? "" : "/") + std::string(name);
-      AGBOX_TRY(found, visit(::dirfd(entries.get()), *entry, parent, path, depth));
-      if (found) return std::move(found);
+      if (visit(::dirfd(entries.get()), *entry, parent, path, depth) == Next::End) return Next::End;
     }
   }
 
-  Result<MaybePath> visit(int directory, const dirent& entry, const std::string& parent,
-                          const std::string& path, int depth) {
+  Next visit(int directory, const dirent& entry, const std::string& parent, const std::string& path,
+             int depth) {
     unsigned char type = entry.d_type;
     if (type == DT_UNKNOWN) {
       struct stat status{};
       if (::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        if (has_changed(errno)) return MaybePath();
-        return unreadable(path, errno);
+        if (!has_changed(errno)) skip_unreadable(path, errno);
+        return Next::Continue;
       }
       type = IFTODT(status.st_mode);
     }
     if (type == DT_LNK) return judge_link(directory, entry.d_name, parent, path);
-    if (type != DT_DIR) return MaybePath();
+    if (type != DT_DIR) return Next::Continue;
     UniqueFd below = open_beneath(directory, entry.d_name, kDirectory, kInTree);
     if (below) return scan(std::move(below), path, depth + 1);
     // A filesystem that is mounted there is not visible inside.
-    if (errno == EXDEV || has_changed(errno)) return MaybePath();
-    return unreadable(path, errno);
+    if (errno != EXDEV && !has_changed(errno)) skip_unreadable(path, errno);
+    return Next::Continue;
   }
 
-  Result<MaybePath> judge_link(int directory, const char* name, const std::string& parent,
-                               const std::string& path) {
+  Next judge_link(int directory, const char* name, const std::string& parent,
+                  const std::string& path) {
     std::array<char, PATH_MAX> text;
     const ssize_t length = ::readlinkat(directory, name, text.data(), text.size());
-    if (length < 0 && (errno == EINVAL || has_changed(errno))) return MaybePath();
-    if (length < 0) return unreadable(path, errno);
-    const std::string_view target(text.data(), static_cast<std::size_t>(length));
-    if (!links_.target_inside(parent, target)) return path;
-    if (links_.lookups() > limits_.lookups) {
-      return refused("", "has too many symbolic links; remove what is not needed");
+    if (length < 0) {
+      if (errno != EINVAL && !has_changed(errno)) skip_unreadable(path, errno);
+      return Next::Continue;
     }
-    return MaybePath();
+    const std::string_view target(text.data(), static_cast<std::size_t>(length));
+    if (target_inside_by_text(path_, parent, target)) return Next::Continue;
+    found_.link = path;
+    return Next::End;
   }
 
   int root_;
   const std::string& path_;
   const ScanLimits& limits_;
-  TreeLinks links_;
+  Clock::time_point deadline_;
   std::uint64_t entries_ = 0;
+  EscapingLinkScan found_;
 };
 
 }  // namespace
 
-Result<std::optional<std::string>> find_escaping_link(int root, const std::string& path,
-                                                      const ScanLimits& limits) {
+EscapingLinkScan find_escaping_link(int root, const std::string& path, const ScanLimits& limits) {
   return Scan(root, path, limits).run();
 }
 

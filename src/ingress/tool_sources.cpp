@@ -127,9 +127,9 @@ Result<Outcome> resolve_path(const RequestedResource& requested, const SourceRul
   FoundResource found{.requested = requested, .source = std::move(*source)};
   // What is read-only cannot be harmed.
   if (resource.kind == Kind::Directory && resource.is_writable) {
-    auto link = find_escaping_link(found.source.fd.get(), found.source.path);
-    if (!link) return refused(requested.tool, "source " + link.error().message());
-    found.is_shadow_copied = link->has_value();
+    auto scan = find_escaping_link(found.source.fd.get(), found.source.path);
+    found.is_shadow_copied = scan.link.has_value();
+    found.unsearched = std::move(scan.unsearched);
   }
   return found;
 }

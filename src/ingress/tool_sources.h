@@ -29,6 +29,9 @@ struct FoundResource {
   // A link in it leads out of it. Mounted, it would lead to nothing, and a program that writes a
   // new file in its place would replace the host's link.
   bool is_shadow_copied = false;
+  // What was not searched for such links, and why. It is mounted: a sandbox that may write to it
+  // must not be able to make it unusable for the next one.
+  std::string unsearched{};
 };
 
 struct MissingResource {

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +11,13 @@
 #include <ranges>
 #include <utility>
 
+#include "base/open_beneath.h"
+
 namespace agbox {
 namespace {
 
-constexpr int kMaxLinks = 40;  // as the kernel
+constexpr int kMaxLinks = 40;                // as the kernel
+constexpr std::size_t kBytesPerLookup = 16;  // of a path: the kernel walks it name by name
 
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> components;
@@ -32,57 +34,66 @@ std::string join_path(const std::vector<std::string>& components) {
   return path;
 }
 
-}  // namespace
-
-TreeLinks::TreeLinks(int root, std::string path) : root_(root), path_(std::move(path)) {
-  struct stat status{};
-  if (::fstat(root_, &status) == 0) {
-    device_ = status.st_dev;
-    inode_ = status.st_ino;
-  }
+// What follows the root in an absolute path.
+std::optional<std::vector<std::string>> below_root(std::string_view root,
+                                                   std::string_view absolute) {
+  const auto components = split_path(absolute);
+  const auto above = split_path(root);
+  const auto [rest, missing] = std::ranges::mismatch(components, above);
+  if (missing != above.end()) return std::nullopt;
+  return std::vector<std::string>(rest, components.end());
 }
 
-std::optional<std::string> TreeLinks::target_inside(std::string_view directory,
-                                                    std::string_view target) const {
-  Components at = split_path(directory);
-  if (!target.starts_with('/')) {
-    if (!stays_inside(at, target)) return std::nullopt;
-    return std::string(target);
-  }
-  const auto below = below_root(target);
-  if (!below || !stays_inside({}, *below)) return std::nullopt;
+std::string relative_from(std::size_t depth, const std::vector<std::string>& below) {
   std::string relative;
-  for (std::size_t i = 0; i < at.size(); ++i) relative += "../";
-  relative += *below;
+  for (std::size_t i = 0; i < depth; ++i) relative += "../";
+  relative += join_path(below);
   while (relative.ends_with('/')) relative.pop_back();
   return relative.empty() ? "." : relative;
 }
 
-// What follows the root in an absolute path. By identity: the tree may have been opened by another
-// path than the one that the link has.
-std::optional<std::string> TreeLinks::below_root(std::string_view absolute) const {
-  const Components components = split_path(absolute);
-  if (!path_.empty()) {
-    const Components root = split_path(path_);
-    const auto [rest, missing] = std::ranges::mismatch(components, root);
-    if (missing != root.end()) return std::nullopt;
-    return join_path({rest, components.end()});
+// Up at most `depth` times, and from there only down.
+bool goes_up_then_down(const std::vector<std::string>& target, std::size_t depth) {
+  const auto down = std::ranges::find_if(target, [](const auto& name) { return name != ".."; });
+  return std::cmp_less_equal(down - target.begin(), depth) &&
+         std::find(down, target.end(), "..") == target.end();
+}
+
+}  // namespace
+
+std::optional<std::string> target_inside_by_text(std::string_view root, std::string_view directory,
+                                                 std::string_view target) {
+  const std::size_t depth = split_path(directory).size();
+  if (!target.starts_with('/')) {
+    if (!goes_up_then_down(split_path(target), depth)) return std::nullopt;
+    return std::string(target);
   }
-  std::string prefix = "/";
-  for (std::size_t i = 0;; ++i) {
-    struct stat status{};
-    ++lookups_;
-    if (::fstatat(AT_FDCWD, prefix.c_str(), &status, AT_NO_AUTOMOUNT) != 0) return std::nullopt;
-    if (status.st_dev == device_ && status.st_ino == inode_) {
-      return join_path({components.begin() + static_cast<long>(i), components.end()});
-    }
-    if (i == components.size()) return std::nullopt;
-    prefix += (prefix.ends_with('/') ? "" : "/") + components[i];
+  const auto below = below_root(root, target);
+  if (!below || !goes_up_then_down(*below, 0)) return std::nullopt;
+  return relative_from(depth, *below);
+}
+
+TreeLinks::TreeLinks(int root, std::string path, std::uint64_t max_lookups)
+    : root_(root), path_(std::move(path)), max_lookups_(max_lookups) {}
+
+auto TreeLinks::target_inside(std::string_view directory, std::string_view target)
+    -> std::expected<std::optional<std::string>, Exhausted> {
+  Components at = split_path(directory);
+  std::string stored(target);
+  if (target.starts_with('/')) {
+    const auto below = below_root(path_, target);
+    if (!below) return std::nullopt;
+    stored = relative_from(at.size(), *below);
   }
+  const auto is_inside = stays_inside(std::move(at), stored);
+  if (!is_inside) return std::unexpected(is_inside.error());
+  if (!*is_inside) return std::nullopt;
+  return stored;
 }
 
 // Resolves as the kernel would with this root, component by component.
-bool TreeLinks::stays_inside(Components at, std::string_view target) const {
+auto TreeLinks::stays_inside(Components at, std::string_view target)
+    -> std::expected<bool, Exhausted> {
   const Components first = split_path(target);
   std::deque<std::string> left(first.begin(), first.end());
   int links = 0;
@@ -95,30 +106,35 @@ bool TreeLinks::stays_inside(Components at, std::string_view target) const {
       continue;
     }
     at.push_back(component);
+    if (lookups_ >= max_lookups_) return std::unexpected(Exhausted{});
     const auto link = link_at(at);
     if (!link) continue;
     if (++links > kMaxLinks) return true;  // a loop leads nowhere
     at.pop_back();
-    std::string next = *link;
-    if (next.starts_with('/')) {
-      const auto below = below_root(next);
+    Components next = split_path(*link);
+    if (link->starts_with('/')) {
+      auto below = below_root(path_, *link);
       if (!below) return false;
       at.clear();
-      next = *below;
+      next = std::move(*below);
     }
-    const Components more = split_path(next);
-    left.insert(left.begin(), more.begin(), more.end());
+    left.insert(left.begin(), next.begin(), next.end());
   }
   return true;
 }
 
-// nullopt if it is not a link, or cannot be read.
-std::optional<std::string> TreeLinks::link_at(const Components& path) const {
+// nullopt if it is not a link, or cannot be read. Its parent may be swapped for a link meanwhile.
+std::optional<std::string> TreeLinks::link_at(const Components& path) {
+  const std::string parent = join_path({path.begin(), path.end() - 1});
+  lookups_ += 1 + parent.size() / kBytesPerLookup;
+  const UniqueFd directory =
+      open_beneath(root_, parent.empty() ? "." : parent.c_str(), O_PATH | O_DIRECTORY, kInTree);
+  if (!directory) return std::nullopt;
   std::array<char, PATH_MAX> text;
-  const std::string name = join_path(path);
-  ++lookups_;
-  const ssize_t length = ::readlinkat(root_, name.c_str(), text.data(), text.size());
+  const ssize_t length =
+      ::readlinkat(directory.get(), path.back().c_str(), text.data(), text.size());
   if (length < 0) return std::nullopt;
+  lookups_ += static_cast<std::size_t>(length) / kBytesPerLookup;
   return std::string(text.data(), static_cast<std::size_t>(length));
 }
 

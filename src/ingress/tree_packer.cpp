@@ -213,6 +213,14 @@ class Packing {
     return {};
   }
 
+  // What is stored for the link; nullopt if it leads outside.
+  Result<std::optional<std::string>> target_inside(const Found& found, std::string_view target) {
+    auto inside = links_->target_inside(found.parent, target);
+    if (inside) return std::move(*inside);
+    return refused(what() + " has symbolic links that take too long to resolve: " + shown("") +
+                   ", at " + shown(found.path) + "; " + leave_out("them"));
+  }
+
   // A directory that is ignored and contains a link to the outside is left out as a whole, so it
   // must be known before it is packed.
   Result<> find_left_out(UniqueFd root) {
@@ -231,7 +239,8 @@ class Packing {
       if (found.type != S_IFLNK) return {};
       const auto target = read_link(found);
       if (!target) return not_opened(found.path, target.error());
-      if (links_->target_inside(found.parent, *target)) return {};
+      AGBOX_TRY(inside, target_inside(found, *target));
+      if (inside) return {};
       for (std::size_t slash = found.path.find('/'); slash != std::string::npos;
            slash = found.path.find('/', slash + 1)) {
         if (!gitignore_.matches(std::string_view(found.path).substr(0, slash + 1))) continue;
@@ -247,8 +256,8 @@ class Packing {
 
   Result<> pack_directory() {
     AGBOX_TRY(root, open_root());
-    links_.emplace(source_.root.get(), is_shadow() ? source_.path : "");
     if (!is_shadow()) {
+      links_.emplace(source_.root.get(), source_.path, limits_.lookups);
       AGBOX_TRY_VOID(read_gitignore(root.get()));
       AGBOX_TRY(again, open_root());
       AGBOX_TRY_VOID(find_left_out(std::move(again)));
@@ -296,16 +305,24 @@ class Packing {
   Result<> pack_link(const Found& found) {
     const auto target = read_link(found);
     if (!target) return not_packed(found.path, target.error());
-    auto inside = links_->target_inside(found.parent, *target);
-    if (!inside && is_shadow()) inside = *target;
+    if (is_shadow()) {
+      auto inside = target_inside_by_text(source_.path, found.parent, *target);
+      const bool fits = inside && inside->size() <= kMaxTarPath;
+      return put_link(found, fits ? std::move(*inside) : *target);
+    }
+    AGBOX_TRY(inside, target_inside(found, *target));
     if (!inside && gitignore_.matches(found.path)) return {};
     if (!inside) return refused("copy source contains external symlink: " + shown(found.path));
+    return put_link(found, std::move(*inside));
+  }
+
+  Result<> put_link(const Found& found, std::string target) {
     struct stat status{};
     if (::fstatat(found.directory, found.name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
       return not_packed(found.path, errno);
     }
     TarEntry entry = entry_of(TarEntry::Kind::Symlink, found.path, status);
-    entry.target = std::move(*inside);
+    entry.target = std::move(target);
     if (entry.target.size() > kMaxTarPath) {
       return refused(what() +
                      " has a symlink whose relative target is too long: " + shown(found.path));
@@ -394,7 +411,7 @@ class Packing {
   const PackLimits& limits_;
   PackProgress& progress_;
   StreamWriter out_;
-  std::optional<TreeLinks> links_;
+  std::optional<TreeLinks> links_;  // of a shadow copy, no link is resolved
   Gitignore gitignore_;
   std::set<std::string> left_out_;  // directories, see find_left_out()
   Visit visit_;

@@ -21,6 +21,7 @@ struct PackLimits {
   std::uint64_t entries = 2'000'000;
   std::uint64_t bytes = std::uint64_t{1} << 40;  // stored: holes of sparse files do not count
   int depth = 128;                               // of directories, each of which is open
+  std::uint64_t lookups = 20'000'000;            // to find out where symbolic links lead
   std::chrono::milliseconds stall{60000};        // how long the reader may take nothing
 };
 

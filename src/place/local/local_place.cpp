@@ -158,6 +158,10 @@ void LocalPlace::keep_tools(const ResolvedTools& tools, const std::string& boot_
     shown.set_writable(resource.is_writable);
     shown.set_socket(resource.kind == ToolResource::Kind::Socket);
     shown.set_shadow_copy(found.is_shadow_copied);
+    if (!found.unsearched.empty()) {
+      shared_.log.warn("mounting a builtin tool whose symbolic links were not all inspected",
+                       {{"mount", std::string(resource.id)}, {"reason", found.unsearched}});
+    }
   }
   for (const MissingResource& missing : tools.missing) {
     const ToolResource& resource = *missing.requested.resource;

@@ -169,6 +169,16 @@ TEST_F(ToolSources, ATreeWithALinkThatLeadsOutIsCopied) {
                           "uv-cache home/.cache/uv"));
 }
 
+// Root in a sandbox can make a directory that the daemon may not read, or one that is too deep.
+TEST_F(ToolSources, ATreeThatCannotBeSearchedIsMounted) {
+  std::string deep = ".claude";
+  for (int i = 0; i < 130; ++i) deep += "/d";
+  make_directory(deep);
+  EXPECT_THAT(found({"claude"}), ElementsAre(".claude home/.claude"));
+  fs::create_symlink("/etc/passwd", home(".claude/out"));
+  EXPECT_THAT(found({"claude"}), ElementsAre(".claude home/.claude copied"));
+}
+
 TEST_F(ToolSources, ASocketIsForwardedOnlyIfItIsOneOfTheDaemonsUser) {
   const fs::path path = root_ / "agent";
   sockets_["ssh-agent"] = path;

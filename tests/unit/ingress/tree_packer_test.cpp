@@ -107,6 +107,17 @@ class TreePackerTest : public testing::Test {
 
   std::string path(const std::string& name) const { return (root_ / name).string(); }
 
+  // Twenty links, each of which leads through a path of 800 names to the one before.
+  void plant_chain() {
+    fs::create_directory(root_ / "p");
+    std::string detour;
+    for (int i = 0; i < 800; ++i) detour += "p/../";
+    fs::create_symlink("p", root_ / "0");
+    for (int i = 1; i < 20; ++i) {
+      fs::create_symlink(detour + std::to_string(i - 1), root_ / std::to_string(i));
+    }
+  }
+
   TempDirectory temp_;
   fs::path root_ = temp_.path() / "source";
   PackProgress progress_;
@@ -189,6 +200,18 @@ TEST_F(TreePackerTest, LinksToTheOutsideAreRefusedByName) {
   fs::create_symlink("../../secret", root_ / "d/out");
   EXPECT_EQ(pack().problem(), "copy source contains external symlink: " + path("d/out"));
   EXPECT_EQ(pack({"out"}).problem(), "");
+}
+
+// A link is short, and may take long to resolve.
+TEST_F(TreePackerTest, LinksThatTakeLongAreRefusedByName) {
+  plant_chain();
+  const std::string problem = pack({}, {.lookups = 1000}).problem();
+  const std::string begin =
+      "copy source has symbolic links that take too long to resolve: " + root_.string() + ", at ";
+  EXPECT_EQ(problem.substr(0, begin.size()), begin);
+  EXPECT_TRUE(problem.ends_with("; leave them out with exclude_patterns")) << problem;
+  write_file(root_ / ".gitignore", "x\n");  // which has to be compared with all of them first
+  EXPECT_EQ(pack({}, {.lookups = 1000}).problem().substr(0, begin.size()), begin);
 }
 
 TEST_F(TreePackerTest, IgnoredLinksToTheOutsideAreLeftOut) {
@@ -350,6 +373,22 @@ TEST_F(TreePackerTest, AShadowCopyFollowsNoLinkAndLeavesOutWhatIsNoFile) {
   EXPECT_EQ(packed.entries.at("sub/up").entry.target, "../../secret/key");
   EXPECT_EQ(packed.entries.at("absolute").entry.target, "sub/file");
   EXPECT_EQ(packed.entries.at("relative").entry.target, "sub/file");
+}
+
+TEST_F(TreePackerTest, AShadowCopyResolvesNoLink) {
+  use_ = TreeUse::ShadowCopy;
+  plant_chain();
+  std::string deep;
+  for (int i = 0; i < 100; ++i) deep += "d/";
+  fs::create_directories(root_ / deep);
+  // Relative, this one would be longer than a link may be.
+  const std::string here = root_.string() + "/";
+  const std::string far = here + std::string(4095 - here.size() - 4, 'x') + "/x/x";
+  fs::create_symlink(far, root_ / (deep + "far"));
+  const Packed packed = pack({}, {.lookups = 0});
+  ASSERT_TRUE(packed.outcome.has_value()) << packed.problem();
+  EXPECT_EQ(packed.entries.at("19").entry.target, fs::read_symlink(root_ / "19"));
+  EXPECT_TRUE(packed.entries.at(deep + "far").entry.target == far);
 }
 
 TEST_F(TreePackerTest, AShadowCopyTakesTheBeginningOfAFileThatGrows) {
