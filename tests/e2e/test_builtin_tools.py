@@ -203,6 +203,39 @@ def test_a_link_never_brings_a_file_of_the_host_into_the_next_sandbox(daemon, co
             sandboxes.delete_wait(sandbox_id)
 
 
+def test_root_inside_cannot_take_a_tool_from_the_next_sandbox(daemon, contract, engine, image):
+    """What the daemon may not read, or would have to search for long, is mounted."""
+    home = daemon.files
+    home.write(".codex/config", "x\n")
+    with connected(started(daemon), contract) as sandboxes:
+        sandboxes.create_ready("planter", image, builtin_tools=["codex"])
+        plant = ("cd /home/agbox/.codex; mkdir -m 0700 closed; "
+                 "i=0; while [ $i -lt 130 ]; do mkdir d; cd d; i=$((i+1)); done")
+        inside(engine, "planter", "sh", "-c", plant, user="root")
+        sandboxes.create_ready("next", image, builtin_tools=["codex"])
+        assert visible(sandboxes.get("next"))[".codex"][-1] == "writable"
+        assert run(sandboxes, "next", "cat ~/.codex/config") == (0, "x\n")
+        [line] = [line for line in daemon.log() if line["msg"].startswith("mounting a builtin tool whose")]
+        assert line["mount"] == ".codex" and line["reason"].startswith(f"{home / '.codex'}/")
+        for sandbox_id in ("planter", "next"):
+            sandboxes.delete_wait(sandbox_id)
+
+
+def test_a_shadow_copy_is_not_written_into_a_mount(daemon, contract, engine):
+    """The volume of an image is one too, which the create does not know by its targets."""
+    home = daemon.files
+    home.write(".codex/config", "x\n")
+    home.link(".codex/out", "/etc/passwd")
+    image = make_image(engine.api, "tools-volume:1", Image(volumes=["/home/agbox/.codex"]))
+    with connected(started(daemon), contract) as sandboxes:
+        sandboxes.create("volume", image, builtin_tools=["codex"])
+        events = sandboxes.follow("volume", lambda event: event.sandbox_state in {READY, FAILED})
+        assert "/home/agbox/.codex: is in a mount or in a volume of the image" in (
+            events[-1].sandbox_phase.error_message)
+        sandboxes.delete_wait("volume")
+    assert left_over(engine) == []
+
+
 def image_with_ssh_add(engine) -> str:
     libraries = subprocess.run(["ldd", SSH_ADD], check=True, stdout=subprocess.PIPE, text=True).stdout
     paths = [SSH_ADD, *re.findall(r"(/[^ ]+) \(0x", libraries)]
