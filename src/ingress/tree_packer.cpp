@@ -306,9 +306,9 @@ class Packing {
     const auto target = read_link(found);
     if (!target) return not_packed(found.path, target.error());
     if (is_shadow()) {
-      auto inside = target_inside_by_text(source_.path, found.parent, *target);
+      const auto inside = target_inside_by_text(source_.path, found.parent, *target);
       const bool fits = inside && inside->size() <= kMaxTarPath;
-      return put_link(found, fits ? std::move(*inside) : *target);
+      return put_link(found, fits ? *inside : *target);
     }
     AGBOX_TRY(inside, target_inside(found, *target));
     if (!inside && gitignore_.matches(found.path)) return {};
