@@ -64,9 +64,11 @@ Result<LocalPlaceOptions> place_options(const Configuration& configuration, cons
   }
   options.tool_sockets = tool_sockets(environment, ::getuid());
   AGBOX_TRY(engine_socket, resolve_engine_socket(environment));
-  options.forbidden_sources = {paths.runtime_directory,         paths.store.parent_path(),
-                               paths.config_file.parent_path(), configuration.state_root,
-                               configuration.exec_output_root,  std::move(engine_socket)};
+  // The socket also by itself: it may have a second name elsewhere.
+  options.forbidden_sources = {paths.runtime_directory,   paths.socket,
+                               paths.store.parent_path(), paths.config_file.parent_path(),
+                               configuration.state_root,  configuration.exec_output_root,
+                               std::move(engine_socket)};
   if (configuration.dns.empty()) options.resolver_files = host_resolver_files();
   return options;
 }

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/open_beneath.h"
 #include "base/path_within.h"
 #include "base/text_file.h"
 #include "ingress/file_identity.h"
@@ -21,18 +22,21 @@
 namespace agbox {
 namespace {
 
-constexpr std::array<std::string_view, 9> kForbiddenDirectories = {"/proc",
+constexpr std::string_view kOldRun = "/var/run";
+
+constexpr std::array<std::string_view, 8> kForbiddenDirectories = {"/proc",
                                                                    "/sys",
                                                                    "/dev",
-                                                                   "/run",
                                                                    "/boot",
                                                                    "/var/lib/docker",
                                                                    "/var/lib/containerd",
                                                                    "/var/lib/containers",
-                                                                   "/var/run"};
+                                                                   kOldRun};
 
-// Of these, the ones that have the sockets of users.
-constexpr std::array<std::string_view, 2> kSocketDirectories = {"/run", "/var/run"};
+// How the names of what starts programs on the host begin, in the directory below /run that a user
+// has: "docker.sock" and "docker/", "containerd-rootless/".
+constexpr std::array<std::string_view, 7> kControlSockets = {
+    "bus", "buildkit", "containerd", "docker", "libvirt", "podman", "systemd"};
 
 // Filesystems whose files are the kernel's own state.
 constexpr std::array<std::string_view, 17> kKernelFilesystems = {
@@ -56,7 +60,8 @@ std::vector<FileIdentity> chain_of(int fd, const std::string& path) {
     above = UniqueFd(::openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
   } else {
     const auto parent = std::filesystem::path(path).parent_path();
-    above = UniqueFd(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    above = open_beneath(AT_FDCWD, parent.c_str(), O_PATH | O_DIRECTORY,
+                         RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
   }
   while (above) {
     const auto identity = identity_of(above.get());
@@ -131,18 +136,55 @@ std::string relation(const std::vector<FileIdentity>& chain,
   return "";
 }
 
+std::vector<std::filesystem::path> control_sockets(const std::filesystem::path& runtime) {
+  std::vector<std::filesystem::path> found;
+  std::error_code problem;  // a directory that cannot be read is not the user's
+  for (std::filesystem::directory_iterator entry(runtime, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    const std::string name = entry->path().filename().string();
+    const bool controls = std::ranges::any_of(
+        kControlSockets, [&name](std::string_view start) { return name.starts_with(start); });
+    if (controls) found.push_back(entry->path());
+  }
+  return found;
+}
+
 }  // namespace
 
-ForbiddenSources::ForbiddenSources(const std::vector<std::filesystem::path>& paths) {
+ForbiddenSources::ForbiddenSources(const std::vector<std::filesystem::path>& paths,
+                                   std::filesystem::path run)
+    : run_(std::move(run)) {
   const auto add = [&](const std::filesystem::path& path) {
     forbidden_.push_back({path, UniqueFd(::open(path.c_str(), O_PATH | O_CLOEXEC))});
   };
   for (const std::filesystem::path& path : paths) add(path);
+  add(run_);
   for (const std::string_view path : kForbiddenDirectories) add(path);
 }
 
 Result<> ForbiddenSources::check(int source, const std::string& path,
-                                 const std::vector<std::filesystem::path>& more, Kind kind) const {
+                                 const std::vector<std::filesystem::path>& more) const {
+  return check_except(source, path, more, {});
+}
+
+Result<> ForbiddenSources::check_socket(int source, const std::string& path,
+                                        const std::vector<std::filesystem::path>& more,
+                                        uid_t user) const {
+  const std::filesystem::path runtime = run_ / "user" / std::to_string(user);
+  std::vector<std::filesystem::path> forbidden = control_sockets(runtime);
+  forbidden.insert(forbidden.end(), more.begin(), more.end());
+  std::vector<std::filesystem::path> permitted;
+  const UniqueFd directory(::open(runtime.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (const auto own = directory ? identity_of(directory.get()) : std::nullopt) {
+    const auto chain = chain_of(source, path);
+    if (std::ranges::find(chain, *own) != chain.end()) permitted = {run_, kOldRun};
+  }
+  return check_except(source, path, forbidden, permitted);
+}
+
+Result<> ForbiddenSources::check_except(int source, const std::string& path,
+                                        const std::vector<std::filesystem::path>& more,
+                                        const std::vector<std::filesystem::path>& permitted) const {
   if (path == "/") return forbid(path, "it is the root directory of this host");
   const auto text = read_text_file("/proc/self/mountinfo");
   if (!text) return forbid(path, "/proc/self/mountinfo, which lists the mounts, cannot be read");
@@ -157,14 +199,13 @@ Result<> ForbiddenSources::check(int source, const std::string& path,
     if (auto found = place_of(name, fd, mounts)) forbidden.push_back(std::move(*found));
   };
   for (const Forbidden& one : forbidden_) {
-    const bool has_sockets =
-        std::ranges::find(kSocketDirectories, one.path.string()) != kSocketDirectories.end();
-    if (kind == Kind::Socket && has_sockets) continue;
+    if (std::ranges::find(permitted, one.path) != permitted.end()) continue;
     if (one.fd) add(one.path, one.fd.get());  // also if it was renamed
     add(one.path, -1);  // also if it was created again: an engine that restarts does that
   }
   for (const std::filesystem::path& one : more) add(one, -1);
   const auto chain = chain_of(source, path);
+  if (chain.size() < 2) return forbid(path, "the directory that it is in is not known");
   const FileLocation location = location_on(*mount, path);
   for (const Place& one : forbidden) {
     const std::string how = relation(chain, location, one);

@@ -6,6 +6,8 @@
 // Every call may wait for a disk.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -18,22 +20,30 @@ namespace agbox {
 class ForbiddenSources {
  public:
   // Those of every host, and `paths`. Those that exist are opened now, and recognized after a
-  // rename too.
-  explicit ForbiddenSources(const std::vector<std::filesystem::path>& paths = {});
+  // rename too. `run` is where the programs of the host have their sockets; another one in tests.
+  explicit ForbiddenSources(const std::vector<std::filesystem::path>& paths = {},
+                            std::filesystem::path run = "/run");
 
   // Fails if the open file is one of them or of `more`, inside or around one, on a filesystem of
   // the kernel, or has a mount below it for which that holds. `path` is its canonical path, with
-  // which the message begins. Below /run, where the sockets of a user's own programs are, a socket
-  // is not forbidden for that alone.
-  enum class Kind { Files, Socket };
+  // which the message begins.
   Result<> check(int source, const std::string& path,
-                 const std::vector<std::filesystem::path>& more, Kind kind = Kind::Files) const;
+                 const std::vector<std::filesystem::path>& more) const;
+
+  // For a socket of that user. Below /run, what is in the user's own directory is not forbidden,
+  // except for what starts programs on the host: its message bus, service manager and engines.
+  Result<> check_socket(int source, const std::string& path,
+                        const std::vector<std::filesystem::path>& more, uid_t user) const;
 
  private:
   struct Forbidden {
     std::filesystem::path path;
     UniqueFd fd;  // none if it did not exist
   };
+  Result<> check_except(int source, const std::string& path,
+                        const std::vector<std::filesystem::path>& more,
+                        const std::vector<std::filesystem::path>& permitted) const;
+  std::filesystem::path run_;
   std::vector<Forbidden> forbidden_;
 };
 

@@ -19,6 +19,7 @@
 #include "base/open_beneath.h"
 #include "base/text_file.h"
 #include "base/utf8.h"
+#include "ingress/socket_walk.h"
 #include "model/reasons.h"
 #include "model/spec/request_checks.h"
 
@@ -122,11 +123,33 @@ std::string read_boot_id() {
   return read_text_file("/proc/sys/kernel/random/boot_id").value_or("");
 }
 
+std::unexpected<Error> cannot_open(SourceUse use, const std::string& path, int error_number) {
+  if (error_number == EMFILE || error_number == ENFILE) {
+    return fail(reason::kResourceExhausted,
+                name_of(use) + " " + path + " cannot be opened: " + std::strerror(error_number));
+  }
+  return error_number == ELOOP ? source_is_link(use, path)
+                               : invalid_source(use, path, error_number);
+}
+
 Result<PinnedSource> resolve_mount_source(const SourceRequest& request, const SourceRules& rules) {
   AGBOX_TRY(path, expanded(request, rules.home));
   AGBOX_TRY(real, with_real_parents(request.use, path));
-  return pin_source(
-      {.path = real, .asked = path, .is_writable = request.is_writable, .use = request.use}, rules);
+  UniqueFd fd = open_beneath(AT_FDCWD, real.c_str(), O_PATH, kNoLinks);
+  if (!fd) return cannot_open(request.use, path, errno);
+  return pin_source({.fd = std::move(fd),
+                     .path = real,
+                     .asked = path,
+                     .is_writable = request.is_writable,
+                     .use = request.use},
+                    rules);
+}
+
+Result<> check_permitted(const SourceRequest& source, int fd, const ForbiddenSources& forbidden,
+                         const std::vector<std::filesystem::path>& engine_files, uid_t user) {
+  return source.use == SourceUse::ToolSocket
+             ? forbidden.check_socket(fd, source.path, engine_files, user)
+             : forbidden.check(fd, source.path, engine_files);
 }
 
 bool is_successor(const KnownSource& known, const struct stat& now) {
@@ -135,7 +158,22 @@ bool is_successor(const KnownSource& known, const struct stat& now) {
   return has_kind && now.st_uid == known.user;
 }
 
-Result<PinnedSource> reopen_mount_source(const KnownSource& known, const std::string& boot_id) {
+// As when a sandbox is accepted.
+Result<> check_successor(const KnownSource& known, const PinnedSource& source,
+                         const ForbiddenSources& forbidden) {
+  if (known.use == SourceUse::ToolSocket) {
+    AGBOX_TRY(walked, walk_to_socket(source.path, {.user = known.user, .max_links = 0}));
+    if (identity_of(walked.fd.get()) != source.identity) {
+      return invalid_argument(source.path + " is being replaced");
+    }
+  }
+  return check_permitted({.path = source.path, .use = known.use}, source.fd.get(), forbidden,
+                         /*engine_files=*/{}, known.user);
+}
+
+// Without `forbidden`, no successor is accepted.
+Result<PinnedSource> reopen_source(const KnownSource& known, const std::string& boot_id,
+                                   const ForbiddenSources* forbidden) {
   const std::string& path = known.path;
   const std::string what =
       (is_of_tool(known.use) ? "builtin tool " : "") + name_of(known.use) + " " + path;
@@ -159,8 +197,13 @@ Result<PinnedSource> reopen_mount_source(const KnownSource& known, const std::st
   const bool is_same_device =
       source.identity.device == known.identity.device || boot_id != known.boot_id;
   const bool is_same = is_same_device && source.identity.inode == known.identity.inode;
-  if (!is_same && !is_successor(known, status)) {
+  if (is_same) return source;
+  if (forbidden == nullptr || !is_successor(known, status)) {
     return changed("was replaced by another file or directory");
+  }
+  if (const auto permitted = check_successor(known, source, *forbidden); !permitted) {
+    return changed("was replaced by another one, which is refused (" + permitted.error().message() +
+                   "),");
   }
   return source;
 }
@@ -181,36 +224,27 @@ std::string name_of(SourceUse use) {
   return "source";
 }
 
-Result<PinnedSource> pin_source(const RealSource& wanted, const SourceRules& rules) {
-  const auto& [real, path, is_writable, use] = wanted;
-  PinnedSource source{
-      .fd = open_beneath(AT_FDCWD, real.c_str(), O_PATH, kNoLinks), .path = real, .identity = {}};
-  if (!source.fd) {
-    const int problem = errno;
-    if (problem == EMFILE || problem == ENFILE) {
-      return fail(reason::kResourceExhausted,
-                  name_of(use) + " " + path + " cannot be opened: " + std::strerror(problem));
-    }
-    return problem == ELOOP ? source_is_link(use, path) : invalid_source(use, path, problem);
-  }
+Result<PinnedSource> pin_source(OpenSource opened, const SourceRules& rules) {
+  const std::string& path = opened.asked;
+  const SourceUse use = opened.use;
+  PinnedSource source{.fd = std::move(opened.fd), .path = std::move(opened.path), .identity = {}};
   struct stat status{};
   if (::fstat(source.fd.get(), &status) != 0) return invalid_source(use, path, errno);
   AGBOX_TRY_VOID(check_kind(use, path, status.st_mode));
-  if (real.size() >= PATH_MAX || to_utf8(real) != real) {
+  if (source.path.size() >= PATH_MAX || to_utf8(source.path) != source.path) {
     return invalid_argument(name_of(use) + " " + path +
                             " is not possible: with its links resolved it is not UTF-8, or longer "
                             "than 4095 bytes");
   }
-  const auto kind =
-      use == SourceUse::ToolSocket ? ForbiddenSources::Kind::Socket : ForbiddenSources::Kind::Files;
-  if (const auto permitted = rules.forbidden.check(source.fd.get(), real, rules.engine_files, kind);
+  if (const auto permitted = check_permitted({.path = source.path, .use = use}, source.fd.get(),
+                                             rules.forbidden, rules.engine_files, rules.user.uid);
       !permitted) {
     return invalid_argument(name_of(use) + " " + permitted.error().message());
   }
   if (use != SourceUse::Copy && use != SourceUse::ToolSocket) {
     AGBOX_TRY_VOID(check_readable(source.fd.get(), name_of(use) + " " + path, status.st_mode));
   }
-  if (is_writable) AGBOX_TRY_VOID(check_writable(source, use, status, rules.user));
+  if (opened.is_writable) AGBOX_TRY_VOID(check_writable(source, use, status, rules.user));
   source.identity = {.device = status.st_dev, .inode = status.st_ino};
   return source;
 }
@@ -225,14 +259,19 @@ Result<ResolvedSources> resolve_mount_sources(const std::vector<SourceRequest>& 
   return resolved;
 }
 
-Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known) {
+Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known,
+                                                       const ForbiddenSources& forbidden) {
   const std::string boot_id = read_boot_id();
   std::vector<PinnedSource> sources;
   for (const KnownSource& one : known) {
-    AGBOX_TRY(source, reopen_mount_source(one, boot_id));
+    AGBOX_TRY(source, reopen_source(one, boot_id, &forbidden));
     sources.push_back(std::move(source));
   }
   return sources;
+}
+
+Result<PinnedSource> reopen_copy_source(const KnownSource& known) {
+  return reopen_source(known, read_boot_id(), nullptr);
 }
 
 }  // namespace agbox

@@ -60,16 +60,17 @@ struct ResolvedSources {
 Result<ResolvedSources> resolve_mount_sources(const std::vector<SourceRequest>& requests,
                                               const SourceRules& rules);
 
-// A path in which every link is resolved.
-struct RealSource {
-  std::string path;
+// A source that was found and opened.
+struct OpenSource {
+  UniqueFd fd;        // O_PATH
+  std::string path;   // without links
   std::string asked;  // as it was before, for messages
   bool is_writable = false;
   SourceUse use = SourceUse::Mount;
 };
 
-// Opens it without following a link, and refuses what no sandbox may see.
-Result<PinnedSource> pin_source(const RealSource& source, const SourceRules& rules);
+// Refuses what no sandbox may see. Its path is not resolved again.
+Result<PinnedSource> pin_source(OpenSource source, const SourceRules& rules);
 
 // What was resolved when a sandbox was accepted.
 struct KnownSource {
@@ -82,7 +83,11 @@ struct KnownSource {
 
 // At a later start. MOUNT_CHANGED if one is gone, is a link now or is another file. Programs save a
 // file by replacing it, and make their socket again when they start: a tool's may be another one of
-// the same kind that belongs to the daemon's user.
-Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known);
+// the same kind that belongs to the daemon's user, and that a new sandbox could have.
+Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known,
+                                                       const ForbiddenSources& forbidden);
+
+// For what is copied: it has no successor.
+Result<PinnedSource> reopen_copy_source(const KnownSource& known);
 
 }  // namespace agbox

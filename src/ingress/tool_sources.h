@@ -44,8 +44,10 @@ struct ResolvedTools {
   std::vector<MissingResource> missing;  // which are optional
 };
 
-// Fails with the first that is required and missing, or that exists and is not possible. A socket
-// is only found if it is one, and belongs to the daemon's user.
+// Fails with the first that is required and missing, or that exists and is not possible. Below the
+// home directory only one link is followed, which has to be directly in it: others may be the work
+// of a sandbox. A socket is only found if it is one, and belongs to the daemon's user, and if the
+// way to it is neither another user's nor a sandbox's.
 Result<ResolvedTools> resolve_tools(const std::vector<RequestedResource>& requested,
                                     const ToolSockets& sockets, const SourceRules& rules);
 

@@ -32,6 +32,7 @@ from support.sandboxes import (
 
 pytestmark = pytest.mark.engines("28")
 
+STRANGER = 4242  # a user of this host
 SSH_ADD = "/usr/bin/ssh-add"
 NO_KEYS = (1, "The agent has no identities.\n")
 
@@ -102,6 +103,7 @@ def skipped(daemon):
             if line["msg"].startswith("skipping optional builtin mount: ")}
 
 
+@pytest.mark.engines("20.10", "28")
 def test_a_tool_shows_its_files_live_and_a_link_stays_a_link(daemon, daemon_user, contract, engine, image):
     home = daemon.files
     home.write(".claude/settings.json", "{}")
@@ -139,6 +141,7 @@ def test_a_tool_shows_its_files_live_and_a_link_stays_a_link(daemon, daemon_user
     assert left_over(engine) == []
 
 
+@pytest.mark.engines("20.10", "28")
 def test_a_tree_with_a_link_that_leads_out_is_copied_and_writes_stay_inside(
     daemon, daemon_user, contract, engine, image
 ):
@@ -180,9 +183,12 @@ def test_a_tree_with_a_link_that_leads_out_is_copied_and_writes_stay_inside(
         (home / ".claude/settings.json").write_text("later\n")
         sandboxes.resume_wait("shadow")
         assert run(sandboxes, "shadow", "cat ~/.claude/settings.json ~/.claude/escaping") == (0, "x\nx\n")
-        state = daemon.store.parent
+        def stored():
+            return [path for path in daemon.directory.rglob("settings.json") if ".claude" not in path.parts]
+
+        assert stored() == []
         sandboxes.delete_wait("shadow")
-        assert [path for path in state.rglob("settings.json")] == []
+        assert stored() == []
     assert left_over(engine) == []
 
 
@@ -236,6 +242,40 @@ def test_a_shadow_copy_is_not_written_into_a_mount(daemon, contract, engine):
     assert left_over(engine) == []
 
 
+def test_a_link_of_a_sandbox_never_decides_what_the_next_one_mounts(
+    make_daemon, test_user, contract, engine, image
+):
+    """The user's own links lead into a directory that a sandbox writes to."""
+    daemon = make_daemon(user=test_user, engine=engine, config=CONFIG)
+    home = Home(daemon, test_user)
+    home.write(".claude/claude.json", "{}\n")
+    home.write(".claude/agents/x", "x")
+    home.write(".codex/x", "x")
+    home.write(".ssh/id_ed25519", "secret\n").chmod(0o600)
+    home.link(".claude.json", ".claude/claude.json")
+    home.link(".agents", ".claude/agents")
+    with connected(started(daemon), contract) as sandboxes:
+        sandboxes.create_ready("planter", image, builtin_tools=["claude", "codex"])
+        # Links of the user are followed.
+        assert visible(sandboxes.get("planter"))[".claude.json"][1] == str(home / ".claude/claude.json")
+        assert visible(sandboxes.get("planter"))[".agents"][1] == str(home / ".claude/agents")
+        sandboxes.delete_wait("planter")
+        sandboxes.create_ready("planter2", image, builtin_tools=["claude"])
+        plant = "cd ~/.claude && ln -sf ../.ssh/id_ed25519 claude.json && rm -r agents && ln -s ../.ssh agents"
+        assert run(sandboxes, "planter2", plant) == (0, "")
+        sandboxes.create_ready("finder", image, builtin_tools=["claude", "codex"])
+        assert set(visible(sandboxes.get("finder"))) == {".claude", ".codex"}
+        for name, link in ((".claude.json", ".claude/claude.json"), (".agents", ".claude/agents")):
+            assert skipped(daemon)[name].startswith(
+                f"{home / link}, on the way to {home / name}, is a symbolic link that a sandbox could have made; ")
+        assert run(sandboxes, "finder", "test ! -e ~/.claude.json && test ! -e ~/.agents && ! cat ~/.claude/agents/*")[
+            0] == 0
+        for sandbox_id in ("planter2", "finder"):
+            sandboxes.delete_wait(sandbox_id)
+    assert sorted(os.listdir(home / ".ssh")) == ["id_ed25519"]
+    assert (home / ".ssh/id_ed25519").read_text() == "secret\n"
+
+
 def image_with_ssh_add(engine) -> str:
     libraries = subprocess.run(["ldd", SSH_ADD], check=True, stdout=subprocess.PIPE, text=True).stdout
     paths = [SSH_ADD, *re.findall(r"(/[^ ]+) \(0x", libraries)]
@@ -255,6 +295,7 @@ def ssh_agent(user, path):
             agent.send_signal(signal.SIGTERM)
 
 
+@pytest.mark.engines("20.10", "28")
 def test_an_ssh_agent_of_the_user_is_reached_from_inside(daemon, daemon_user, contract, engine):
     image = image_with_ssh_add(engine)
     path = daemon.files / "agent"
@@ -267,6 +308,57 @@ def test_an_ssh_agent_of_the_user_is_reached_from_inside(daemon, daemon_user, co
         text = daemon.agbox("sandbox", "get", "agent").stdout
         assert f"\nbuiltin_tool=git ssh-agent: {path} -> /ssh-agent (socket)\n" in text
         sandboxes.delete_wait("agent")
+
+
+@pytest.mark.engines("20.10", "28")
+def test_an_ssh_agent_that_was_started_again_is_found_by_a_resume(make_daemon, test_user, contract, engine):
+    image = image_with_ssh_add(engine)
+    daemon = make_daemon(user=test_user, engine=engine, config=CONFIG)
+    path = daemon.home / "agent"
+    daemon.environment["SSH_AUTH_SOCK"] = str(path)
+    with contextlib.ExitStack() as agents:
+        agents.enter_context(ssh_agent(test_user, path))
+        with connected(started(daemon), contract) as sandboxes:
+            sandboxes.create_ready("again", image, builtin_tools=["git"])
+            assert run(sandboxes, "again", "ssh-add -l") == NO_KEYS
+            sandboxes.stop_wait("again")
+            agents.close()
+            path.unlink(missing_ok=True)
+            with ssh_agent(test_user, path):
+                sandboxes.resume_wait("again")
+                assert run(sandboxes, "again", "ssh-add -l") == NO_KEYS
+                sandboxes.stop_wait("again")
+            path.unlink(missing_ok=True)
+            sandboxes.resume("again")
+            sandboxes.follow("again", lambda event: event.sandbox_state == FAILED)
+            handle = sandboxes.get("again")
+            assert handle.error_code == "MOUNT_CHANGED"
+            assert f"builtin tool source {path} was removed" in handle.error_message
+            sandboxes.delete_wait("again")
+    assert left_over(engine) == []
+
+
+def test_a_socket_that_another_user_linked_is_not_forwarded(
+    make_daemon, test_user, contract, engine, image, directory
+):
+    """A directory of a session that ended, which another user of the host made again."""
+    private, session = directory / "private", directory / "ssh-x"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(private))
+        listener.listen()
+        os.chown(private, test_user.uid, test_user.gid)
+        session.mkdir()
+        (session / "agent").symlink_to(private)
+        os.chown(session, STRANGER, STRANGER)
+        os.lchown(session / "agent", STRANGER, STRANGER)
+        daemon = make_daemon(user=test_user, engine=engine, config=CONFIG,
+                             environment={"SSH_AUTH_SOCK": str(session / "agent")})
+        with connected(started(daemon), contract) as sandboxes:
+            sandboxes.create_ready("linked", image, builtin_tools=["git"])
+            assert skipped(daemon)["ssh-agent"] == (
+                f"{session} belongs to uid {STRANGER}, not to the daemon's user or root")
+            assert visible(sandboxes.get("linked")) == {}
+            sandboxes.delete_wait("linked")
 
 
 @pytest.mark.parametrize(("kind", "words"), [
@@ -336,10 +428,15 @@ def test_a_killed_daemon_leaves_no_half_copy(make_daemon, test_user, contract, e
         sandboxes.wait("crash", READY)
         assert run(sandboxes, "crash", "cat ~/.claude/[0-9]* | wc -c") == (0, "200000\n")
         assert visible(sandboxes.get("crash"))[".claude"][-1] == "shadow_copy"
+
+        # Nothing of it is put anywhere else on the host.
+        def stored():
+            return [path for path in daemon.directory.rglob("199") if ".claude" not in path.parts]
+
+        assert stored() == []
         sandboxes.delete_wait("crash")
+        assert stored() == []
     assert left_over(engine) == []
-    # Nothing of it was ever put anywhere else on the host.
-    assert [path for path in daemon.directory.rglob("199") if ".claude" not in path.parts] == []
 
 
 def test_the_command_line_and_the_yaml_file_name_tools(daemon, contract, engine, image, directory):
@@ -381,6 +478,7 @@ def test_a_replaced_source_ends_the_sandbox_by_name(daemon, contract, engine, im
     assert left_over(engine) == []
 
 
+@pytest.mark.engines("20.10", "28")
 def test_the_documented_examples_run(make_daemon, test_user, engine):
     text = (REPOSITORY / "docs/builtin_tools.md").read_text()
     (commands,) = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)

@@ -66,8 +66,8 @@ struct OpenedSource {
 };
 
 Result<OpenedSource> open_source(const v1::CopySpec& copy, const KnownSource& known) {
-  AGBOX_TRY(pinned, reopen_mount_sources({known}));
-  UniqueFd root = std::move(pinned.front().fd);
+  AGBOX_TRY(pinned, reopen_copy_source(known));
+  UniqueFd root = std::move(pinned.fd);
   struct stat status{};
   if (::fstat(root.get(), &status) != 0) {
     return std::unexpected(errno_error("copy source " + shown_path(copy.source()), errno));

@@ -81,6 +81,7 @@ LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_execu
               .link_root = options_.state_root / "links" /
                            guestlink::sha256_of(options_.instance_id).substr(0, 16),
               .guest_limits = options_.guest_limits,
+              .forbidden_sources = forbidden_sources_,
               .log = std::move(log),
               .spare_files = SpareFiles(options_.output_root, options_.instance_id),
               .copies = Semaphore(executor, kConcurrentCopies),

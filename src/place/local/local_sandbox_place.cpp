@@ -225,8 +225,9 @@ asio::awaitable<Result<>> LocalSandboxPlace::pin_mounts(const SandboxFacts& fact
     known.push_back(
         known_source(mount.source, *mount.found, mount.use, facts.created_with.host_uid()));
   }
-  AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(),
-                                             [&known] { return reopen_mount_sources(known); }));
+  AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(), [this, &known] {
+                 return reopen_mount_sources(known, shared_.forbidden_sources);
+               }));
   pins_ = std::make_unique<LocalMountPins>(std::move(pinned));
   co_return Result<>{};
 }

@@ -21,6 +21,7 @@
 #include "execlog/spare_files.h"
 #include "guestlink/guest_link.h"
 #include "guestlink/link_directory.h"
+#include "ingress/forbidden_sources.h"
 #include "ingress/mount_source.h"
 #include "isolation/host_isolation.h"
 #include "place/local/user_limits.h"
@@ -38,6 +39,7 @@ struct LocalResources {
   std::string instance_id;
   std::filesystem::path link_root;  // of new sandboxes
   guestlink::LinkLimits guest_limits;
+  const ForbiddenSources& forbidden_sources;
   Logger log;
   SpareFiles spare_files;
   // For sources of mounts: they may be on a disk that hangs, and nothing else has to wait for it.

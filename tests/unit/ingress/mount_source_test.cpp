@@ -56,13 +56,26 @@ class MountSource : public testing::Test {
   Result<std::vector<PinnedSource>> reopen(const PinnedSource& source,
                                            const std::string& boot_id) const {
     return reopen_mount_sources(
-        {{.path = source.path, .identity = source.identity, .boot_id = boot_id}});
+        {{.path = source.path, .identity = source.identity, .boot_id = boot_id}}, *forbidden_);
   }
   // How a tool's source of that kind, which was something else at first, is found again.
   std::string reopened(const std::string& path, SourceUse use, uid_t user) {
     const auto again = reopen_mount_sources(
-        {{.path = path, .identity = {}, .boot_id = boot_id(), .use = use, .user = user}});
-    return again ? "" : again.error().message();
+        {{.path = path, .identity = {}, .boot_id = boot_id(), .use = use, .user = user}},
+        *forbidden_);
+    if (again) return "";
+    EXPECT_EQ(again.error().reason(), reason::kMountChanged);
+    return again.error().message();
+  }
+  UniqueFd listen_at(const std::string& path) {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    EXPECT_LT(path.size(), sizeof address.sun_path);
+    std::strcpy(address.sun_path, path.c_str());
+    // reinterpret_cast: bind() takes any kind of address.
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
   }
   std::string boot_id() {
     return resolve_mount_sources(
@@ -109,13 +122,7 @@ TEST_F(MountSource, IsRefusedInTheWordsThatClientsKnow) {
 
 TEST_F(MountSource, ASocketIsRefused) {
   const std::string path = at("home/agent.sock");
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  ASSERT_LT(path.size(), sizeof address.sun_path);
-  std::strcpy(address.sun_path, path.c_str());
-  // reinterpret_cast: bind() takes any kind of address.
-  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const UniqueFd socket = listen_at(path);
   EXPECT_THAT(refusal(path), StartsWith("mount source must not be a Unix socket: " + path));
 }
 
@@ -263,6 +270,29 @@ TEST_F(MountSource, OfAToolAFileMayBeReplacedByOneOfTheDaemonsUser) {
   }
   EXPECT_THAT(reopened(at("home/link"), SourceUse::ToolFile, ::geteuid()),
               HasSubstr("became a symbolic link"));
+}
+
+// What a new sandbox could not have, no successor brings.
+TEST_F(MountSource, OfAToolASuccessorIsCheckedAsAtFirst) {
+  const std::string control = at("control.sock");
+  const UniqueFd socket = listen_at(control);
+  const std::string agent = at("agent");
+  fs::create_hard_link(control, agent);
+  const auto why = [&](SourceUse use, const std::string& path) {
+    return reopened(path, use, ::geteuid());
+  };
+  EXPECT_EQ(why(SourceUse::ToolSocket, agent), "");
+  forbidden_.emplace(std::vector<fs::path>{control});
+  EXPECT_THAT(why(SourceUse::ToolSocket, agent),
+              AllOf(StartsWith("builtin tool source " + agent + " was replaced by another one"),
+                    HasSubstr("it is " + control + ", which no sandbox may see")));
+  std::ofstream(at("ours/state/file")) << "x";
+  forbidden_.emplace(std::vector{at("ours/state/file")});
+  fs::create_hard_link(at("ours/state/file"), at("home/second"));
+  EXPECT_THAT(why(SourceUse::ToolFile, at("home/second")), HasSubstr("which no sandbox may see"));
+  // Nor may its directory be another user's by now.
+  ASSERT_EQ(::chmod(root_.c_str(), 0777), 0);
+  EXPECT_THAT(why(SourceUse::ToolSocket, agent), HasSubstr("other users may replace"));
 }
 
 }  // namespace

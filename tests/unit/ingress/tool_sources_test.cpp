@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "ingress/socket_walk.h"
 #include "unit/temp_directory.h"
 
 namespace agbox {
@@ -27,7 +28,7 @@ class ToolSources : public testing::Test {
   ToolSources() : root_(fs::canonical(temp_.path())) {
     fs::create_directories(root_ / "home");
     fs::create_directories(root_ / "ours");
-    forbidden_.emplace(std::vector{root_ / "ours"});
+    forbidden_.emplace(std::vector{root_ / "ours"}, root_ / "run");
   }
 
   fs::path home(const std::string& path) const { return root_ / "home" / path; }
@@ -154,6 +155,67 @@ TEST_F(ToolSources, AnotherPlaceMayBeLinked) {
   EXPECT_THAT(refusal({"npm"}), StartsWith("builtin tool npm: source /proc is not possible"));
 }
 
+// A sandbox that has ~/.claude makes links in it, and the user's own links lead there.
+TEST_F(ToolSources, ALinkThatASandboxMayHaveMadeDecidesNothing) {
+  make_directory(".claude/agents");
+  make_directory(".ssh");
+  make_directory(".codex");
+  std::ofstream(home(".ssh/key")) << "secret";
+  std::ofstream(home(".claude/claude.json")) << "{}";
+  fs::create_symlink(".claude/claude.json", home(".claude.json"));
+  fs::create_symlink(home(".claude/agents/"), home(".agents"));
+  EXPECT_THAT(found({"claude", "codex"}),
+              ElementsAre(".claude home/.claude", ".claude.json home/.claude/claude.json",
+                          ".codex home/.codex", ".agents home/.claude/agents"));
+  fs::remove(home(".claude/claude.json"));
+  fs::create_symlink("../.ssh/key", home(".claude/claude.json"));
+  fs::remove(home(".claude/agents"));
+  fs::create_symlink("../.ssh", home(".claude/agents"));
+  EXPECT_THAT(found({"claude", "codex"}),
+              ElementsAre(".claude home/.claude copied", ".codex home/.codex"));
+  const std::string remedy =
+      ", is a symbolic link that a sandbox could have made; make it a file or directory, or link "
+      "it directly from HOME, to a path without links";
+  EXPECT_THAT(missing_, testing::IsSupersetOf(
+                            {".claude.json: " + home(".claude/claude.json").string() +
+                                 ", on the way to " + home(".claude.json").string() + remedy,
+                             ".agents: " + home(".claude/agents").string() + ", on the way to " +
+                                 home(".agents").string() + remedy}));
+  // What is required is refused.
+  fs::remove(home(".codex"));
+  fs::create_symlink(".claude/agents", home(".codex"));
+  EXPECT_THAT(refusal({"codex"}), HasSubstr(home(".claude/agents").string() + ", on the way to " +
+                                            home(".codex").string() + remedy));
+}
+
+TEST_F(ToolSources, OnlyOneLinkIsFollowedAndOnlyInHome) {
+  make_directory("dotfiles/gh");
+  make_directory("dotfiles/npm");
+  make_directory(".config");
+  fs::create_symlink("../dotfiles/gh", home(".config/gh"));
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_THAT(missing_[1], StartsWith("gh-auth: " + home(".config/gh").string() + ", on the way"));
+  fs::remove_all(home(".config"));
+  fs::create_symlink("dotfiles", home(".config"));
+  EXPECT_THAT(found({"git"}), ElementsAre("gh-auth home/dotfiles/gh"));
+  fs::create_symlink("dotfiles", home("second"));
+  fs::create_symlink("second/npm", home(".npm"));
+  EXPECT_THAT(found({"npm"}), IsEmpty());
+  EXPECT_THAT(missing_[0], StartsWith("npm: " + home("second").string() + ", on the way"));
+  // Dots are those of the link's text.
+  fs::remove(home(".npm"));
+  fs::create_symlink("nothing/../dotfiles/./npm/", home(".npm"));
+  EXPECT_THAT(found({"npm"}), ElementsAre("npm home/dotfiles/npm"));
+}
+
+TEST_F(ToolSources, HomeItselfMayBeALink) {
+  make_directory("dotfiles/claude");
+  fs::create_directory_symlink(root_ / "home", root_ / "me");
+  home_ = root_ / "me/";
+  fs::create_directory_symlink(root_ / "me/dotfiles/claude", home(".claude"));
+  EXPECT_THAT(found({"claude"}), ElementsAre(".claude home/dotfiles/claude"));
+}
+
 TEST_F(ToolSources, ATreeWithALinkThatLeadsOutIsCopied) {
   make_directory(".claude/skills");
   make_directory(".config/gh");
@@ -198,6 +260,98 @@ TEST_F(ToolSources, ASocketIsForwardedOnlyIfItIsOneOfTheDaemonsUser) {
   user_.uid += 1;
   EXPECT_THAT(found({"git"}), IsEmpty());
   EXPECT_THAT(missing_[0], HasSubstr("belongs to uid "));
+}
+
+// A directory of a session that ended, which another user made again.
+TEST_F(ToolSources, TheWayToASocketBelongsToTheUserOrRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  constexpr uid_t kStranger = 4242;
+  const UniqueFd bus = listen_at(root_ / "private");
+  const fs::path session = root_ / "ssh-x";
+  fs::create_directory(session);
+  fs::create_symlink(root_ / "private", session / "agent");
+  sockets_["ssh-agent"] = session / "agent";
+  EXPECT_THAT(found({"git"}), ElementsAre("ssh-agent private"));
+  ASSERT_EQ(::chown(session.c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_EQ(missing_[0], "ssh-agent: " + session.string() +
+                             " belongs to uid 4242, not to the daemon's user or root");
+  ASSERT_EQ(::chown(session.c_str(), 0, 0), 0);
+  ASSERT_EQ(::lchown((session / "agent").c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_THAT(missing_[0],
+              StartsWith("ssh-agent: " + (session / "agent").string() + " belongs to uid 4242"));
+}
+
+TEST_F(ToolSources, OthersMayNotReplaceWhatIsOnTheWayToASocket) {
+  const fs::path shared = root_ / "shared";
+  fs::create_directory(shared);
+  const UniqueFd agent = listen_at(shared / "agent");
+  sockets_["ssh-agent"] = shared / "agent";
+  for (const mode_t mode : {0775U, 0757U, 0777U}) {
+    ASSERT_EQ(::chmod(shared.c_str(), mode), 0);
+    EXPECT_THAT(found({"git"}), IsEmpty());
+    EXPECT_EQ(missing_[0], "ssh-agent: other users may replace what is in " + shared.string() +
+                               "; run chmod go-w on it");
+  }
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  EXPECT_THAT(found({"git"}), ElementsAre("ssh-agent shared/agent"));
+}
+
+TEST_F(ToolSources, LinksToASocketAreFollowedToABoundAndNotBelowATool) {
+  make_directory(".ssh");
+  make_directory(".npm/deep");
+  const UniqueFd agent = listen_at(root_ / "agent");
+  fs::create_symlink("../../agent", home(".ssh/1"));
+  for (int i = 2; i <= kMaxSocketLinks + 1; ++i) {
+    fs::create_symlink(std::to_string(i - 1), home(".ssh/" + std::to_string(i)));
+  }
+  sockets_["ssh-agent"] = home(".ssh/" + std::to_string(kMaxSocketLinks));
+  EXPECT_THAT(found({"git"}), ElementsAre("ssh-agent agent"));
+  sockets_["ssh-agent"] = home(".ssh/" + std::to_string(kMaxSocketLinks + 1));
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_THAT(missing_[0], HasSubstr("one symbolic link too many: at most 8"));
+  fs::create_symlink("loop", home(".ssh/loop"));
+  sockets_["ssh-agent"] = home(".ssh/loop");
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  // A sandbox that has ~/.npm may have made it, also if this one has not.
+  fs::create_symlink(root_ / "agent", home(".npm/deep/agent"));
+  fs::create_symlink("../.npm/deep/agent", home(".ssh/agent"));
+  sockets_["ssh-agent"] = home(".ssh/agent");
+  EXPECT_THAT(found({"git"}), IsEmpty());
+  EXPECT_THAT(missing_[0], StartsWith("ssh-agent: " + home(".npm/deep/agent").string() +
+                                      " is a symbolic link in a directory of a builtin tool"));
+}
+
+TEST_F(ToolSources, BelowRunOnlySocketsOfTheUsersOwnDirectoryAreForwarded) {
+  const fs::path run = root_ / "run";
+  const fs::path own = run / "user" / std::to_string(user_.uid);
+  const auto forwards = [&](const fs::path& path) {
+    fs::create_directories(path.parent_path());
+    const UniqueFd socket = listen_at(path);
+    sockets_["ssh-agent"] = path;
+    const bool is_found = !found({"git"}).empty();
+    EXPECT_TRUE(is_found || missing_[0].ends_with("which no sandbox may see")) << missing_[0];
+    return is_found;
+  };
+  forbidden_.emplace(std::vector{root_ / "ours"}, run);
+  for (const char* name :
+       {"x.sock", "containerd/containerd.sock", "systemd/private", "snapd.socket",
+        "podman/podman.sock", "libvirt/libvirt-sock", "user/agent"}) {
+    EXPECT_FALSE(forwards(run / name)) << name;
+  }
+  EXPECT_FALSE(forwards(run / "user" / std::to_string(user_.uid + 1) / "agent"));
+  for (const char* name : {"bus", "systemd/private", "docker.sock", "docker/x",
+                           "podman/podman.sock", "containerd-rootless/x", "libvirt/x"}) {
+    EXPECT_FALSE(forwards(own / name)) << name;
+  }
+  for (const char* name : {"keyring/ssh", "gnupg/S.gpg-agent.ssh", "openssh_agent"}) {
+    EXPECT_TRUE(forwards(own / name)) << name;
+  }
+  // Under another name it is the same socket.
+  fs::create_hard_link(own / "bus", own / "agent");
+  sockets_["ssh-agent"] = own / "agent";
+  EXPECT_THAT(found({"git"}), IsEmpty());
 }
 
 TEST_F(ToolSources, NoToolForwardsASocketOfTheEngineOrOfTheDaemon) {
