@@ -81,7 +81,8 @@ void GuestLink::stop_listening() {
 asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
   const auto is_over = [&] { return round != round_ || !listening(); };
   while (!is_over()) {
-    for (unsigned left = limits_.connections_at_once; left > 0; --left) {
+    unsigned handshakes = limits_.handshakes_at_once;
+    for (unsigned left = limits_.connections_at_once; left > 0 && handshakes > 0; --left) {
       Connection::Socket socket(executor_);
       const auto [problem] = co_await acceptor_.async_accept(socket, kAwait);
       if (is_over()) co_return;
@@ -89,7 +90,7 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
         log_.warn("cannot accept a guest's connection", {{"problem", problem.message()}});
         break;
       }
-      admit(std::move(socket));
+      if (admit(std::move(socket))) --handshakes;
     }
     const auto next = std::chrono::steady_clock::now() + limits_.between_connections;
     co_await changed_.wait(is_over, next);
@@ -98,23 +99,28 @@ asio::awaitable<void> GuestLink::accept(Self self, unsigned round) {
 
 // Checks a connection before its first message. A crowd of other processes ends here, so the checks
 // that cost least come first, and none of them takes a place of the guest.
-void GuestLink::admit(Connection::Socket socket) {
+bool GuestLink::admit(Connection::Socket socket) {
   auto peer = peer_of(socket.native_handle());
-  if (!peer) return;
+  if (!peer) return false;
+  const auto refuse = [&](const char* problem) {
+    log_refusal(*peer, problem);
+    return false;
+  };
   const auto may_be_guest = [&] {
     return peer->uid == limits_.guest_uid && peer->process.may_be(process_);
   };
-  if (!may_be_guest()) return log_refusal(*peer, kAnotherProcess);
+  if (!may_be_guest()) return refuse(kAnotherProcess);
   if (unproven_.size() >= limits_.unproven_connections) {
-    return log_refusal(*peer, "too many are not authenticated yet");
+    return refuse("too many are not authenticated yet");
   }
   peer->process.start_time = start_time_of(peer->process.pid);
-  if (!may_be_guest()) return log_refusal(*peer, kAnotherProcess);
+  if (!may_be_guest()) return refuse(kAnotherProcess);
   auto connection =
       std::make_shared<Connection>(std::move(socket), *peer, limits_.hand_over, tasks_);
   connection->limit_time(limits_.handshake);
   unproven_.insert(connection);
   tasks_.spawn("guest link", converse(shared_from_this(), connection, epoch_));
+  return true;
 }
 
 void GuestLink::log_refusal(const Peer& peer, const std::string& problem) {

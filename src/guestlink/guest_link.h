@@ -52,6 +52,8 @@ struct LinkLimits {
   // While the slot is free any process inside may connect. Whatever waits is accepted, so that the
   // guest finds space in the queue, but not all the time: a crowd must not keep the daemon busy.
   unsigned connections_at_once = LinkDirectory::kQueueLength;
+  // Of these, the ones that may be the guest's, and cost more.
+  unsigned handshakes_at_once = 16;
   std::chrono::milliseconds between_connections{100};
   std::chrono::milliseconds between_log_lines{10000};
   // How long the kernel may refuse to send an exec's files, before the exec fails.
@@ -108,7 +110,8 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   // has released it.
   using Self = std::shared_ptr<GuestLink>;
   asio::awaitable<void> accept(Self self, unsigned round);
-  void admit(Connection::Socket socket);
+  // Returns whether a handshake has begun.
+  bool admit(Connection::Socket socket);
   void log_refusal(const Peer& peer, const std::string& problem);
   asio::awaitable<void> converse(Self self, std::shared_ptr<Connection> connection, unsigned epoch);
   asio::awaitable<std::optional<GuestHello>> identify(std::shared_ptr<Connection> connection);

@@ -26,6 +26,8 @@ namespace {
 // Between two attempts to connect without a listener: only the daemon decides when it listens
 // again.
 constexpr useconds_t kPause = 2000;
+// More than wait in the queue of the socket, so that those which the daemon accepts are still open.
+constexpr std::size_t kCrowd = 2000;
 
 v1::ToDaemon exec_ended(const std::string& exec_id, int code) {
   v1::ToDaemon message;
@@ -206,7 +208,7 @@ void Liar::come_in_crowds() {
       continue;
     }
     crowd.push_back(std::move(one));
-    if (crowd.size() > 64) crowd.pop_front();
+    if (crowd.size() > kCrowd) crowd.pop_front();
   }
 }
 

@@ -708,7 +708,7 @@ class CapturedLog {
 // Whoever runs in the sandbox, while the guest is away.
 TEST_F(GuestLinkTest, ManyFalseConnectionsAreTakenAFewAtATimeAndLoggedAsOne) {
   limits_.between_connections = 5ms;
-  limits_.connections_at_once = 4;
+  limits_.handshakes_at_once = 4;
   const fs::path directory = make_and_expect_someone("s1");
   const CapturedLog log;
   run([&]() -> awaitable<void> {
