@@ -4,10 +4,13 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -94,10 +97,26 @@ std::optional<BoundSocket> find_bound(const v1::PortMapping& port) {
   return found.empty() ? std::nullopt : std::optional(found.front());
 }
 
-bool has_socket(const fs::path& process, const std::string& socket) {
+// Counts down what may still be looked at.
+class Budget {
+ public:
+  explicit Budget(const HolderSearch& search)
+      : descriptors_(search.descriptors), end_(Clock::now() + search.time) {}
+
+  bool is_spent() const { return descriptors_ == 0 || Clock::now() >= end_; }
+  void take_descriptor() { --descriptors_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::size_t descriptors_;
+  Clock::time_point end_;
+};
+
+bool has_socket(const fs::path& process, const std::string& socket, Budget& budget) {
   std::error_code problem;  // it has ended, or is another user's
   fs::directory_iterator descriptors(process / "fd", problem);
-  while (!problem && descriptors != fs::directory_iterator()) {
+  while (!problem && descriptors != fs::directory_iterator() && !budget.is_spent()) {
+    budget.take_descriptor();
     std::error_code closed;
     if (fs::read_symlink(descriptors->path(), closed) == socket) return true;
     descriptors.increment(problem);
@@ -105,27 +124,35 @@ bool has_socket(const fs::path& process, const std::string& socket) {
   return false;
 }
 
-std::string describe_holder(const BoundSocket& bound) {
+std::optional<std::string> find_process(const BoundSocket& bound, Budget budget) {
   const std::string socket = "socket:[" + bound.inode + "]";
   std::error_code problem;
   fs::directory_iterator processes("/proc", problem);
-  while (!problem && processes != fs::directory_iterator()) {
+  while (!problem && processes != fs::directory_iterator() && !budget.is_spent()) {
     const fs::path process = processes->path();
     const std::string pid = process.filename().string();
     const bool is_process = pid.find_first_not_of("0123456789") == std::string::npos;  // not "self"
-    if (is_process && has_socket(process, socket)) {
+    if (is_process && has_socket(process, socket, budget)) {
       std::string name = read_text_file(process / "comm").value_or("");
       if (name.ends_with('\n')) name.pop_back();
       return "process " + shown_path(name) + " (pid " + pid + ")";
     }
     processes.increment(problem);
   }
-  return "a process of user " + bound.uid;
+  return std::nullopt;
+}
+
+std::string describe_holder(const BoundSocket& bound, const HolderSearch& search) {
+  const uid_t self = ::geteuid();
+  // The kernel shows the descriptors of other users' processes to root alone.
+  const bool may_see = self == 0 || bound.uid == std::to_string(self);
+  const auto process = may_see ? find_process(bound, Budget(search)) : std::nullopt;
+  return process.value_or("a process of user " + bound.uid);
 }
 
 }  // namespace
 
-std::optional<TakenPort> find_taken_port(const PortMappings& ports) {
+std::optional<TakenPort> find_taken_port(const PortMappings& ports, const HolderSearch& search) {
   for (const v1::PortMapping& port : ports) {
     const Availability availability = try_bind(port);
     if (availability == Availability::Free) continue;
@@ -133,7 +160,8 @@ std::optional<TakenPort> find_taken_port(const PortMappings& ports) {
     // Who may not bind a port below 1024 still sees who listens there.
     const bool is_taken = availability == Availability::Taken || (bound && bound->listens);
     if (is_taken) {
-      return TakenPort{.port = port, .holder = bound ? describe_holder(*bound) : "another process"};
+      return TakenPort{.port = port,
+                       .holder = bound ? describe_holder(*bound, search) : "another process"};
     }
   }
   return std::nullopt;

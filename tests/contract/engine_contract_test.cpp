@@ -386,7 +386,7 @@ TEST_P(EngineContract, ContainerStart_Refused) {
     ContainerSpec wanted = spec(what);
     wanted.network = "bridge";
     wanted.ports = {
-        {.container_port = "80/tcp", .host_address = "127.0.0.1", .host_port = "45871"}};
+        {.container_port = "80/tcp", .host_address = "127.0.0.1", .host_port = "18871"}};
     return wanted;
   };
   const std::string first = must(client_->create_container(publishing("one")));
@@ -399,7 +399,7 @@ TEST_P(EngineContract, ContainerStart_Refused) {
     if (listed.id != first) continue;
     ASSERT_EQ(listed.ports.size(), 1U);
     EXPECT_EQ(listed.ports[0].host_address, "127.0.0.1");
-    EXPECT_EQ(listed.ports[0].host_port, 45871);
+    EXPECT_EQ(listed.ports[0].host_port, 18871);
     EXPECT_EQ(listed.ports[0].protocol, "tcp");
   }
   must(client_->stop_container(first, 0s));

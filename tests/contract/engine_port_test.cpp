@@ -237,7 +237,7 @@ TEST_P(EnginePort, EachStartHasAMarkOfItsOwn) {
 
 TEST_P(EnginePort, APortIsOfOneAtATimeWhileItRuns) {
   v1::PortMapping port;
-  port.set_host_port(45872);
+  port.set_host_port(18872);
   port.set_container_port(80);
   for (const char* name : {"first", "second"}) {
     *sandbox(name).spec.create_spec.add_ports() = port;

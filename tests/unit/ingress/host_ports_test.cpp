@@ -2,20 +2,31 @@
 #include "ingress/host_ports.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "support/free_port.h"
 
 namespace agbox {
 namespace {
 
-// A socket on a port that the kernel chose.
+using namespace std::chrono_literals;
+
+// However busy the machine is.
+constexpr HolderSearch kPatient{.descriptors = 100'000'000, .time = 1h};
+
+// A socket on a free port. Not one that the kernel chooses: after the socket is closed the kernel
+// might choose it for somebody else.
 class OpenPort {
  public:
   OpenPort(int kind, const std::string& address)
@@ -24,15 +35,14 @@ class OpenPort {
       sockaddr_in6 any{};
       any.sin6_family = AF_INET6;
       ::inet_pton(AF_INET6, address.c_str(), &any.sin6_addr);
-      open(any);
-      number_ = ntohs(any.sin6_port);
+      number_ = bind_free_port(socket_.get(), any);
     } else {
       sockaddr_in wanted{};
       wanted.sin_family = AF_INET;
       ::inet_pton(AF_INET, address.c_str(), &wanted.sin_addr);
-      open(wanted);
-      number_ = ntohs(wanted.sin_port);
+      number_ = bind_free_port(socket_.get(), wanted);
     }
+    if (kind_ == SOCK_STREAM && ::listen(socket_.get(), 1) != 0) throw std::runtime_error("listen");
   }
   PortMappings mapping() const {
     PortMappings ports;
@@ -48,15 +58,6 @@ class OpenPort {
   static int family(const std::string& address) {
     return address.contains(':') ? AF_INET6 : AF_INET;
   }
-  template <class Address>
-  void open(Address& address) {
-    socklen_t size = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);  // as the API of sockets has it
-    const bool is_open = ::bind(socket_.get(), generic, size) == 0 &&
-                         (kind_ != SOCK_STREAM || ::listen(socket_.get(), 1) == 0) &&
-                         ::getsockname(socket_.get(), generic, &size) == 0;
-    if (!is_open) throw std::runtime_error("no port");
-  }
 
   int kind_;
   UniqueFd socket_;
@@ -67,7 +68,7 @@ TEST(HostPorts, OneThatIsInUseIsFoundWithItsProcess) {
   for (const int kind : {SOCK_STREAM, SOCK_DGRAM}) {
     for (const std::string address : {"127.0.0.1", "0.0.0.0", "::"}) {
       OpenPort port(kind, address);
-      const auto taken = find_taken_port(port.mapping());
+      const auto taken = find_taken_port(port.mapping(), kPatient);
       ASSERT_TRUE(taken.has_value()) << kind << " " << address;
       EXPECT_EQ(taken->port.host_port(), port.mapping()[0].host_port());
       EXPECT_THAT(taken->holder, testing::StartsWith("process "));
@@ -76,6 +77,21 @@ TEST(HostPorts, OneThatIsInUseIsFoundWithItsProcess) {
       EXPECT_FALSE(find_taken_port(port.mapping()).has_value()) << kind << " " << address;
     }
   }
+}
+
+TEST(HostPorts, TheSearchForTheProcessEnds) {
+  constexpr std::size_t kBefore = 500;
+  std::vector<UniqueFd> many;  // the socket's descriptor comes after these
+  for (std::size_t i = 0; i < kBefore; ++i)
+    many.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  OpenPort port(SOCK_STREAM, "127.0.0.1");
+  const auto holder = [&](const HolderSearch& search) {
+    return find_taken_port(port.mapping(), search)->holder;
+  };
+  const std::string user = "a process of user " + std::to_string(::geteuid());
+  EXPECT_EQ(holder({.descriptors = kBefore, .time = 1h}), user);
+  EXPECT_EQ(holder({.descriptors = kPatient.descriptors, .time = 0ms}), user);
+  EXPECT_THAT(holder(kPatient), testing::StartsWith("process "));
 }
 
 TEST(HostPorts, OtherAddressesAndProtocolsAreInNobodysWay) {
