@@ -122,7 +122,9 @@ Result<std::uint32_t> unsigned_of(const YamlNode& value, std::string_view name) 
   if (number && *number >= 0 && *number <= std::numeric_limits<std::uint32_t>::max()) {
     return static_cast<std::uint32_t>(*number);  // of a fraction the whole part
   }
-  return yaml_error(value, std::string(name) + " must be a number from 0 to 4294967295");
+  const bool is_port = name.ends_with("_port");
+  return yaml_error(value, std::string(name) + " must be a whole number from " +
+                               (is_port ? "1 to 65535" : "0 to 4294967295") + ", without quotes");
 }
 
 Result<v1::PortProtocol> protocol_of(const YamlNode& value, std::string_view name) {

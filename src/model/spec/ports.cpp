@@ -82,7 +82,7 @@ Error port_in_use(const TakenPort& taken) {
   const std::string port = host_port_text(taken.port);
   return {reason::kPortInUse,
           "host_port " + port + " on " + std::string(kPublishAddress) + " is in use by " +
-              taken.holder + "; free it, or choose another host_port",
+              taken.holder + "; free it, or create the sandbox with another host_port",
           {{"host_port", port}, {"holder", taken.holder}}};
 }
 

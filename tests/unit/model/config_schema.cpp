@@ -10,6 +10,7 @@
 #include "agbox/v1/spec.pb.h"
 #include "base/check.h"
 #include "model/spec/builtin_tools.h"
+#include "model/spec/ports.h"
 #include "model/spec/sandbox_spec.h"
 
 namespace agbox {
@@ -44,12 +45,29 @@ json::object text_schema() {
 
 json::object schema_of(const FieldDescriptor& field);
 
+// Of a port, which is not taken as text.
+json::object port_schema() {
+  return {{"type", "integer"}, {"minimum", 1}, {"maximum", 65535}};
+}
+
+json::object protocol_schema() {
+  json::array names;
+  for (const auto protocol :
+       {v1::PORT_PROTOCOL_TCP, v1::PORT_PROTOCOL_UDP, v1::PORT_PROTOCOL_SCTP}) {
+    names.emplace_back(protocol_name(protocol));
+  }
+  return {{"enum", names}};
+}
+
 json::object map_schema(const Descriptor& type) {
   json::object properties;
   for (int i = 0; i < type.field_count(); ++i) {
     properties[type.field(i)->name()] = schema_of(*type.field(i));
   }
-  return {{"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
+  json::object schema = {
+      {"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
+  if (&type == v1::PortMapping::descriptor()) schema["required"] = {"host_port", "container_port"};
+  return schema;
 }
 
 json::object tools_schema() {
@@ -67,6 +85,9 @@ json::object schema_of(const FieldDescriptor& field) {
   if (field.is_map()) return {{"type", "object"}, {"additionalProperties", text_schema()}};
   if (field.is_repeated()) return {{"type", "array"}, {"items", text_schema()}};
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return {{"type", "boolean"}};
+  if (field.containing_type() == v1::PortMapping::descriptor()) {
+    return field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM ? protocol_schema() : port_schema();
+  }
   return text_schema();
 }
 

@@ -144,7 +144,7 @@ TEST(ConfigYaml, NumbersAndBooleansAsYamlWritesThem) {
   for (const char* bad :
        {"-1", "4294967296", "'80'", "eighty", "[80]", "nan", "inf", "0x", "0b2"}) {
     EXPECT_THAT(refusal("ports: [{container_port: " + std::string(bad) + "}]"),
-                HasSubstr("container_port must be a number from 0 to 4294967295"));
+                HasSubstr("container_port must be a whole number from 1 to 65535, without quotes"));
   }
   for (const char* bad : {"1", "'true'", "maybe", "[]"}) {
     EXPECT_THAT(refusal("bypass_entrypoint: " + std::string(bad)),

@@ -36,9 +36,10 @@ TEST(Ports, ATakenOneIsNamedWithItsHolderAndTheRemedy) {
   const Error error =
       port_in_use({.port = mapping(8080, v1::PORT_PROTOCOL_UDP), .holder = "sandbox s1"});
   EXPECT_EQ(error.reason(), reason::kPortInUse);
-  EXPECT_EQ(error.message(),
-            "host_port 8080/udp on 127.0.0.1 is in use by sandbox s1; free it, or choose another "
-            "host_port");
+  EXPECT_EQ(
+      error.message(),
+      "host_port 8080/udp on 127.0.0.1 is in use by sandbox s1; free it, or create the sandbox "
+      "with another host_port");
   EXPECT_EQ(error.metadata(),
             (Error::Metadata{{"host_port", "8080/udp"}, {"holder", "sandbox s1"}}));
 }
