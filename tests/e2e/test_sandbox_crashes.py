@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deletes, crashes of the daemon and crashes of the engine at every step of a sandbox's life."""
 
+import os
 import signal
 import time
 
@@ -35,7 +36,24 @@ def copied(directory, contract):
     """What a create has to have for every failpoint to be passed."""
     (directory / "copied").write_text("copied")
     (directory / "copied").chmod(0o644)
-    return {"copies": [contract.spec.CopySpec(source=str(directory / "copied"), target="/opt/copied")]}
+    return {
+        "copies": [contract.spec.CopySpec(source=str(directory / "copied"), target="/opt/copied")],
+        "ports": [contract.spec.PortMapping(host_port=18090, container_port=80)],
+        "builtin_tools": ["npm"],
+    }
+
+
+@pytest.fixture
+def with_npm(armed, test_user):
+    """A daemon whose user has what the tool mounts."""
+
+    def make(failpoints):
+        daemon = armed(failpoints)
+        (daemon.home / ".npm").mkdir()
+        os.chown(daemon.home / ".npm", test_user.uid, test_user.gid)
+        return daemon
+
+    return make
 
 
 @pytest.fixture
@@ -63,8 +81,8 @@ def preparings(events):
 @pytest.mark.usefixtures("occupied")
 @pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", CREATE_FAILPOINTS)
-def test_a_create_that_is_held_anywhere_can_be_deleted(armed, engine, contract, image, copied, failpoint):
-    daemon = started(armed(f"{failpoint}=hold"))
+def test_a_create_that_is_held_anywhere_can_be_deleted(with_npm, engine, contract, image, copied, failpoint):
+    daemon = started(with_npm(f"{failpoint}=hold"))
     with connected(daemon, contract) as sandboxes:
         sandboxes.create("held", image, **copied)
         daemon.wait_for_message("held at a failpoint")
@@ -84,8 +102,8 @@ def test_a_create_that_is_held_anywhere_can_be_deleted(armed, engine, contract, 
 @pytest.mark.usefixtures("occupied")
 @pytest.mark.family(3)
 @pytest.mark.parametrize("failpoint", CREATE_FAILPOINTS)
-def test_a_create_starts_over_after_a_crash_anywhere(armed, engine, contract, image, copied, failpoint):
-    daemon = started(armed(f"{failpoint}=kill"))
+def test_a_create_starts_over_after_a_crash_anywhere(with_npm, engine, contract, image, copied, failpoint):
+    daemon = started(with_npm(f"{failpoint}=kill"))
     with connected(daemon, contract) as sandboxes:
         with crashing(daemon):
             sandboxes.create("crash", image, **copied)
@@ -94,6 +112,7 @@ def test_a_create_starts_over_after_a_crash_anywhere(armed, engine, contract, im
         assert len(preparings(events)) == 2
         assert inside(engine, "crash", "id", "-un") == "agbox"
         assert inside(engine, "crash", "cat", "/opt/copied") == "copied"
+        assert len(sandboxes.get("crash").builtin_resources) == 1
         assert_one_history(sandboxes.delete_wait("crash"))
     assert left_over(engine) == []
 

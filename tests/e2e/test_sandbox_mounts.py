@@ -230,10 +230,12 @@ def test_a_source_that_becomes_a_link_before_the_start_is_not_mounted(
     daemon = started(armed(f"{failpoint}=stop"))
     with connected(daemon, contract) as sandboxes:
         mounts = [mount(sandboxes, host.project, "/x"), mount(sandboxes, host.out, "/out", writable=True)]
-        sandboxes.create("swapped", image, mounts=mounts, command=["sh", "-c", "cat /x/name > /out/seen; sleep 1000"])
+        command = ["sh", "-c", "cat /x/name > /out/seen; sleep 1000"]
+        created = sandboxes.begin_create("swapped", image, mounts=mounts, command=command)
         os.waitid(os.P_PID, daemon.pid, os.WSTOPPED)
         exchange(host.project, host.link)
         daemon.signal(signal.SIGCONT)
+        created.result()
         assert str(host.project) in changed(sandboxes, "swapped")
         assert left_over(engine) == []
     assert os.listdir(host.out) == []

@@ -62,10 +62,16 @@ def port(sandboxes, host_port=PUBLISHED, container_port=INSIDE, protocol=TCP):
     )
 
 
-def create_publishing(sandboxes, sandbox_id, image, **spec):
+def wait_until_published(engine):
+    """A sandbox is ready before its command listens."""
+    wait_until(lambda: is_published(engine), "the service on the published port")
+
+
+def create_publishing(engine, sandboxes, sandbox_id, image, **spec):
     """With an echo service on the published port."""
     spec.setdefault("ports", [port(sandboxes)])
     sandboxes.create_ready(sandbox_id, image, command=ECHO, **spec)
+    wait_until_published(engine)
 
 
 def refused(call, *arguments, **more):
@@ -81,7 +87,7 @@ def refused(call, *arguments, **more):
 def holder(text):
     return (
         f"host_port {PUBLISHED}/tcp on 127.0.0.1 is in use by {text}; "
-        "free it, or choose another host_port"
+        "free it, or create the sandbox with another host_port"
     )
 
 
@@ -133,7 +139,7 @@ def test_the_host_reaches_a_published_port_and_no_one_else_does(
         daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
         sandboxes = stack.enter_context(connected(daemon, contract))
         several = [port(sandboxes), port(sandboxes, ALSO_PUBLISHED), port(sandboxes, protocol=UDP)]
-        create_publishing(sandboxes, "box-1", image, ports=several)
+        create_publishing(engine, sandboxes, "box-1", image, ports=several)
         sandboxes.create_ready("box-2", image)
         Execs(sandboxes, "box-1").create("nc", "-ll", "-p", str(UNPUBLISHED), "-e", "cat")
         host.open_barriers()  # of the new bridges too
@@ -194,8 +200,7 @@ def test_a_taken_port_is_refused_with_its_holder(sandboxes, engine, image, test_
     engine.docker("rm", "-f", "web")
 
     # Nothing was reserved; the same ID can be used, and has the port until it stops.
-    create_publishing(sandboxes, "box-1", image)
-    assert is_published(engine)
+    create_publishing(engine, sandboxes, "box-1", image)
     assert refused(sandboxes.create, "box-2", image, ports=[port(sandboxes)]) == holder("sandbox box-1")
     with pytest.raises(grpc.RpcError) as known:  # as without ports
         sandboxes.create("box-1", image, ports=[port(sandboxes)])
@@ -205,7 +210,7 @@ def test_a_taken_port_is_refused_with_its_holder(sandboxes, engine, image, test_
 
     sandboxes.stop_wait("box-1")
     assert not is_published(engine)
-    create_publishing(sandboxes, "box-2", image)
+    create_publishing(engine, sandboxes, "box-2", image)
     assert refused(sandboxes.resume, "box-1") == holder("sandbox box-2")
     assert sandboxes.get("box-1").state == STOPPED
     sandboxes.delete_wait("box-2")
@@ -214,7 +219,7 @@ def test_a_taken_port_is_refused_with_its_holder(sandboxes, engine, image, test_
         assert refused(sandboxes.resume, "box-1") == holder("a process of user 0")
     assert sandboxes.get("box-1").state == STOPPED
     sandboxes.resume_wait("box-1")
-    assert is_published(engine)
+    wait_until_published(engine)
 
 
 @pytest.mark.engines("20.10", "28")
@@ -223,16 +228,17 @@ def test_a_port_taken_during_the_start_fails_it_and_may_be_tried_again(
 ):
     daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
     with connected(daemon, contract) as sandboxes:
-        create_publishing(sandboxes, "box-1", image)
+        create_publishing(engine, sandboxes, "box-1", image)
         sandboxes.stop_wait("box-1")
     daemon.stop()
     # The listener comes between the decision and the start.
     restarted(daemon, failpoints="resume.turn.before=stop")
     with connected(daemon, contract) as sandboxes:
-        sandboxes.resume("box-1")
+        resumed = sandboxes.begin_resume("box-1")
         os.waitid(os.P_PID, daemon.pid, os.WSTOPPED)
         with listening(engine):
             daemon.signal(signal.SIGCONT)
+            assert resumed.result().accepted
             events = sandboxes.follow("box-1", lambda event: event.sandbox_state == FAILED)
         assert events[-1].sandbox_phase.error_code == "PORT_IN_USE", events[-1]
         assert holder("a process of user 0") in events[-1].sandbox_phase.error_message
@@ -240,9 +246,44 @@ def test_a_port_taken_during_the_start_fails_it_and_may_be_tried_again(
     restarted(daemon)
     with connected(daemon, contract) as sandboxes:
         sandboxes.resume_wait("box-1")
-        assert is_published(engine)
+        wait_until_published(engine)
         sandboxes.delete_wait("box-1")
         assert not is_published(engine)
+    assert left_over(engine) == []
+
+
+@pytest.mark.engines("28")
+@pytest.mark.parametrize("end", [FAILED, READY])
+def test_a_resume_goes_on_after_a_crash_while_the_holder_is_looked_for(
+    make_daemon, test_user, engine, contract, image, end
+):
+    daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
+    with connected(daemon, contract) as sandboxes:
+        create_publishing(engine, sandboxes, "box-1", image)
+        sandboxes.stop_wait("box-1")
+        newest = sandboxes.get("box-1").last_event_sequence
+    daemon.stop()
+    restarted(daemon, failpoints="resume.turn.before=stop;ports.holder.before=kill")
+    with contextlib.ExitStack() as listener:
+        with connected(daemon, contract) as sandboxes:
+            resumed = sandboxes.begin_resume("box-1")
+            os.waitid(os.P_PID, daemon.pid, os.WSTOPPED)
+            listener.enter_context(listening(engine))
+            daemon.signal(signal.SIGCONT)
+            assert daemon.wait() == -signal.SIGKILL
+            resumed.cancel()  # whether it was answered does not matter
+        if end == READY:
+            listener.close()
+        restarted(daemon)
+        with connected(daemon, contract) as sandboxes:
+            events = sandboxes.follow(
+                "box-1", lambda event: event.sequence > newest and event.sandbox_state in (READY, FAILED)
+            )
+            assert events[-1].sandbox_state == end, events[-1]
+            if end == FAILED:
+                assert events[-1].sandbox_phase.error_code == "PORT_IN_USE", events[-1]
+                assert holder("a process of user 0") in events[-1].sandbox_phase.error_message
+            sandboxes.delete_wait("box-1")
     assert left_over(engine) == []
 
 
@@ -254,7 +295,7 @@ def test_ports_outlive_the_daemon_and_come_back_with_the_engine(
     image = make_image(engine.api, "ports:1")
     daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
     with connected(daemon, contract) as sandboxes:
-        create_publishing(sandboxes, "box-1", image)
+        create_publishing(engine, sandboxes, "box-1", image)
         assert [(one.host_port, one.container_port) for one in sandboxes.get("box-1").ports] == [
             (PUBLISHED, INSIDE)
         ]
@@ -267,10 +308,9 @@ def test_ports_outlive_the_daemon_and_come_back_with_the_engine(
             "sandbox box-1"
         )
         engine.restart()
-        wait_until(lambda: is_published(engine), "the port after the engine's restart")
+        wait_until_published(engine)  # again, after the engine's restart
         assert sandboxes.get("box-1").state == READY
         sandboxes.delete_wait("box-1")
-        create_publishing(sandboxes, "box-2", image)
-        assert is_published(engine)
+        create_publishing(engine, sandboxes, "box-2", image)
         sandboxes.delete_wait("box-2")
     assert left_over(engine) == []

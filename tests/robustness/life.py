@@ -17,7 +17,7 @@ MATERIALIZE = "materialize"  # that of an attempt at a create
 CRASHES_OF_A_CREATE = 3  # the third fails it
 # Failures that leave the container and its network in place: only these sandboxes may be resumed.
 _RESUMABLE = ("SANDBOX_STOP_FAILED", "SANDBOX_RESUME_FAILED", "CONTAINER_CRASHLOOP", "CONTAINER_OOM", "MOUNT_CHANGED",
-              "ACCOUNT_FILE_UNSAFE")
+              "ACCOUNT_FILE_UNSAFE", "PORT_IN_USE")
 
 
 class Phase(enum.Enum):

@@ -59,11 +59,17 @@ class Sandboxes:
         self.contract = contract
         self.stub = contract.stub(channel)
 
-    def create(self, sandbox_id: str, image: str, **spec) -> Any:
-        request = self.service.CreateSandboxRequest(
+    def _create_request(self, sandbox_id: str, image: str, **spec) -> Any:
+        return self.service.CreateSandboxRequest(
             create_spec=self.spec.CreateSpec(image=image, **spec), sandbox_id=sandbox_id
         )
-        return self.stub.CreateSandbox(request, timeout=30).sandbox
+
+    def create(self, sandbox_id: str, image: str, **spec) -> Any:
+        return self.stub.CreateSandbox(self._create_request(sandbox_id, image, **spec), timeout=30).sandbox
+
+    def begin_create(self, sandbox_id: str, image: str, **spec) -> grpc.Future:
+        """For a daemon that may be stopped before it has answered."""
+        return self.stub.CreateSandbox.future(self._create_request(sandbox_id, image, **spec), timeout=30)
 
     def create_ready(self, sandbox_id: str, image: str, **spec) -> list[Any]:
         """Creates it and waits; returns its events so far."""
@@ -88,6 +94,11 @@ class Sandboxes:
     def resume(self, sandbox_id: str) -> None:
         request = self.service.ResumeSandboxRequest(sandbox_id=sandbox_id)
         assert self.stub.ResumeSandbox(request, timeout=30).accepted
+
+    def begin_resume(self, sandbox_id: str) -> grpc.Future:
+        """For a daemon that may be stopped before it has answered."""
+        request = self.service.ResumeSandboxRequest(sandbox_id=sandbox_id)
+        return self.stub.ResumeSandbox.future(request, timeout=30)
 
     def resume_wait(self, sandbox_id: str) -> list[Any]:
         """Resumes it and waits; all its events."""
