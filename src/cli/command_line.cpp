@@ -108,6 +108,18 @@ int usage_error(Console& console, const CLI::App& command, const std::string& me
   return kUsageError;
 }
 
+// CLI11 calls a flag without its value "1 required IMAGE missing".
+std::string in_plain_words(const CLI::ParseError& error, const CLI::App& command) {
+  for (const CLI::Option* flag : flags_of(command)) {
+    const std::string type = flag->get_type_name();
+    const auto lacks_value = CLI::ArgumentMismatch::TypedAtLeast(flag->get_name(), 1, type);
+    if (std::string_view(error.what()) == lacks_value.what()) {
+      return flag->get_name() + " needs a value: " + type;
+    }
+  }
+  return error.what();
+}
+
 // Too few or too many arguments. Existing clients rely on the text.
 int refuse_count(Console& console, const CLI::App& command, std::size_t received) {
   const auto arguments = arguments_of(command);
@@ -248,7 +260,7 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
     }
     if (left) return refuse_leftover(console, *left);
     if (lacks_argument(command)) return refuse_count(console, command, given_arguments(command));
-    return usage_error(console, command, error.what());
+    return usage_error(console, command, in_plain_words(error, command));
   }
   if (wants_version_) {
     console.out(version_line());

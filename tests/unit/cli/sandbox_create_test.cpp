@@ -143,6 +143,14 @@ TEST_F(SandboxCreate, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(error_, "read yaml file /dev/zero: has more than 4194304 bytes\n");
 }
 
+TEST_F(SandboxCreate, AFlagWithoutItsValueIsNamedWithWhatItTakes) {
+  EXPECT_EQ(run({"sandbox", "create", "--builtin-tool"}), 2);
+  EXPECT_THAT(error_, StartsWith("Error: --builtin-tool needs a value: "
+                                 "claude|codex|git|uv|npm|apt|opencode\n\nUsage:"));
+  EXPECT_EQ(run({"sandbox", "create", "-p"}), 2);
+  EXPECT_THAT(error_, StartsWith("Error: --port needs a value: HOST:CONTAINER[/PROTOCOL]\n"));
+}
+
 TEST_F(SandboxCreate, UsageErrorsNeedNoDaemon) {
   const std::pair<std::vector<std::string>, std::string> rows[] = {
       {{"--label", "a"}, "--label must be in key=value form\n"},
