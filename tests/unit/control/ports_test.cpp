@@ -144,6 +144,26 @@ TEST_F(PortsTest, OneThatIsTakenBeforeAResumeFailsItAndMayBeTriedAgain) {
   wait_for_state("box-1", v1::SANDBOX_STATE_READY);
 }
 
+TEST_F(PortsTest, ADaemonThatEndsWhileItLooksForTheHolderIsFollowedByOneThatKnowsIt) {
+  free_port();
+  create_ready("box-1", publishing());
+  for (const std::string point : {"ports.holder.before", "ports.holder.after"}) {
+    stop_sandbox("box-1");
+    publish_by_hand();
+    ASSERT_TRUE(failpoint::arm(point + "=hold"));
+    ASSERT_TRUE(ask_resume("box-1").has_value());
+    wait_held_at(point);
+    crash();
+    disarm();
+    start();
+    wait_for_state("box-1", v1::SANDBOX_STATE_FAILED);
+    EXPECT_EQ(handle("box-1").error_code(), "PORT_IN_USE") << point;
+    remove_by_hand();
+    ASSERT_TRUE(ask_resume("box-1").has_value());
+    wait_for_state("box-1", v1::SANDBOX_STATE_READY);
+  }
+}
+
 TEST_F(PortsTest, OneThatIsTakenBeforeARestartIsWaitedFor) {
   free_port();
   create_ready("box-1", publishing());
