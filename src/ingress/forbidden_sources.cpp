@@ -205,7 +205,6 @@ Result<> ForbiddenSources::check_except(int source, const std::string& path,
   }
   for (const std::filesystem::path& one : more) add(one, -1);
   const auto chain = chain_of(source, path);
-  if (chain.size() < 2) return forbid(path, "the directory that it is in is not known");
   const FileLocation location = location_on(*mount, path);
   for (const Place& one : forbidden) {
     const std::string how = relation(chain, location, one);
@@ -226,6 +225,11 @@ Result<> ForbiddenSources::check_except(int source, const std::string& path,
         return forbid(path, what + "leads to " + one.name + ", which no sandbox may see");
       }
     }
+  }
+  // Of a directory, that means that it cannot be read: no mount or copy of it is possible.
+  struct stat status{};
+  if (chain.size() < 2 && (::fstat(source, &status) != 0 || !S_ISDIR(status.st_mode))) {
+    return forbid(path, "the directory that it is in is not known");
   }
   return {};
 }
