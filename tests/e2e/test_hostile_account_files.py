@@ -62,7 +62,7 @@ def test_a_container_whose_account_files_would_block_the_engine_is_not_started(
             event = failed(sandboxes, box)
             assert event.sandbox_phase.error_code == UNSAFE, event
             assert words in event.sandbox_phase.error_message, event
-        # The same whoever asks for the start, and it is no secret why nothing runs.
+        # The same for every start, and it is reported why nothing runs.
         so_far = sandboxes.get("fifo").last_event_sequence
         sandboxes.resume("fifo")
         again = failed(sandboxes, "fifo", after=so_far)

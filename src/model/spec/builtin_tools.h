@@ -28,7 +28,7 @@ struct ToolResource {
   std::string_view target;
   bool is_writable = true;
   bool is_required = false;     // otherwise it is left out if the host does not have it
-  std::string_view variable{};  // that tells programs where it is: NAME=VALUE
+  std::string_view variable{};  // the location, for programs: NAME=VALUE
 };
 
 struct BuiltinTool {

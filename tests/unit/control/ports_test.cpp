@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports of the host that sandboxes publish: each has one holder, and whoever wants a taken one
-// learns whose it is.
+// Ports of the host that sandboxes publish: each has one holder, and a request for a taken one
+// is refused with its holder.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
