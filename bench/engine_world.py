@@ -38,6 +38,7 @@ NO_IMAGE = "127.0.0.1:1/agents-sandbox/nowhere:local"
 CONFIG = '[network]\ndns = ["192.0.2.53"]\naddress_pool = "10.240.0.0/16"\n'
 RAW_POOL = "10.241"
 READY, FAILED, STOPPED, DELETED = 2, 3, 4, 6
+COMPANION_READY, COMPANION_FAILED = 13, 14  # events
 EXEC_RUNNING, EXEC_FINISHED = 1, 2
 STDOUT = 1
 GUEST = ".agbox-guest"  # the name of its process
@@ -56,18 +57,46 @@ class Sandboxes:
 
     def create(self, image: str = IMAGE, copies: Sequence[tuple[str, str]] = ()) -> "Created":
         """`copies` are pairs of source and target."""
-        service, spec = self._contract.service, self._contract.spec
+        spec = self._contract.spec
         copied = [spec.CopySpec(source=source, target=target) for source, target in copies]
-        request = service.CreateSandboxRequest(
-            create_spec=spec.CreateSpec(image=image, copies=copied),
-            sandbox_id=f"bench-{self.directory.name}-{next(self._names)}")
         began = time.monotonic()
-        name = self._stub.CreateSandbox(request, timeout=PATIENCE).sandbox.sandbox_id
+        name = self.begin(image=image, copies=copied)
         last = self._follow(name, 0, (READY, FAILED))
         ended = time.monotonic()
         if last.sandbox_state != (READY if image == IMAGE else FAILED):
             raise RuntimeError(f"sandbox {name}: {last.sandbox_phase.error_message or last}")
         return Created(name, (ended - began) * 1000, last.sequence)
+
+    def begin(self, **spec) -> str:
+        """Asks for a sandbox and returns its name."""
+        request = self._contract.service.CreateSandboxRequest(
+            create_spec=self._contract.spec.CreateSpec(**{"image": IMAGE} | spec),
+            sandbox_id=f"bench-{self.directory.name}-{next(self._names)}")
+        return self._stub.CreateSandbox(request, timeout=PATIENCE).sandbox.sandbox_id
+
+    def companion(self, name: str, *command: str, probe: Sequence[str] = (), interval_s: int = 1):
+        """The specification of a companion; with a health check if it has a probe."""
+        spec = self._contract.spec
+        made = spec.CompanionContainerSpec(name=name, image=IMAGE, command=command)
+        if probe:
+            made.healthcheck.test.extend(probe)
+            made.healthcheck.interval.seconds = interval_s
+        return made
+
+    def wait_ready(self, name: str, companions: Sequence[str] = ()) -> int:
+        """Until the sandbox and these companions are ready; the sequence of the last event."""
+        left = {"", *companions}
+
+        def is_last(event) -> bool:
+            if event.event_type == COMPANION_READY:
+                left.discard(event.companion_container.name)
+            elif event.event_type == COMPANION_FAILED or event.sandbox_state == FAILED:
+                raise RuntimeError(f"sandbox {name}: {event}")
+            elif event.sandbox_state == READY:
+                left.discard("")
+            return not left
+
+        return self._first(name, 0, is_last).sequence
 
     def meet_again(self) -> None:
         """After a restart of the daemon: a first call may still go to the one before."""
@@ -87,6 +116,9 @@ class Sandboxes:
     def delete(self, created: "Created") -> float:
         request = self._contract.service.DeleteSandboxRequest(sandbox_id=created.name)
         return self._move(created, self._stub.DeleteSandbox, request, DELETED).ms
+
+    def delete_by_name(self, name: str, sequence: int) -> None:
+        self.delete(Created(name, 0, sequence))
 
     def _move(self, created: "Created", call, request, state: int) -> "Created":
         began = time.monotonic()
@@ -195,10 +227,30 @@ class Raw:
         network, container = self._network(name, number), self._container(name)
         began = time.monotonic()
         self._api.call("POST", "/networks/create", json_body=network, timeout=PATIENCE)
+        self._run(name, container)
+        return Created(name, (time.monotonic() - began) * 1000)
+
+    def create_with_companions(self, samples: Sequence[dict]) -> Created:
+        """The same with more containers, in the shape of the inspected samples, all started side by side."""
+        number = next(self._numbers)
+        name = f"raw-{number}"
+        network = self._network(name, number)
+        bodies = [(name, self._container(name))]
+        bodies += [(f"{name}-{i}", self._companion(name, sample)) for i, sample in enumerate(samples)]
+        began = time.monotonic()
+        self._api.call("POST", "/networks/create", json_body=network, timeout=PATIENCE)
+        side_by_side(lambda i: self._run(*bodies[i]), len(bodies))
+        return Created(name, (time.monotonic() - began) * 1000)
+
+    def delete_with_companions(self, created: Created, count: int) -> None:
+        for name in [f"{created.name}-{i}" for i in range(count)]:
+            self._api.call("DELETE", f"/containers/{name}", query={"force": "true", "v": "true"}, timeout=PATIENCE)
+        self.delete(created)
+
+    def _run(self, name: str, container: dict) -> None:
         made = self._api.call("POST", "/containers/create", query={"name": name},
                               json_body=container, timeout=PATIENCE).json()
         self._api.call("POST", f"/containers/{made['Id']}/start", timeout=PATIENCE)
-        return Created(name, (time.monotonic() - began) * 1000)
 
     def stop(self, created: Created) -> Created:
         """Of a container that ends on SIGTERM."""
@@ -247,6 +299,16 @@ class Raw:
         return config | {"HostConfig": host, "NetworkingConfig": {"EndpointsConfig": {name: {}}}}
 
 
+    def _companion(self, network: str, sample: dict) -> dict:
+        config, host = dict(sample["Config"]), dict(sample["HostConfig"])
+        config.pop("Hostname", None)
+        config["Labels"] = renamed(config["Labels"])
+        host["NetworkMode"] = network
+        (endpoint,) = sample["NetworkSettings"]["Networks"].values()
+        wanted = {network: {"Aliases": endpoint.get("Aliases")}}
+        return config | {"HostConfig": host, "NetworkingConfig": {"EndpointsConfig": wanted}}
+
+
 def renamed(labels: dict[str, str]) -> dict[str, str]:
     """As many and as long as ours, but not ours: the daemon would take them for its own."""
     return {f"raw{key[3:]}": value for key, value in labels.items()}
@@ -268,7 +330,7 @@ class EngineWorld:
     def whole_cpu_ms(self) -> float:
         """The same with what every process that has ended since then has spent, in the containers
         too: whoever waits for a process inherits its time, and so on up to the world's reaper."""
-        return sum(cpu_ms_with_children(pid) for pid in {self.daemon.pid} | self._of_the_engine())
+        return sum(cpu_ms_with_children(pid) for pid in {self.daemon.pid} | self.processes())
 
     def engine_cpu_ms(self) -> float:
         """What the engine itself has spent so far, without the containers and their shims."""
@@ -289,11 +351,12 @@ class EngineWorld:
 
     def guests(self) -> list[int]:
         """The first process of every container that is up."""
-        inside = self._of_the_engine()
+        inside = self.processes()
         return [process.pid for process in all_processes().values()
                 if process.pid in inside and process.name == GUEST]
 
-    def _of_the_engine(self) -> set[int]:
+    def processes(self) -> set[int]:
+        """Of the engine and its containers."""
         roots = self.engine.processes()
         return roots | descendants(roots, all_processes())
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table, row by row, in the order in which scripts/bench runs it."""
-from rows import copies, events, execs, fifty, life, many, memory, ping, verification, recovery, start, stop, store
+from rows import (companions, copies, events, execs, fifty, life, many, memory, ping, verification, recovery, start,
+                  stop, store)
 
-ROWS = (ping.ROW, memory.AT_REST, store.ROW, start.ROW, life.ROW, copies.ROW, verification.ROW, stop.ROW, fifty.ROW,
+ROWS = (ping.ROW, memory.AT_REST, store.ROW, start.ROW, life.ROW, copies.ROW, companions.SERVICE,
+        companions.COMPANIONS, verification.ROW, stop.ROW, fifty.ROW,
         execs.EXEC, execs.CPU, execs.CROWD, execs.OUTPUT, execs.READERS, execs.EFFORT, events.LATENCY,
         events.DELIVERIES, events.STALLED, events.IDLE, memory.IN_USE, recovery.ROW, many.ASLEEP, many.CROWDED)

@@ -38,6 +38,11 @@ std::string timestamp() {
 
 std::string json_quote(std::string_view text) {
   std::string out = "\"";
+  const auto add_escaped = [&out](char code) {
+    std::array<char, 8> escaped{};
+    std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned char>(code));
+    out += escaped.data();
+  };
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const char c = text[0];
@@ -51,9 +56,10 @@ std::string json_quote(std::string_view text) {
     } else if (c == '\t') {
       out += "\\t";
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      std::array<char, 8> escaped{};
-      std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned char>(c));
-      out += escaped.data();
+      add_escaped(c);
+    } else if (length == 2 && c == '\xC2' && static_cast<unsigned char>(text[1]) < 0xA0) {
+      // A terminal that shows the line would take it as the beginning of an escape sequence.
+      add_escaped(text[1]);
     } else {
       out += text.substr(0, length);
     }

@@ -38,8 +38,9 @@ void add_sandbox(CommandLine& line, CLI::App& parent) {
   add_sandbox_exec(line, command);
 }
 
-constexpr std::array kCommands = {add_completion, add_doctor, add_events,  add_exec,
-                                  add_logs,       add_ping,   add_sandbox, add_version};
+constexpr std::array kCommands = {add_attach,  add_completion, add_cp,     add_doctor,
+                                  add_events,  add_exec,       add_logs,   add_ping,
+                                  add_sandbox, add_stats,      add_version};
 
 // A suggestion that differs more is a guess.
 constexpr std::size_t kSuggestedDistance = 2;

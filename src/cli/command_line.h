@@ -25,6 +25,7 @@ enum ExitCode : int {
   kSuccess = 0,
   kRuntimeError = 1,
   kUsageError = 2,
+  kTimedOut = 124,    // `exec run --timeout`, as timeout(1)
   kNoExitCode = 125,  // `exec run`: the command has no exit code to pass on
 };
 

@@ -3,6 +3,7 @@
 // that takes a value skips the next word, and "--" ends the walk.
 #include "cli/completion_script.h"
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -122,6 +123,17 @@ std::vector<std::string> spellings(const CLI::Option& flag) {
   return out;
 }
 
+// Files are offered for a word that has begun, and flags otherwise.
+constexpr const char* kBashPath =
+    "\n        if [[ ${COMP_WORDS[COMP_CWORD]} == [^-]* ]]; then compopt -o default; return; fi";
+
+// Whether an argument of it is a path of this machine.
+bool takes_path(const CLI::App& command) {
+  return std::ranges::any_of(arguments_of(command), [](const CLI::Option* argument) {
+    return argument->get_type_name() == "PATH";
+  });
+}
+
 // In single quotes; a quote inside becomes `quote`.
 std::string in_quotes(std::string_view text, std::string_view quote = "'\\''") {
   std::string out = "'";
@@ -207,7 +219,8 @@ std::string bash_completion(const CLI::App& root) {
       for (const std::string& spelling : spellings(*flag)) words.push_back(spelling);
     }
     candidates += "      " + in_quotes(command_path(command)) +
-                  ") words=" + in_quotes(joined(words, " ")) + " ;;\n";
+                  ") words=" + in_quotes(joined(words, " ")) +
+                  (takes_path(command) ? kBashPath : "") + " ;;\n";
   });
   return filled(kBash, {{"@NAME@", root.get_name()},
                         {"@PATHS@", branch(deeper_paths(root), "at+=\" ${COMP_WORDS[index]}\"")},
@@ -233,7 +246,8 @@ std::string zsh_completion(const CLI::App& root) {
       }
     }
     candidates += "    " + in_quotes(command_path(command)) + ")\n      commands=(" + commands +
-                  " )\n      flags=(" + flags + " ) ;;\n";
+                  " )\n      flags=(" + flags + " )" + (takes_path(command) ? "; _files" : "") +
+                  " ;;\n";
   });
   return filled(
       kZsh,
@@ -255,6 +269,7 @@ std::string fish_completion(const CLI::App& root) {
       rules += rule + " -a " + child->get_name() + " -d " +
                in_quotes(child->get_description(), kQuote) + "\n";
     }
+    if (takes_path(command)) rules += rule + " -F\n";
     for (const CLI::Option* flag : flags_of(command)) {
       rules += rule;
       for (const std::string& short_name : flag->get_snames()) rules += " -s " + short_name;

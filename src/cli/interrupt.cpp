@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/check.h"
+#include "cli/terminal_mode.h"
 
 namespace agbox::cli {
 
@@ -34,6 +35,7 @@ void on_signal(int signal) {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     if (is_handled[i]) ::signal(kSignals[i], SIG_DFL);
   }
+  restore_terminal();  // the next signal terminates the program
   notify_watcher(pipe_of_handler, signal);
   errno = saved;
 }

@@ -6,6 +6,7 @@
 #include "async/task_group.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/all_events.h"
 #include "control/control_loop.h"
 #include "control/engine_status.h"
 #include "control/exec/running_execs.h"
@@ -30,10 +31,12 @@ struct ActorServices {
   SandboxIsolation& isolation;
   OperationServices& operations;
   RunningExecs& execs;
+  AllEvents& all_events;
   TaskGroup& tasks;
   Deadlines& deadlines;
   Deadlines& restarts;       // of containers that should run but do not
   Deadlines& exec_waits;     // of execs that wait for such a restart
+  Deadlines& exec_timeouts;  // of execs that may not take longer
   Deadlines& verifications;  // of sandboxes whose isolation failed
   bool pauses_unisolated;    // isolation.on_failure
   TimesToLive ttls;

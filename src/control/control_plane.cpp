@@ -15,6 +15,11 @@ namespace {
 constexpr int kStartsAtOnce = 6;
 constexpr int kMaxInspections = 8;
 
+template <class T>
+asio::awaitable<void> answer(asio::awaitable<Result<T>> call, Directory::Reply<T> reply) {
+  reply(co_await std::move(call));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(ControlLoop& loop, Store& store,
@@ -50,6 +55,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
           log_),
       starts_(loop.io().get_executor(), kStartsAtOnce),
       inspections_(loop.io().get_executor(), kMaxInspections),
+      all_events_(std::make_shared<AllEvents>(store, log_)),
       operations_(loop.io().get_executor()),
       deadlines_(loop, clock,
                  [this](const std::string& sandbox_id) { directory_.time_is_up(sandbox_id); }),
@@ -57,6 +63,9 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
                 [this](const std::string& sandbox_id) { directory_.restart_is_due(sandbox_id); }),
       exec_waits_(loop, clock,
                   [this](const std::string& sandbox_id) { directory_.end_exec_waits(sandbox_id); }),
+      exec_timeouts_(
+          loop, clock,
+          [this](const std::string& sandbox_id) { directory_.end_exec_timeouts(sandbox_id); }),
       verifications_(loop, clock,
                      [this](const std::string& sandbox_id) {
                        if (!services_.is_shutting_down) isolation_.verify_soon(sandbox_id);
@@ -77,15 +86,19 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
                 .isolation = isolation_,
                 .operations = operation_services_,
                 .execs = execs_,
+                .all_events = *all_events_,
                 .tasks = operations_,
                 .deadlines = deadlines_,
                 .restarts = restarts_,
                 .exec_waits = exec_waits_,
+                .exec_timeouts = exec_timeouts_,
                 .verifications = verifications_,
                 .pauses_unisolated = options.pauses_unisolated,
                 .ttls = options.ttls,
                 .created_with = std::move(options.created_with)},
       directory_(services_),
+      logs_(services_, directory_),
+      stats_(services_, directory_),
       janitor_(services_, directory_),
       diagnosis_(services_, directory_, {.lock_file = std::move(options.lock_file)}),
       first_answer_(loop.io().get_executor(), [this] { directory_.engine_was_asked(); }),
@@ -126,6 +139,7 @@ void ControlPlane::unreachable(std::string problem) {
 
 void ControlPlane::reconcile_due() {
   directory_.engine_is_back();
+  logs_.engine_is_back();
   janitor_.sweep();
   // It may have created their bridges again.
   if (std::exchange(was_engine_lost_, false)) isolation_.verify_live_sandboxes();
@@ -135,8 +149,34 @@ void ControlPlane::container_may_have_ended(const std::string& sandbox_id) {
   directory_.recheck_container(sandbox_id);
 }
 
+void ControlPlane::companion_may_have_changed(const std::string& sandbox_id,
+                                              const std::string& name) {
+  directory_.recheck_companion(sandbox_id, name);
+}
+
 void ControlPlane::object_created(const std::string& sandbox_id) {
   directory_.count_new_object(sandbox_id);
+}
+
+Task ControlPlane::read_log(ContainerLogs::Request request, ContainerLogs::Write write,
+                            Directory::Reply<void> done) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  return services_.tasks.spawn(
+      "log", answer(logs_.read(std::move(request), std::move(write)), std::move(done)));
+}
+
+void ControlPlane::get_stats(const std::string& sandbox_id,
+                             Directory::Reply<v1::SandboxStats> reply) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  services_.tasks.spawn("stats", answer(stats_.measure(sandbox_id), std::move(reply)));
+}
+
+Task ControlPlane::watch_stats(std::string sandbox_id, std::chrono::nanoseconds interval,
+                               StatsSampler::Write write, Directory::Reply<void> done) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  return services_.tasks.spawn(
+      "stats",
+      answer(stats_.watch(std::move(sandbox_id), interval, std::move(write)), std::move(done)));
 }
 
 void ControlPlane::diagnose(std::vector<std::string> images,

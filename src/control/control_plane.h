@@ -18,11 +18,14 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "control/actor_services.h"
+#include "control/all_events.h"
 #include "control/control_loop.h"
 #include "control/directory.h"
 #include "control/doctor/diagnosis.h"
 #include "control/engine_status.h"
+#include "control/log/container_logs.h"
 #include "control/sandbox/sandbox_isolation.h"
+#include "control/stats/stats_sampler.h"
 #include "control/upkeep/deadlines.h"
 #include "control/upkeep/janitor.h"
 #include "engine/engine.h"
@@ -61,10 +64,21 @@ class ControlPlane final : private EngineListener {
   Janitor& janitor() { return janitor_; }
   Deadlines& restarts() { return restarts_; }
   Deadlines& exec_waits() { return exec_waits_; }
+  Deadlines& exec_timeouts() { return exec_timeouts_; }
   Deadlines& verifications() { return verifications_; }
 
   // Runs the checks of `agbox doctor`.
   void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
+
+  // Passes the log of a container to `write`, piece by piece, and its end to `done`. Cancel the
+  // task if the reader goes away.
+  Task read_log(ContainerLogs::Request request, ContainerLogs::Write write,
+                Directory::Reply<void> done);
+
+  void get_stats(const std::string& sandbox_id, Directory::Reply<v1::SandboxStats> reply);
+  // See StatsSampler::watch(). Cancel the task if the client goes away.
+  Task watch_stats(std::string sandbox_id, std::chrono::nanoseconds interval,
+                   StatsSampler::Write write, Directory::Reply<void> done);
 
   // Completes the calls that wait for anything but the store; call before the server shuts down.
   void release_waiting_calls();
@@ -79,6 +93,10 @@ class ControlPlane final : private EngineListener {
   void unreachable(std::string problem) override;
   void reconcile_due() override;
   void container_may_have_ended(const std::string& sandbox_id) override;
+  void companion_may_have_changed(const std::string& sandbox_id, const std::string& name) override;
+  void container_changed(const std::string& sandbox_id) override {
+    logs_.container_changed(sandbox_id);
+  }
   void object_created(const std::string& sandbox_id) override;
   void sweep_due() override { janitor_.sweep(); }
   void use_resolvers(const std::vector<Ipv4Address>& resolvers);
@@ -92,15 +110,19 @@ class ControlPlane final : private EngineListener {
   Semaphore starts_;
   Semaphore inspections_;
   RunningExecs execs_;
+  std::shared_ptr<AllEvents> all_events_;  // shared with its subscriptions
   TaskGroup operations_;
   Deadlines deadlines_;
   Deadlines restarts_;
   Deadlines exec_waits_;
+  Deadlines exec_timeouts_;
   Deadlines verifications_;
   OperationServices operation_services_;
   ActorServices services_;
   bool was_engine_lost_ = false;  // since its event stream last began
   Directory directory_;
+  ContainerLogs logs_;
+  StatsSampler stats_;
   Janitor janitor_;
   Diagnosis diagnosis_;
   BootTimer first_answer_;

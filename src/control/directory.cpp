@@ -13,23 +13,15 @@
 #include "model/ids.h"
 #include "model/network/resolv_conf.h"
 #include "model/reasons.h"
+#include "model/sandbox/label_selector.h"
 #include "model/spec/maxima.h"
 
 namespace agbox {
 namespace {
 
-using LabelSelector = google::protobuf::Map<std::string, std::string>;
-
 constexpr const char* kDeleteRequested = "delete_requested";
 // The delay before retrying to remove the output of a deleted sandbox.
 constexpr auto kNextPurgeAfter = std::chrono::hours(1);
-
-bool matches(const v1::SandboxHandle& handle, const LabelSelector& selector) {
-  return std::ranges::all_of(selector, [&](const auto& wanted) {
-    const auto found = handle.labels().find(wanted.first);
-    return found != handle.labels().end() && found->second == wanted.second;
-  });
-}
 
 // Newest first; by ID if created at the same time.
 bool comes_before(const v1::SandboxHandle* left, const v1::SandboxHandle* right) {
@@ -80,6 +72,7 @@ boost::asio::awaitable<void> Directory::purge_with_logs(std::string sandbox_id) 
 
 void Directory::restore(LoadedSandboxes loaded) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
+  services_.all_events.restore(loaded.newest_position);
   for (SandboxRecord& record : loaded.sandboxes) {
     auto spec = read_stored_spec(record.spec);
     if (spec) {
@@ -192,7 +185,7 @@ void Directory::remove(const std::string& sandbox_id, Reply<void> reply) {
   answer(std::move(reply), remove(sandbox_id));
 }
 
-void Directory::remove_matching(const LabelSelector& selector,
+void Directory::remove_matching(const SandboxLabels& selector,
                                 Reply<std::vector<std::string>> reply) {
   answer(std::move(reply), remove_matching(selector));
 }
@@ -346,7 +339,7 @@ Result<v1::ListSandboxesResponse> Directory::list(const v1::ListSandboxesRequest
   std::vector<const v1::SandboxHandle*> matching;
   for (const auto& [id, actor] : actors_) {
     if (actor->is_deleted() && !request.include_deleted()) continue;
-    if (!matches(actor->handle(), request.label_selector())) continue;
+    if (!has_labels(actor->handle().labels(), request.label_selector())) continue;
     if (after->precedes(actor->handle())) matching.push_back(&actor->handle());
   }
   std::ranges::sort(matching, comes_before);
@@ -392,14 +385,14 @@ Directory::Call<void> Directory::remove(std::string sandbox_id) {
   co_return co_await actor->remove(kDeleteRequested).wait();
 }
 
-Directory::Call<std::vector<std::string>> Directory::remove_matching(LabelSelector selector) {
+Directory::Call<std::vector<std::string>> Directory::remove_matching(SandboxLabels selector) {
   if (selector.empty()) {
     co_return fail(reason::kInvalidArgument, "label_selector must not be empty");
   }
   std::vector<std::string> ids;
   std::vector<SandboxActor::OnDisk> accepted;  // all of them at once
   for (const auto& [id, actor] : actors_) {
-    if (!actor->is_deletable() || !matches(actor->handle(), selector)) continue;
+    if (!actor->is_deletable() || !has_labels(actor->handle().labels(), selector)) continue;
     ids.push_back(id);
     accepted.push_back(actor->remove(kDeleteRequested));
   }
@@ -429,6 +422,25 @@ Result<std::shared_ptr<EventSubscription>> Directory::subscribe(
                                  std::move(snapshot), std::move(on_available));
 }
 
+Result<ContainerId> Directory::container(const std::string& sandbox_id,
+                                         const std::string& name) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  AGBOX_TRY(actor, find(sandbox_id));
+  return actor->container(name);
+}
+
+Result<std::vector<NamedContainer>> Directory::containers(const std::string& sandbox_id) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  AGBOX_TRY(actor, find(sandbox_id));
+  return actor->containers();
+}
+
+Result<std::shared_ptr<AllEventsSubscription>> Directory::subscribe(
+    const v1::SubscribeEventsRequest& request, std::function<void()> on_available) {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  return services_.all_events.subscribe(request, std::move(on_available));
+}
+
 void Directory::engine_was_asked() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   engine_asked_->set();
@@ -440,6 +452,10 @@ void Directory::restart_is_due(const std::string& sandbox_id) {
 
 void Directory::end_exec_waits(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->end_exec_waits();
+}
+
+void Directory::end_exec_timeouts(const std::string& sandbox_id) {
+  if (const auto actor = find(sandbox_id)) (*actor)->execs().end_timeouts();
 }
 
 void Directory::isolation_failed(const std::string& sandbox_id, const std::string& why) {

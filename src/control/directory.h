@@ -15,6 +15,7 @@
 
 #include "agbox/v1/service.pb.h"
 #include "async/event.h"
+#include "async/task_group.h"
 #include "base/check.h"
 #include "base/result.h"
 #include "control/actor_services.h"
@@ -23,6 +24,7 @@
 #include "engine/engine.h"
 #include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
+#include "model/guest/file_order.h"
 #include "model/sandbox/orphans.h"
 #include "model/spec/ports.h"
 #include "model/spec/sandbox_spec.h"
@@ -53,6 +55,15 @@ class Directory final : public SandboxClaims {
                        Reply<std::vector<std::string>> reply);
   Result<std::shared_ptr<EventSubscription>> subscribe(
       const v1::SubscribeSandboxEventsRequest& request, std::function<void()> on_available);
+  // To the events of all sandboxes.
+  Result<std::shared_ptr<AllEventsSubscription>> subscribe(
+      const v1::SubscribeEventsRequest& request, std::function<void()> on_available);
+
+  // See SandboxActor::container().
+  Result<ContainerId> container(const std::string& sandbox_id, const std::string& name) const;
+
+  // See SandboxActor::containers().
+  Result<std::vector<NamedContainer>> containers(const std::string& sandbox_id) const;
 
   // --- execs, in directory_execs.cpp ---
 
@@ -70,9 +81,27 @@ class Directory final : public SandboxClaims {
   void find_exec_output(const std::string& exec_id, OnExecEnd on_end,
                         Reply<ExecOutputSource> reply);
 
+  // A place at its input; see SandboxExecs::attach_input().
+  void attach_exec_input(const std::string& exec_id, std::shared_ptr<const InputWriter> writer,
+                         Reply<ExecInput> reply);
+  // EXEC_ALREADY_TERMINAL if it has ended, as the two after it.
+  Result<> end_exec_input(const std::string& exec_id, const InputWriter* writer);
+  Result<> resize_exec_terminal(const std::string& exec_id, TerminalSize size);
+  Result<> signal_exec(const std::string& exec_id, int number);
+
+  // --- files, in directory_files.cpp ---
+
+  using OnFilePipe = std::function<void(FilePipe)>;
+  // Copies files into or out of a ready sandbox. `on_open` gets our end of the pipe; `reply`
+  // follows when the guest has reported, or it failed. Cancelling the task ends the copy.
+  Task transfer_files(std::string sandbox_id, FileOrder order, OnFilePipe on_open,
+                      Reply<FilesReport> reply);
+
   // --- the engine ---
   // Its container may have ended, or may lack what it was started with.
   void recheck_container(const std::string& sandbox_id);
+  // The same of one of its companions.
+  void recheck_companion(const std::string& sandbox_id, const std::string& name);
   // See input::IsolationFailed and input::IsolationHolds.
   void isolation_failed(const std::string& sandbox_id, const std::string& why);
   void isolation_holds(const std::string& sandbox_id, bool from_inside);
@@ -86,6 +115,7 @@ class Directory final : public SandboxClaims {
   void time_is_up(const std::string& sandbox_id);
   void restart_is_due(const std::string& sandbox_id);
   void end_exec_waits(const std::string& sandbox_id);
+  void end_exec_timeouts(const std::string& sandbox_id);
   Deadlines& deadlines() { return services_.deadlines; }
 
   // --- claims, for sweeps ---
@@ -129,10 +159,16 @@ class Directory final : public SandboxClaims {
   Call<v1::ExecStatus> get_exec(std::string exec_id);
   Call<v1::ListExecsResponse> list_execs(v1::ListExecsRequest request);
   Call<ExecOutputSource> find_exec_output(std::string exec_id, OnExecEnd on_end);
+  Call<ExecInput> attach_exec_input(std::string exec_id, std::shared_ptr<const InputWriter> writer);
+  // The execs of the sandbox that it runs in.
+  Result<SandboxExecs*> owner_of(const std::string& exec_id) const;
   // As stored.
   Call<ExecRecord> read_exec(std::string exec_id);
   // An exec that has ended.
   Call<ExecRecord> read_ended_exec(std::string exec_id);
+
+  class CountedCopy;
+  Call<FilesReport> transfer_files(std::string sandbox_id, FileOrder order, OnFilePipe on_open);
 
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
   std::size_t spec_bytes() const;
@@ -168,6 +204,7 @@ class Directory final : public SandboxClaims {
   // The ports of such creates, with the ID that each is for.
   std::list<std::pair<std::string, PortMappings>> undecided_ports_;
   std::size_t waiting_calls_ = 0;
+  std::size_t file_copies_ = 0;  // in progress
   // The first attempt to reach the engine has ended, or takes too long to wait for. Work that needs
   // the engine waits for that, not longer.
   std::shared_ptr<Event> engine_asked_;

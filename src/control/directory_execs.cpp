@@ -212,8 +212,45 @@ Directory::Call<ExecOutputSource> Directory::find_exec_output(std::string exec_i
   co_return source_of(exec);
 }
 
+Result<SandboxExecs*> Directory::owner_of(const std::string& exec_id) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  if (!running_exec(exec_id)) return std::unexpected(exec_already_terminal(exec_id));
+  return services_.execs.owner(exec_id);
+}
+
+void Directory::attach_exec_input(const std::string& exec_id,
+                                  std::shared_ptr<const InputWriter> writer,
+                                  Reply<ExecInput> reply) {
+  answer<ExecInput>(std::move(reply), attach_exec_input(exec_id, std::move(writer)));
+}
+
+Directory::Call<ExecInput> Directory::attach_exec_input(std::string exec_id,
+                                                        std::shared_ptr<const InputWriter> writer) {
+  AGBOX_CO_TRY(owner, owner_of(exec_id));
+  co_return co_await owner->attach_input(exec_id, std::move(writer));
+}
+
+Result<> Directory::end_exec_input(const std::string& exec_id, const InputWriter* writer) {
+  AGBOX_TRY(owner, owner_of(exec_id));
+  return owner->end_input(exec_id, writer);
+}
+
+Result<> Directory::resize_exec_terminal(const std::string& exec_id, TerminalSize size) {
+  AGBOX_TRY(owner, owner_of(exec_id));
+  return owner->resize_terminal(exec_id, size);
+}
+
+Result<> Directory::signal_exec(const std::string& exec_id, int number) {
+  AGBOX_TRY(owner, owner_of(exec_id));
+  return owner->signal(exec_id, number);
+}
+
 void Directory::count_new_object(const std::string& sandbox_id) {
   if (const auto actor = find(sandbox_id)) (*actor)->count_new_object();
+}
+
+void Directory::recheck_companion(const std::string& sandbox_id, const std::string& name) {
+  if (const auto actor = find(sandbox_id)) (*actor)->recheck_companion(name);
 }
 
 void Directory::recheck_container(const std::string& sandbox_id) {

@@ -16,14 +16,22 @@ constexpr std::size_t kHistoryPageBytes = std::size_t{64} << 10;
 
 }  // namespace
 
-void EventFeed::publish(std::vector<StoredEvent> events) {
+PublishedEvents share(std::vector<StoredEvent> events) {
+  PublishedEvents shared;
+  for (StoredEvent& event : events) {
+    shared.push_back(std::make_shared<const StoredEvent>(std::move(event)));
+  }
+  return shared;
+}
+
+void EventFeed::publish(const PublishedEvents& events) {
   AGBOX_ON_ITS_THREAD(thread_);
-  for (StoredEvent& stored : events) {
-    AGBOX_CHECK(stored.event.sequence() == newest_ + 1, "events are published in order");
-    newest_ = stored.event.sequence();
+  for (const auto& stored : events) {
+    AGBOX_CHECK(stored->event.sequence() == newest_ + 1, "events are published in order");
+    newest_ = stored->event.sequence();
     // Cached only while there are followers: the store has the history.
     if (followers_.empty()) continue;
-    recent_.push_back(std::make_shared<const StoredEvent>(std::move(stored)));
+    recent_.push_back(stored);
     if (recent_.size() > kRecentEvents) recent_.pop_front();
   }
   wake_all();
@@ -44,16 +52,12 @@ std::shared_ptr<const StoredEvent> EventFeed::recent(std::uint64_t sequence) con
 }
 
 void EventFeed::forget_those_who_left() {
-  std::erase_if(followers_, [](const auto& follower) { return follower.expired(); });
+  followers_.forget_those_who_left();
   if (followers_.empty()) recent_.clear();
 }
 
 void EventFeed::wake_all() {
-  // A follower may unsubscribe while another is being notified.
-  const auto followers = followers_;
-  for (const auto& follower : followers) {
-    if (const auto alive = follower.lock()) alive->on_available_();
-  }
+  followers_.for_each([](EventSubscription& follower) { follower.on_available_(); });
 }
 
 std::shared_ptr<EventSubscription> EventSubscription::open(std::shared_ptr<EventFeed> feed,
@@ -63,7 +67,7 @@ std::shared_ptr<EventSubscription> EventSubscription::open(std::shared_ptr<Event
   AGBOX_CHECK(after <= feed->newest(), "the anchor was checked");
   auto subscription = std::shared_ptr<EventSubscription>(new EventSubscription(
       std::move(feed), store, after, std::move(snapshot), std::move(on_available)));
-  subscription->feed_->followers_.push_back(subscription);
+  subscription->feed_->followers_.add(subscription);
   return subscription;
 }
 

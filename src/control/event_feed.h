@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,12 +16,17 @@
 
 #include "base/result.h"
 #include "base/thread_checker.h"
+#include "control/followers.h"
 #include "store/records.h"
 
 namespace agbox {
 
 class Store;
 class EventSubscription;
+
+// Events that are on disk, as all feeds share them.
+using PublishedEvents = std::vector<std::shared_ptr<const StoredEvent>>;
+PublishedEvents share(std::vector<StoredEvent> events);
 
 class EventFeed {
  public:
@@ -33,7 +37,7 @@ class EventFeed {
   std::uint64_t newest() const { return newest_; }
 
   // The events are on disk, and the sandbox's published state already reflects them.
-  void publish(std::vector<StoredEvent> events);
+  void publish(const PublishedEvents& events);
   // The history is purged: all subscriptions end.
   void end();
 
@@ -52,7 +56,7 @@ class EventFeed {
   std::uint64_t newest_;
   bool has_ended_ = false;
   std::deque<std::shared_ptr<const StoredEvent>> recent_;  // consecutive, up to newest_
-  std::list<std::weak_ptr<EventSubscription>> followers_;
+  Followers<EventSubscription> followers_;
 };
 
 class EventSubscription : public std::enable_shared_from_this<EventSubscription> {

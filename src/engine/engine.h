@@ -9,8 +9,10 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +20,9 @@
 #include "agbox/v1/service.pb.h"
 #include "engine/engine_error.h"
 #include "model/sandbox/attachments.h"
+#include "model/sandbox/companion.h"
+#include "model/sandbox/container_log.h"
+#include "model/sandbox/container_usage.h"
 #include "model/sandbox/orphans.h"
 #include "model/sandbox/restart_plan.h"
 #include "model/sandbox/sandbox_facts.h"
@@ -43,8 +48,13 @@ class EngineListener {
   virtual void unreachable(std::string problem) = 0;
   // Reports begin, initially or after a gap: anything may have changed.
   virtual void reconcile_due() = 0;
-  // A container of the sandbox may have ended, or runs on after a pause.
+  // The primary container of the sandbox may have ended, or runs on after a pause.
   virtual void container_may_have_ended(const std::string& sandbox_id) = 0;
+  // The same of a companion, or its health may have changed.
+  virtual void companion_may_have_changed(const std::string& sandbox_id,
+                                          const std::string& name) = 0;
+  // A container of the sandbox was started or removed.
+  virtual void container_changed(const std::string& sandbox_id) = 0;
   // Something was created in the name of the sandbox, perhaps for an earlier daemon, or for that of
   // another instance.
   virtual void object_created(const std::string& sandbox_id) = 0;
@@ -89,6 +99,16 @@ struct EngineDiagnosis {
   std::vector<std::string> firewall_tables{};
 };
 
+// What one container printed, while it is being read. Nothing is read ahead: a reader that stalls
+// costs the memory of a piece or two. Its destruction frees the connection to the engine.
+class ContainerLog {
+ public:
+  virtual ~ContainerLog() = default;
+  // The next piece; nullopt at the end, which also comes when a followed container ends. Refused if
+  // the engine cannot read on.
+  virtual EngineAwaitable<std::optional<LogPiece>> read() = 0;
+};
+
 class Engine {
  public:
   // Reports phases that take a while, such as a pull, as sentences for people.
@@ -111,8 +131,9 @@ class Engine {
   // what the sandbox left in it would block the engine.
   virtual EngineAwaitable<> start(SandboxFacts& facts) = 0;
   virtual EngineAwaitable<SandboxInspection> inspect(const SandboxFacts& facts) = 0;
-  // Its processes have a few seconds to end, unless it is paused: then they are killed. Succeeds if
-  // it does not run, or is gone.
+  // All its containers, at the same time: those that the facts list. Their processes have a few
+  // seconds to end, unless it is paused: then they are killed. Succeeds if they do not run, or are
+  // gone. So do pause() and unpause().
   virtual EngineAwaitable<> stop(const SandboxFacts& facts) = 0;
   // Freezes every process of it. Both may be repeated, and are not interrupted by cancellation, so
   // that neither is overtaken by the other. Unpausing succeeds if it does not run, or is gone.
@@ -122,6 +143,32 @@ class Engine {
   virtual EngineAwaitable<> stop_all(const SandboxFacts& facts) = 0;
   // Removes whatever carries the sandbox's labels, and forgets it in the facts.
   virtual EngineAwaitable<> remove(SandboxFacts& facts) = 0;
+  // --- companions: the other containers of the workload, each by itself ---
+
+  // Pulls its image if necessary. Concurrent pulls of one image are one.
+  virtual EngineAwaitable<> ensure_companion_image(CompanionFacts& facts, Progress progress) = 0;
+  // Its existing container or a new one; its ID is in the facts. Not interrupted by cancellation.
+  virtual EngineAwaitable<> ensure_companion(CompanionFacts& facts) = 0;
+  // Requires the sandbox's network. Succeeds if it runs. Records in the facts what distinguishes
+  // this start from the next. Not interrupted by cancellation.
+  virtual EngineAwaitable<> start_companion(CompanionFacts& facts) = 0;
+  virtual EngineAwaitable<CompanionSeen> inspect_companion(CompanionFacts facts) = 0;
+  // Runs its health check once, if it has one. Refused if that cannot be run, TimedOut if it does
+  // not end within `timeout`: then it may still be running.
+  virtual EngineAwaitable<ProbeOutcome> probe_companion(CompanionFacts facts,
+                                                        std::chrono::milliseconds timeout) = 0;
+  // The end of what it printed, for people; empty if nothing, or that is not known.
+  virtual EngineAwaitable<std::string> companion_output(CompanionFacts facts) = 0;
+  // Succeeds if it does not run, or is gone.
+  virtual EngineAwaitable<> stop_companion(CompanionFacts facts) = 0;
+
+  // --- logs and usage ---
+  // NotFound if the container is gone.
+  virtual EngineAwaitable<std::unique_ptr<ContainerLog>> open_log(ContainerId container,
+                                                                  LogQuery query) = 0;
+  // What the container uses now. NotFound if it is gone.
+  virtual EngineAwaitable<ContainerUsage> measure(ContainerId container) = 0;
+
   // Reserves what a sandbox of an earlier daemon holds.
   virtual void restored(const SandboxFacts& facts) = 0;
   // Of whom the engine has published this port of the host, for people; nullopt if of none.

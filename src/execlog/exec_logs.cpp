@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -16,6 +17,7 @@
 #include "async/cancellation.h"
 #include "async/run_blocking.h"
 #include "base/failpoint.h"
+#include "base/file_io.h"
 #include "base/open_beneath.h"
 #include "model/ids.h"
 #include "model/reasons.h"
@@ -31,6 +33,7 @@ constexpr int kAppending = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLO
 // For existing files: neither a FIFO nor a lease, which the sandbox may take on its own logs, may
 // block the thread of all execs.
 constexpr int kReopening = kAppending | O_NONBLOCK;
+constexpr int kReopeningToRead = (kReopening & ~O_ACCMODE) | O_RDWR;
 
 // Existing clients know the prefix. A full disk or no free descriptor is not a wrong configuration.
 Error problem_with(const std::string& path, int error_number) {
@@ -113,7 +116,7 @@ Result<DiskSpace> space_of(const Root& root) {
 }
 
 // Refuses to write to anything but a log of ours.
-Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput earlier) {
+Result<> take_over(const UniqueFd& file, const std::string& path) {
   struct stat found{};
   if (!file && errno == EAGAIN) {
     return fail(reason::kExecOutputBusy,
@@ -129,10 +132,25 @@ Result<> take_over(const UniqueFd& file, const std::string& path, EarlierOutput 
   if (::fcntl(file.get(), F_SETFL, O_APPEND) != 0) {
     return std::unexpected(problem_with(path, errno));
   }
-  if (earlier == EarlierOutput::Discard && ::ftruncate(file.get(), 0) != 0) {
-    return std::unexpected(problem_with(path, errno));
-  }
   return {};
+}
+
+Result<> take_over_empty(const UniqueFd& file, const std::string& path) {
+  AGBOX_TRY_VOID(take_over(file, path));
+  if (::ftruncate(file.get(), 0) != 0) return std::unexpected(problem_with(path, errno));
+  return {};
+}
+
+// Whether it is the last one of the file.
+bool has_last_line(const UniqueFd& file, const std::string& line) {
+  struct stat found{};
+  if (::fstat(file.get(), &found) != 0 || std::cmp_less(found.st_size, line.size())) return false;
+  const bool is_first = std::cmp_equal(found.st_size, line.size());
+  const std::string expected = is_first ? line : "\n" + line;
+  std::string end(expected.size(), '\0');
+  const off_t offset = found.st_size - static_cast<off_t>(end.size());
+  const ssize_t got = ::pread(file.get(), end.data(), end.size(), offset);
+  return std::cmp_equal(got, end.size()) && end == expected;
 }
 
 // Collects the first few entries of a directory, contents before their directory. A directory that
@@ -306,7 +324,7 @@ boost::asio::awaitable<Result<>> remove_exec_log_directory(boost::asio::any_io_e
   co_return fail(reason::kCancelled, "cancelled");
 }
 
-Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput earlier) {
+Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record) {
   AGBOX_TRY(root, open_root(record.output_root()));
   AGBOX_TRY(space, space_of(root));
   ExecLogs logs{.root = record.output_root(),
@@ -320,10 +338,26 @@ Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput e
   const Place place = place_below(root.fd.get(), name);
   if (!place.directory) return std::unexpected(problem_with(logs.stdout_path, errno));
   logs.out = open_log(place, kStdoutSuffix, kReopening);
-  AGBOX_TRY_VOID(take_over(logs.out, logs.stdout_path, earlier));
+  AGBOX_TRY_VOID(take_over_empty(logs.out, logs.stdout_path));
   logs.err = open_log(place, kStderrSuffix, kReopening);
-  AGBOX_TRY_VOID(take_over(logs.err, logs.stderr_path, earlier));
+  AGBOX_TRY_VOID(take_over_empty(logs.err, logs.stderr_path));
   return logs;
+}
+
+Result<> append_exec_log_line(const store::v1::Exec& record, std::string line) {
+  std::ranges::replace(line, '\n', ' ');
+  line += '\n';
+  const std::string& path = record.stderr_log_path();
+  AGBOX_TRY(root, open_root(record.output_root()));
+  const Place place = place_below(root.fd.get(), below(record.output_root(), path, kStderrSuffix));
+  if (!place.directory) return std::unexpected(problem_with(path, errno));
+  const UniqueFd file = open_log(place, kStderrSuffix, kReopeningToRead);
+  AGBOX_TRY_VOID(take_over(file, path));
+  if (has_last_line(file, line)) return {};
+  if (const int problem = write_all(file.get(), line); problem != 0) {
+    return std::unexpected(problem_with(path, problem));
+  }
+  return {};
 }
 
 }  // namespace agbox

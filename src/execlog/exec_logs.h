@@ -48,9 +48,13 @@ Result<ExecLogs> make_exec_logs(const store::v1::CreatedWith& created_with,
 // Undoes make_exec_logs().
 void remove_exec_logs(const ExecLogs& logs);
 
-enum class EarlierOutput { Keep, Discard };
-// The files of a stored exec; missing ones are created.
-Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record, EarlierOutput earlier);
+// The files of a stored exec that never ran, for its start; missing ones are created. They lose
+// what they have: that of a create that failed, or a line of append_exec_log_line() after which the
+// daemon was killed before the exec's end was on disk.
+Result<ExecLogs> reopen_exec_logs(const store::v1::Exec& record);
+// The exec is never started: this becomes the last line of its standard error, and repeating it
+// changes nothing. `line` is without its end.
+Result<> append_exec_log_line(const store::v1::Exec& record, std::string line);
 
 // Removes the output of all execs of one sandbox, a few files at a time and at any depth: there may
 // be very many. Repeating it is no error. CANCELLED if the caller was cancelled.

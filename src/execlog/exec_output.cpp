@@ -90,6 +90,9 @@ Result<> ExecOutput::update_size() {
                                               std::to_string(*size) + " bytes"}));
   }
   size_ = *size;
+  if (const auto tail = std::exchange(cut_.tail_bytes, std::nullopt)) {
+    offset_ = size_ - std::min(size_, *tail);
+  }
   is_size_final_ = cut_.is_over || !cut_.follow;
   return {};
 }

@@ -29,6 +29,8 @@ struct ExecOutputCut {
   // Bytes beyond this limit are not ours: our runner writes no more. 0: no limit.
   std::uint64_t limit_bytes = 0;
   std::uint64_t offset = 0;
+  // Begin this many bytes before the end that the log has when it is opened, whatever the offset.
+  std::optional<std::uint64_t> tail_bytes{};
   bool follow = false;
   bool is_over = false;  // the exec has ended
 };

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "base/open_beneath.h"
+#include "base/utf8.h"
 #include "model/reasons.h"
 
 namespace agbox {
@@ -30,6 +32,29 @@ std::unexpected<Error> not_opened(const std::filesystem::path& path, const std::
               "read " + path.string() + ": " + errno_text() +
                   "; raise the limit of open files (LimitNOFILE of the service, fs.file-max of the "
                   "host), or read fewer outputs at a time");
+}
+
+constexpr std::uint64_t kTailBytes = 1024;
+
+std::string tail_of(const std::string& root, const std::string& path) {
+  const auto file = LogFile::open(root, path);
+  if (!file) return {};
+  const auto size = file->size();
+  if (!size) return {};
+  const std::uint64_t count = std::min(*size, kTailBytes);
+  std::string text(count, '\0');
+  if (!file->read(*size - count, text)) return {};
+  const std::size_t end = text.find_last_not_of(std::string_view("\0\n\r\t ", 5));
+  if (end == std::string::npos) return {};
+  std::string shown;
+  for (const char c : to_utf8(text.substr(0, end + 1))) {
+    if (c == '\n') {
+      shown += "\\n";
+    } else {
+      shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+    }
+  }
+  return shown;
 }
 
 }  // namespace
@@ -86,6 +111,11 @@ Result<> LogFile::read(std::uint64_t offset, std::span<char> buffer) const {
     buffer = buffer.subspan(static_cast<std::size_t>(got));
   }
   return {};
+}
+
+std::string exec_output_tail(const store::v1::Exec& record) {
+  std::string err = tail_of(record.output_root(), record.stderr_log_path());
+  return err.empty() ? tail_of(record.output_root(), record.stdout_log_path()) : err;
 }
 
 }  // namespace agbox

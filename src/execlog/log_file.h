@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "agbox/store/v1/record.pb.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -34,5 +35,9 @@ class LogFile {
   UniqueFd fd_;
   std::filesystem::path path_;
 };
+
+// The end of an exec's output: of stderr if it printed anything there, otherwise of stdout. UTF-8,
+// without blanks at its end; empty if there is nothing, or it cannot be read.
+std::string exec_output_tail(const store::v1::Exec& record);
 
 }  // namespace agbox

@@ -210,6 +210,14 @@ Identity runtime_identity(const AccountFiles& files, const RuntimeUserPlan& plan
   return identity;
 }
 
+std::string user_name_of(uid_t uid, std::string_view passwd) {
+  for (const std::string_view line : split(passwd, '\n')) {
+    const auto user = parse_user(line);
+    if (user && user->uid == uid) return std::string(user->name);
+  }
+  return std::to_string(uid);
+}
+
 Result<Identity> resolve_user(std::string_view user, const AccountFiles& files) {
   const std::size_t colon = user.find(':');
   const std::string_view name = user.substr(0, colon);

@@ -49,6 +49,9 @@ AccountFiles with_runtime_user(const AccountFiles& files, const RuntimeUserPlan&
 // The runtime user according to the written files.
 Identity runtime_identity(const AccountFiles& files, const RuntimeUserPlan& plan);
 
+// The first name of a uid, or the number itself if it has none.
+std::string user_name_of(uid_t uid, std::string_view passwd);
+
 // Resolves an image's USER (name, uid, name:group, uid:gid, or empty for root) as the engine does.
 Result<Identity> resolve_user(std::string_view user, const AccountFiles& files);
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,7 +96,7 @@ void execute_as_script(char* path, const Execution& execution) {
 
 // The step that failed and its errno, reported by the child.
 struct Report {
-  enum Step : int { None, Identity, Directory, Program } step = None;
+  enum Step : int { None, Terminal, Identity, Directory, Program } step = None;
   int problem = 0;
 };
 
@@ -129,6 +130,9 @@ int execute(const Execution& execution) {
   if (program.in >= 0) ::dup2(program.in, STDIN_FILENO);
   if (program.out >= 0) ::dup2(program.out, STDOUT_FILENO);
   if (program.err >= 0) ::dup2(program.err, STDERR_FILENO);
+  if (program.has_terminal && ::ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
+    exit_with(Report::Terminal, errno);
+  }
   if (const int problem = switch_user(program.identity)) exit_with(Report::Identity, problem);
   if (::chdir(program.working_directory.c_str()) != 0) exit_with(Report::Directory, errno);
   exit_with(Report::Program, execute(execution));
@@ -144,6 +148,8 @@ std::string shortened(const std::string& name) {
 NotStarted explain(const Report& report, const ChildProgram& program) {
   const std::string why = std::strerror(report.problem);
   switch (report.step) {
+    case Report::Terminal:
+      return {kNotExecutable, "cannot take its terminal: " + why};
     case Report::Identity:
       return {kNotExecutable,
               "cannot become uid " + std::to_string(program.identity.uid) + ": " + why};

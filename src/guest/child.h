@@ -20,6 +20,8 @@ struct ChildProgram {
   int in = -1;  // -1: inherited
   int out = -1;
   int err = -1;
+  // `in` is a terminal, which becomes the controlling one of its session.
+  bool has_terminal = false;
 };
 
 // The exit codes of shells and engines for a program that cannot be run.

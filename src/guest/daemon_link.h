@@ -30,8 +30,8 @@ class DaemonLink {
   void collect(Watches& watches);
   // Dropped if not connected: the next hello reports our state.
   void send(const v1::ToDaemon& message);
-  // The daemon accepted us: reconnect without delay after the next loss.
-  void accepted() { refusals_ = 0; }
+  // The daemon accepted us, and has our reply: reconnect without delay after the next loss.
+  void accepted();
   // See MessageSocket.
   std::optional<MessageSocket::DescriptorPair> take_descriptors();
 
@@ -51,7 +51,8 @@ class DaemonLink {
 
   std::optional<MessageSocket> socket_;
 
-  UniqueFd inotify_;  // only while disconnected: instances per user are limited
+  // While no daemon has accepted us: instances per user are limited.
+  UniqueFd inotify_;
   Moment next_try_;
   int refusals_ = 0;     // consecutive connections that ended before the daemon accepted us
   int full_queues_ = 0;  // consecutive attempts that found the socket's queue full

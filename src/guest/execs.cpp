@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace agbox::guest {
 namespace {
@@ -41,9 +42,62 @@ void Execs::cancel(const std::string& id, std::chrono::milliseconds grace) {
   const auto& [pid, runner] = *found;
   // The runner reports whether the command had ended before. Root in the container may have stopped
   // it; if it hangs in the kernel, the grace period ends all the same.
-  send_cancel(runner.channel.get());
+  send_order(runner.channel.get(), {.kind = RunnerOrder::Kind::Cancel});
   ::kill(pid, SIGCONT);
   tree_killer_.kill(id, tree_of(pid), steady_clock::now() + grace);
+}
+
+Execs::RunnerProcess* Execs::runner_of(const std::string& id) {
+  const auto found = std::ranges::find_if(runners_, [&](const auto& entry) {
+    return entry.second.exec_id == id && entry.second.channel;
+  });
+  return found == runners_.end() ? nullptr : &found->second;
+}
+
+void Execs::attach_input(const std::string& id, std::uint64_t number, UniqueFd pipe) {
+  attaches_.insert(number);
+  v1::InputAttached refusal;
+  refusal.set_id(number);
+  const RunnerProcess* runner = runner_of(id);
+  if (runner == nullptr) {
+    refusal.set_outcome(v1::InputAttached::OUTCOME_CLOSED);
+    return report_attach(std::move(refusal));
+  }
+  RunnerOrder order{.kind = RunnerOrder::Kind::AttachInput, .number = number};
+  order.pipe = std::move(pipe);
+  const int problem = send_order(runner->channel.get(), order);
+  if (problem == 0) return;
+  refusal.set_outcome(v1::InputAttached::OUTCOME_FAILED);
+  refusal.set_detail(std::string("the process that runs the command does not take its input: ") +
+                     std::strerror(problem));
+  report_attach(std::move(refusal));
+}
+
+void Execs::report_attach(v1::InputAttached report) {
+  if (attaches_.erase(report.id()) == 0) return;
+  v1::ToDaemon message;
+  *message.mutable_input_attached() = std::move(report);
+  context_.send(message);
+}
+
+// It is refused only if root in the container has stopped the runner and left many orders unread.
+void Execs::order_runner(const std::string& id, const RunnerOrder& order) {
+  if (const RunnerProcess* runner = runner_of(id)) {
+    static_cast<void>(send_order(runner->channel.get(), order));
+  }
+}
+
+void Execs::end_input(const std::string& id) {
+  order_runner(id, {.kind = RunnerOrder::Kind::EndInput});
+}
+
+void Execs::resize_terminal(const std::string& id, TerminalSize size) {
+  order_runner(id, {.kind = RunnerOrder::Kind::Resize, .size = size});
+}
+
+void Execs::signal(const std::string& id, int number) {
+  order_runner(id,
+               {.kind = RunnerOrder::Kind::Signal, .number = static_cast<std::uint64_t>(number)});
 }
 
 void Execs::report_all() const {
@@ -106,6 +160,8 @@ void Execs::on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& repo
     case RunnerReport::Kind::CancelTaken:
       if (exec != execs_.end()) exec->second.cancel_taken = true;
       return tree_killer_.terminate(id, tree_of(pid));
+    case RunnerReport::Kind::InputAttached:
+      return report_attach(report.input);
     case RunnerReport::Kind::Ended: {
       runner.channel.reset();
       v1::ExecEnded end = report.end;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "agbox/guest/v1/link.pb.h"
@@ -46,6 +47,15 @@ class Execs {
   void cancel(const std::string& id, std::chrono::milliseconds grace);
   void forget(const std::string& id) { execs_.erase(id); }
 
+  // Reported with InputAttached in every case, unless cancel_attaches() comes first.
+  void attach_input(const std::string& id, std::uint64_t number, UniqueFd pipe);
+  // The daemon is not connected any more.
+  void cancel_attaches() { attaches_.clear(); }
+  // No effect on an exec that is unknown or has ended.
+  void end_input(const std::string& id);
+  void resize_terminal(const std::string& id, TerminalSize size);
+  void signal(const std::string& id, int number);
+
   // For a daemon that has reconnected.
   void report_all() const;
 
@@ -74,6 +84,9 @@ class Execs {
     std::uint64_t start_ticks = 0;
   };
 
+  RunnerProcess* runner_of(const std::string& id);
+  void order_runner(const std::string& id, const RunnerOrder& order);
+  void report_attach(v1::InputAttached report);
   void receive(pid_t pid);
   void on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& report);
   void hold_end(pid_t pid, const std::string& id, Exec& exec, v1::ExecEnded end);
@@ -86,6 +99,7 @@ class Execs {
   std::map<std::string, Exec> execs_;
   std::map<pid_t, RunnerProcess> runners_;
   TreeKiller tree_killer_;
+  std::set<std::uint64_t> attaches_;  // requested on this connection and not reported yet
 };
 
 }  // namespace agbox::guest

@@ -104,6 +104,11 @@ Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
         v1::ToDaemon message;
         *message.mutable_tree_received() = received;
         link_->send(message);
+      }),
+      file_transfers_([this](const v1::FilesDone& done) {
+        v1::ToDaemon message;
+        *message.mutable_files_done() = done;
+        link_->send(message);
       }) {}
 
 int Init::loop() {
@@ -114,6 +119,8 @@ int Init::loop() {
              greeted_ = false;
              connection_probes_.cancel_all();
              incoming_trees_.cancel_all();
+             execs_.cancel_attaches();
+             file_transfers_.cancel_all();
              return hello();
            },
        .on_message = [this](v1::ToGuest& message) { return on_message(message); }});
@@ -328,6 +335,7 @@ void Init::on_exit(pid_t pid, int status) {
   const int code = exit_code_of(status);
   execs_.on_exit(pid, status);
   incoming_trees_.on_exit(pid, status);
+  file_transfers_.on_exit(pid, status);
   if (pid == main_) main_code_ = code;
   if (phase_ == v1::PHASE_ENTRYPOINT && pid == main_) {
     if (stopped_at_) return end(code);

@@ -21,6 +21,7 @@
 #include "guest/daemon_link.h"
 #include "guest/enter_socket.h"
 #include "guest/execs.h"
+#include "guest/file_transfers.h"
 #include "guest/incoming_trees.h"
 #include "guest/output_relay.h"
 #include "guest/preparation.h"
@@ -46,7 +47,10 @@ class Init {
   bool on_welcome(const v1::Welcome& welcome);
   bool on_go(const v1::Go& go);
   bool on_start_exec(v1::StartExec order);
+  bool on_attach_input(const v1::AttachInput& order);
   bool on_receive_tree(const v1::ReceiveTree& order);
+  bool on_put_files(const v1::PutFiles& order);
+  bool on_get_files(const v1::GetFiles& order);
   void on_stop();
 
   // The image's entrypoint and the caller's command.
@@ -93,6 +97,7 @@ class Init {
   Execs execs_;
   ConnectionProbes connection_probes_;
   IncomingTrees incoming_trees_;
+  FileTransfers file_transfers_;
   bool greeted_ = false;              // the daemon knows our execs
   std::optional<Moment> stopped_at_;  // when a stop was requested
   std::optional<int> exit_code_;

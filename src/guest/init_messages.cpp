@@ -46,6 +46,13 @@ bool Init::on_message(v1::ToGuest& message) {
       return true;
     case v1::ToGuest::kReceiveTree:
       return on_receive_tree(message.receive_tree());
+    case v1::ToGuest::kPutFiles:
+      return on_put_files(message.put_files());
+    case v1::ToGuest::kGetFiles:
+      return on_get_files(message.get_files());
+    case v1::ToGuest::kCancelFiles:
+      file_transfers_.cancel(message.cancel_files().id());
+      return true;
     case v1::ToGuest::kStartExec:
       return on_start_exec(std::move(*message.mutable_start_exec()));
     case v1::ToGuest::kCancelExec:
@@ -54,6 +61,19 @@ bool Init::on_message(v1::ToGuest& message) {
       return true;
     case v1::ToGuest::kForgetExec:
       execs_.forget(message.forget_exec().exec_id());
+      return true;
+    case v1::ToGuest::kAttachInput:
+      return on_attach_input(message.attach_input());
+    case v1::ToGuest::kEndInput:
+      execs_.end_input(message.end_input().exec_id());
+      return true;
+    case v1::ToGuest::kResizeTerminal:
+      execs_.resize_terminal(message.resize_terminal().exec_id(),
+                             terminal_size_of(message.resize_terminal().size()));
+      return true;
+    case v1::ToGuest::kSignalExec:
+      execs_.signal(message.signal_exec().exec_id(),
+                    static_cast<int>(message.signal_exec().number()));
       return true;
     case v1::ToGuest::BODY_NOT_SET:
       break;
@@ -75,7 +95,6 @@ bool Init::on_challenge(const v1::Challenge& challenge) {
 }
 
 bool Init::on_welcome(const v1::Welcome& welcome) {
-  link_->accepted();
   if (phase_ == v1::PHASE_FRESH) {
     preparation_ = prepare(root_.get(), welcome);
     *enter_reply_.mutable_user() = preparation_.report.user();
@@ -89,6 +108,7 @@ bool Init::on_welcome(const v1::Welcome& welcome) {
   link_->send(answer);
   greeted_ = true;
   execs_.report_all();
+  link_->accepted();
   return true;
 }
 
@@ -114,12 +134,33 @@ bool Init::on_receive_tree(const v1::ReceiveTree& order) {
   return true;
 }
 
+bool Init::on_put_files(const v1::PutFiles& order) {
+  auto stream = link_->take_descriptors();
+  if (!stream || phase_ != v1::PHASE_PASSED) return false;
+  file_transfers_.put(order, std::move(stream->first), preparation_.runtime_user, null_.get());
+  return true;
+}
+
+bool Init::on_get_files(const v1::GetFiles& order) {
+  auto stream = link_->take_descriptors();
+  if (!stream || phase_ != v1::PHASE_PASSED) return false;
+  file_transfers_.get(order, std::move(stream->first), preparation_.runtime_user, null_.get());
+  return true;
+}
+
 bool Init::on_start_exec(v1::StartExec message) {
   auto files = link_->take_descriptors();
   if (!files || phase_ != v1::PHASE_PASSED) return false;
   const std::string id = message.exec_id();
   execs_.start(id, exec_order_of(std::move(message), preparation_.runtime_user,
                                  {std::move(files->first), std::move(files->second)}));
+  return true;
+}
+
+bool Init::on_attach_input(const v1::AttachInput& order) {
+  auto pipe = link_->take_descriptors();
+  if (!pipe) return false;
+  execs_.attach_input(order.exec_id(), order.id(), std::move(pipe->first));
   return true;
 }
 

@@ -18,12 +18,16 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "guest/descriptors.h"
+#include "guest/input_relay.h"
 #include "guest/memory_events.h"
 #include "guest/privilege.h"
 #include "guest/runner_channel.h"
+#include "guest/terminal.h"
 #include "guest/time_slice.h"
 
 namespace agbox::guest {
@@ -43,15 +47,54 @@ struct Pipe {
   UniqueFd writing;
 };
 
-// Owned by the command's user, because `>/dev/stdout` reopens it.
-std::optional<Pipe> make_pipe(const Identity& user) {
+// Owned by the command's user, because `>/dev/stdout` reopens it. Only our end does not block: the
+// command's must be an ordinary pipe.
+std::optional<Pipe> make_pipe(const Identity& user, UniqueFd Pipe::* ours) {
   const FileAccessAs as_user(user.uid, user.gid);
   std::array<int, 2> ends;
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  // Only our end: the command's must be an ordinary pipe.
-  if (::fcntl(pipe.reading.get(), F_SETFL, O_NONBLOCK) != 0) return std::nullopt;
+  if (::fcntl((pipe.*ours).get(), F_SETFL, O_NONBLOCK) != 0) return std::nullopt;
   return pipe;
+}
+
+// The descriptors of a command, and our ends of them.
+struct Streams {
+  UniqueFd command_in{};  // empty: /dev/null
+  UniqueFd command_out{};
+  UniqueFd command_err{};
+  UniqueFd in{};
+  UniqueFd out{};
+  UniqueFd err{};
+};
+
+Result<Streams> make_pipes(const ExecOrder& order) {
+  const auto failed = [] { return std::unexpected(errno_error("cannot create pipes", errno)); };
+  auto out = make_pipe(order.user, &Pipe::reading);
+  if (!out) return failed();
+  auto err = make_pipe(order.user, &Pipe::reading);
+  if (!err) return failed();
+  Streams streams{.command_out = std::move(out->writing),
+                  .command_err = std::move(err->writing),
+                  .out = std::move(out->reading),
+                  .err = std::move(err->reading)};
+  if (!order.has_input) return streams;
+  auto in = make_pipe(order.user, &Pipe::writing);
+  if (!in) return failed();
+  streams.command_in = std::move(in->reading);
+  streams.in = std::move(in->writing);
+  return streams;
+}
+
+// What it writes to the terminal is the exec's stdout. A copy of the master takes its input,
+// because both directions end on their own.
+Result<Streams> make_terminal(const ExecOrder& order) {
+  AGBOX_TRY(terminal, open_terminal(order.user, *order.terminal));
+  UniqueFd in(::fcntl(terminal.master.get(), F_DUPFD_CLOEXEC, 3));
+  if (!in) return std::unexpected(errno_error("cannot open a terminal", errno));
+  return Streams{.command_in = std::move(terminal.slave),
+                 .in = std::move(in),
+                 .out = std::move(terminal.master)};
 }
 
 class Running {
@@ -73,9 +116,14 @@ class Running {
     AGBOX_CHECK(signals_, "signalfd");
     AGBOX_CHECK(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, "prctl(PR_SET_CHILD_SUBREAPER)");
 
-    if (receive_cancel(channel_.get()) == Received::Packet) {
-      end_.set_how(v1::ExecEnded::HOW_CANCELLED);
-      return report_end();
+    std::vector<RunnerOrder> early;
+    RunnerOrder order;
+    while (receive_order(channel_.get(), order) == Received::Packet) {
+      if (order.kind == RunnerOrder::Kind::Cancel) {
+        end_.set_how(v1::ExecEnded::HOW_CANCELLED);
+        return report_end();
+      }
+      early.push_back(std::move(order));
     }
     if (const auto started = start(); !started) {
       end_.set_how(v1::ExecEnded::HOW_NOT_STARTED);
@@ -86,28 +134,35 @@ class Running {
       end_.set_output_truncated(output_.is_truncated());
       return report_end();
     }
+    for (RunnerOrder& one : early) follow(std::move(one));
     while (!is_done()) round();
   }
 
  private:
   std::expected<void, NotStarted> start() {
     if (order_.command.empty()) return std::unexpected(NotStarted{0, "there is no command"});
-    auto out = make_pipe(order_.user);
-    auto err = make_pipe(order_.user);
-    if (!out || !err) {
-      return std::unexpected(
-          NotStarted{0, std::string("cannot create pipes: ") + std::strerror(errno)});
+    if (const auto resolved = resolve_user_of(order_); !resolved) {
+      return std::unexpected(NotStarted{kNotExecutable, resolved.error().message()});
     }
+    auto streams = order_.terminal ? make_terminal(order_) : make_pipes(order_);
+    if (!streams) return std::unexpected(NotStarted{0, streams.error().message()});
+    const bool has_terminal = order_.terminal.has_value();
+    const int terminal = streams->command_in.get();
     const auto main = start_child({.arguments = std::move(order_.command),
                                    .environment = std::move(order_.environment),
                                    .working_directory = std::move(order_.working_directory),
                                    .identity = order_.user,
-                                   .out = out->writing.get(),
-                                   .err = err->writing.get()});
+                                   .in = streams->command_in.get(),
+                                   .out = has_terminal ? terminal : streams->command_out.get(),
+                                   .err = has_terminal ? terminal : streams->command_err.get(),
+                                   .has_terminal = has_terminal});
     if (!main) return std::unexpected(main.error());
     main_ = *main;
-    out_ = std::move(out->reading);
-    err_ = std::move(err->reading);
+    out_ = std::move(streams->out);
+    err_ = std::move(streams->err);
+    if (streams->in) input_.open(std::move(streams->in), has_terminal);
+    // Without it a command that closes the terminal for a while, and opens it again, would lose it.
+    if (has_terminal) terminal_ = std::move(streams->command_in);
     // There may be a thousand runners; none need keep an environment of a megabyte.
     order_ = {};
     ::malloc_trim(0);
@@ -115,16 +170,20 @@ class Running {
   }
 
   void round() {
-    std::array<pollfd, 4> polled{{{signals_.get(), POLLIN, 0},
+    std::array<pollfd, 6> polled{{{signals_.get(), POLLIN, 0},
                                   {channel_.get(), POLLIN, 0},
                                   {out_.get(), POLLIN, 0},
-                                  {err_.get(), POLLIN, 0}}};
+                                  {err_.get(), POLLIN, 0},
+                                  input_.wait_for_space(),
+                                  input_.wait_for_bytes()}};
     if (::poll(polled.data(), polled.size(), -1) < 0) {
       AGBOX_CHECK(errno == EINTR, "poll");
       return;
     }
     if (polled[2].revents != 0) read_out();
     if (polled[3].revents != 0) read_err();
+    if (polled[4].revents != 0) input_.on_space(polled[4].revents);
+    if (polled[5].revents != 0) input_.on_bytes();
     if (polled[1].revents != 0) on_guest();
     if (polled[0].revents != 0) reap();
     if (main_ended_ && channel_ && (!cancelled_ || childless_)) {
@@ -154,13 +213,14 @@ class Running {
     append({chunk_.data(), static_cast<std::size_t>(got)});
     if (output_.is_truncated() && !end_.output_truncated()) {
       end_.set_output_truncated(true);
-      if (channel_) send_report(channel_.get(), {RunnerReport::Kind::Truncated, {}});
+      if (channel_) send_report(channel_.get(), {.kind = RunnerReport::Kind::Truncated});
     }
     return static_cast<std::size_t>(got);
   }
 
   // Only what the pipes hold now: a process may never stop writing.
   void drain_all() {
+    if (terminal_) return drain_terminal();
     take(out_, [this] { return read_out(); });
     take(err_, [this] { return read_err(); });
   }
@@ -176,21 +236,69 @@ class Running {
     }
   }
 
-  // The only place that decides which came first: a cancel or the command's end.
+  // What the terminal holds is less than this; the kernel knows no exact number. A read first takes
+  // what is on its way through the kernel.
+  void drain_terminal() {
+    terminal_.reset();
+    constexpr std::size_t kMostHeld = std::size_t{256} << 10;
+    for (std::size_t total = 0; out_ && total < kMostHeld;) {
+      const std::size_t got = read_out();
+      if (got == 0) return;
+      total += got;
+    }
+  }
+
   void on_guest() {
-    switch (receive_cancel(channel_.get())) {
+    RunnerOrder order;
+    switch (receive_order(channel_.get(), order)) {
       case Received::Packet:
-        reap();
-        if (main_ended_) return;
-        cancelled_ = true;
-        send_report(channel_.get(), {RunnerReport::Kind::CancelTaken, {}});
-        return;
+        return follow(std::move(order));
       case Received::Closed:  // no guest, no container: we are about to be gone too
         channel_.reset();
         return;
       case Received::NothingYet:
         return;
     }
+  }
+
+  void follow(RunnerOrder order) {
+    switch (order.kind) {
+      case RunnerOrder::Kind::Cancel:
+        return cancel();
+      case RunnerOrder::Kind::AttachInput: {
+        RunnerReport report{.kind = RunnerReport::Kind::InputAttached};
+        report.input = input_.attach(std::move(order.pipe));
+        report.input.set_id(order.number);
+        return send_report(channel_.get(), report);
+      }
+      case RunnerOrder::Kind::EndInput:
+        return input_.end();
+      case RunnerOrder::Kind::Resize:
+        if (terminal_) resize(terminal_.get(), order.size);
+        return;
+      case RunnerOrder::Kind::Signal:
+        return signal_command(static_cast<int>(order.number));
+    }
+  }
+
+  // The only place that decides which came first: a cancel or the command's end.
+  void cancel() {
+    reap();
+    if (main_ended_) return;
+    cancelled_ = true;
+    // As if its terminal were closed: shells ignore SIGTERM.
+    if (terminal_) {
+      for (const int number : {SIGHUP, SIGCONT}) signal_command(number);
+      ::kill(main_, SIGHUP);
+    }
+    send_report(channel_.get(), {.kind = RunnerReport::Kind::CancelTaken});
+  }
+
+  void signal_command(int number) {
+    reap();
+    if (main_ended_) return;
+    const pid_t foreground = terminal_ ? foreground_group(out_.get()) : 0;
+    ::kill(-(foreground > 0 ? foreground : main_), number);
   }
 
   void reap() {
@@ -223,8 +331,9 @@ class Running {
       end_.set_how(v1::ExecEnded::HOW_CANCELLED);
       end_.set_code(0);
     }
-    send_report(channel_.get(), {RunnerReport::Kind::Ended, std::move(end_)});
+    send_report(channel_.get(), {.kind = RunnerReport::Kind::Ended, .end = std::move(end_)});
     channel_.reset();
+    input_.close();
   }
 
   ExecOrder order_;
@@ -235,6 +344,8 @@ class Running {
   pid_t main_ = 0;
   UniqueFd out_;
   UniqueFd err_;
+  InputRelay input_;
+  UniqueFd terminal_;  // of a command that has one, until it ends
   bool cancelled_ = false;
   bool main_ended_ = false;
   bool childless_ = false;

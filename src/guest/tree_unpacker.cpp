@@ -16,6 +16,7 @@
 #include "base/open_beneath.h"
 #include "base/path_within.h"
 #include "base/shown_path.h"
+#include "base/tar/entry_path.h"
 #include "base/unique_fd.h"
 #include "guest/image_file.h"
 
@@ -31,21 +32,6 @@ std::uint64_t mount_of(int fd) {
   struct statx status{};
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0) return 0;
   return (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0;
-}
-
-std::array<timespec, 2> times_of(const TarEntry& entry) {
-  return {timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
-          timespec{.tv_sec = entry.mtime_seconds,
-                   .tv_nsec = static_cast<long>(entry.mtime_nanoseconds)}};
-}
-
-std::string_view all_but_last(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
-}
-
-std::string_view last_component(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 class Unpacking {

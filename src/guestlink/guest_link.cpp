@@ -42,6 +42,8 @@ GuestResult<> GuestLink::expect(Expectation expectation) {
   pings_.clear();
   probes_.clear();
   trees_.clear();
+  inputs_.clear();
+  files_.clear();
   execs_.clear();
   may_have_ended_ = false;
   unconfirmed_go_.reset();
@@ -256,6 +258,8 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
       return on_connection_tried(connection, message.connection_tried());
     case v1::ToDaemon::kTreeReceived:
       return on_tree_received(connection, message.tree_received());
+    case v1::ToDaemon::kFilesDone:
+      return on_files_done(connection, message.files_done());
     case v1::ToDaemon::kEntrypointPassed:
     case v1::ToDaemon::kEntrypointFailed: {
       if (!gone_ || outcome_) {
@@ -278,6 +282,8 @@ bool GuestLink::on_message(Connection& connection, const v1::ToDaemon& message) 
       return on_exec_ended(connection, message.exec_ended());
     case v1::ToDaemon::kExecTruncated:
       return on_exec_truncated(connection, message.exec_truncated().exec_id());
+    case v1::ToDaemon::kInputAttached:
+      return on_input_attached(connection, message.input_attached());
     case v1::ToDaemon::kHello:
     case v1::ToDaemon::kProof:
     case v1::ToDaemon::kPrepared:
@@ -300,6 +306,8 @@ void GuestLink::on_lost(const Connection& connection) {
   pings_.clear();
   probes_.clear();
   trees_.clear();
+  inputs_.clear();
+  files_.clear();
   execs_.clear();
   last_problem_ = "its connection ended: " + connection.problem();
   if (closed_) return;
@@ -413,6 +421,8 @@ void GuestLink::close() {
   if (auto former = std::exchange(guest_, nullptr)) former->close("the link is closed");
   hello_.reset();
   trees_.clear();
+  inputs_.clear();
+  files_.clear();
   changed_.notify();
 }
 

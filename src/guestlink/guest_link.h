@@ -34,8 +34,10 @@
 #include "guestlink/orders.h"
 #include "guestlink/output_files.h"
 #include "model/guest/exec_order.h"
+#include "model/guest/file_order.h"
 #include "model/guest/guest_error.h"
 #include "model/guest/guest_listener.h"
+#include "model/guest/input_report.h"
 #include "model/guest/tree_order.h"
 #include "model/network/network_probe.h"
 
@@ -89,13 +91,31 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   asio::awaitable<GuestResult<TreeReport>> tree_report(std::uint64_t id, Deadline deadline);
   GuestResult<> stop();
 
+  // Has the guest copy files through the pipe, after go(). The ID is for files_report(). Either end
+  // of the pipe may stay open after the report.
+  GuestResult<std::uint64_t> transfer_files(const FileOrder& order, UniqueFd pipe);
+  // An error: the guest did not report, and does not copy any more. Waits as long as it takes; if
+  // the caller is cancelled, so is the copy. Call once.
+  asio::awaitable<GuestResult<FilesReport>> files_report(std::uint64_t id);
+
   // An error means that the guest did not get the order and never will: nothing of it is kept.
   Result<> start_exec(const ExecOrder& order, OutputFiles files);
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace);
   Result<> forget_exec(const std::string& exec_id);
+  // Has the guest pass on what comes from the pipe to the input of an exec. The ID is for
+  // input_report().
+  Result<std::uint64_t> attach_input(const std::string& exec_id, UniqueFd pipe);
+  // An error: the guest did not report. Call once.
+  asio::awaitable<GuestResult<InputReport>> input_report(std::uint64_t id, Deadline deadline);
+  // The pipes are closed: the input ends once the guest has passed on what they have.
+  Result<> end_input(const std::string& exec_id);
+  Result<> resize_terminal(const std::string& exec_id, TerminalSize size);
+  Result<> signal_exec(const std::string& exec_id, int number);
   // That of the latest connection.
   const PeerProcess& process() const { return process_; }
   bool is_connected() const { return hello_ && hello_->failure.empty(); }
+  // That both sides speak; 0 if it is not connected.
+  std::uint32_t protocol() const { return hello_ ? hello_->protocol : 0; }
   // Fails with the reason if start_exec() would be refused now.
   Result<> takes_execs() const;
 
@@ -124,7 +144,11 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   bool on_message(Connection& connection, const guest::v1::ToDaemon& message);
   void entrypoint_ended(EntrypointOutcome outcome);
   bool on_connection_tried(Connection& connection, const guest::v1::ConnectionTried& tried);
+  bool on_input_attached(Connection& connection, const guest::v1::InputAttached& attached);
+  void take_input_report(std::uint64_t id, InputReport report);
+  Result<> send_of_exec(const std::string& exec_id, const guest::v1::ToGuest& message);
   bool on_tree_received(Connection& connection, const guest::v1::TreeReceived& received);
+  bool on_files_done(Connection& connection, const guest::v1::FilesDone& done);
   void on_exec_refused(const std::string& exec_id, const std::string& why);
   bool on_exec_ended(Connection& connection, const guest::v1::ExecEnded& ended);
   bool on_exec_truncated(Connection& connection, const std::string& exec_id);
@@ -169,7 +193,15 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::map<std::uint64_t, std::weak_ptr<std::optional<ProbeReport>>> probes_;
   std::uint64_t next_tree_ = 1;
   std::map<std::uint64_t, std::optional<TreeReport>> trees_;  // of this connection
-  KnownExecs execs_;                                          // of this connection
+  std::uint64_t next_files_ = 1;
+  std::map<std::uint64_t, std::optional<FilesReport>> files_;  // of this connection
+  std::uint64_t next_input_ = 1;
+  struct PendingInput {
+    std::optional<InputReport> report{};
+    bool is_awaited = true;
+  };
+  std::map<std::uint64_t, PendingInput> inputs_;  // of this connection
+  KnownExecs execs_;                              // of this connection
   std::string last_problem_ = "it has not connected yet";
   RareLine refusals_;
   RareLine losses_;

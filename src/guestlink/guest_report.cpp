@@ -2,7 +2,9 @@
 #include "guestlink/guest_report.h"
 
 #include <algorithm>
+#include <array>
 
+#include "base/tar/tree_counts.h"
 #include "base/utf8.h"
 
 namespace agbox::guestlink {
@@ -18,6 +20,10 @@ constexpr int kMaxMounts = 1024;
 // A century: no honest guest reports more, and sums and durations fit into every type.
 constexpr std::uint64_t kMaxCpuMicroseconds = 100ULL * 366 * 24 * 3600 * 1'000'000;
 constexpr int kMaxSignal = 64;
+// Why a copy can fail; anything else is COPY_FAILED.
+constexpr auto kCopyReasons =
+    std::to_array({reason::kPathNotFound, reason::kPathAccessDenied, reason::kPathConflict,
+                   reason::kNoSpace, reason::kCopyTooLarge, reason::kInvalidArgument});
 
 }  // namespace
 
@@ -27,7 +33,9 @@ std::string readable(std::string_view bytes, std::size_t limit) {
   while (!bytes.empty()) {
     const std::size_t length = utf8_length(bytes);
     const auto first = static_cast<unsigned char>(bytes[0]);
-    const bool control = length == 1 && (first < 0x20 || first == 0x7F);
+    // U+0080 to U+009F: terminals take them as the beginning of an escape sequence.
+    const bool is_c1 = length == 2 && first == 0xC2 && static_cast<unsigned char>(bytes[1]) < 0xA0;
+    const bool control = is_c1 || (length == 1 && (first < 0x20 || first == 0x7F));
     if (length == 0 || (control && first != '\n' && first != '\t')) {
       text += '?';
     } else {
@@ -123,6 +131,37 @@ TreeReport to_tree_report(const guest::v1::TreeReceived& received) {
   return {.failure = readable(received.failure(), kMaxTreeFailure),
           .entries = received.entries(),
           .bytes = received.bytes()};
+}
+
+std::optional<InputReport> to_input_report(const guest::v1::InputAttached& attached) {
+  using Wire = guest::v1::InputAttached;
+  InputReport report{.position = attached.position(),
+                     .detail = readable(attached.detail(), kMaxSentence)};
+  switch (attached.outcome()) {
+    case Wire::OUTCOME_ATTACHED:
+      report.outcome = InputReport::Outcome::Attached;
+      return report;
+    case Wire::OUTCOME_CLOSED:
+      report.outcome = InputReport::Outcome::Closed;
+      return report;
+    case Wire::OUTCOME_FAILED:
+      report.outcome = InputReport::Outcome::Failed;
+      return report;
+    default:
+      return std::nullopt;
+  }
+}
+
+FilesReport to_files_report(const guest::v1::FilesDone& done) {
+  FilesReport report{.entries = done.entries(),
+                     .bytes = done.bytes(),
+                     .notes = done.notes(),
+                     .first_note = readable(done.first_note(), kMaxTreeFailure)};
+  if (done.failure().empty()) return report;
+  const auto* reason = std::ranges::find(kCopyReasons, done.reason(), &Reason::name);
+  report.failure.emplace(reason == kCopyReasons.end() ? reason::kCopyFailed : *reason,
+                         readable(done.failure(), kMaxTreeFailure));
+  return report;
 }
 
 std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried) {

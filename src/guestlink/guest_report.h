@@ -11,7 +11,9 @@
 #include "agbox/guest/v1/link.pb.h"
 #include "model/guest/entrypoint_outcome.h"
 #include "model/guest/exec_end.h"
+#include "model/guest/file_order.h"
 #include "model/guest/guest_hello.h"
+#include "model/guest/input_report.h"
 #include "model/guest/tree_order.h"
 #include "model/network/network_probe.h"
 
@@ -27,7 +29,9 @@ void fill(GuestHello& hello, const guest::v1::Prepared& prepared);
 // nullopt if the guest does not report how it ended.
 std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended);
 TreeReport to_tree_report(const guest::v1::TreeReceived& received);
+FilesReport to_files_report(const guest::v1::FilesDone& done);
 // nullopt if the guest reports no outcome that we know.
+std::optional<InputReport> to_input_report(const guest::v1::InputAttached& attached);
 std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried);
 
 }  // namespace agbox::guestlink

@@ -57,6 +57,33 @@ v1::ToGuest receive_for(std::uint64_t id, const TreeOrder& order) {
   return message;
 }
 
+void fill(v1::TerminalSize& message, TerminalSize size) {
+  message.set_rows(size.rows);
+  message.set_columns(size.columns);
+}
+
+v1::ToGuest files_for(std::uint64_t id, const FileOrder& order) {
+  v1::ToGuest message;
+  switch (order.direction) {
+    case FileOrder::Direction::In: {
+      v1::PutFiles* put = message.mutable_put_files();
+      put->set_id(id);
+      put->set_target(order.path);
+      put->set_content(order.is_content);
+      put->set_as_root(order.as_root);
+      break;
+    }
+    case FileOrder::Direction::Out: {
+      v1::GetFiles* get = message.mutable_get_files();
+      get->set_id(id);
+      get->set_path(order.path);
+      get->set_as_root(order.as_root);
+      break;
+    }
+  }
+  return message;
+}
+
 v1::ToGuest start_for(const ExecOrder& order, std::uint64_t free_space_reserve_bytes) {
   v1::ToGuest message;
   v1::StartExec* start = message.mutable_start_exec();
@@ -66,6 +93,9 @@ v1::ToGuest start_for(const ExecOrder& order, std::uint64_t free_space_reserve_b
   for (const std::string& setting : order.environment) start->add_environment(setting);
   start->set_output_limit_bytes(order.output_limit_bytes);
   start->set_free_space_reserve_bytes(free_space_reserve_bytes);
+  start->set_user(order.user);
+  start->set_has_input(order.has_input);
+  if (order.terminal) fill(*start->mutable_terminal(), *order.terminal);
   return message;
 }
 

@@ -10,6 +10,7 @@
 #include "agbox/guest/v1/link.pb.h"
 #include "guestlink/peer.h"
 #include "model/guest/exec_order.h"
+#include "model/guest/file_order.h"
 #include "model/guest/go_order.h"
 #include "model/guest/tree_order.h"
 #include "model/network/network_probe.h"
@@ -40,6 +41,8 @@ guest::v1::ToGuest welcome_for(const Expectation& expectation);
 guest::v1::ToGuest go_for(const GoOrder& order);
 guest::v1::ToGuest probe_for(std::uint64_t id, const ProbeTarget& target);
 guest::v1::ToGuest receive_for(std::uint64_t id, const TreeOrder& order);
+void fill(guest::v1::TerminalSize& message, TerminalSize size);
+guest::v1::ToGuest files_for(std::uint64_t id, const FileOrder& order);
 guest::v1::ToGuest start_for(const ExecOrder& order, std::uint64_t free_space_reserve_bytes);
 
 }  // namespace agbox::guestlink

@@ -12,7 +12,12 @@ inline constexpr char kLinkDirectoryInside[] = "/.agbox-link";
 inline constexpr char kSocketName[] = "guest.sock";
 
 inline constexpr std::uint32_t kProtocolMin = 1;
-inline constexpr std::uint32_t kProtocolMax = 1;
+inline constexpr std::uint32_t kProtocolMax = 2;
+// The first with users, input and terminals of execs. A guest of an older one would ignore them.
+inline constexpr std::uint32_t kProtocolWithExecUsers = 2;
+// The first with PutFiles and GetFiles. The guest of an older daemon lives as long as its
+// container.
+inline constexpr std::uint32_t kProtocolWithFiles = 2;
 
 inline constexpr char kUserName[] = "agbox";
 inline constexpr char kHome[] = "/home/agbox";

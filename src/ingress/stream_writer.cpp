@@ -31,14 +31,10 @@ AbortSignal::AbortSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 }
 
 void AbortSignal::fire() {
+  is_fired_ = true;
   const std::uint64_t one = 1;
   const ssize_t written = ::write(event_.get(), &one, sizeof one);
   AGBOX_CHECK(written == sizeof one || errno == EAGAIN, "write to an eventfd");
-}
-
-bool AbortSignal::is_fired() const {
-  pollfd fired{event_.get(), POLLIN, 0};
-  return ::poll(&fired, 1, 0) > 0;
 }
 
 StreamWriter::StreamWriter(UniqueFd pipe, const AbortSignal& abort,

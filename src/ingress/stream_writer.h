@@ -3,6 +3,7 @@
 // block; another one may abort it at any time. SIGPIPE must be ignored.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <span>
@@ -28,12 +29,13 @@ class AbortSignal {
   AbortSignal();
 
   void fire();
-  bool is_fired() const;
+  bool is_fired() const { return is_fired_.load(std::memory_order_relaxed); }
   // Readable once it was fired.
   int fd() const { return event_.get(); }
 
  private:
   UniqueFd event_;
+  std::atomic<bool> is_fired_ = false;  // without a system call, for a check per file
 };
 
 class StreamWriter {

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <optional>
+#include <ranges>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -15,6 +17,7 @@
 #include "base/overloaded.h"
 #include "base/path_within.h"
 #include "base/shown_path.h"
+#include "base/utf8.h"
 #include "ingress/escaping_links.h"
 #include "ingress/file_identity.h"
 #include "ingress/socket_walk.h"
@@ -243,6 +246,32 @@ Result<ResolvedTools> resolve_tools(const std::vector<RequestedResource>& reques
                std::move(outcome));
   }
   return resolved;
+}
+
+std::vector<std::string> tool_warnings(const v1::CreateSpec& spec, const ResolvedTools& resolved) {
+  std::vector<std::string> warnings;
+  for (const BuiltinTool& tool : builtin_tools()) {
+    if (std::ranges::find(spec.builtin_tools(), tool.name) == spec.builtin_tools().end()) continue;
+    const auto is_of_tool = [&tool](const auto& one) {
+      const std::string_view id = one.requested.resource->id;
+      return std::ranges::find(tool.resources, id, &ToolResource::id) != tool.resources.end();
+    };
+    if (std::ranges::any_of(resolved.found, is_of_tool)) continue;
+    std::string reasons;
+    for (const MissingResource& missing : resolved.missing | std::views::filter(is_of_tool)) {
+      reasons.append(reasons.empty() ? "" : "; ").append(missing.requested.resource->id);
+      reasons.append(": ").append(missing.why);
+    }
+    warnings.push_back(
+        to_utf8("builtin tool " + std::string(tool.name) + " shows nothing: " + reasons));
+  }
+  for (const FoundResource& found : resolved.found) {
+    if (found.unsearched.empty()) continue;
+    warnings.push_back(to_utf8(
+        "builtin tool " + std::string(found.requested.tool) + ": " + shown_path(found.source.path) +
+        " is mounted although not all of its symbolic links were inspected: " + found.unsearched));
+  }
+  return warnings;
 }
 
 }  // namespace agbox

@@ -51,4 +51,8 @@ struct ResolvedTools {
 Result<ResolvedTools> resolve_tools(const std::vector<RequestedResource>& requested,
                                     const ToolSockets& sockets, const SourceRules& rules);
 
+// What the caller should know of them, one sentence each: tools that show nothing at all, and what
+// was not searched. UTF-8.
+std::vector<std::string> tool_warnings(const v1::CreateSpec& spec, const ResolvedTools& resolved);
+
 }  // namespace agbox

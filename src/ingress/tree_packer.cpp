@@ -19,9 +19,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/file_io.h"
 #include "base/open_beneath.h"
 #include "base/shown_path.h"
+#include "base/tar/file_extents.h"
 #include "base/tar/tar_writer.h"
 #include "ingress/tree_links.h"
 #include "model/copy/exclude_patterns.h"
@@ -31,6 +33,7 @@ namespace agbox {
 namespace {
 
 constexpr std::size_t kMaxGitignore = std::size_t{1} << 20;
+constexpr std::string_view kReplaced = "replaced while it was copied";
 constexpr int kReading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 std::unexpected<Error> refused(std::string message) {
@@ -54,30 +57,6 @@ bool is_same_time(const timespec& one, const timespec& other) {
   return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
 }
 
-// The parts of a sparse file that are not holes; nullopt if it has none. If there are too many, the
-// last one takes the rest with its holes.
-std::optional<std::vector<TarExtent>> extents_of(int fd, const struct stat& status) {
-  if (status.st_blocks * 512 >= status.st_size) return std::nullopt;
-  std::vector<TarExtent> extents;
-  off_t at = 0;
-  while (at < status.st_size) {
-    const off_t data = ::lseek(fd, at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // a hole to the end
-    const off_t hole = data < 0 ? -1 : ::lseek(fd, data, SEEK_HOLE);
-    if (data < at || hole <= data) return std::nullopt;  // not supported, or it changes now
-    if (extents.size() + 1 == kMaxTarExtents) {
-      extents.push_back({.offset = static_cast<std::uint64_t>(data),
-                         .length = static_cast<std::uint64_t>(status.st_size - data)});
-      break;
-    }
-    extents.push_back(
-        {.offset = static_cast<std::uint64_t>(data),
-         .length = static_cast<std::uint64_t>(std::min(hole, status.st_size) - data)});
-    at = hole;
-  }
-  return extents;
-}
-
 class Packing {
  public:
   Packing(TreeSource source, UniqueFd pipe, const PackLimits& limits, PackProgress& progress)
@@ -87,7 +66,7 @@ class Packing {
         progress_(progress),
         out_(std::move(pipe), progress.abort, limits.stall) {}
 
-  Result<> run() {
+  Result<SkippedEntries> run() {
     struct stat status{};
     if (::fstat(source_.root.get(), &status) != 0) return unreadable("", errno);
     if (S_ISDIR(status.st_mode)) {
@@ -96,7 +75,8 @@ class Packing {
       AGBOX_TRY_VOID(pack_single_file());
     }
     AGBOX_TRY_VOID(out_.write(tar_end()));
-    return out_.flush();
+    AGBOX_TRY_VOID(out_.flush());
+    return skipped_;
   }
 
  private:
@@ -130,10 +110,31 @@ class Packing {
     return unreadable(path, problem);
   }
 
-  // The outcome of an entry that cannot be opened any more.
-  Result<> not_packed(std::string_view path, int problem) const {
-    if (is_shadow() && problem == ENOENT) return {};
-    return not_opened(path, problem);
+  // The outcome of an entry that cannot be opened, or not any more.
+  Result<> not_packed(std::string_view path, int problem) {
+    if (!is_shadow()) return not_opened(path, problem);
+    switch (problem) {
+      case ENOENT:
+        return {};
+      case EACCES:
+      case EPERM:
+        return skip(path, errno_text(problem));
+      case EXDEV:
+        return skip(path, "another filesystem");
+      case ELOOP:
+      case ENOTDIR:
+        return skip(path, kReplaced);
+      default:
+        return not_opened(path, problem);
+    }
+  }
+
+  // Of a shadow copy.
+  Result<> skip(std::string_view path, std::string_view why) {
+    if (++skipped_.entries == 1) {
+      skipped_.first = shown(path) + ": " + std::string(why);
+    }
+    return {};
   }
 
   // --- the walk ---
@@ -142,6 +143,10 @@ class Packing {
   // that it wants to enter.
   Result<> walk(UniqueFd directory, const std::string& parent, int depth, const Visit& visit) {
     if (depth > limits_.depth) {
+      if (is_shadow()) {
+        return skip(parent, "deeper than " + std::to_string(limits_.depth) +
+                                " directories, so it is empty");
+      }
       return refused(what() + " is deeper than " + std::to_string(limits_.depth) +
                      " directories: " + shown(parent) + "; " + leave_out("it"));
     }
@@ -161,6 +166,10 @@ class Packing {
       path.append(parent.empty() ? "" : "/").append(name);
       if (excluded_.excludes(path)) continue;
       if (path.size() > kMaxTarPath) {
+        if (is_shadow()) {
+          AGBOX_TRY_VOID(skip(path, "its path is too long"));
+          continue;
+        }
         return refused(what() + " has a path that is too long: " + shown(path));
       }
       const int at = ::dirfd(entries.get());
@@ -370,7 +379,7 @@ class Packing {
   Result<> put_file(int file, std::string_view path, std::string_view name) {
     struct stat status{};
     if (::fstat(file, &status) != 0) return unreadable(path, errno);
-    if (!S_ISREG(status.st_mode)) return changed(path);
+    if (!S_ISREG(status.st_mode)) return is_shadow() ? skip(path, kReplaced) : changed(path);
     TarEntry entry = entry_of(TarEntry::Kind::File, std::string(name), status);
     entry.size = static_cast<std::uint64_t>(status.st_size);
     if (auto extents = extents_of(file, status)) {
@@ -399,6 +408,7 @@ class Packing {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return unreadable(path, errno);
       if (got == 0) return changed(path);  // it has become shorter
+      AGBOX_FAILPOINT("copy.part");
       out_.commit(static_cast<std::size_t>(got));
       done += static_cast<std::uint64_t>(got);
       progress_.bytes += static_cast<std::uint64_t>(got);
@@ -414,14 +424,15 @@ class Packing {
   std::optional<TreeLinks> links_;  // of a shadow copy, no link is resolved
   Gitignore gitignore_;
   std::set<std::string> left_out_;  // directories, see find_left_out()
+  SkippedEntries skipped_;
   Visit visit_;
   int depth_ = 0;
 };
 
 }  // namespace
 
-Result<> pack_tree(TreeSource source, UniqueFd pipe, const PackLimits& limits,
-                   PackProgress& progress) {
+Result<SkippedEntries> pack_tree(TreeSource source, UniqueFd pipe, const PackLimits& limits,
+                                 PackProgress& progress) {
   return Packing(std::move(source), std::move(pipe), limits, progress).run();
 }
 

@@ -27,9 +27,10 @@ struct PackLimits {
 
 enum class TreeUse {
   Copy,
-  // Of a builtin tool, whose programs may write to it meanwhile: a symbolic link that leads out of
-  // the tree stays as it is, FIFOs, sockets and devices are left out, and so is what vanishes. Of a
-  // file that grows, the beginning is packed.
+  // Of a builtin tool, whose programs and sandboxes may write to it: a symbolic link that leads out
+  // of the tree stays as it is, FIFOs, sockets and devices are left out, and so is what vanishes.
+  // Of a file that grows, the beginning is packed. What cannot be read is left out and reported:
+  // otherwise a sandbox could make the tool unusable for the next one.
   ShadowCopy,
 };
 
@@ -47,9 +48,15 @@ struct PackProgress {
   AbortSignal abort{};
 };
 
+// What a shadow copy lacks although it is a file, directory or link of the tree.
+struct SkippedEntries {
+  std::uint64_t entries = 0;
+  std::string first{};  // its path and the reason, for people
+};
+
 // Returns when the stream is complete in the pipe, which is closed either way. CANCELLED if it was
 // aborted, READER_GONE if the reader closed the pipe. Blocks.
-Result<> pack_tree(TreeSource source, UniqueFd pipe, const PackLimits& limits,
-                   PackProgress& progress);
+Result<SkippedEntries> pack_tree(TreeSource source, UniqueFd pipe, const PackLimits& limits,
+                                 PackProgress& progress);
 
 }  // namespace agbox

@@ -3,12 +3,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+
+#include "base/hex.h"
 
 namespace agbox {
 namespace {
 
 constexpr std::string_view kNetworkPrefix = "agbox-net-";
+constexpr std::string_view kCompanion = "companion";
 
 // FNV-1a with a final mix, so that every bit of the result depends on every character. Not secret
 // and not meant to be: two sandboxes that meet get a clear error from the engine.
@@ -63,6 +68,23 @@ std::string label(std::string_view suffix) {
   return std::string(kLabelNamespace) + "." + std::string(suffix);
 }
 
+// What existing clients replace in the parts of a name.
+std::string name_part(std::string_view text) {
+  constexpr std::string_view replaced = "/\\: .";
+  std::string part(text);
+  std::ranges::replace_if(part, [&](char c) { return replaced.contains(c); }, '-');
+  return part;
+}
+
+Labels common_labels(std::string_view instance_id, std::string_view sandbox_id,
+                     const Labels& user_labels) {
+  Labels labels;
+  for (const auto& [key, value] : user_labels) labels[label("user." + key)] = value;
+  labels[instance_label()] = instance_id;
+  labels[sandbox_label()] = sandbox_id;
+  return labels;
+}
+
 }  // namespace
 
 std::string network_name(std::string_view sandbox_id) {
@@ -76,6 +98,22 @@ std::optional<std::string> sandbox_of_network(std::string_view name) {
 
 std::string primary_container_name(std::string_view sandbox_id) {
   return std::string("agbox-primary-").append(sandbox_id);
+}
+
+std::string companion_container_name(std::string_view sandbox_id, std::string_view name) {
+  return "agbox-cc-" + name_part(sandbox_id) + "-" + name_part(name);
+}
+
+std::string distinct_companion_container_name(std::string_view sandbox_id, std::string_view name) {
+  std::string both(sandbox_id);
+  both += '\0';
+  both += name;
+  const std::uint64_t value = hash(both);
+  std::array<unsigned char, 4> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes.at(i) = static_cast<unsigned char>(value >> (8 * i));
+  }
+  return companion_container_name(sandbox_id, name) + "-" + to_hex(bytes);
 }
 
 std::uint32_t own_uid() {
@@ -106,12 +144,13 @@ std::string component_label() {
   return label("component");
 }
 
+std::string companion_label() {
+  return label("companion-container-name");
+}
+
 Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels) {
-  Labels labels;
-  for (const auto& [key, value] : user_labels) labels[label("user." + key)] = value;
-  labels[instance_label()] = instance_id;
-  labels[sandbox_label()] = sandbox_id;
+  Labels labels = common_labels(instance_id, sandbox_id, user_labels);
   labels[component_label()] = "primary";
   labels[label("profile")] = "default";
   return labels;
@@ -120,6 +159,24 @@ Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
 Labels primary_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels) {
   return network_labels(instance_id, sandbox_id, user_labels);
+}
+
+Labels companion_labels(std::string_view instance_id, std::string_view sandbox_id,
+                        std::string_view name, const Labels& user_labels) {
+  Labels labels = common_labels(instance_id, sandbox_id, user_labels);
+  labels.merge(companion_key(name));
+  return labels;
+}
+
+Labels companion_key(std::string_view name) {
+  return {{component_label(), std::string(kCompanion)}, {companion_label(), std::string(name)}};
+}
+
+std::optional<std::string> companion_of(const Labels& labels) {
+  const auto component = labels.find(component_label());
+  if (component == labels.end() || component->second != kCompanion) return std::nullopt;
+  const auto name = labels.find(companion_label());
+  return name == labels.end() ? std::string() : name->second;
 }
 
 }  // namespace agbox

@@ -17,6 +17,10 @@ std::string network_name(std::string_view sandbox_id);
 // The sandbox whose network would have this name; nullopt if it is not one of ours.
 std::optional<std::string> sandbox_of_network(std::string_view name);
 std::string primary_container_name(std::string_view sandbox_id);
+// Ambiguous: companion "b" of sandbox "team-a" and "a-b" of "team" have the same.
+std::string companion_container_name(std::string_view sandbox_id, std::string_view name);
+// If another container of ours has that one.
+std::string distinct_companion_container_name(std::string_view sandbox_id, std::string_view name);
 
 // How the name of every sandbox's bridge begins, whichever instance it belongs to.
 inline constexpr std::string_view kBridgePrefix = "agbx";
@@ -37,10 +41,19 @@ using Labels = std::map<std::string, std::string>;
 std::string instance_label();
 std::string sandbox_label();
 std::string component_label();
+// The label with the name of a companion.
+std::string companion_label();
 
 Labels network_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels);
 Labels primary_labels(std::string_view instance_id, std::string_view sandbox_id,
                       const Labels& user_labels);
+Labels companion_labels(std::string_view instance_id, std::string_view sandbox_id,
+                        std::string_view name, const Labels& user_labels);
+// Of these, what identifies it among the containers of its sandbox.
+Labels companion_key(std::string_view name);
+// The companion that has these labels; nullopt if they are not those of a companion. A missing
+// label means primary.
+std::optional<std::string> companion_of(const Labels& labels);
 
 }  // namespace agbox

@@ -19,6 +19,9 @@ inline constexpr Reason kSandboxInvalidState{ErrorCode::FailedPrecondition,
                                              "SANDBOX_INVALID_STATE"};
 inline constexpr Reason kSandboxEventSequenceExpired{ErrorCode::OutOfRange,
                                                      "SANDBOX_EVENT_SEQUENCE_EXPIRED"};
+// A sandbox has no container of this name, or not yet, or no longer.
+inline constexpr Reason kContainerNotFound{ErrorCode::NotFound, "CONTAINER_NOT_FOUND"};
+inline constexpr Reason kEventCursorOutOfRange{ErrorCode::OutOfRange, "EVENT_CURSOR_OUT_OF_RANGE"};
 inline constexpr Reason kExecNotFound{ErrorCode::NotFound, "EXEC_NOT_FOUND"};
 inline constexpr Reason kExecIdAlreadyExists{ErrorCode::AlreadyExists, "EXEC_ID_ALREADY_EXISTS"};
 inline constexpr Reason kExecAlreadyTerminal{ErrorCode::FailedPrecondition,
@@ -28,6 +31,15 @@ inline constexpr Reason kExecOutputLost{ErrorCode::DataLoss, "EXEC_OUTPUT_LOST"}
 inline constexpr Reason kExecOutputBusy{ErrorCode::Unavailable, "EXEC_OUTPUT_BUSY"};
 inline constexpr Reason kExecOutputUnavailable{ErrorCode::FailedPrecondition,
                                                "EXEC_OUTPUT_UNAVAILABLE"};
+// It was not created with stdin or a terminal.
+inline constexpr Reason kExecHasNoInput{ErrorCode::FailedPrecondition, "EXEC_HAS_NO_INPUT"};
+inline constexpr Reason kExecHasNoTerminal{ErrorCode::FailedPrecondition, "EXEC_HAS_NO_TERMINAL"};
+// It has ended, or the command does not read it any more.
+inline constexpr Reason kExecInputClosed{ErrorCode::FailedPrecondition, "EXEC_INPUT_CLOSED"};
+// Another client writes now.
+inline constexpr Reason kExecInputTaken{ErrorCode::FailedPrecondition, "EXEC_INPUT_TAKEN"};
+// Its container runs a program of an older release, which lacks what was requested.
+inline constexpr Reason kGuestTooOld{ErrorCode::FailedPrecondition, "GUEST_TOO_OLD"};
 inline constexpr Reason kEngineUnavailable{ErrorCode::Unavailable, "ENGINE_UNAVAILABLE"};
 inline constexpr Reason kEngineRefused{ErrorCode::FailedPrecondition, "ENGINE_REFUSED"};
 // Something that is not ours has the name, or the state of what is ours forbids it.
@@ -41,6 +53,8 @@ inline constexpr Reason kMountChanged{ErrorCode::FailedPrecondition, "MOUNT_CHAN
 inline constexpr Reason kAccountFileUnsafe{ErrorCode::FailedPrecondition, "ACCOUNT_FILE_UNSAFE"};
 // A port that a sandbox publishes on the host is not free.
 inline constexpr Reason kPortInUse{ErrorCode::FailedPrecondition, "PORT_IN_USE"};
+// A command that a companion has for the primary, post_start_on_primary, failed.
+inline constexpr Reason kHookFailed{ErrorCode::FailedPrecondition, "POST_START_HOOK_FAILED"};
 inline constexpr Reason kStoreFailed{ErrorCode::Internal, "STORE_FAILED"};
 inline constexpr Reason kShuttingDown{ErrorCode::Unavailable, "SHUTTING_DOWN"};
 

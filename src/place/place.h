@@ -21,8 +21,10 @@
 #include "agbox/store/v1/record.pb.h"
 #include "agbox/v1/service.pb.h"
 #include "base/result.h"
+#include "model/exec/exec_input.h"
 #include "model/guest/entrypoint_outcome.h"
 #include "model/guest/exec_order.h"
+#include "model/guest/file_order.h"
 #include "model/guest/go_order.h"
 #include "model/guest/guest_error.h"
 #include "model/guest/guest_hello.h"
@@ -42,6 +44,11 @@ struct OutputPaths {
   std::string root;  // with every symbolic link resolved; both files are below
   std::string stdout_path;
   std::string stderr_path;
+};
+
+// A copy into a container is complete.
+struct CopyOutcome {
+  std::string warning{};  // what a shadow copy lacks, for people; empty if nothing
 };
 
 enum class VerifyFrom {
@@ -115,7 +122,7 @@ class SandboxPlace {
   // Copies into the container, while nothing but the guest runs. Refused with the path if it cannot
   // be copied completely; what was copied until then stays. If it takes long, `progress` is called
   // about every second.
-  virtual asio::awaitable<GuestResult<>> copy_in(
+  virtual asio::awaitable<GuestResult<CopyOutcome>> copy_in(
       PlannedCopy copy, std::function<void(std::string phase)> progress) = 0;
   // Random; authenticates the guest of this start.
   virtual std::string new_secret() const = 0;
@@ -127,23 +134,47 @@ class SandboxPlace {
   virtual bool is_connected() const = 0;
   // Fails with the reason if start_exec() would be refused now.
   virtual Result<> takes_execs() const = 0;
+  // Whether the connected guest takes everything that an order can say; one of an older release
+  // ignores the user.
+  virtual bool guest_is_current() const = 0;
   // Creates the files for the output of an exec that is not accepted yet; open_output() or
   // discard_output() follows. An error leaves no file.
   virtual asio::awaitable<Result<OutputPaths>> create_output(store::v1::CreatedWith created_with,
                                                              std::string exec_id) = 0;
   // The exec was refused: removes the files that create_output() created, if any.
   virtual asio::awaitable<void> discard_output(std::string exec_id) = 0;
-  // The exec is accepted: opens its files for start_exec(), and does not suspend if create_output()
-  // has just opened them. Those of an exec that was accepted earlier keep what they have.
+  // The exec is accepted and never ran: opens its files for start_exec(), and does not suspend if
+  // create_output() has just opened them. Discards what they have.
   virtual asio::awaitable<Result<>> open_output(std::string exec_id, store::v1::Exec record) = 0;
   // Closes the files of an exec that is not started now.
   virtual void close_output(const std::string& exec_id) = 0;
+  // The end of what an exec has printed, on stderr if it printed anything there, otherwise on
+  // stdout; printable, for people. Empty if nothing, or it cannot be read.
+  virtual asio::awaitable<std::string> output_tail(store::v1::Exec record) = 0;
+  // The exec is accepted and will never be started: appends the reason to its standard error, as
+  // the last line. Repeating it changes nothing.
+  virtual asio::awaitable<Result<>> explain_output(store::v1::Exec record, std::string reason) = 0;
   // Also sends the files that are open for it.
   virtual Result<> start_exec(const ExecOrder& order) = 0;
   // `grace` is the time between SIGTERM and SIGKILL.
   virtual Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) = 0;
+  // A new place for a writer at the input of an exec. What is written to earlier ones from now on
+  // is lost. EXEC_INPUT_CLOSED if the input has ended, or the command does not read it any more.
+  virtual asio::awaitable<Result<ExecInput>> attach_input(std::string exec_id) = 0;
+  // The input ends after what was written to the places of its writers, which must be closed.
+  virtual Result<> end_input(const std::string& exec_id) = 0;
+  virtual Result<> resize_terminal(const std::string& exec_id, TerminalSize size) = 0;
+  // To the foreground process group of its terminal, or the process group of the command.
+  virtual Result<> signal_exec(const std::string& exec_id, int number) = 0;
   // Call once its end is on disk.
   virtual Result<> forget_exec(const std::string& exec_id) = 0;
+
+  // --- files of the running container ---
+  // Has the guest copy files into or out of it through a pipe. `on_open` is called once, with our
+  // end, unless it fails before. Returns what the guest reported, and does not use this handle any
+  // more by then. Cancelling it ends the copy.
+  virtual asio::awaitable<Result<FilesReport>> transfer_files(
+      FileOrder order, std::function<void(FilePipe)> on_open) = 0;
 };
 
 // What a diagnosis of the place needs to know of the rest of the daemon.
@@ -165,7 +196,7 @@ class Place {
   virtual void describe(store::v1::CreatedWith& created_with) const = 0;
   // Finds the sources of the spec's mounts, copies and builtin tools and refuses those that no
   // sandbox may see. On success they are paths without links, and what they are is in
-  // `created_with`.
+  // `created_with`, with the groups of the GPUs if the spec asks for them.
   // `engine_directory` has the engine's files; it may be empty.
   virtual asio::awaitable<Result<std::unique_ptr<MountPins>>> resolve_mounts(
       v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) = 0;

@@ -14,10 +14,16 @@
 #include "model/exec/exec_request.h"
 #include "model/reasons.h"
 #include "model/spec/sandbox_spec.h"
+#include "rpc/attach_stream.h"
+#include "rpc/copy_in_stream.h"
+#include "rpc/copy_out_stream.h"
 #include "rpc/event_stream.h"
+#include "rpc/file_copies.h"
+#include "rpc/log_stream.h"
 #include "rpc/open_streams.h"
 #include "rpc/output_stream.h"
 #include "rpc/received.h"
+#include "rpc/stats_stream.h"
 #include "rpc/status.h"
 
 namespace agbox {
@@ -28,10 +34,11 @@ using Stream = grpc::ServerWriteReactor<grpc::ByteBuffer>*;
 using Context = grpc::CallbackServerContext*;
 
 // Clients test for these names; a released name is never removed.
-constexpr std::string_view kFeatures[] = {"builtin-tools", "config-yaml", "copies",      "diagnose",
-                                          "error-info",    "exec",        "exec-output", "health",
-                                          "isolation",     "list-pages",  "mounts",      "ports",
-                                          "reflection",    "stop-resume"};
+constexpr std::string_view kFeatures[] = {
+    "all-events",  "attach",     "builtin-tools", "config-yaml", "container-logs",
+    "copies",      "diagnose",   "error-info",    "exec",        "exec-output",
+    "file-copies", "health",     "isolation",     "list-pages",  "mounts",
+    "ports",       "reflection", "stats",         "stop-resume"};
 
 // Replies with an error, or with the response that `fill` makes of the value.
 template <class Fill>
@@ -63,12 +70,20 @@ const google::protobuf::MethodDescriptor& descriptor_of(const std::string& name)
 
 // Raw methods, because events are sent as the stored bytes and output as the bytes read.
 using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEvents<
-    v1::SandboxService::WithRawCallbackMethod_ReadExecOutput<v1::SandboxService::CallbackService>>;
+    v1::SandboxService::WithRawCallbackMethod_SubscribeEvents<
+        v1::SandboxService::WithRawCallbackMethod_ReadExecOutput<
+            v1::SandboxService::WithRawCallbackMethod_ReadContainerLogs<
+                v1::SandboxService::WithRawCallbackMethod_WatchStats<
+                    v1::SandboxService::CallbackService>>>>>;
 
 class SandboxCalls final : public ServiceBase, public SandboxService {
  public:
   SandboxCalls(DaemonIdentity identity, ControlLoop& loop, ControlPlane& plane, Logger log)
-      : identity_(std::move(identity)), loop_(loop), plane_(plane), log_(std::move(log)) {
+      : identity_(std::move(identity)),
+        loop_(loop),
+        plane_(plane),
+        log_(std::move(log)),
+        file_copies_(loop) {
     accept("Ping", &SandboxCalls::Ping);
     accept("CreateSandbox", &SandboxCalls::CreateSandbox);
     accept("GetSandbox", &SandboxCalls::GetSandbox);
@@ -82,7 +97,14 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
     accept("GetExec", &SandboxCalls::GetExec);
     accept("ListActiveExecs", &SandboxCalls::ListActiveExecs);
     accept("ListExecs", &SandboxCalls::ListExecs);
+    accept("GetStats", &SandboxCalls::GetStats);
     accept("Diagnose", &SandboxCalls::Diagnose);
+    // Raw too, so that a message that cannot be parsed is answered. The generated code has no raw
+    // form of a call with two streams that can be added to the others.
+    MarkMethodRawCallback(
+        descriptor_of("AttachExec").index(),
+        new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+            [this](Context) { return attach_exec(); }));
   }
 
   grpc::Service& grpc_service() override { return *this; }
@@ -90,7 +112,10 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
   void end_streams() override {
     const grpc::Status status = to_status(shutting_down());
     event_streams_->end_all(status);
+    log_streams_->end_all(status);
+    stats_streams_->end_all(status);
     output_.post([streams = output_streams_, status] { streams->end_all(status); });
+    file_copies_.post([streams = file_copies_.streams(), status] { streams->end_all(status); });
   }
 
   Call Ping(Context context, const v1::PingRequest*, v1::PingResponse* response) override {
@@ -175,7 +200,12 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
 
   Stream SubscribeSandboxEvents(Context, const grpc::ByteBuffer* request) override {
     log_.debug("gRPC SubscribeToSandboxEvents");
-    return EventStream::open(loop_, plane_.directory(), event_streams_, *request);
+    return open_events<SandboxEventStream>(*request);
+  }
+
+  Stream SubscribeEvents(Context, const grpc::ByteBuffer* request) override {
+    log_.debug("gRPC SubscribeEvents");
+    return open_events<AllEventsStream>(*request);
   }
 
   Stream ReadExecOutput(Context, const grpc::ByteBuffer* request) override {
@@ -184,6 +214,27 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
       plane_.directory().find_exec_output(exec_id, std::move(on_end), reply);
     };
     return OutputStream::open(loop_, output_, std::move(find), output_streams_, *request);
+  }
+
+  Stream ReadContainerLogs(Context, const grpc::ByteBuffer* request) override {
+    log_.debug("gRPC ReadContainerLogs");
+    auto read_log = [this](ContainerLogs::Request wanted, ContainerLogs::Write write,
+                           std::function<void(Result<>)> done) {
+      return plane_.read_log(std::move(wanted), std::move(write), std::move(done));
+    };
+    return open_log_stream(loop_, std::move(read_log), log_streams_, *request);
+  }
+
+  grpc::ServerReadReactor<v1::CopyInRequest>* CopyIn(Context,
+                                                     v1::CopyInResponse* response) override {
+    log_.debug("gRPC CopyIn");
+    return CopyInStream::open(file_copies_, begin_file_copy(), response);
+  }
+
+  grpc::ServerWriteReactor<v1::CopyOutResponse>* CopyOut(
+      Context, const v1::CopyOutRequest* request) override {
+    log_.debug("gRPC CopyOut", {{"sandbox_id", request->sandbox_id()}});
+    return CopyOutStream::open(file_copies_, begin_file_copy(), *request);
   }
 
   Call CreateExec(Context context, const v1::CreateExecRequest* request,
@@ -230,6 +281,23 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
     });
   }
 
+  Call GetStats(Context context, const v1::GetStatsRequest* request,
+                v1::GetStatsResponse* response) override {
+    log_.debug("gRPC GetStats", {{"sandbox_id", request->sandbox_id()}});
+    return post(context, [this, request, response](Call call) {
+      plane_.get_stats(request->sandbox_id(), answer_with_value(call, response->mutable_stats()));
+    });
+  }
+
+  Stream WatchStats(Context, const grpc::ByteBuffer* request) override {
+    log_.debug("gRPC WatchStats");
+    auto watch = [this](std::string sandbox_id, std::chrono::nanoseconds interval,
+                        StatsSampler::Write write, std::function<void(Result<>)> done) {
+      return plane_.watch_stats(std::move(sandbox_id), interval, std::move(write), std::move(done));
+    };
+    return open_stats_stream(loop_, std::move(watch), stats_streams_, *request);
+  }
+
   Call Diagnose(Context context, const v1::DiagnoseRequest* request,
                 v1::DiagnoseResponse* response) override {
     log_.debug("gRPC Diagnose");
@@ -241,10 +309,23 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
   }
 
  private:
+  AttachStream* attach_exec() {
+    log_.debug("gRPC AttachExec");
+    return AttachStream::open(loop_, output_, plane_.directory(), output_streams_);
+  }
+
   static Call refuse(Context context, const Error& error) {
     Call call = context->DefaultReactor();
     call->Finish(to_status(error));
     return call;
+  }
+
+  BeginFileCopy begin_file_copy() {
+    return [this](const std::string& sandbox_id, FileOrder order, OnFilePipe on_open,
+                  OnFilesReport on_report) {
+      return plane_.directory().transfer_files(sandbox_id, std::move(order), std::move(on_open),
+                                               std::move(on_report));
+    };
   }
 
   // Answers requests that cannot be parsed with INVALID_ARGUMENT, and passes on all others.
@@ -264,6 +345,14 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
         new grpc::internal::CallbackUnaryHandler<Received<Message>, Response>(handle));
   }
 
+  template <class Kind>
+  Stream open_events(const grpc::ByteBuffer& request) {
+    auto subscribe = [this](const auto& parsed, std::function<void()> on_available) {
+      return plane_.directory().subscribe(parsed, std::move(on_available));
+    };
+    return Kind::open(loop_, std::move(subscribe), event_streams_, request);
+  }
+
   // Runs `work` on the control thread; it replies to the call.
   template <class Work>
   Call post(Context context, Work work) {
@@ -277,8 +366,11 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
   ControlPlane& plane_;
   Logger log_;
   std::shared_ptr<OpenStreams> event_streams_ = std::make_shared<OpenStreams>();
+  std::shared_ptr<OpenStreams> log_streams_ = std::make_shared<OpenStreams>();
+  std::shared_ptr<OpenStreams> stats_streams_ = std::make_shared<OpenStreams>();
   std::shared_ptr<OpenStreams> output_streams_ = std::make_shared<OpenStreams>();
   OutputLoop output_;
+  FileCopies file_copies_;
 };
 
 }  // namespace

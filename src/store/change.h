@@ -23,7 +23,7 @@ struct CreateSandbox {
   store::v1::CreatedWith created_with;
 };
 
-// The next event of event.sandbox_id(). The store assigns its sequence and event_id.
+// The next event of event.sandbox_id(). The store assigns its sequence, event_id and position.
 struct AppendEvent {
   v1::SandboxEvent event;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/change_writer.h"
 
+#include "base/check.h"
 #include "base/failpoint.h"
 #include "model/reasons.h"
 #include "store/decode.h"
+#include "store/schema.h"
 
 namespace agbox {
 namespace {
@@ -38,12 +40,13 @@ SqlResult<ChangeWriter> ChangeWriter::prepare(sqlite::Connection& connection, co
       {&sql.find_deleted_sandbox,
        "SELECT number FROM sandbox WHERE sandbox_id = ? AND deleted_at IS NOT NULL"},
       {&sql.newest_sequence, "SELECT max(sequence) FROM event WHERE sandbox = ?"},
+      {&sql.newest_position, kNewestPosition},
       {&sql.insert_sandbox,
        "INSERT INTO sandbox (sandbox_id, created_at, state, state_changed_at, error_code,"
        " error_message, operation, operation_reason, operation_attempts)"
        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
       {&sql.insert_origin, "INSERT INTO sandbox_origin VALUES (?, ?, ?)"},
-      {&sql.insert_event, "INSERT INTO event VALUES (?, ?, ?)"},
+      {&sql.insert_event, "INSERT INTO event VALUES (?, ?, ?, ?)"},
       {&sql.insert_exec, "INSERT INTO exec VALUES (?, ?, ?, NULL, ?, ?)"},
       {&sql.put_container,
        "INSERT INTO container VALUES (?, ?, ?)"
@@ -58,6 +61,8 @@ SqlResult<ChangeWriter> ChangeWriter::prepare(sqlite::Connection& connection, co
       {&sql.set_subnet, "UPDATE sandbox SET subnet = ? WHERE sandbox_id = ?"},
       {&sql.set_deleted, "UPDATE sandbox SET deleted_at = ? WHERE sandbox_id = ?"},
       {&sql.update_exec, "UPDATE exec SET state = ?, ended_at = ?, record = ? WHERE exec_id = ?"},
+      {&sql.newest_position_of, "SELECT max(position) FROM event WHERE sandbox = ?"},
+      {&sql.raise_purged_through, "UPDATE instance SET purged_through = max(purged_through, ?)"},
       {&sql.delete_events, "DELETE FROM event WHERE sandbox = ?"},
       {&sql.delete_execs, "DELETE FROM exec WHERE sandbox = ?"},
       {&sql.delete_containers, "DELETE FROM container WHERE sandbox = ?"},
@@ -111,6 +116,13 @@ ChangeWriter::Step<std::int64_t> ChangeWriter::sandbox_number(const std::string&
   return rows.integer(0);
 }
 
+ChangeWriter::Step<std::int64_t> ChangeWriter::newest_position() {
+  sqlite::Rows rows = sql_.newest_position.query();
+  AGBOX_TRY(found, rows.next());
+  AGBOX_CHECK(found, "a query without a table has one row");
+  return rows.integer(0);
+}
+
 ChangeWriter::Step<> ChangeWriter::expect_sandbox_changed(const std::string& sandbox_id) const {
   if (connection_.rows_changed() == 0) return std::unexpected(sandbox_not_found(sandbox_id));
   return {};
@@ -136,11 +148,11 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::CreateSandbox& create
   return {};
 }
 
-// The sequence is assigned inside the transaction from what the table holds, so that a refused or
-// lost change cannot leave a gap.
+// The sequence and the position are assigned inside the transaction from what the table holds, so
+// that a refused or lost change cannot leave a gap.
 ChangeWriter::Step<> ChangeWriter::write_one(const change::AppendEvent& append,
                                              Committed& committed) {
-  StoredEvent stored{.event = append.event, .bytes = {}};
+  StoredEvent stored{.event = append.event, .bytes = {}, .position = 0};
   AGBOX_TRY(number, sandbox_number(append.event.sandbox_id()));
   std::int64_t sequence = 1;
   {
@@ -152,7 +164,9 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::AppendEvent& append,
   stored.event.set_event_id(event_id(stored.event.sandbox_id(), stored.event.sequence()));
   AGBOX_TRY(bytes, serialize(stored.event));
   stored.bytes = std::move(bytes);
-  AGBOX_TRY_VOID(sql_.insert_event.run(number, sequence, Blob{stored.bytes}));
+  AGBOX_TRY(newest, newest_position());
+  stored.position = static_cast<std::uint64_t>(newest + 1);
+  AGBOX_TRY_VOID(sql_.insert_event.run(number, sequence, newest + 1, Blob{stored.bytes}));
   committed.events.push_back(std::move(stored));
   return {};
 }
@@ -250,7 +264,14 @@ ChangeWriter::Step<> ChangeWriter::write_one(const change::Purge& purge, Committ
     }
     number = rows.integer(0);
   }
+  std::int64_t newest = 0;
+  {
+    sqlite::Rows rows = sql_.newest_position_of.query(number);
+    AGBOX_TRY(found, rows.next());
+    if (found) newest = rows.integer(0);
+  }
   AGBOX_FAILPOINT("store.purge.before_delete");
+  AGBOX_TRY_VOID(sql_.raise_purged_through.run(newest));
   AGBOX_TRY_VOID(sql_.delete_events.run(number));
   AGBOX_FAILPOINT("store.purge.after_events");
   AGBOX_TRY_VOID(sql_.delete_execs.run(number));

@@ -22,10 +22,11 @@ class ChangeWriter {
   struct Statements {
     sqlite::Statement savepoint, release, roll_back;
     sqlite::Statement reserve_sandbox, reserve_exec;
-    sqlite::Statement find_sandbox, find_deleted_sandbox, newest_sequence;
+    sqlite::Statement find_sandbox, find_deleted_sandbox, newest_sequence, newest_position;
     sqlite::Statement insert_sandbox, insert_origin, insert_event, insert_exec, put_container;
     sqlite::Statement set_status, set_operation, set_quiet_since, set_subnet, set_deleted,
         update_exec;
+    sqlite::Statement newest_position_of, raise_purged_through;
     sqlite::Statement delete_events, delete_execs, delete_containers, delete_origin, delete_sandbox;
   };
   // A refusal or a disk failure.
@@ -51,6 +52,7 @@ class ChangeWriter {
   Step<> write_one(const change::Purge& purge, Committed&);
 
   Step<std::int64_t> sandbox_number(const std::string& sandbox_id);
+  Step<std::int64_t> newest_position();
   Step<> expect_sandbox_changed(const std::string& sandbox_id) const;
 
   sqlite::Connection& connection_;

@@ -60,6 +60,12 @@ store::v1::Moment encode_moment(const Moment& moment) {
   return encoded;
 }
 
+Moment decode_moment(const store::v1::Moment& moment) {
+  return {.wall = decode_time(moment.wall()),
+          .boot = BootTime(moment.boot()),
+          .boot_id = moment.boot_id()};
+}
+
 std::string event_id(std::string_view sandbox_id, std::uint64_t sequence) {
   return std::string(sandbox_id) + "-" + std::to_string(sequence);
 }
@@ -90,9 +96,7 @@ Result<SandboxRecord> decode_state(const SandboxRow& row) {
   if (row.deleted_at) record.deleted_at = decode_time(*row.deleted_at);
   // If it cannot be decoded, callers use the dates of the record, as for records without it.
   if (store::v1::Moment moment; row.quiet_since && parse(moment, *row.quiet_since)) {
-    record.quiet_since = {.wall = decode_time(moment.wall()),
-                          .boot = BootTime(moment.boot()),
-                          .boot_id = moment.boot_id()};
+    record.quiet_since = decode_moment(moment);
   }
   return record;
 }

@@ -55,6 +55,7 @@ WallTime decode_time(std::int64_t nanoseconds);
 std::optional<WallTime> decode_time(const google::protobuf::Timestamp& timestamp);
 
 store::v1::Moment encode_moment(const Moment& moment);
+Moment decode_moment(const store::v1::Moment& moment);
 
 std::string event_id(std::string_view sandbox_id, std::uint64_t sequence);
 

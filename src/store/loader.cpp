@@ -2,6 +2,7 @@
 #include "store/loader.h"
 
 #include "store/decode.h"
+#include "store/schema.h"
 
 namespace agbox {
 namespace {
@@ -133,6 +134,8 @@ class SandboxLoader {
 
 SqlResult<LoadedSandboxes> load_sandboxes(sqlite::Connection& connection) {
   LoadedSandboxes loaded;
+  AGBOX_TRY(newest_position, connection.read_integer(kNewestPosition));
+  loaded.newest_position = static_cast<std::uint64_t>(newest_position);
   AGBOX_TRY(loader, SandboxLoader::prepare(connection));
   AGBOX_TRY(statement, connection.prepare(kSandboxes));
   Rows rows = statement.query();

@@ -25,11 +25,30 @@ Result<> truncate_log(sqlite::Connection& connection, const std::filesystem::pat
   return {};
 }
 
+constexpr const char* kToVersion2 = "ALTER TABLE sandbox ADD COLUMN quiet_since BLOB";
+
+// The order of the commits of these events is not known any more: sandbox by sandbox.
+constexpr const char* kToVersion3 = R"sql(
+CREATE TABLE ordered_event (
+  sandbox   INTEGER NOT NULL,
+  sequence  INTEGER NOT NULL,
+  position  INTEGER NOT NULL,
+  body      BLOB NOT NULL,
+  PRIMARY KEY (sandbox, sequence)
+) STRICT, WITHOUT ROWID;
+INSERT INTO ordered_event
+  SELECT sandbox, sequence, row_number() OVER (ORDER BY sandbox, sequence), body FROM event;
+DROP TABLE event;
+ALTER TABLE ordered_event RENAME TO event;
+CREATE UNIQUE INDEX event_by_position ON event (position);
+ALTER TABLE instance ADD COLUMN purged_through INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 }  // namespace
 
 MigrationPlan current_migrations() {
   return {.version = kStoreSchemaVersion,
-          .steps = {{.to_version = 2, .sql = "ALTER TABLE sandbox ADD COLUMN quiet_since BLOB"}}};
+          .steps = {{.to_version = 2, .sql = kToVersion2}, {.to_version = 3, .sql = kToVersion3}}};
 }
 
 Result<> migrate(sqlite::Connection& connection, int fd, const std::filesystem::path& path,

@@ -88,16 +88,26 @@ struct BrokenSandbox {
 struct LoadedSandboxes {
   std::vector<SandboxRecord> sandboxes;  // oldest first
   std::vector<BrokenSandbox> broken;
+  std::uint64_t newest_position = 0;  // of an event, also of one that was purged since
 };
 
 struct StoredEvent {
   v1::SandboxEvent event;
-  std::string bytes;  // exactly what is on disk
+  std::string bytes;           // exactly what is on disk
+  std::uint64_t position = 0;  // among the events of all sandboxes; 0: not stored
 };
 
 struct EventPage {
   std::vector<StoredEvent> events;
   std::uint64_t newest_sequence = 0;  // of the sandbox, when the page was read
+};
+
+// Events of all sandboxes, by position.
+struct AllEventsPage {
+  std::vector<StoredEvent> events;
+  // The page has everything up to this position that is stored and can be decoded.
+  std::uint64_t last = 0;
+  std::vector<std::string> unreadable;  // why, one each
 };
 
 }  // namespace agbox

@@ -4,7 +4,9 @@
 namespace agbox {
 namespace {
 
-//   store ──┬─ instance             one row: the instance ID, a label of all our engine objects
+//   store ──┬─ instance             one row: the instance ID, a label of all our engine objects,
+//   and
+//           │                       the newest position that was purged
 //           │
 //           ├─ sandbox_reservation  every ID ever used; rows are never deleted, so an ID is never
 //           ├─ exec_reservation     reused, whatever is purged. Two namespaces
@@ -12,8 +14,9 @@ namespace {
 //           └─ sandbox              one small row each, written often: the basis of decisions
 //               ├─ sandbox_origin   written once: spec and configuration
 //               ├─ container        by name ('' is the primary), with its latest start
-//               ├─ event            the history: sequence 1, 2, 3 … without gaps
-//               └─ exec             commands, running and ended
+//               ├─ event            the history: sequence 1, 2, 3 … without gaps; the position
+//               orders │                   the events of all sandboxes, and is never reused └─ exec
+//               commands, running and ended
 //
 // A purge removes a sandbox's row with everything below it, in one transaction, and keeps the
 // reservations. Times are nanoseconds since 1970 (UTC). Blobs are serialized protobuf messages,
@@ -21,7 +24,8 @@ namespace {
 constexpr const char* kTables = R"sql(
 CREATE TABLE instance (
   only_row     INTEGER PRIMARY KEY CHECK (only_row = 1),
-  instance_id  TEXT NOT NULL
+  instance_id  TEXT NOT NULL,
+  purged_through  INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE sandbox_reservation (
@@ -72,9 +76,11 @@ CREATE TABLE container (
 CREATE TABLE event (
   sandbox   INTEGER NOT NULL,
   sequence  INTEGER NOT NULL,
+  position  INTEGER NOT NULL,
   body      BLOB NOT NULL,                        -- agbox.v1.SandboxEvent
   PRIMARY KEY (sandbox, sequence)
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX event_by_position ON event (position);
 
 CREATE TABLE exec (
   exec_id   TEXT PRIMARY KEY,
@@ -92,7 +98,8 @@ CREATE INDEX exec_by_sandbox ON exec (sandbox, ended_at);
 sqlite::SqlResult<> create_schema(sqlite::Connection& connection, const std::string& instance_id) {
   AGBOX_TRY_VOID(connection.execute("BEGIN IMMEDIATE"));
   AGBOX_TRY_VOID(connection.execute(kTables));
-  AGBOX_TRY(insert, connection.prepare("INSERT INTO instance VALUES (1, ?)"));
+  AGBOX_TRY(insert,
+            connection.prepare("INSERT INTO instance (only_row, instance_id) VALUES (1, ?)"));
   AGBOX_TRY_VOID(insert.run(instance_id));
   AGBOX_TRY_VOID(
       connection.execute("PRAGMA application_id = " + std::to_string(kStoreApplicationId) +

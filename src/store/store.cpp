@@ -120,6 +120,14 @@ void Store::read_events(std::string sandbox_id, std::uint64_t after, std::size_t
   });
 }
 
+void Store::read_all_events(std::uint64_t after, std::uint64_t until, std::size_t limit_count,
+                            std::size_t limit_bytes,
+                            std::function<void(Result<AllEventsPage>)> done) {
+  reader_->answer(std::move(done), [=](StoreReader& reader) {
+    return reader.all_events_page(after, until, limit_count, limit_bytes);
+  });
+}
+
 void Store::read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done) {
   reader_->answer(std::move(done), [=](StoreReader& reader) { return reader.exec(exec_id); });
 }

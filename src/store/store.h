@@ -83,6 +83,10 @@ class Store {
   // SANDBOX_NOT_FOUND once the sandbox is purged.
   void read_events(std::string sandbox_id, std::uint64_t after, std::size_t limit_count,
                    std::size_t limit_bytes, std::function<void(Result<EventPage>)> done);
+  // Events of all sandboxes after position `after`, up to position `until`: as many as fit both
+  // limits, but at least one if any exist.
+  void read_all_events(std::uint64_t after, std::uint64_t until, std::size_t limit_count,
+                       std::size_t limit_bytes, std::function<void(Result<AllEventsPage>)> done);
   void read_exec(std::string exec_id, std::function<void(Result<ExecRecord>)> done);
   // Running and ended execs in start order, from the beginning (`after` 0) or after the `last` of
   // an earlier page; as many as fit both limits, but at least one if any exist.

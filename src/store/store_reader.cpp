@@ -39,7 +39,12 @@ SqlResult<std::unique_ptr<StoreReader>> StoreReader::start(sqlite::Connection co
       {&reader->find_sandbox_, "SELECT number FROM sandbox WHERE sandbox_id = ?"},
       {&reader->newest_, "SELECT max(sequence) FROM event WHERE sandbox = ?"},
       {&reader->page_,
-       "SELECT sequence, body FROM event WHERE sandbox = ? AND sequence > ? ORDER BY sequence"},
+       "SELECT sequence, body, position FROM event WHERE sandbox = ? AND sequence > ?"
+       " ORDER BY sequence"},
+      {&reader->all_events_,
+       "SELECT sequence, body, position, sandbox_id FROM event INDEXED BY event_by_position"
+       " JOIN sandbox ON sandbox.number = event.sandbox WHERE position > ? AND position <= ?"
+       " ORDER BY position"},
       {&reader->exec_,
        "SELECT exec_id, sandbox_id, exec.state, request, record FROM exec"
        " JOIN sandbox ON sandbox.number = exec.sandbox WHERE exec_id = ?"},
@@ -94,8 +99,37 @@ Result<EventPage> StoreReader::event_page(const std::string& sandbox_id, std::ui
     if (!page.events.empty() && bytes > limit_bytes) break;
     auto event = decode_event(sandbox_id, rows.integer(0), rows.bytes(1));
     if (!event) return std::unexpected(event.error().within("sandbox " + sandbox_id));
+    event->position = static_cast<std::uint64_t>(rows.integer(2));
     page.events.push_back(std::move(*event));
   }
+  return page;
+}
+
+Result<AllEventsPage> StoreReader::all_events_page(std::uint64_t after, std::uint64_t until,
+                                                   std::size_t limit_count,
+                                                   std::size_t limit_bytes) {
+  AllEventsPage page;
+  page.last = after;
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  Rows rows = all_events_.query(static_cast<std::int64_t>(after), static_cast<std::int64_t>(until));
+  while (true) {
+    AGBOX_TRY(found, reading(rows.next()));
+    if (!found) break;
+    bytes += rows.bytes(1).size();
+    if (++count > 1 && (count > limit_count || bytes > limit_bytes)) return page;
+    page.last = static_cast<std::uint64_t>(rows.integer(2));
+    const std::string sandbox_id = rows.string(3);
+    auto event = decode_event(sandbox_id, rows.integer(0), rows.bytes(1));
+    // It affects no other: the stream goes on with the next.
+    if (!event) {
+      page.unreadable.push_back(event.error().within("sandbox " + sandbox_id).message());
+      continue;
+    }
+    event->position = page.last;
+    page.events.push_back(std::move(*event));
+  }
+  page.last = std::max(after, until);
   return page;
 }
 

@@ -37,6 +37,8 @@ class StoreReader {
   // As documented in Store; only within answer().
   Result<EventPage> event_page(const std::string& sandbox_id, std::uint64_t after,
                                std::size_t limit_count, std::size_t limit_bytes);
+  Result<AllEventsPage> all_events_page(std::uint64_t after, std::uint64_t until,
+                                        std::size_t limit_count, std::size_t limit_bytes);
   Result<ExecRecord> exec(const std::string& exec_id);
   Result<ExecPage> exec_page(const std::string& sandbox_id, std::uint64_t after,
                              std::size_t limit_count, std::size_t limit_bytes);
@@ -58,7 +60,7 @@ class StoreReader {
 
   sqlite::Connection connection_;
   Post post_;
-  sqlite::Statement begin_, end_, find_sandbox_, newest_, page_, exec_, exec_numbers_,
+  sqlite::Statement begin_, end_, find_sandbox_, newest_, page_, all_events_, exec_, exec_numbers_,
       exec_by_number_, purged_;
   boost::asio::thread_pool thread_{1};  // last, because it uses all of the above
 };

@@ -20,6 +20,7 @@
 #include "engine/docker/api/engine_client.h"
 #include "engine/docker/api/event_watch.h"
 #include "engine/docker/api/line_splitter.h"
+#include "engine/docker/api/log_frames.h"
 #include "support/fake_docker/fake_docker.h"
 #include "support/test_loop.h"
 
@@ -120,6 +121,75 @@ class EngineContract : public testing::TestWithParam<std::string> {
     const std::string id = must(client_->create_container(spec(what)));
     must(client_->start_container(id));
     return id;
+  }
+
+  // As one piece, whatever its outputs.
+  LogPiece whole_log(const std::string& id, LogQuery query) {
+    EngineStream stream = must(client_->open_log(id, query, {.deadline = 30s}));
+    LogFrames frames(query.after);
+    LogPiece all;
+    while (true) {
+      const std::string bytes = must(stream.read_some());
+      if (bytes.empty()) return all;
+      for (const LogPiece& piece : frames.feed(bytes).value()) {
+        all = {.stream = piece.stream, .data = all.data + piece.data, .end = piece.end};
+      }
+    }
+  }
+
+  // A line of any length comes in parts of one time, which a position distinguishes.
+  void check_log_of_a_long_line() {
+    ContainerSpec printing = spec("long");
+    printing.command = std::vector<std::string>{
+        "sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; echo; echo end >&2"};
+    printing.log_driver = "local";
+    const std::string id = must(client_->create_container(printing));
+    must(client_->start_container(id));
+    must(client_->wait_until_ended(id));
+    if (is_fake()) {
+      fake::Container& container = *fake_->engine().find_container(id);
+      fake_->engine().print(container, std::string(16384, 'x'));
+      for (int i = 0; i < 6; ++i) {
+        container.log.push_back(container.log.front());
+        container.log.back().text.resize(i < 5 ? 16384 : 100000 - 6 * 16384);
+      }
+      container.log.back().text += "\n";
+      fake_->engine().print(container, "end\n", 2);
+    }
+    const LogPiece line = whole_log(id, {.with_stderr = false});
+    // Docker 20.10 loses the line feed of a line that it splits.
+    const std::string whole(100000, 'x');
+    ASSERT_TRUE(line.data == whole + "\n" || line.data == whole) << line.data.size() << " bytes";
+    EXPECT_EQ(whole_log(id, {.with_stdout = false}).data, "end\n");
+    const LogPosition middle{.time = line.end.time, .bytes = 40000};
+    EXPECT_EQ(whole_log(id, {.with_stderr = false, .after = middle}).data.size(),
+              line.data.size() - 40000);
+  }
+
+  // The head of the answer comes before anything is printed, lines come as they are printed, and
+  // the stream ends with the container.
+  void check_log_of_a_running_container() {
+    ContainerSpec printing = spec("follow");
+    printing.command = std::vector<std::string>{
+        "sh", "-c", "until [ -e /go ]; do sleep 0.1; done; echo now; exec sleep 1000"};
+    printing.log_driver = "local";
+    const std::string id = must(client_->create_container(printing));
+    must(client_->start_container(id));
+    EngineStream stream = must(client_->open_log(id, {.follow = true}, {.deadline = 30s}));
+    LogFrames frames;
+    if (is_fake()) {
+      fake_->engine().print(*fake_->engine().find_container(id), "now\n");
+    } else {
+      must(client_->run_process(id, {"touch", "/go"}, 30s));
+    }
+    std::string printed;
+    while (printed != "now\n") {
+      const std::string bytes = must(stream.read_some());
+      ASSERT_NE(bytes, "");
+      for (const LogPiece& piece : *frames.feed(bytes)) printed += piece.data;
+    }
+    must(client_->stop_container(id, 0s));
+    EXPECT_EQ(must(stream.read_some()), "");
   }
 
   TestLoop loop_;
@@ -294,7 +364,7 @@ TEST_P(EngineContract, ContainerCreate_Succeeds) {
   asked.env = {"A=1", "B=two words"};
   asked.user = "0:0";
   asked.working_dir = "/tmp";
-  asked.has_health_check = false;
+  asked.health_check = HealthCheck{.test = {"NONE"}};
   asked.stop_signal = "SIGTERM";
   asked.mounts = {{.source = "/tmp", .target = "/mnt/ro"},
                   {.source = "/tmp", .target = "/mnt/rw", .is_writable = true}};
@@ -312,6 +382,7 @@ TEST_P(EngineContract, ContainerCreate_Succeeds) {
   asked.log_options = {{"max-size", "10m"}, {"max-file", "3"}};
   asked.extra_hosts = {"one:10.1.2.3"};
   asked.dns = {"192.0.2.53"};
+  asked.has_init = true;
   const std::string id = must(client_->create_container(asked));
   must(client_->start_container(id));
   const ContainerSeen seen = must(client_->inspect_container(asked.name));
@@ -543,6 +614,135 @@ TEST_P(EngineContract, ContainerPathStat_NotFound) {
   EXPECT_TRUE(run(client_->ping())) << "the connection is still in step";
 }
 
+TEST_P(EngineContract, ContainerLogs_Succeeds) {
+  ContainerSpec printing = spec("logs");
+  printing.command = std::vector<std::string>{
+      "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i; done"};
+  printing.log_driver = "local";
+  const std::string id = must(client_->create_container(printing));
+  EXPECT_EQ(must(client_->read_output(id, 3)), "") << "it has not run yet";
+  must(client_->start_container(id));
+  must(client_->wait_until_ended(id));
+  if (is_fake()) {
+    for (int i = 1; i <= 12; ++i) {
+      fake_->engine().print(*fake_->engine().find_container(id),
+                            "line " + std::to_string(i) + "\n");
+    }
+  }
+  EXPECT_EQ(must(client_->read_output(id, 3)), "line 10\\nline 11\\nline 12");
+  // All of it with times, one output alone, and what comes after a position in it.
+  const LogPiece all = whole_log(id, {});
+  EXPECT_THAT(all.data, testing::AllOf(testing::StartsWith("line 1\nline 2\n"),
+                                       testing::EndsWith("line 11\nline 12\n")));
+  EXPECT_EQ(whole_log(id, {.with_stdout = false}).data, "");
+  EXPECT_EQ(whole_log(id, {.follow = true}).data, all.data) << "it does not run: the log ends";
+  EXPECT_EQ(whole_log(id, {.tail = 1}).data, "line 12\n");
+  EXPECT_EQ(whole_log(id, {.tail = 0}).data, "");
+  EXPECT_EQ(whole_log(id, {.since = all.end.time}).data, "line 12\n");
+  EXPECT_EQ(whole_log(id, {.after = all.end}).data, "");
+  EXPECT_EQ(whole_log(id, {.after = LogPosition{.time = all.end.time, .bytes = 5}}).data, "12\n");
+  check_log_of_a_long_line();
+  check_log_of_a_running_container();
+  EXPECT_TRUE(run(client_->ping())) << "the connection is still in step";
+}
+
+TEST_P(EngineContract, ContainerLogs_NotFound) {
+  expect_kind(run(client_->open_log("agbox-none", {})), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+  expect_kind(run(client_->read_output("agbox-none", 3)), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ContainerStats_Succeeds) {
+  const std::string id = running("stats");
+  if (is_fake()) {
+    fake_->engine().find_container(id)->usage = fake::json::object{
+        {"cpu_stats", {{"cpu_usage", {{"total_usage", 5'000'000}}}}},
+        {"memory_stats", {{"usage", 4096}, {"limit", 8192}, {"stats", {{"inactive_file", 1024}}}}},
+        {"pids_stats", {{"current", 1}}}};
+  }
+  const ContainerUsage usage = must(client_->measure_container(id));
+  EXPECT_TRUE(usage.is_running);
+  EXPECT_GT(usage.cpu_time, 0ns);
+  EXPECT_GT(usage.memory_bytes, 0U);
+  EXPECT_GT(usage.memory_limit_bytes, usage.memory_bytes);
+  EXPECT_EQ(usage.pids, 1U);
+  must(client_->stop_container(id, 0s));
+  EXPECT_EQ(must(client_->measure_container(id)), ContainerUsage());
+}
+
+TEST_P(EngineContract, ContainerStats_NotFound) {
+  expect_kind(run(client_->measure_container("agbox-none")), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ExecCreate_Succeeds) {
+  const std::string id = running("one");
+  const std::string exec = must(client_->create_exec(id, {"sh", "-c", "exit 0"}));
+  EXPECT_THAT(exec, Not(IsEmpty()));
+  EXPECT_NE(must(client_->create_exec(id, {"sh", "-c", "exit 0"})), exec);
+}
+
+TEST_P(EngineContract, ExecCreate_NotFound) {
+  expect_kind(run(client_->create_exec("agbox-none", {"sh"})), EngineErrorKind::NotFound,
+              "No such container: agbox-none");
+}
+
+TEST_P(EngineContract, ExecCreate_Conflict) {
+  const std::string id = must(client_->create_container(spec("one")));
+  expect_kind(run(client_->create_exec(id, {"sh"})), EngineErrorKind::Conflict, "is not running");
+  must(client_->start_container(id));
+  must(client_->pause_container(id));
+  expect_kind(run(client_->create_exec(id, {"sh"})), EngineErrorKind::Conflict, "is paused");
+}
+
+TEST_P(EngineContract, ExecStart_Succeeds) {
+  const std::string id = running("one");
+  if (is_fake()) {
+    fake_->engine().find_container(id)->exec_answer = {
+        .exit_code = 7, .output = "out\n", .errors = "err\n"};
+  }
+  const std::string exec =
+      must(client_->create_exec(id, {"sh", "-c", "echo out; echo err >&2; exit 7"}));
+  const std::string output = must(client_->run_exec(exec, {.deadline = 30s}));
+  // Of two streams, in either order.
+  EXPECT_THAT(output, testing::AnyOf("out\\nerr", "err\\nout"));
+  EXPECT_TRUE(run(client_->ping()));
+}
+
+TEST_P(EngineContract, ExecStart_NotFound) {
+  expect_kind(run(client_->run_exec("0123456789abcdef", {.deadline = 30s})),
+              EngineErrorKind::NotFound, "No such exec instance: 0123456789abcdef");
+  const std::string id = running("one");
+  const std::string late = must(client_->create_exec(id, {"sh", "-c", "exit 0"}));
+  must(client_->stop_container(id, 0s));
+  expect_kind(run(client_->run_exec(late, {.deadline = 30s})), EngineErrorKind::NotFound,
+              "No such exec instance: " + late);
+}
+
+TEST_P(EngineContract, ExecStart_Conflict) {
+  const std::string id = running("one");
+  const std::string late = must(client_->create_exec(id, {"sh", "-c", "exit 0"}));
+  must(client_->pause_container(id));
+  expect_kind(run(client_->run_exec(late, {.deadline = 30s})), EngineErrorKind::Conflict,
+              "is paused");
+}
+
+TEST_P(EngineContract, ExecInspect_Succeeds) {
+  const std::string id = running("one");
+  if (is_fake()) fake_->engine().find_container(id)->exec_answer = {.exit_code = 7};
+  const std::string exec = must(client_->create_exec(id, {"sh", "-c", "exit 7"}));
+  const ExecSeen before = must(client_->inspect_exec(exec));
+  EXPECT_FALSE(before.is_running);
+  EXPECT_EQ(before.exit_code, std::nullopt);
+  EXPECT_EQ(must(client_->run_process(id, {"sh", "-c", "exit 7"}, 30s)).exit_code, 7);
+}
+
+TEST_P(EngineContract, ExecInspect_NotFound) {
+  expect_kind(run(client_->inspect_exec("0123456789abcdef")), EngineErrorKind::NotFound,
+              "No such exec instance: 0123456789abcdef");
+}
+
 TEST_P(EngineContract, ContainerRemove_Succeeds) {
   const std::string id = running("one");
   must(client_->remove_container(id, {.force = true, .with_volumes = true}));
@@ -688,6 +888,81 @@ TEST_P(OwnedObjects, RemovalTakesAllOfOneSandboxAndNothingElse) {
   EXPECT_TRUE(run(client_->inspect_container(kept)));
   must(client_->remove_owned_container(owner_ = {.instance = owner_.instance}, kept));
   must(client_->remove_owned_container(owner_, kept));  // gone already is no error
+}
+
+// A filter without the colon lets all of them through, and all the others that it names.
+TEST_P(OwnedObjects, AnEventTellsThatTheHealthOfAContainerHasChanged) {
+  EngineStream stream = must(client_->open_events(
+      {.labels = owner_.labels(), .types = {"container"}, .actions = {"die", "health_status"}}));
+  ContainerSpec checked = spec("checked");
+  checked.health_check = HealthCheck{.test = {"CMD-SHELL", "echo fine"}, .interval = 100ms};
+  const std::string id = must(client_->create_container(checked));
+  must(client_->start_container(id));
+  EXPECT_EQ(must(client_->inspect_container(id)).health_test,
+            (std::vector<std::string>{"CMD-SHELL", "echo fine"}));
+  if (is_fake()) {
+    fake_->engine().set_health(*fake_->engine().find_container(id), "healthy", "fine\n");
+  }
+  LineSplitter lines;
+  std::vector<std::string> actions;
+  while (actions.size() < 2) {
+    const EngineResult<std::string> piece = run(stream.read_some());
+    ASSERT_TRUE(piece && !piece->empty());
+    for (const std::string& line : *lines.feed(*piece)) {
+      const EngineEvent event = *read_event(line);
+      EXPECT_EQ(event.object_id, id);
+      actions.push_back(event.action);
+      if (actions.size() > 1) continue;
+      const ContainerSeen seen = must(client_->inspect_container(id));
+      EXPECT_EQ(seen.health, "healthy");
+      EXPECT_EQ(seen.probe_output, "fine");
+      must(client_->stop_container(id, 0s));
+    }
+  }
+  EXPECT_THAT(actions, ElementsAre("health_status: healthy", "die"));
+}
+
+TEST_P(OwnedObjects, AProcessThatCannotBeStartedHasAnExitCode) {
+  const std::string id = running("one");
+  if (is_fake()) {
+    fake_->engine().find_container(id)->exec_answer = {
+        .exit_code = 127, .output = "OCI runtime exec failed: no-such-program: not found\r\n"};
+  }
+  const ProcessEnd end = must(client_->run_process(id, {"no-such-program"}, 30s));
+  EXPECT_THAT(end.exit_code, testing::AnyOf(126, 127));
+  EXPECT_THAT(end.output, HasSubstr("no-such-program"));
+}
+
+TEST_P(OwnedObjects, AProcessThatDoesNotEndInTimeIsLeftAlone) {
+  const std::string id = running("one");
+  if (is_fake()) {
+    fake_->engine().find_container(id)->exec_answer = {.output = "waiting\n", .has_end = false};
+  }
+  const auto late = run(client_->run_process(id, {"sh", "-c", "echo waiting; sleep 100"}, 300ms));
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().kind(), EngineErrorKind::TimedOut);
+  EXPECT_THAT(late.error().message(), HasSubstr("did not end within 0.3 s"));
+  EXPECT_EQ(must(client_->inspect_container(id)).status, "running");
+}
+
+TEST_P(OwnedObjects, AContainerIsFoundByItsLabelsUnderEitherName) {
+  const ObjectOwner other{.instance = owner_.instance, .sandbox_id = "other"};
+  const EngineLabels key{{"agbox-test-key", "k"}};
+  const auto ensure = [&](const ObjectOwner& owner) {
+    ContainerSpec wanted = spec("met");
+    wanted.labels = owner.labels();
+    return must(client_->ensure_container_with(owner, key, wanted, name("met-2")));
+  };
+  const std::string first = ensure(owner_);
+  const std::string second = ensure(other);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(ensure(owner_), first);
+  EXPECT_EQ(ensure(other), second);
+  EXPECT_EQ(must(client_->inspect_container(first)).name, name("met"));
+  EXPECT_EQ(must(client_->inspect_container(second)).name, name("met-2"));
+  must(client_->remove_owned_container(owner_, first));
+  EXPECT_EQ(ensure(other), second) << "although its own name is free now";
+  must(client_->remove_containers_of(other));
 }
 
 }  // namespace

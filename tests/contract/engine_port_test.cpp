@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,6 +27,8 @@
 namespace agbox {
 namespace {
 
+using namespace std::chrono_literals;
+using State = CompanionSeen::State;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -49,6 +52,10 @@ class Listener final : public EngineListener {
   void container_may_have_ended(const std::string& sandbox_id) override {
     doubted.insert(sandbox_id);
   }
+  void companion_may_have_changed(const std::string& sandbox_id, const std::string& name) override {
+    doubted_companions.insert({sandbox_id, name});
+  }
+  void container_changed(const std::string& sandbox_id) override { changed.insert(sandbox_id); }
   void object_created(const std::string&) override {}
   void sweep_due() override {}
 
@@ -56,6 +63,8 @@ class Listener final : public EngineListener {
   std::string problem;
   int reconciliations = 0;
   std::set<std::string> doubted;  // sandbox IDs
+  std::set<std::string> changed;  // sandbox IDs
+  std::set<std::pair<std::string, std::string>> doubted_companions;
 };
 
 class Claims final : public SandboxClaims {
@@ -150,6 +159,67 @@ class EnginePort : public testing::TestWithParam<std::string> {
     SandboxFacts& facts = created(name);
     must(engine_->start(facts));
     return facts;
+  }
+
+  // What a check of a companion's health does. The probes of a real engine run it.
+  struct Check {
+    int exit_code = 0;
+    std::string output = "fine";
+    bool has_end = true;
+  };
+  CompanionFacts companion(SandboxFacts& facts, const std::string& name,
+                           const std::optional<Check>& check = std::nullopt) {
+    CompanionFacts made;
+    made.spec.set_name(name);
+    made.spec.set_image(image());
+    for (const char* part : {"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"}) {
+      made.spec.add_command(part);
+    }
+    if (check) {
+      v1::HealthcheckConfig& config = *made.spec.mutable_healthcheck();
+      config.add_test("CMD-SHELL");
+      config.add_test(check->has_end
+                          ? "echo " + check->output + "; exit " + std::to_string(check->exit_code)
+                          : "sleep 100");
+      config.mutable_interval()->set_nanos(100'000'000);
+      machine_.probes[name] = {.outcome = {.exit_code = check->exit_code, .output = check->output},
+                               .has_end = check->has_end};
+      if (fake_) {
+        fake_->engine().probes[name] = {.exit_code = check->exit_code,
+                                        .output = check->output + "\n",
+                                        .has_end = check->has_end};
+      }
+    }
+    made.sandbox_id = facts.sandbox_id;
+    made.dns = {"192.0.2.53"};
+    made.engine_id = listener_.id;
+    must(engine_->ensure_companion_image(made, [](const std::string&) {}));
+    must(engine_->ensure_companion(made));
+    facts.containers[name] = made.container;
+    return made;
+  }
+  CompanionFacts started_companion(SandboxFacts& facts, const std::string& name,
+                                   const std::optional<Check>& check = std::nullopt) {
+    CompanionFacts made = companion(facts, name, check);
+    must(engine_->start_companion(made));
+    facts.containers[name] = made.container;
+    return made;
+  }
+  CompanionSeen look(const CompanionFacts& facts) {
+    const auto seen = run(engine_->inspect_companion(facts));
+    EXPECT_TRUE(seen.has_value()) << seen.error().message();
+    return seen ? *seen : CompanionSeen{.state = CompanionSeen::State::Foreign};
+  }
+  State state_of(const CompanionFacts& facts) { return look(facts).state; }
+  // As its own engine sees it. A real one checks it by itself.
+  void set_health(const CompanionFacts& facts, CompanionSeen::Health health) {
+    if (GetParam() == "Memory") {
+      machine_.set_health({facts.sandbox_id, facts.name()}, health, "fine");
+    }
+    if (GetParam() != "Fake") return;
+    const bool is_healthy = health == CompanionSeen::Health::Healthy;
+    fake_->engine().set_health(*fake_->engine().find_container(facts.container.container_id()),
+                               is_healthy ? "healthy" : "unhealthy", "fine\n");
   }
 
   MemoryMachine machine_;
@@ -326,6 +396,248 @@ TEST_P(EnginePort, ASweepRemovesWhatADeletedSandboxLeftAndNothingElse) {
   EXPECT_EQ(look(unknown).seen.primary, PrimarySeen::Running) << "may hold a user's work";
   ASSERT_EQ(engine_->unknown_primaries().size(), 1U);
   EXPECT_EQ(engine_->unknown_primaries().front().sandbox_id, unknown.sandbox_id);
+}
+
+// --- companions ---
+
+TEST_P(EnginePort, EnsuringACompanionTwiceCreatesOne) {
+  SandboxFacts& facts = sandbox("box");
+  CompanionFacts db = companion(facts, "db");
+  const std::string id = db.container.container_id();
+  EXPECT_THAT(id, Not(IsEmpty()));
+  EXPECT_EQ(state_of(db), State::Created);
+  must(engine_->ensure_companion(db));
+  EXPECT_EQ(db.container.container_id(), id);
+  // As after a create whose answer was lost.
+  db.container.Clear();
+  EXPECT_EQ(state_of(db), State::Missing);
+  must(engine_->ensure_companion(db));
+  EXPECT_EQ(db.container.container_id(), id);
+  EXPECT_NE(companion(facts, "cache").container.container_id(), id);
+}
+
+TEST_P(EnginePort, ACompanionStartsOnTheSandboxsNetworkAndEachStartHasAMark) {
+  SandboxFacts& facts = sandbox("box");
+  CompanionFacts db = companion(facts, "db");
+  const auto refused = run(engine_->start_companion(db));
+  ASSERT_FALSE(refused.has_value()) << "there is no network yet";
+  EXPECT_TRUE(refused.error().is_definite());
+  EXPECT_EQ(state_of(db), State::Created);
+  created("box");
+
+  must(engine_->start_companion(db));
+  const CompanionSeen seen = look(db);
+  EXPECT_EQ(seen.state, State::Running);
+  EXPECT_TRUE(seen.has_network);
+  EXPECT_EQ(seen.health, CompanionSeen::Health::None);
+  EXPECT_THAT(seen.start_mark, Not(IsEmpty()));
+  EXPECT_EQ(seen.start_mark, db.container.engine_started_at());
+  EXPECT_FALSE(seen.loss);
+  must(engine_->start_companion(db));
+  EXPECT_EQ(db.container.engine_started_at(), seen.start_mark) << "it runs already";
+
+  must(engine_->stop_companion(db));
+  must(engine_->stop_companion(db));
+  EXPECT_EQ(state_of(db), State::Exited);
+  ASSERT_TRUE(look(db).loss);
+  EXPECT_THAT(look(db).loss->how, HasSubstr("exited with code"));
+  EXPECT_TRUE(look(db).loss->exit_code);
+  must(engine_->start_companion(db));
+  EXPECT_NE(db.container.engine_started_at(), seen.start_mark);
+  EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Created) << "each has a life of its own";
+}
+
+TEST_P(EnginePort, StartsAndRemovalsOfContainersAreReported) {
+  SandboxFacts& facts = started("box");
+  const auto wait_for_report = [&] {
+    loop_.run_until([&] { return listener_.changed.erase(facts.sandbox_id) > 0; });
+  };
+  wait_for_report();
+  CompanionFacts db = companion(facts, "db");
+  must(engine_->start_companion(db));
+  wait_for_report();
+  must(engine_->remove(facts));
+  wait_for_report();
+}
+
+TEST_P(EnginePort, WhatAContainerUsesIsKnown) {
+  SandboxFacts& facts = created("box");
+  const ContainerId primary{listener_.id, facts.primary_id()};
+  EXPECT_FALSE(run(engine_->measure(primary)).value().is_running);
+  must(engine_->start(facts));
+  EXPECT_TRUE(run(engine_->measure(primary)).value().is_running);
+  const auto gone = run(engine_->measure({listener_.id, "0123456789ab"}));
+  ASSERT_FALSE(gone.has_value());
+  EXPECT_EQ(gone.error().kind(), EngineErrorKind::NotFound);
+}
+
+TEST_P(EnginePort, AProbeRunsTheCheckOfACompanion) {
+  SandboxFacts& facts = created("box");
+  const CompanionFacts well = started_companion(facts, "well", Check{});
+  const CompanionFacts ill = started_companion(facts, "ill", Check{.exit_code = 3, .output = "no"});
+  const CompanionFacts slow = started_companion(facts, "slow", Check{.has_end = false});
+  const CompanionFacts none = started_companion(facts, "none");
+  const CompanionFacts still = companion(facts, "still", Check{});
+  const auto probe = [this](const CompanionFacts& of, std::chrono::milliseconds timeout) {
+    return run(engine_->probe_companion(of, timeout));
+  };
+  EXPECT_EQ(probe(well, 30s).value(), (ProbeOutcome{.exit_code = 0, .output = "fine"}));
+  EXPECT_EQ(probe(ill, 30s).value(), (ProbeOutcome{.exit_code = 3, .output = "no"}));
+  EXPECT_TRUE(probe(none, 30s).value().is_healthy());
+  const auto late = probe(slow, 300ms);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().kind(), EngineErrorKind::TimedOut);
+  const auto refused = probe(still, 30s);
+  ASSERT_FALSE(refused.has_value()) << "it does not run";
+  EXPECT_EQ(refused.error().kind(), EngineErrorKind::Refused);
+  for (const CompanionFacts& of : {well, ill, slow, none}) EXPECT_EQ(state_of(of), State::Running);
+}
+
+TEST_P(EnginePort, TheHealthOfACompanionIsSeenAndItsChangeReported) {
+  SandboxFacts& facts = started("box");
+  const CompanionFacts db = started_companion(facts, "db", Check{});
+  EXPECT_NE(look(db).health, CompanionSeen::Health::None);
+  EXPECT_NE(look(db).health, CompanionSeen::Health::Unhealthy);
+  set_health(db, CompanionSeen::Health::Healthy);
+  loop_.run_until([&] { return !listener_.doubted_companions.empty(); });
+  EXPECT_TRUE(listener_.doubted_companions.contains({facts.sandbox_id, "db"}));
+  const CompanionSeen seen = look(db);
+  EXPECT_EQ(seen.health, CompanionSeen::Health::Healthy);
+  EXPECT_EQ(seen.probe_output, "fine");
+  EXPECT_THAT(listener_.doubted, IsEmpty()) << "the primary is another container";
+}
+
+TEST_P(EnginePort, ReportsACompanionThatAnotherProcessUnpausesOrStops) {
+  SandboxFacts& facts = started("box");
+  const CompanionFacts db = started_companion(facts, "db");
+  const auto another = make_engine();
+  must(engine_->pause(facts));
+  EXPECT_THAT(listener_.doubted_companions, IsEmpty());
+  must(another->unpause(facts));
+  loop_.run_until([&] { return !listener_.doubted_companions.empty(); });
+  loop_.run_until([&] { return !listener_.doubted.empty(); });
+  listener_.doubted_companions.clear();
+  listener_.doubted.clear();
+  must(another->stop_companion(db));
+  loop_.run_until([&] { return !listener_.doubted_companions.empty(); });
+  EXPECT_TRUE(listener_.doubted_companions.contains({facts.sandbox_id, "db"}));
+  EXPECT_THAT(listener_.doubted, IsEmpty());
+  loop_.run(another->shut_down());
+}
+
+TEST_P(EnginePort, StopAndPauseAreOfAllContainersThatTheFactsList) {
+  SandboxFacts& facts = started("box");
+  const CompanionFacts db = started_companion(facts, "db");
+  const CompanionFacts cache = started_companion(facts, "cache");
+  const CompanionFacts ended = companion(facts, "ended");
+  const CompanionFacts unlisted = started_companion(facts, "unlisted");
+  facts.containers.erase("unlisted");
+  facts.containers["never made"];
+  facts.containers["gone"].set_container_id("0123456789ab");
+  must(engine_->pause(facts));
+  must(engine_->pause(facts));
+  EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Paused);
+  EXPECT_EQ(state_of(db), State::Paused);
+  EXPECT_EQ(state_of(cache), State::Paused);
+  EXPECT_EQ(state_of(ended), State::Created);
+  EXPECT_EQ(state_of(unlisted), State::Running);
+  must(engine_->unpause(facts));
+  EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Running);
+  EXPECT_EQ(state_of(db), State::Running);
+  must(engine_->stop(facts));
+  EXPECT_EQ(look(facts).seen.primary, PrimarySeen::Exited);
+  EXPECT_EQ(state_of(db), State::Exited);
+  EXPECT_EQ(state_of(cache), State::Exited);
+  EXPECT_EQ(state_of(unlisted), State::Running);
+  must(engine_->stop_all(facts));
+  EXPECT_EQ(state_of(unlisted), State::Exited) << "by its labels";
+}
+
+TEST_P(EnginePort, TheEndOfWhatACompanionPrintedIsKnown) {
+  SandboxFacts& facts = created("box");
+  CompanionFacts db = companion(facts, "db");
+  EXPECT_EQ(run(engine_->companion_output(db)).value(), "");
+  CompanionFacts missing = db;
+  missing.container.set_container_id("0123456789ab");
+  missing.spec.set_name("missing");
+  EXPECT_EQ(run(engine_->companion_output(missing)).value(), "");
+
+  CompanionFacts talking = db;
+  talking.spec.set_name("talking");
+  talking.spec.mutable_command()->at(2) = "echo first; echo the last; exit 4";
+  talking.container.Clear();
+  must(engine_->ensure_companion(talking));
+  const MemoryMachine::CompanionId id{facts.sandbox_id, "talking"};
+  if (fake_) {
+    fake_->engine().print(*fake_->engine().find_container(talking.container.container_id()),
+                          "first\nthe last\n");
+    fake_->engine().on_start = [this](fake::Container& container) {
+      fake_->engine().end_container(container, 4);
+    };
+  }
+  if (GetParam() == "Memory") machine_.companions.at(id).output = "first\\nthe last";
+  must(engine_->start_companion(talking));
+  if (GetParam() == "Memory") machine_.end(id, 4);
+  loop_.run_until([&] { return listener_.doubted_companions.contains(id); });
+  EXPECT_EQ(look(talking).loss.value_or(ContainerLoss()).exit_code, 4);
+  EXPECT_EQ(run(engine_->companion_output(talking)).value(), "first\\nthe last");
+
+  // The whole of it, which ends where the container has ended.
+  const ContainerId container{listener_.id, talking.container.container_id()};
+  const auto log = run(engine_->open_log(container, {.follow = true})).value();
+  std::string printed;
+  while (const auto piece = run(log->read()).value()) printed += piece->data;
+  EXPECT_THAT(printed, testing::StartsWith("first"));
+  EXPECT_THAT(printed, HasSubstr("the last"));
+  const auto gone = run(engine_->open_log({listener_.id, "0123456789ab"}, {}));
+  ASSERT_FALSE(gone.has_value());
+  EXPECT_EQ(gone.error().kind(), EngineErrorKind::NotFound);
+}
+
+// As many as a spec allows, on the smallest network.
+TEST_P(EnginePort, AsManyCompanionsAsTheNetworkHoldsAreRemovedWithIt) {
+  SandboxFacts& facts = started("box");
+  std::vector<CompanionFacts> all;
+  for (int i = 0; i < 12; ++i) {
+    all.push_back(started_companion(facts, "service" + std::to_string(i)));
+  }
+  for (const CompanionFacts& each : all) EXPECT_EQ(state_of(each), State::Running);
+  const SandboxFacts before = facts;
+  must(engine_->remove(facts));
+  for (const CompanionFacts& each : all) EXPECT_EQ(state_of(each), State::Missing);
+  EXPECT_EQ(look(before).seen.primary, PrimarySeen::Missing);
+  EXPECT_THAT(facts.containers, IsEmpty());
+}
+
+TEST_P(EnginePort, CompanionsWhoseContainersWouldHaveOneNameAreTwo) {
+  SandboxFacts& one = created("team");
+  const std::string suffix = one.sandbox_id.substr(std::string("team").size());
+  SandboxFacts& other = created("team" + suffix + "-a");
+  ASSERT_EQ(other.sandbox_id, one.sandbox_id + "-a" + suffix);
+  const CompanionFacts first = started_companion(one, "a" + suffix + "-b");
+  const CompanionFacts second = started_companion(other, "b");
+  EXPECT_NE(first.container.container_id(), second.container.container_id());
+  EXPECT_EQ(companion(one, first.name()).container.container_id(), first.container.container_id());
+  EXPECT_EQ(companion(other, "b").container.container_id(), second.container.container_id());
+  must(engine_->remove(one));
+  EXPECT_EQ(state_of(first), State::Missing);
+  EXPECT_EQ(state_of(second), State::Running);
+}
+
+TEST_P(EnginePort, ASweepRemovesCompanionsThatNoSandboxClaims) {
+  SandboxFacts& kept = started("kept");
+  const CompanionFacts claimed = started_companion(kept, "claimed");
+  SandboxFacts with_claimed = kept;
+  const CompanionFacts forgotten = started_companion(kept, "forgotten");
+  SandboxFacts& unknown = started("unknown");
+  const CompanionFacts orphan = started_companion(unknown, "orphan");
+  claims_.claims[kept.sandbox_id] = listed_claim(with_claimed);
+  must(engine_->sweep(claims_));
+  EXPECT_EQ(state_of(claimed), State::Running);
+  EXPECT_EQ(state_of(forgotten), State::Missing);
+  EXPECT_EQ(state_of(orphan), State::Missing);
+  EXPECT_EQ(look(kept).seen.primary, PrimarySeen::Running);
+  EXPECT_EQ(look(unknown).seen.primary, PrimarySeen::Running) << "may hold a user's work";
 }
 
 }  // namespace

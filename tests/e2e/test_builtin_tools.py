@@ -11,10 +11,10 @@ import socket
 import subprocess
 from pathlib import Path
 
-import grpc
 import pytest
 from support.contract import REPOSITORY
-from support.execs import Execs, output
+from support.execs import run_in
+from support.host_files import own
 from support.images import Image, make_image
 from support.process import base_environment
 from support.sandboxes import (
@@ -25,6 +25,7 @@ from support.sandboxes import (
     connected,
     crashing,
     inside,
+    invalid,
     left_over,
     restarted,
     started,
@@ -32,9 +33,10 @@ from support.sandboxes import (
 
 pytestmark = pytest.mark.engines("28")
 
-STRANGER = 4242  # a user of this host
+OTHER_USER = 4242  # a user of this host
 SSH_ADD = "/usr/bin/ssh-add"
 NO_KEYS = (1, "The agent has no identities.\n")
+PASSAGE = {"copy.part": "@100"}  # the receiver has the first of them by then
 
 
 class Home:
@@ -59,8 +61,7 @@ class Home:
         return self.path / name
 
     def own(self) -> None:
-        if self._user:
-            subprocess.run(["chown", "-Rh", f"{self._user.uid}:{self._user.gid}", self.path], check=True)
+        own(self._user, self.path)
 
 
 @pytest.fixture
@@ -73,19 +74,6 @@ def daemon(make_daemon, daemon_user, engine):
     daemon = make_daemon(user=daemon_user, engine=engine, config=CONFIG)
     daemon.files = Home(daemon, daemon_user)
     return daemon
-
-
-def run(sandboxes, sandbox_id, script):
-    """The exit code and the output of a command in it."""
-    status = Execs(sandboxes, sandbox_id).run("sh", "-c", script)
-    return status.exit_code, output(status)
-
-
-def refusal(call, *arguments, **options):
-    with pytest.raises(grpc.RpcError) as caught:
-        call(*arguments, **options)
-    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT, caught.value
-    return caught.value.details()
 
 
 def visible(handle):
@@ -113,16 +101,16 @@ def test_a_tool_shows_its_files_live_and_a_link_stays_a_link(daemon, daemon_user
     uid = daemon_user.uid if daemon_user else 0
     with connected(started(daemon), contract) as sandboxes:
         sandboxes.create_ready("live", image, builtin_tools=["claude", "git"])
-        assert run(sandboxes, "live", "readlink ~/.claude/link; cat ~/.claude/link ~/.claude.json") == (
+        assert run_in(sandboxes, "live", "readlink ~/.claude/link; cat ~/.claude/link ~/.claude.json") == (
             0, "settings.json\n{}outside\n")
-        assert run(sandboxes, "live", "echo inside > ~/.claude/new; echo changed > ~/.claude.json")[0] == 0
+        assert run_in(sandboxes, "live", "echo inside > ~/.claude/new; echo changed > ~/.claude.json")[0] == 0
         assert (home / ".claude/new").read_text() == "inside\n"
         assert (home / ".claude/new").stat().st_uid == uid
         assert (home / ".claude.json").read_text() == "changed\n"
         assert os.readlink(home / ".claude/link") == "settings.json"
         # The token of gh can be read, and nothing next to it is root's.
-        code, shown = run(sandboxes, "live", "cat ~/.config/gh/hosts.yml; mkdir ~/.config/other && "
-                                             "! echo x > ~/.config/gh/hosts.yml")
+        code, shown = run_in(sandboxes, "live", "cat ~/.config/gh/hosts.yml; mkdir ~/.config/other && "
+                                                "! echo x > ~/.config/gh/hosts.yml")
         assert (code, shown) == (0, "token\n")
         expected = {
             ".claude": ("claude", str(home / ".claude"), "/home/agbox/.claude", "writable"),
@@ -135,7 +123,7 @@ def test_a_tool_shows_its_files_live_and_a_link_stays_a_link(daemon, daemon_user
         # As programs save their settings.
         home.write(".claude.json.new", "saved\n").rename(home / ".claude.json")
         sandboxes.resume_wait("live")
-        assert run(sandboxes, "live", "cat ~/.claude/new ~/.claude.json") == (0, "inside\nsaved\n")
+        assert run_in(sandboxes, "live", "cat ~/.claude/new ~/.claude.json") == (0, "inside\nsaved\n")
         sandboxes.delete_wait("live")
         assert visible(sandboxes.get("live")) == expected
     assert left_over(engine) == []
@@ -157,10 +145,10 @@ def test_a_tree_with_a_link_that_leads_out_is_copied_and_writes_stay_inside(
     before = sorted(os.listdir(home / ".claude"))
     with connected(started(daemon), contract) as sandboxes:
         sandboxes.create_ready("shadow", image, builtin_tools=["claude"])
-        code, shown = run(sandboxes, "shadow", "cd ~/.claude; ls -A; "
-                                               "for l in inside absolute escaping; do readlink $l; done; "
-                                               "cat inside absolute; ./run.sh; stat -c %U:%a . run.sh; "
-                                               "! cat escaping")
+        code, shown = run_in(sandboxes, "shadow", "cd ~/.claude; ls -A; "
+                                                  "for l in inside absolute escaping; do readlink $l; done; "
+                                                  "cat inside absolute; ./run.sh; stat -c %U:%a . run.sh; "
+                                                  "! cat escaping")
         user = "agbox" if daemon_user else "root"
         assert (code, shown.split()) == (0, [
             "absolute", "escaping", "inside", "run.sh", "settings.json",
@@ -182,7 +170,7 @@ def test_a_tree_with_a_link_that_leads_out_is_copied_and_writes_stay_inside(
         sandboxes.stop_wait("shadow")
         (home / ".claude/settings.json").write_text("later\n")
         sandboxes.resume_wait("shadow")
-        assert run(sandboxes, "shadow", "cat ~/.claude/settings.json ~/.claude/escaping") == (0, "x\nx\n")
+        assert run_in(sandboxes, "shadow", "cat ~/.claude/settings.json ~/.claude/escaping") == (0, "x\nx\n")
         def stored():
             return [path for path in daemon.directory.rglob("settings.json") if ".claude" not in path.parts]
 
@@ -200,10 +188,10 @@ def test_a_link_never_brings_a_file_of_the_host_into_the_next_sandbox(daemon, co
     with connected(started(daemon), contract) as sandboxes:
         sandboxes.create_ready("planter", image, builtin_tools=["codex"])
         plant = f"cd ~/.codex; ln -s {home / 'secret'} a; ln -s {home / 'secret/key'} b; ln -s ../secret/key c"
-        assert run(sandboxes, "planter", plant)[0] == 0
+        assert run_in(sandboxes, "planter", plant)[0] == 0
         sandboxes.create_ready("finder", image, builtin_tools=["codex"])
         assert visible(sandboxes.get("finder"))[".codex"][-1] == "shadow_copy"
-        assert run(sandboxes, "finder", "cd ~/.codex; find . | sort; ! cat a/key b c 2>/dev/null") == (
+        assert run_in(sandboxes, "finder", "cd ~/.codex; find . | sort; ! cat a/key b c 2>/dev/null") == (
             0, ".\n./a\n./b\n./c\n./config\n")
         for sandbox_id in ("planter", "finder"):
             sandboxes.delete_wait(sandbox_id)
@@ -220,11 +208,51 @@ def test_root_inside_cannot_take_a_tool_from_the_next_sandbox(daemon, contract, 
         inside(engine, "planter", "sh", "-c", plant, user="root")
         sandboxes.create_ready("next", image, builtin_tools=["codex"])
         assert visible(sandboxes.get("next"))[".codex"][-1] == "writable"
-        assert run(sandboxes, "next", "cat ~/.codex/config") == (0, "x\n")
+        assert run_in(sandboxes, "next", "cat ~/.codex/config") == (0, "x\n")
         [line] = [line for line in daemon.log() if line["msg"].startswith("mounting a builtin tool whose")]
         assert line["mount"] == ".codex" and line["reason"].startswith(f"{home / '.codex'}/")
+        [warning] = sandboxes.get("next").warnings
+        assert warning == (f"builtin tool codex: {home / '.codex'} is mounted although not all of its symbolic "
+                           f"links were inspected: {line['reason']}")
         for sandbox_id in ("planter", "next"):
             sandboxes.delete_wait(sandbox_id)
+
+
+def test_a_shadow_copy_lacks_what_the_daemon_may_not_read_and_the_handle_says_so(
+    make_daemon, test_user, contract, engine, image
+):
+    """Root in one sandbox cannot take the tool from the next one, whatever it leaves there."""
+    daemon = make_daemon(user=test_user, engine=engine, config=CONFIG)
+    home = Home(daemon, test_user)
+    home.write(".codex/config", "x\n")
+    with connected(started(daemon), contract) as sandboxes:
+        sandboxes.create_ready("planter", image, builtin_tools=["codex"])
+        plant = ("cd /home/agbox/.codex; ln -s /etc/passwd out; mkdir -m 0700 closed; echo x > closed/x; "
+                 "echo x > secret; chmod 600 secret; mkdir d && cd d; "
+                 "i=0; while [ $i -lt 130 ]; do mkdir d; cd d; i=$((i+1)); done")
+        inside(engine, "planter", "sh", "-c", plant, user="root")
+        sandboxes.create_ready("next", image, builtin_tools=["codex"])
+        assert visible(sandboxes.get("next"))[".codex"][-1] == "shadow_copy"
+        assert run_in(sandboxes, "next", "cd ~/.codex; cat config; ls -A") == (0, "x\nconfig\nd\nout\n")
+
+        def warning():
+            [line] = sandboxes.get("next").warnings
+            return line
+
+        shown = warning()
+        assert shown.startswith(f"the shadow copy of {home / '.codex'} lacks 3 entries, such as {home / '.codex'}/")
+        sandboxes.stop_wait("next")
+        sandboxes.resume_wait("next")
+        assert warning() == shown
+        assert f"\nwarning={shown}\n" in daemon.agbox("sandbox", "get", "next").stdout
+        done = daemon.agbox("sandbox", "create", "-q", "--image", image, "--sandbox-id", "typed",
+                            "--builtin-tool", "codex", "--builtin-tool", "npm")
+        assert (done.returncode, done.stdout) == (0, "typed\n")
+        assert done.stderr == (f"Warning: builtin tool npm shows nothing: npm: stat {home / '.npm'}: no such file "
+                               f"or directory\nWarning: {shown}\n")
+        for sandbox_id in ("planter", "next", "typed"):
+            sandboxes.delete_wait(sandbox_id)
+    assert left_over(engine) == []
 
 
 def test_a_shadow_copy_is_not_written_into_a_mount(daemon, contract, engine):
@@ -262,13 +290,13 @@ def test_a_link_of_a_sandbox_never_decides_what_the_next_one_mounts(
         sandboxes.delete_wait("planter")
         sandboxes.create_ready("planter2", image, builtin_tools=["claude"])
         plant = "cd ~/.claude && ln -sf ../.ssh/id_ed25519 claude.json && rm -r agents && ln -s ../.ssh agents"
-        assert run(sandboxes, "planter2", plant) == (0, "")
+        assert run_in(sandboxes, "planter2", plant) == (0, "")
         sandboxes.create_ready("finder", image, builtin_tools=["claude", "codex"])
         assert set(visible(sandboxes.get("finder"))) == {".claude", ".codex"}
         for name, link in ((".claude.json", ".claude/claude.json"), (".agents", ".claude/agents")):
             assert skipped(daemon)[name].startswith(
                 f"{home / link}, on the way to {home / name}, is a symbolic link that a sandbox could have made; ")
-        assert run(sandboxes, "finder", "test ! -e ~/.claude.json && test ! -e ~/.agents && ! cat ~/.claude/agents/*")[
+        assert run_in(sandboxes, "finder", "test ! -e ~/.claude.json && test ! -e ~/.agents && ! cat ~/.claude/agents/*")[
             0] == 0
         for sandbox_id in ("planter2", "finder"):
             sandboxes.delete_wait(sandbox_id)
@@ -304,7 +332,7 @@ def test_an_ssh_agent_of_the_user_is_reached_from_inside(daemon, daemon_user, co
         sandboxes.create_ready("agent", image, builtin_tools=["git"])
         assert visible(sandboxes.get("agent"))["ssh-agent"] == (
             "git", str(path), "/ssh-agent", "writable", "socket")
-        assert run(sandboxes, "agent", "echo $SSH_AUTH_SOCK; ssh-add -l") == (1, "/ssh-agent\n" + NO_KEYS[1])
+        assert run_in(sandboxes, "agent", "echo $SSH_AUTH_SOCK; ssh-add -l") == (1, "/ssh-agent\n" + NO_KEYS[1])
         text = daemon.agbox("sandbox", "get", "agent").stdout
         assert f"\nbuiltin_tool=git ssh-agent: {path} -> /ssh-agent (socket)\n" in text
         sandboxes.delete_wait("agent")
@@ -320,13 +348,13 @@ def test_an_ssh_agent_that_was_started_again_is_found_by_a_resume(make_daemon, t
         agents.enter_context(ssh_agent(test_user, path))
         with connected(started(daemon), contract) as sandboxes:
             sandboxes.create_ready("again", image, builtin_tools=["git"])
-            assert run(sandboxes, "again", "ssh-add -l") == NO_KEYS
+            assert run_in(sandboxes, "again", "ssh-add -l") == NO_KEYS
             sandboxes.stop_wait("again")
             agents.close()
             path.unlink(missing_ok=True)
             with ssh_agent(test_user, path):
                 sandboxes.resume_wait("again")
-                assert run(sandboxes, "again", "ssh-add -l") == NO_KEYS
+                assert run_in(sandboxes, "again", "ssh-add -l") == NO_KEYS
                 sandboxes.stop_wait("again")
             path.unlink(missing_ok=True)
             sandboxes.resume("again")
@@ -349,14 +377,14 @@ def test_a_socket_that_another_user_linked_is_not_forwarded(
         os.chown(private, test_user.uid, test_user.gid)
         session.mkdir()
         (session / "agent").symlink_to(private)
-        os.chown(session, STRANGER, STRANGER)
-        os.lchown(session / "agent", STRANGER, STRANGER)
+        os.chown(session, OTHER_USER, OTHER_USER)
+        os.lchown(session / "agent", OTHER_USER, OTHER_USER)
         daemon = make_daemon(user=test_user, engine=engine, config=CONFIG,
                              environment={"SSH_AUTH_SOCK": str(session / "agent")})
         with connected(started(daemon), contract) as sandboxes:
             sandboxes.create_ready("linked", image, builtin_tools=["git"])
             assert skipped(daemon)["ssh-agent"] == (
-                f"{session} belongs to uid {STRANGER}, not to the daemon's user or root")
+                f"{session} belongs to uid {OTHER_USER}, not to the daemon's user or root")
             assert visible(sandboxes.get("linked")) == {}
             sandboxes.delete_wait("linked")
 
@@ -385,7 +413,7 @@ def test_what_is_not_a_socket_of_the_user_is_not_forwarded(
             sandboxes.create_ready("none", image, builtin_tools=["git"])
             assert words in skipped(daemon)["ssh-agent"]
             assert visible(sandboxes.get("none")) == {}
-            assert run(sandboxes, "none", "test ! -e /ssh-agent; echo $?$SSH_AUTH_SOCK") == (0, "0\n")
+            assert run_in(sandboxes, "none", "test ! -e /ssh-agent; echo $?$SSH_AUTH_SOCK") == (0, "0\n")
             sandboxes.delete_wait("none")
 
 
@@ -393,7 +421,7 @@ def test_what_is_missing_or_in_the_way_is_refused_and_reserves_nothing(daemon, c
     home = daemon.files
     with connected(started(daemon), contract) as sandboxes:
         def create(**spec):
-            return refusal(sandboxes.create, "never", image, builtin_tools=["claude"], **spec)
+            return invalid(sandboxes.create, "never", image, builtin_tools=["claude"], **spec)
 
         assert create() == (f"builtin tool claude: stat {home / '.claude'}: no such file or directory; "
                             "start claude on this host once, or leave the tool out")
@@ -413,20 +441,21 @@ def test_what_is_missing_or_in_the_way_is_refused_and_reserves_nothing(daemon, c
 
 # With what a create of a tool has more than others: its tree is copied.
 @pytest.mark.parametrize("failpoint", ["create.mounts.after", "create.container.after", "start.container.after",
-                                       "create.copy.before", "create.copy.after", "start.entrypoint.after"])
+                                       "create.copy.before", "copy.part", "create.copy.after",
+                                       "start.entrypoint.after"])
 def test_a_killed_daemon_leaves_no_half_copy(make_daemon, test_user, contract, engine, image, failpoint):
     daemon = make_daemon(user=test_user, engine=engine, config=CONFIG,
-                         environment={"AGBOX_FAILPOINTS": f"{failpoint}=kill"})
+                         environment={"AGBOX_FAILPOINTS": f"{failpoint}=kill{PASSAGE.get(failpoint, '')}"})
     home = Home(daemon, test_user)
     for number in range(200):
         home.path.joinpath(".claude").mkdir(exist_ok=True)
-        (home / f".claude/{number}").write_text("x" * 1000)
+        (home / f".claude/{number}").write_text("x" * 10000)
     home.link(".claude/out", "/etc/passwd")
     with connected(started(daemon), contract) as sandboxes, crashing(daemon):
         sandboxes.create("crash", image, builtin_tools=["claude"])
     with connected(restarted(daemon), contract) as sandboxes:
         sandboxes.wait("crash", READY)
-        assert run(sandboxes, "crash", "cat ~/.claude/[0-9]* | wc -c") == (0, "200000\n")
+        assert run_in(sandboxes, "crash", "cat ~/.claude/[0-9]* | wc -c") == (0, "2000000\n")
         assert visible(sandboxes.get("crash"))[".claude"][-1] == "shadow_copy"
 
         # Nothing of it is put anywhere else on the host.

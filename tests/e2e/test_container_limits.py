@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from support.contract import REPOSITORY
 from support.execs import FINISHED, Execs, output
-from support.hostile_sandbox import hostile_program, pids_group
+from support.hostile_sandbox import PIDS_LIMIT, hostile_program, pids_group
 from support.images import Image, make_image
 from support.odd_images import make_debian_image
-from support.sandboxes import CONFIG, connected, inspect, left_over, primary, started
+from support.sandboxes import CONFIG, emptied, inspect, primary, started
 
 VERDICTS = REPOSITORY / "tests" / "hostile_sandbox" / "verdicts.txt"
 PROGRAM = "/usr/local/bin/hostile-sandbox"
@@ -72,11 +72,8 @@ def daemon(make_daemon, test_user, engine):
 
 @pytest.fixture
 def sandboxes(daemon, contract, engine):
-    with connected(daemon, contract) as client:
+    with emptied(daemon, contract, engine) as client:
         yield client
-        for sandbox in client.page().sandboxes:
-            client.delete_wait(sandbox.sandbox_id)
-    assert left_over(engine) == []
 
 
 @pytest.fixture
@@ -140,7 +137,7 @@ def test_what_a_container_is_made_of(box, engine, sandboxes):
     ):
         assert status_of(process, *how) == {**everywhere, "CapPrm": has, "CapEff": has}
 
-    assert (pids_group(engine, "box-1") / "pids.max").read_text().strip() == "4096"
+    assert (pids_group(engine, "box-1") / "pids.max").read_text().strip() == str(PIDS_LIMIT)
     assert said(box, *SUDO, "sh", "-c", "ulimit -Hc; ulimit -Sc") == "0\n0\n"
     found = said(box, *SUDO, "find", "/dev", "-type", "c", "-o", "-type", "b")
     assert set(found.split()) == {f"/dev/{name}" for name in DEVICES}

@@ -1,18 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and directories of the host that a create copies into its sandbox."""
 
+import contextlib
 import os
 import re
+import signal
 import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 from support.execs import Execs, output
+from support.host_files import own
 from support.images import Image, make_image
-from support.sandboxes import CONFIG, DELETED, FAILED, PREPARING, READY, connected, inside, left_over, started
+from support.sandboxes import (
+    CONFIG,
+    DELETED,
+    FAILED,
+    PREPARING,
+    READY,
+    connected,
+    crashing,
+    inside,
+    left_over,
+    primary,
+    restarted,
+    started,
+)
 
 GIT = "/usr/bin/git"
+MEMORY_KIB = 16384  # of the daemon, more than before: it does not depend on the tree
 
 
 @pytest.fixture
@@ -30,12 +47,6 @@ def source(directory, daemon_user):
     path = directory / "source"
     path.mkdir()
     return daemon_user.own(path) if daemon_user else path
-
-
-def own(daemon_user, path: Path) -> None:
-    """Everything below it belongs to the daemon's user."""
-    if daemon_user:
-        subprocess.run(["chown", "-Rh", f"{daemon_user.uid}:{daemon_user.gid}", path], check=True)
 
 
 def copy(client, source, target, **fields):
@@ -189,6 +200,18 @@ def test_hostile_trees_are_refused_by_name_or_copied_exactly(sandboxes, engine, 
     (source / "out").symlink_to("/etc/passwd")
     assert f"copy source contains external symlink: {source}/out" in refusal(4)
     (source / ".gitignore").write_text("out\n")
+    if daemon_user:
+        (source / "closed").mkdir()
+        own(daemon_user, source)
+        (source / "closed").chmod(0)
+        assert f"copy source cannot be read: {source}/closed: Permission denied" in failure(
+            sandboxes, engine, copy(sandboxes, source, "/workspace"), sandbox_id="tree-5")
+        (source / "closed").rmdir()
+        (source / "secret").write_text("x")
+        (source / "secret").chmod(0o600)  # root's
+        assert f"copy source cannot be read: {source}/secret: Permission denied" in failure(
+            sandboxes, engine, copy(sandboxes, source, "/workspace"), sandbox_id="tree-6")
+        (source / "secret").unlink()
 
     # Whatever is left is copied: a loop, a sparse file of a tebibyte, any bytes in a name.
     (source / "loop").symlink_to("loop")
@@ -201,6 +224,7 @@ def test_hostile_trees_are_refused_by_name_or_copied_exactly(sandboxes, engine, 
     (source / "setuid").write_text("x")
     own(daemon_user, source)
     (source / "setuid").chmod(0o6755)
+    memory_before = peak_memory_kib(sandboxes.daemon)
     sandboxes.create_ready("exact", sandboxes.image, copies=[copy(sandboxes, source, "/workspace")])
     shown = inside(engine, "exact", "sh", "-c",
                    "cd /workspace; ls -A | wc -l; readlink loop; readlink absolute; stat -c %s disk; "
@@ -210,7 +234,121 @@ def test_hostile_trees_are_refused_by_name_or_copied_exactly(sandboxes, engine, 
     assert int(shown[4]) < 1024
     assert shown[5] == "755"
     assert shown[-1].endswith("middle")
+    assert peak_memory_kib(sandboxes.daemon) - memory_before < MEMORY_KIB
     sandboxes.delete_wait("exact")
+
+
+@pytest.fixture
+def image(engine):
+    return make_image(engine.api, "copies:1")
+
+
+@pytest.mark.engines("28")
+@pytest.mark.parametrize("files", [5_000, pytest.param(200_000, marks=pytest.mark.long)])
+def test_a_tree_of_many_long_names_arrives_whole_in_bounded_memory(
+    armed, engine, contract, image, directory, test_user, files
+):
+    """Paths of almost 4000 bytes: to keep them would take more than the daemon may."""
+    source = directory / "source"
+    deep = source.joinpath(*("d" * 250 for _ in range(14)))
+    deep.mkdir(parents=True)
+    here = os.open(deep, os.O_RDONLY)
+    for number in range(files):
+        os.close(os.open(f"{number}-{'n' * 240}", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+    own(test_user, source)
+    daemon = started(armed())
+    with connected(daemon, contract) as client:
+        memory_before = peak_memory_kib(daemon)
+        client.create_ready("many", image, copies=[copy(client, source, "/workspace")])
+        grown = peak_memory_kib(daemon) - memory_before
+        # The names, without what they have in common.
+        names = "cd /workspace; while cd d* 2>/dev/null; do :; done; find . -type f | cut -d - -f 1 | sort | uniq | wc -l"
+        assert inside(engine, "many", "sh", "-c", names) == str(files)
+        print(f"{files} files: {grown} KiB more")
+        assert grown < MEMORY_KIB
+        client.delete_wait("many")
+
+
+@pytest.fixture
+def large_file(directory, test_user):
+    """More than the pipe holds."""
+    path = directory / "large"
+    path.write_bytes(b"x" * (4 << 20))
+    own(test_user, path)
+    return path
+
+
+@contextlib.contextmanager
+def stopped_in_a_copy(daemon, client, sandbox_id, image, *copies):
+    """Meanwhile the daemon is stopped at a failpoint, where the create leads."""
+    created = client.begin_create(sandbox_id, image, copies=copies)
+    os.waitid(os.P_PID, daemon.pid, os.WSTOPPED)
+    yield
+    daemon.signal(signal.SIGCONT)
+    created.result()
+
+
+@pytest.mark.engines("28")
+@pytest.mark.parametrize(("size", "later"), [(100_000, 100_001), (4 << 20, 0)], ids=["grows", "shrinks"])
+def test_a_file_that_changes_while_it_is_copied_fails_the_create(
+    armed, engine, contract, image, large_file, size, later
+):
+    os.truncate(large_file, size)  # the first is read at once, the second is not
+    daemon = started(armed("copy.part=stop"))
+    with connected(daemon, contract) as client:
+        with stopped_in_a_copy(daemon, client, "changing", image, copy(client, large_file, "/x")):
+            os.truncate(large_file, later)
+        events = client.follow("changing", lambda event: event.sandbox_state in {READY, FAILED})
+        assert f"copy source changed while it was copied: {large_file}; try again" in (
+            events[-1].sandbox_phase.error_message)
+        assert left_over(engine) == []
+
+
+# Prints how many it killed: those that unpack a copy in a container.
+KILL_RECEIVERS = """
+count=0
+for process in /proc/[0-9]*; do
+  tr '\\0' ' ' < $process/cmdline | grep -q '^/.agbox-guest receive ' || continue
+  kill -9 ${process#/proc/} && count=$((count + 1))
+done
+echo $count
+"""
+
+
+@pytest.mark.engines("28")
+def test_a_receiver_that_is_killed_fails_the_create_and_leaves_nothing(
+    armed, engine, contract, image, large_file
+):
+    daemon = started(armed("copy.part=stop@8"))
+    with connected(daemon, contract) as client:
+        with stopped_in_a_copy(daemon, client, "killed", image, copy(client, large_file, "/x")):
+            assert inside(engine, "killed", "sh", "-c", KILL_RECEIVERS, user="root") == "1"
+        events = client.follow("killed", lambda event: event.sandbox_state in {READY, FAILED})
+        assert "/x: the receiver was killed by signal 9" in events[-1].sandbox_phase.error_message
+        assert left_over(engine) == []
+
+
+@pytest.mark.engines("28")
+def test_a_daemon_that_is_killed_in_a_copy_makes_it_again(armed, engine, contract, image, directory, test_user):
+    source = directory / "source"
+    source.mkdir()
+    for number in range(300):
+        (source / str(number)).write_text(f"{number}\n" * 2000)
+    own(test_user, source)
+    daemon = started(armed("copy.part=kill@200"))
+    with connected(daemon, contract) as client, crashing(daemon):
+        client.create("crash", image, copies=[copy(client, source, "/workspace")])
+    first = engine.api.call("GET", f"/containers/{primary('crash')}/json").json()["Id"]
+    with connected(restarted(daemon), contract) as client:
+        client.wait("crash", READY)
+        # Nothing of the first try is in it: it is another container.
+        assert engine.api.call("GET", f"/containers/{primary('crash')}/json").json()["Id"] != first
+        whole = sum(path.stat().st_size for path in source.iterdir())
+        assert inside(engine, "crash", "sh", "-c", "cd /workspace; ls | wc -l; cat * | wc -c").split() == [
+            "300", str(whole)]
+        client.delete_wait("crash")
+    assert left_over(engine) == []
 
 
 @pytest.mark.engines("28")
@@ -230,10 +368,13 @@ def test_exclude_patterns_leave_out_what_they_match(sandboxes, engine, source, d
 @pytest.mark.engines("28")
 def test_a_large_tree_reports_progress_and_a_delete_does_not_wait_for_it(sandboxes, engine, source,
                                                                          daemon_user):
+    # Links of one file: much faster to make and to remove, and copied as files of their own.
+    first = source / "first"
+    first.write_text("x" * 100)
     for number in range(60000):
         if number % 1000 == 0:
             (source / str(number // 1000)).mkdir()
-        (source / str(number // 1000) / str(number)).write_text("x" * 100)
+        os.link(first, source / str(number // 1000) / str(number))
     own(daemon_user, source)
     memory_before = peak_memory_kib(sandboxes.daemon)
     sandboxes.create("large", sandboxes.image, copies=[copy(sandboxes, source, "/workspace")])
@@ -244,7 +385,7 @@ def test_a_large_tree_reports_progress_and_a_delete_does_not_wait_for_it(sandbox
     sandboxes.delete("large")
     sandboxes.wait("large", DELETED)
     assert left_over(engine) == []
-    assert peak_memory_kib(sandboxes.daemon) - memory_before < 16384
+    assert peak_memory_kib(sandboxes.daemon) - memory_before < MEMORY_KIB
 
 
 @pytest.mark.engines("28")

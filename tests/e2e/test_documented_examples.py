@@ -8,6 +8,8 @@ import shlex
 import pytest
 from support.contract import REPOSITORY
 from support.images import make_image
+from support.sandboxes import wait_until
+from support.service_images import POSTGRES, REDIS, make_service_images
 
 CONFIG = '[network]\ndns = ["192.0.2.53"]\n'
 # Documents whose examples need nothing but a daemon.
@@ -16,11 +18,22 @@ DOCUMENTS = (
     "docs/running_commands.md",
     "docs/sandbox_container_lifecycle.md",
 )
+SERVICES = "docs/container_dependency_strategy.md"
+CACHE = "companion=cache (optional service, redis:7): Ready, healthy\n"
 
 
 def blocks(document: str, language: str) -> list[str]:
     text = (REPOSITORY / document).read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
+def named_files(document: str) -> dict[str, str]:
+    """Those whose first line is their name: `# app.yaml`."""
+    found = {}
+    for block in blocks(document, "yaml"):
+        if name := re.match(r"# (\S+\.yaml)\n", block):
+            found[name[1]] = block
+    return found
 
 
 def examples() -> list[str]:
@@ -38,8 +51,11 @@ def daemon(make_daemon, engine, test_user):
 
 def agbox(daemon, line: str):
     program, *arguments = shlex.split(line)
+    stdin = ""
+    if program == "echo" and arguments[1:3] == ["|", "agbox"]:
+        stdin, program, arguments = arguments[0] + "\n", "agbox", arguments[3:]
     assert program == "agbox", f"an example that this test cannot run: {line}"
-    result = daemon.agbox(*arguments, timeout=60)
+    result = daemon.agbox(*arguments, input=stdin, timeout=60)
     assert result.returncode == 0, f"{line}: {result.stderr}"
     return result
 
@@ -53,6 +69,29 @@ def test_an_example_runs(daemon, example: str) -> None:
     for line in example.splitlines():
         result = agbox(daemon, line)
     assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
+
+
+@pytest.mark.xdist_group("servers")
+def test_the_examples_of_services_print_what_they_show(daemon, engine, say) -> None:
+    """Except for the time that a step takes."""
+    make_service_images(engine.api, say)
+    for image, repository, tag in ((POSTGRES, "postgres", "15"), (REDIS, "redis", "7")):
+        engine.api.call("POST", f"/images/{image}/tag", query={"repo": repository, "tag": tag})
+    for name, yaml in named_files(SERVICES).items():
+        (daemon.home / name).write_text(yaml)
+    seconds = re.compile(r"\d+\.\ds")
+    printed = ""
+    for example in blocks(SERVICES, "sh"):
+        for line in example.splitlines():
+            result = agbox(daemon, line)
+            printed += result.stdout + result.stderr
+            if "sandbox get" in line:  # it may take longer than the sandbox
+                wait_until(lambda: CACHE in agbox(daemon, "agbox sandbox get app-1").stdout, "the optional service")
+                printed += CACHE
+        assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
+    created, shown, *_ = blocks(SERVICES, "text")
+    for line in (created + shown).splitlines():
+        assert seconds.sub("0.0s", line) in seconds.sub("0.0s", printed), line
 
 
 def test_a_sandbox_is_made_from_each_documented_file(daemon) -> None:

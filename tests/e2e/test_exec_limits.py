@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 from support.execs import CANCELLED, FAILED, FINISHED, RUNNING, Execs, ends_of, errors, output
-from support.hostile_sandbox import hostile_program, pids_group
+from support.hostile_sandbox import PIDS_LIMIT, hostile_program, pids_group
 from support.images import Image, make_image
 from support.loop_disk import loop_disk
 from support.process import all_processes, descendants
@@ -179,7 +179,7 @@ def test_the_cancel_of_a_fork_bomb_leaves_nothing_alive(
             quiet.wait_for(20)
         group = pids_group(engine, "box-1")
         limit = int((group / "pids.max").read_text())
-        assert limit == inspect(engine, primary("box-1"))["HostConfig"]["PidsLimit"] == 4096
+        assert limit == inspect(engine, primary("box-1"))["HostConfig"]["PidsLimit"] == PIDS_LIMIT
         execs = Execs(sandboxes, "box-1")
         assert execs.run("mkfifo", "/tmp/go").state == FINISHED
         # Only with commands of the shell itself: a process can no longer be started then.

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from support.images import Image, make_image
 from support.process import run
-from support.sandboxes import CONFIG, DELETED, Sandboxes, connected, started
+from support.sandboxes import CONFIG, DELETED, Sandboxes, connected, primary, started
 
 IMAGE = "exec/output:1"
 BOX = "output-box"
@@ -92,6 +92,27 @@ def test_both_streams_from_any_offset(execs: Execs) -> None:
     assert execs.refusal("both", offset=10, follow=True) == grpc.StatusCode.OUT_OF_RANGE
     assert execs.refusal("both", 0) == grpc.StatusCode.INVALID_ARGUMENT
     assert execs.refusal("no-such-exec") == grpc.StatusCode.NOT_FOUND
+
+
+def test_one_that_is_never_started_says_why_before_its_stream_ends(
+    make_daemon, daemon_user, engine, contract
+) -> None:
+    make_image(engine.api, IMAGE)
+    armed = {"AGBOX_FAILPOINTS": "exec.send.before=error"}  # no guest gets it
+    daemon = started(make_daemon(user=daemon_user, engine=engine, config=CONFIG, environment=armed))
+    with connected(daemon, contract) as sandboxes:
+        sandboxes.create_ready(BOX, IMAGE)
+        execs = Execs(sandboxes)
+        execs.begin("true", exec_id="unsent")
+        live = execs.stream("unsent", STDERR, follow=True)
+        engine.docker("rm", "--force", primary(BOX))
+        end = execs.wait("unsent").exec
+        assert (end.exec_state, end.error_code) == (FAILED, "CONTAINER_EXITED")
+        reason = f"{end.error_message}\n".encode()
+        assert b"".join(answer.data for answer in live) == reason
+        assert execs.read("unsent", STDERR) == reason
+        assert execs.read("unsent", STDOUT) == b""
+        sandboxes.delete_wait(BOX)
 
 
 def test_what_a_background_child_writes_later_is_read_by_offset(execs: Execs) -> None:

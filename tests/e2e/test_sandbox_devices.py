@@ -5,7 +5,7 @@ GPUs. The refusal names the field and the remedy."""
 import grpc
 import pytest
 from support.images import make_image
-from support.sandboxes import CONFIG, FAILED, connected, left_over, started
+from support.sandboxes import CONFIG, FAILED, emptied, started
 
 pytestmark = pytest.mark.engines("20.10", "28")
 
@@ -13,11 +13,8 @@ pytestmark = pytest.mark.engines("20.10", "28")
 @pytest.fixture
 def sandboxes(make_daemon, test_user, engine, contract):
     daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
-    with connected(daemon, contract) as client:
+    with emptied(daemon, contract, engine) as client:
         yield client
-        for sandbox in client.page().sandboxes:
-            client.delete_wait(sandbox.sandbox_id)
-    assert left_over(engine) == []
 
 
 def test_a_disk_limit_that_the_engine_cannot_keep_is_refused_and_reserves_nothing(sandboxes, engine):

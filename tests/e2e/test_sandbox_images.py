@@ -7,6 +7,7 @@ import os
 import re
 
 import pytest
+from support.hostile_sandbox import PIDS_LIMIT
 from support.images import make_image
 from support.odd_images import make_debian_image, odd_image
 from support.sandboxes import (
@@ -134,7 +135,7 @@ def test_a_container_has_the_settings_that_keep_it_in_its_place(sandboxes, engin
         f"{LABEL}.profile": "default",
         f"{LABEL}.user.team": "blue",
     }
-    assert (host["NanoCpus"], host["Memory"], host["PidsLimit"]) == (500_000_000, 64 << 20, 4096)
+    assert (host["NanoCpus"], host["Memory"], host["PidsLimit"]) == (500_000_000, 64 << 20, PIDS_LIMIT)
     assert host["CapDrop"] == ["ALL"] and not host["Privileged"] and not host["Init"]
     assert sorted(name.removeprefix("CAP_") for name in host["CapAdd"]) == CAPABILITIES
     assert host["RestartPolicy"]["Name"] in {"", "no"}  # nothing runs before its isolation

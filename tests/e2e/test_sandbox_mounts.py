@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of the host in a sandbox: what is mounted, what never is, and that every start shows what was accepted."""
 
-import ctypes
 import os
 import signal
-import threading
 from pathlib import Path
 
-import grpc
 import pytest
-from support.execs import Execs, output
+from support.execs import run_in
+from support.host_files import HostFiles, exchange
 from support.images import Image, make_image
 from support.sandboxes import (
     CONFIG,
@@ -18,6 +16,7 @@ from support.sandboxes import (
     connected,
     crashing,
     inspect,
+    invalid,
     left_over,
     primary,
     restarted,
@@ -26,37 +25,10 @@ from support.sandboxes import (
 
 pytestmark = pytest.mark.engines("28")
 
-_RENAME_EXCHANGE = 2
-_AT_FDCWD = -100
-
-
-def exchange(one: Path, other: Path) -> None:
-    """Both names change places at once."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    paths = os.fsencode(one), os.fsencode(other)
-    if libc.renameat2(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) != 0:
-        raise OSError(ctypes.get_errno(), f"exchange {one} and {other}")
-
-
-class Host:
-    """A user's files: a project to mount, a secret next to it, and a link to the secret."""
-
-    def __init__(self, directory: Path, uid: int):
-        self.root = directory / "files"
-        self.project, self.secret, self.out = (self.root / name for name in ("project", "secret", "out"))
-        self.link = self.root / "link"
-        for path in (self.root, self.project, self.secret, self.out):
-            path.mkdir()
-        (self.project / "name").write_text("project\n")
-        (self.secret / "name").write_text("secret\n")
-        self.link.symlink_to(self.secret)
-        for path in (self.root, *self.root.rglob("*")):
-            os.chown(path, uid, uid, follow_symlinks=False)
-
 
 @pytest.fixture
 def host(directory, test_user):
-    return Host(directory, test_user.uid)
+    return HostFiles(directory, test_user.uid)
 
 
 @pytest.fixture
@@ -68,24 +40,11 @@ def mount(sandboxes, source, target, writable=False):
     return sandboxes.spec.MountSpec(source=str(source), target=target, writable=writable)
 
 
-def run(sandboxes, sandbox_id, script):
-    """The exit code and the output of a command in it."""
-    status = Execs(sandboxes, sandbox_id).run("sh", "-c", script)
-    return status.exit_code, output(status)
-
-
-def refusal(call, *arguments, **options):
-    with pytest.raises(grpc.RpcError) as caught:
-        call(*arguments, **options)
-    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT, caught.value
-    return caught.value.details()
-
-
 def test_files_are_seen_from_both_sides_and_belong_to_the_user(
     make_daemon, daemon_user, engine, contract, directory, image
 ):
     uid = daemon_user.uid if daemon_user else 0
-    host = Host(directory, uid)
+    host = HostFiles(directory, uid)
     daemon = started(make_daemon(user=daemon_user, engine=engine, config=CONFIG))
     (daemon.home / "notes").mkdir()
     os.chown(daemon.home / "notes", uid, uid)
@@ -97,14 +56,14 @@ def test_files_are_seen_from_both_sides_and_belong_to_the_user(
             mount(sandboxes, "~/notes", "~/notes", writable=True),
         ]
         sandboxes.create_ready("files", image, mounts=mounts)
-        assert run(sandboxes, "files", "cat name /srv/deep/name; echo from inside > new; echo x > ~/notes/y") == (
+        assert run_in(sandboxes, "files", "cat name /srv/deep/name; echo from inside > new; echo x > ~/notes/y") == (
             0, "project\nsecret\n")
         (host.project / "name").write_text("changed outside\n")
-        assert run(sandboxes, "files", "cat name") == (0, "changed outside\n")
+        assert run_in(sandboxes, "files", "cat name") == (0, "changed outside\n")
         for made in (host.project / "new", daemon.home / "notes" / "y"):
             assert (made.stat().st_uid, made.stat().st_gid) == (uid, uid)
         assert (host.project / "new").read_text() == "from inside\n"
-        code, _ = run(sandboxes, "files", "echo x > /srv/deep/name")
+        code, _ = run_in(sandboxes, "files", "echo x > /srv/deep/name")
         assert code != 0 and (host.secret / "name").read_text() == "secret\n"
         # No owner of the host's files was changed.
         assert host.project.stat().st_uid == uid and host.secret.stat().st_uid == uid
@@ -121,7 +80,7 @@ def test_files_are_seen_from_both_sides_and_belong_to_the_user(
         assert not config["Binds"]
         sandboxes.stop_wait("files")
         sandboxes.resume_wait("files")
-        assert run(sandboxes, "files", "cat new") == (0, "from inside\n")
+        assert run_in(sandboxes, "files", "cat new") == (0, "from inside\n")
         sandboxes.delete_wait("files")
     assert sorted(os.listdir(host.project)) == ["name", "new"]
 
@@ -186,13 +145,13 @@ def test_what_no_sandbox_may_see_is_refused_however_it_is_named(
     }
     with connected(daemon, contract) as sandboxes:
         for source, words in sources.items():
-            said = refusal(
+            said = invalid(
                 sandboxes.create, "never", image, mounts=[mount(sandboxes, source, "/x")]
             )
             assert said.startswith("mount source ") and words in said, (source, said)
         renamed = host.root / "renamed"
         data.rename(renamed)
-        said = refusal(sandboxes.create, "never", image, mounts=[mount(sandboxes, renamed, "/x")])
+        said = invalid(sandboxes.create, "never", image, mounts=[mount(sandboxes, renamed, "/x")])
         assert f"it is {data}, which no sandbox may see" in said
         renamed.rename(data)
         assert list(sandboxes.page(include_deleted=True).sandboxes) == []
@@ -208,11 +167,11 @@ def test_a_mount_that_commands_could_not_write_is_refused_with_the_remedy(
     daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
     with connected(daemon, contract) as sandboxes:
         wanted = mount(sandboxes, host.project, "/workspace", writable=True)
-        said = refusal(sandboxes.create, "owned", image, mounts=[wanted])
+        said = invalid(sandboxes.create, "owned", image, mounts=[wanted])
         assert f"commands run as uid {test_user.uid}" in said and "change its owner or mode" in said
         # Root in the container could read it.
         host.project.chmod(0o700)
-        said = refusal(sandboxes.create, "owned", image, mounts=[mount(sandboxes, host.project, "/workspace")])
+        said = invalid(sandboxes.create, "owned", image, mounts=[mount(sandboxes, host.project, "/workspace")])
         assert f"mount source {host.project} cannot be read by the daemon's user" in said
 
 
@@ -254,7 +213,7 @@ def test_every_later_start_shows_what_was_accepted(make_daemon, test_user, engin
         assert events[-1].sandbox_phase.error_code == "MOUNT_CHANGED", events[-1]
         exchange(host.project, host.secret)
         sandboxes.resume_wait("later")
-        assert run(sandboxes, "later", "cat /x/name") == (0, "project\n")
+        assert run_in(sandboxes, "later", "cat /x/name") == (0, "project\n")
         # A restart of its container, too.
         exchange(host.project, host.secret)
         newest = sandboxes.get("later").last_event_sequence
@@ -263,58 +222,6 @@ def test_every_later_start_shows_what_was_accepted(make_daemon, test_user, engin
             "later", lambda event: event.sequence > newest and event.sandbox_state == FAILED)
         assert events[-1].sandbox_phase.error_code == "MOUNT_CHANGED", events[-1]
         sandboxes.delete_wait("later")
-    assert left_over(engine) == []
-
-
-def race(daemon, contract, engine, host, image, rounds):
-    """Creates while the source and a link to the secret change places all the time."""
-    has_ended = threading.Event()
-
-    def attack():
-        while not has_ended.is_set():
-            exchange(host.project, host.link)
-
-    attacker = threading.Thread(target=attack)
-    attacker.start()
-    ends = {"refused": 0, "failed": 0, "ready": 0}
-    try:
-        with connected(daemon, contract) as sandboxes:
-            for number in range(rounds):
-                sandbox_id = f"race-{number}"
-                mounts = [mount(sandboxes, host.project, "/x"), mount(sandboxes, host.out, "/out", writable=True)]
-                try:
-                    sandboxes.create(sandbox_id, image, mounts=mounts,
-                                     command=["sh", "-c", "cat /x/name >> /out/seen; sleep 1000"])
-                except grpc.RpcError as error:
-                    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT, error
-                    ends["refused"] += 1
-                    continue
-                events = sandboxes.follow(sandbox_id, lambda event: event.sandbox_state in (READY, FAILED))
-                is_ready = events[-1].sandbox_state == READY
-                if not is_ready:
-                    assert events[-1].sandbox_phase.error_code == "MOUNT_CHANGED", events[-1]
-                ends["ready" if is_ready else "failed"] += 1
-                sandboxes.delete_wait(sandbox_id)
-    finally:
-        has_ended.set()
-        attacker.join()
-    seen = (host.out / "seen").read_text() if (host.out / "seen").exists() else ""
-    assert "secret" not in seen
-    print(f"{rounds} rounds: {ends}")
-    return ends
-
-
-def test_a_race_with_links_shows_no_other_file(make_daemon, test_user, engine, contract, host, image):
-    daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
-    race(daemon, contract, engine, host, image, 20)
-    assert left_over(engine) == []
-
-
-@pytest.mark.long
-def test_a_long_race_with_links_shows_no_other_file(make_daemon, test_user, engine, contract, host, image):
-    daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
-    ends = race(daemon, contract, engine, host, image, 500)
-    assert ends["ready"] > 0 and ends["refused"] > 0 and ends["failed"] > 0
     assert left_over(engine) == []
 
 
@@ -329,7 +236,7 @@ def test_a_create_with_mounts_starts_over_after_a_crash(armed, engine, contract,
             sandboxes.create("crash", image, mounts=[mount(sandboxes, host.project, "/x")])
     with connected(restarted(daemon), contract) as sandboxes:
         sandboxes.wait("crash", READY)
-        assert run(sandboxes, "crash", "cat /x/name") == (0, "project\n")
+        assert run_in(sandboxes, "crash", "cat /x/name") == (0, "project\n")
         sandboxes.delete_wait("crash")
     assert left_over(engine) == []
     assert sorted(os.listdir(host.project)) == ["name"]
@@ -339,11 +246,11 @@ def test_an_image_with_a_volume_there_does_not_take_the_owner_away(
     make_daemon, engine, contract, directory
 ):
     # As root, whose runtime user is root: another user owns the source.
-    host = Host(directory, 4242)
+    host = HostFiles(directory, 4242)
     image = make_image(engine.api, "volumes:1", Image(volumes=["/workspace"]))
     daemon = started(make_daemon(engine=engine, config=CONFIG))
     with connected(daemon, contract) as sandboxes:
         sandboxes.create_ready("owner", image, mounts=[mount(sandboxes, host.project, "/workspace", writable=True)])
-        assert run(sandboxes, "owner", "cat name") == (0, "project\n")
+        assert run_in(sandboxes, "owner", "cat name") == (0, "project\n")
         sandboxes.delete_wait("owner")
     assert host.project.stat().st_uid == 4242

@@ -18,6 +18,7 @@ from support.sandboxes import (
     READY,
     STOPPED,
     connected,
+    emptied,
     left_over,
     primary,
     restarted,
@@ -103,11 +104,8 @@ def daemon(make_daemon, test_user, engine):
 
 @pytest.fixture
 def sandboxes(daemon, contract, engine):
-    with connected(daemon, contract) as client:
+    with emptied(daemon, contract, engine) as client:
         yield client
-        for sandbox in client.page().sandboxes:
-            client.delete_wait(sandbox.sandbox_id)
-    assert left_over(engine) == []
 
 
 @contextlib.contextmanager

@@ -33,27 +33,35 @@ def refused(contract, call, *arguments, **options):
     return error.code().name, info.reason, dict(info.metadata), error.details()
 
 
-def test_fields_that_are_not_built_yet_are_refused_by_name_and_reserve_nothing(
-    sandboxes, contract, engine
-):
-    spec = contract.spec
-    companion = spec.CompanionContainerSpec(name="db", image="db:1")
-    fields = {
-        "companion_containers": [companion],
-        "required_services": [companion],
-        "optional_services": [companion],
-    }
-    for field, value in fields.items():
-        code, reason, _, words = refused(
-            contract, sandboxes.create, "reserved", sandboxes.image, **{field: value}
-        )
-        assert (code, reason) == ("UNIMPLEMENTED", "UNIMPLEMENTED")
-        assert f"create_spec.{field} " in words
+def test_what_is_refused_is_named_and_reserves_nothing(sandboxes, contract, engine):
+    def companion(name="db", **spec):
+        return contract.spec.CompanionContainerSpec(name=name, image="db:1", **spec)
+
+    probe = contract.spec.HealthcheckConfig(test=["CMD", "true"])
+    hooks = {"post_start_on_primary": ["true"]}
+    malformed = contract.spec.HealthcheckConfig(test=["true"])
+    for fields, expected in (
+        ({"optional_services": [companion(f"s{number}") for number in range(13)]}, "at most 12"),
+        ({"companion_containers": [companion("a.b")]}, 'companion container "a.b": a name has 1 to 63'),
+        ({"companion_containers": [companion("n" * 64)]}, "a name has 1 to 63"),
+        ({"required_services": [companion()], "optional_services": [companion()]}, 'name "db"'),
+        ({"required_services": [companion()], "companion_containers": [companion("DB")]}, "for DNS it is the same"),
+        ({"optional_services": [companion(healthcheck=probe, **hooks)]}, "must not have post_start_on_primary"),
+        ({"required_services": [companion(**hooks)]}, "must define healthcheck"),
+        ({"companion_containers": [companion(**hooks)]}, "must define healthcheck"),
+        ({"required_services": [companion(healthcheck=malformed)]}, 'healthcheck.test[0] "true" is invalid'),
+        ({"required_services": [companion(cpu_limit="100000")]}, "required_services[db].cpu_limit"),
+    ):
+        code, reason, _, words = refused(contract, sandboxes.create, "reserved", sandboxes.image, **fields)
+        assert (code, reason) == ("INVALID_ARGUMENT", "INVALID_ARGUMENT"), words
+        assert expected in words
     for yaml, code, words in (
         (b"image: x\ncopies: [{source: /none, target: /srv}]", "INVALID_ARGUMENT",
          "copy source path is invalid: lstat /none: no such file or directory"),
         (b"image: x\nmounts: [{source: /none, target: /srv}]", "INVALID_ARGUMENT",
          "mount source path is invalid: lstat /none: no such file or directory"),
+        (b"image: x\noptional_services: {db: {image: y, post_start_on_primary: [z], healthcheck: {test: [CMD, w]}}}",
+         "INVALID_ARGUMENT", 'companion container "db": an optional service must not have post_start_on_primary'),
         (b"image: x\nimag: y", "INVALID_ARGUMENT", "invalid config_yaml: line 2, column 1: "),
         (b"labels: {a: b}", "INVALID_ARGUMENT", "create_spec.image is required"),
     ):

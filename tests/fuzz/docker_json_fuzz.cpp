@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/rfc3339.h"
 #include "engine/docker/api/engine_identity.h"
 #include "engine/docker/api/json_reader.h"
 #include "engine/docker/api/line_splitter.h"
+#include "engine/docker/api/log_frames.h"
 #include "engine/docker/api/observations.h"
 #include "engine/docker/api/refusal.h"
 #include "engine/docker/images/pull_progress.h"
@@ -42,6 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (data[0] % 14) {
     case 0:
       (void)read_container(text);
+      (void)read_usage(text);
       break;
     case 1:
       (void)read_container_list(text);
@@ -77,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 11:
       (void)parse_rfc3339(text);
+      (void)LogFrames().feed(text);
       break;
     case 12:
       if (const auto source = find_credentials(text, "reg.example"); source && source->stored) {

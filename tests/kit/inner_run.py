@@ -15,7 +15,7 @@ class InnerRun:
             "import os\nimport subprocess\nimport pytest\nfrom support.images import make_image\n"
         )
         (directory / "test_inner.py").write_text(imports + textwrap.dedent(tests))
-        markers = "markers =\n    engines\n    long\n    not_selected\n"
+        markers = "markers =\n    engines\n    family\n    long\n    not_selected\n"
         (directory / "pytest.ini").write_text(f"[pytest]\npythonpath = {kit}\n{markers}")
         options = ["-p", "no:cacheprovider", "--beside-others", "-v"]
         self.command = ["/usr/bin/python3", "-m", "pytest", *options, str(directory / "test_inner.py")]

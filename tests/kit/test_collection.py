@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kit.inner_run import InnerRun
-from support.process import run
+from support.process import base_environment, run
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,38 @@ def test_what_cannot_be_collected_fails_the_run(directory: Path, tests: str, wor
     done = run(*inner.command, check=False, cwd=directory)
     assert done.returncode != 0
     assert words in done.stdout
+
+
+def selected(directory: Path, commit: str) -> set[str]:
+    """What the everyday run of this commit would run."""
+    inner = InnerRun(
+        directory,
+        """
+        @pytest.mark.family(3)
+        @pytest.mark.parametrize("number", range(10))
+        def test_of_a_family(number): pass
+
+        @pytest.mark.parametrize("number", range(30))
+        def test_of_both_users(daemon_user, number): pass
+
+        @pytest.mark.parametrize("number", range(10))
+        def test_alone(number): pass
+        """,
+    )
+    environment = {**base_environment(), "AGBOX_TEST_SAMPLE": commit}
+    done = run(*inner.command, "--collect-only", "-qq", cwd=directory, env=environment)
+    return {line.split("::")[1] for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_a_commit_selects_of_families_and_of_tests_as_root(directory: Path):
+    everything = selected(directory, "")
+    assert len(everything) == 10 + 60 + 10
+    one, same, other = (selected(directory, commit) for commit in ("a", "a", "b"))
+    assert one == same != other
+    for chosen in (one, other):
+        assert len([name for name in chosen if name.startswith("test_of_a_family")]) == 3
+        assert len([name for name in chosen if name.startswith("test_alone")]) == 10
+        of_users = [name for name in chosen if name.startswith("test_of_both_users")]
+        assert len([name for name in of_users if "user" in name.partition("[")[2]]) == 30
+        assert 1 <= len([name for name in of_users if "root" in name]) <= 20
+    assert {name for name in one | other if "root" in name} > {name for name in one if "root" in name}

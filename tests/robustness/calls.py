@@ -2,6 +2,7 @@
 """Guarantees about calls: what was acknowledged is done, what was refused is not, and neither happens without a
 reason. Pure; promises.py calls it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ from robustness.life import EXEC_ENDS, STATES, Life, Phase, lives_between
 _NANOSECONDS = 1e9
 _SLACK = 0.05  # seconds between the two clocks that a time to live is measured with
 _WISH = {"SANDBOX_STOP_REQUESTED": "stop", "SANDBOX_DELETE_REQUESTED": "delete"}
+PORT_IN_USE = "PORT_IN_USE"  # the reason of a refusal, and the code of a failure
+_NAMED_HOLDER = re.compile(r"is in use by sandbox (\S+);")
 LONG = 600  # seconds: a command that nothing but its end from outside can end during a run
 
 
@@ -94,6 +97,8 @@ def refusals_fit_the_state(history: History) -> Iterator[str]:
         elif call.reason == "SANDBOX_ID_ALREADY_EXISTS":
             if call.sandbox_id not in created:
                 yield f"{said}, and nothing else has asked for that id"
+        elif call.reason == PORT_IN_USE:
+            yield from _judge_taken_port(history, call, said, events)
         elif call.reason == "EXEC_NOT_FOUND":
             was_seen = any(e.exec_id == call.exec_id and e.sequence <= call.known for e in seen)
             if was_seen and not history.may_be_purged(call.sandbox_id):
@@ -111,6 +116,40 @@ def refusals_fit_the_state(history: History) -> Iterator[str]:
             if not any(life.refuses(call.kind) for life in lives):
                 state = seen[call.known - 1].state if call.known else "not known"
                 yield f"{said}, and it was {state} from event {call.known} to event {call.latest}"
+
+
+def _judge_taken_port(
+    history: History, call: Call, said: str, events: dict[str, tuple[Event, ...]]
+) -> Iterator[str]:
+    create = call if call.kind == "create" else history.creates().get(call.sandbox_id, call)
+    ports = sorted(create.attached.host_ports())
+    holders = port_holders(history, call.sandbox_id, create.attached.host_ports())
+    # Those that had been seen to be deleted had lost it.
+    live = {
+        holder
+        for holder in holders
+        if not any(
+            event.kind == "SANDBOX_DELETED" and event.sequence <= call.others.get(holder, 0)
+            for event in events.get(holder, ())
+        )
+    }
+    named = _NAMED_HOLDER.search(call.error)
+    if not live:
+        yield f"{said}, and no sandbox had one of the ports {ports}: {call.error}"
+    elif named and named[1] not in live:
+        yield f"{said}, and not {named[1]} had one of the ports {ports}, but one of {sorted(live)}"
+    elif "is in use by" not in call.error:
+        yield f"{said}, and without the holder: {call.error}"
+
+
+def port_holders(history: History, sandbox_id: str, ports: set[int]) -> set[str]:
+    """The other sandboxes that were to have one of these ports. One whose create was refused may have had it
+    until then."""
+    return {
+        call.sandbox_id
+        for call in history.calls
+        if call.kind == "create" and call.sandbox_id != sandbox_id and call.attached.host_ports() & ports
+    }
 
 
 def ids_are_never_reused(history: History) -> Iterator[str]:

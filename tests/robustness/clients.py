@@ -10,25 +10,31 @@ from dataclasses import replace
 from typing import Any
 
 import grpc
-from robustness.calls import LONG
+from robustness.calls import LONG, PORT_IN_USE
 from robustness.history import (
     REACHED,
+    SERVICE,
+    SIDE,
     Answer,
+    Attachments,
     Call,
     Event,
     Fixed,
     Labels,
     Listing,
     Missing,
+    Ordered,
     OutputRead,
     Reading,
     Recorder,
     Snapshot,
     StreamEnd,
 )
+from robustness.host_files import HostFiles
 from robustness.host_service import ADDRESS, PORT
 from support.contract import Contract
 from support.daemon import PrivateDaemon
+from support.engine_api import EngineApi, EngineRefused
 
 # The daemon answers immediately, even without an engine; this long only if something hangs.
 _PATIENCE = 60
@@ -50,16 +56,19 @@ _REFUSALS = (
 # Refusals that depend on the state: a Get follows, so that it can be judged.
 _BY_STATE = ("SANDBOX_INVALID_STATE", "SANDBOX_NOT_READY", "EXEC_ALREADY_TERMINAL")
 _PAGE = 2  # sandboxes
-RAN_FILE = "/tmp/ran"  # in every sandbox: one line for each exec whose command ran
-# Arguments: ID, duration, exit code; fake_engine.cpp does the same without a shell. In between it tries to
-# reach a service of the host.
+RAN_FILE = "/tmp/ran"  # in every sandbox: one line for each exec whose command ran, and for each hook
+HOOK = f"hook-{SERVICE}"  # what the service's command for the primary writes; fake_engine.cpp does the same
+# Arguments: ID, duration, exit code, and in a sandbox with files of the host one to write to and those to print;
+# fake_engine.cpp does the same without a shell. In between it tries to reach a service of the host.
 _SCRIPT = f"""
 echo "$0" >>{RAN_FILE}
 echo "$0"
+seconds=$1 code=$2
+if [ $# -gt 2 ]; then echo "$0" >>"$3"; shift 3; cat "$@"; fi
 answer=$(echo "$0" | nc -w 1 {ADDRESS} {PORT} 2>/dev/null)
 if [ "$answer" = "$0" ]; then echo {REACHED}; fi
-sleep "$1"
-exit "$2"
+sleep "$seconds"
+exit "$code"
 """
 
 
@@ -94,16 +103,53 @@ class Client:
     # --- calls that change something; each is recorded with its answer ---
 
     def create(
-        self, sandbox_id: str, image: str, labels: Labels = (), idle_ttl: int | None = None
+        self,
+        sandbox_id: str,
+        image: str,
+        labels: Labels = (),
+        idle_ttl: int | None = None,
+        attached: Attachments = Attachments(),
+        has_companions: bool = False,
     ) -> Answer:
-        spec = self.contract.spec.CreateSpec(image=image, labels=dict(labels))
+        self.recorder.attach(sandbox_id, attached)
+        messages = self.contract.spec
+        spec = messages.CreateSpec(
+            image=image,
+            labels=dict(labels),
+            mounts=[messages.MountSpec(source=s, target=t, writable=w) for s, t, w in attached.mounts],
+            copies=[messages.CopySpec(source=s, target=t) for s, t in attached.copies],
+            builtin_tools=attached.tools,
+            ports=[messages.PortMapping(host_port=h, container_port=c) for h, c in attached.ports],
+        )
+        if has_companions:
+            self._add_companions(spec, image)
         if idle_ttl is not None:
             spec.idle_ttl.seconds = idle_ttl
         request = self.service.CreateSandboxRequest(create_spec=spec, sandbox_id=sandbox_id)
         call = Call(
-            "create", sandbox_id, Answer.UNKNOWN, image=image, labels=labels, idle_ttl=idle_ttl
+            "create",
+            sandbox_id,
+            Answer.UNKNOWN,
+            image=image,
+            labels=labels,
+            idle_ttl=idle_ttl,
+            attached=attached,
+            companions=(SERVICE, SIDE) if has_companions else (),
         )
         return self._change(call, self.stub.CreateSandbox, request)
+
+    def _add_companions(self, spec: Any, image: str) -> None:
+        messages = self.contract.spec
+        sleep = ["sleep", "100000"]
+        check = messages.HealthcheckConfig(test=["CMD", "true"])
+        spec.required_services.add(
+            name=SERVICE,
+            image=image,
+            command=sleep,
+            healthcheck=check,
+            post_start_on_primary=[f"echo {HOOK} >>{RAN_FILE}"],
+        )
+        spec.companion_containers.add(name=SIDE, image=image, command=sleep, healthcheck=check)
 
     def stop(self, sandbox_id: str) -> Answer:
         request = self.service.StopSandboxRequest(sandbox_id=sandbox_id)
@@ -123,6 +169,9 @@ class Client:
     def exec(self, sandbox_id: str, exec_id: str, exit_code: int, seconds: float) -> Answer:
         """A command that writes its ID to the sandbox and to its output, once per run."""
         command = ["sh", "-c", _SCRIPT, exec_id, f"{seconds:.2f}", str(exit_code)]
+        attached = self.recorder.attached(sandbox_id)
+        if attached.files:
+            command += [attached.written, *attached.files]
         request = self.service.CreateExecRequest(
             sandbox_id=sandbox_id, exec_id=exec_id, command=command
         )
@@ -165,7 +214,8 @@ class Client:
             self.recorder.mass_delete(labels, known)
 
     def _change(self, call: Call, method: Callable, request: Any) -> Answer:
-        known = self.recorder.known(call.sandbox_id)
+        all_known = self.recorder.all_known()
+        known = all_known.get(call.sandbox_id, 0)
         answer, words, reason = Answer.ACKNOWLEDGED, "", ""
         try:
             method(request, timeout=_PATIENCE, wait_for_ready=True)
@@ -180,6 +230,7 @@ class Client:
                 answer=answer,
                 known=known,
                 latest=after.sequence if after else None,
+                others=all_known if reason == PORT_IN_USE else {},
                 answered_at=answered_at,
                 client=self.name,
                 error=words,
@@ -344,6 +395,13 @@ class Client:
                 "phase": phase.phase,
                 "reason": phase.reason,
             }
+        elif message.HasField("companion_container"):
+            companion = message.companion_container
+            details = {
+                "companion": companion.name,
+                "error_code": companion.error_code,
+                "error_message": companion.error_message,
+            }
         return Event(
             sequence=message.sequence,
             kind=self.contract.event.EventType.Name(message.event_type),
@@ -359,7 +417,13 @@ class Client:
 
 def fixed_of(handle: Any) -> Fixed:
     return Fixed(
-        handle.image, tuple(sorted(handle.labels.items())), handle.created_at.ToNanoseconds()
+        handle.image,
+        tuple(sorted(handle.labels.items())),
+        handle.created_at.ToNanoseconds(),
+        tuple((one.source, one.target, one.writable) for one in handle.mounts),
+        tuple((one.source, one.target) for one in handle.copies),
+        tuple((one.id, one.source, one.target) for one in handle.builtin_resources),
+        tuple((one.host_port, one.container_port) for one in handle.ports),
     )
 
 
@@ -433,18 +497,88 @@ class Reader:
                 return
 
 
+class AllReader:
+    """Follows all sandboxes in one stream, resuming at its cursor after every restart of the daemon."""
+
+    def __init__(self, client: Client):
+        self._client = client
+        self._recorder = client.recorder
+        self._recorder.history.ordered = []
+        self._cursor = ""
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._call: Any = None
+        self._thread = threading.Thread(target=self._follow, name="reader of all sandboxes")
+        self._thread.start()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_over = True
+            if self._call is not None:
+                self._call.cancel()
+        self._thread.join()
+
+    def finish(self) -> None:
+        """Reads what has not come yet, and all of it again. The daemon must be running and at rest."""
+        self.close()
+        self._client.reconnect()
+        try:
+            self._read(self._subscribe(self._cursor), self._recorder.ordered, until_caught_up=True)
+            again: list[Ordered] = []
+            self._read(self._subscribe(""), again.append, until_caught_up=True)
+            self._recorder.history.ordered_again = again
+        except grpc.RpcError as error:
+            self._recorder.complain(f"the stream of all sandboxes: {error.code().name}: {error.details()}")
+
+    def _subscribe(self, cursor: str) -> Any:
+        oldest = self._client.service.EVENTS_START_OLDEST
+        begin = {"cursor": cursor} if cursor else {"start": oldest}
+        request = self._client.service.SubscribeEventsRequest(**begin)
+        return self._client.stub.SubscribeEvents(request, wait_for_ready=True)
+
+    def _read(self, call: Any, record: Callable[[Ordered], None], until_caught_up: bool) -> None:
+        for message in call:
+            if message.events_missing and self._recorder.history.retention is None:
+                self._recorder.complain(f"the stream of all sandboxes lacks events before {message.cursor}")
+            if message.HasField("event"):
+                record(Ordered(message.event.sandbox_id, self._client.event(message.event)))
+            if not until_caught_up:
+                self._cursor = message.cursor
+            elif message.caught_up:
+                call.cancel()
+                return
+        self._recorder.complain("the stream of all sandboxes ended without an error")
+
+    def _follow(self) -> None:
+        while True:
+            with self._lock:
+                if self._is_over:
+                    return
+                self._call = self._subscribe(self._cursor)
+            try:
+                self._read(self._call, self._recorder.ordered, until_caught_up=False)
+                return
+            except grpc.RpcError as error:
+                if error.code() not in _CONNECTION_BROKE:
+                    self._recorder.complain(
+                        f"the stream of all sandboxes: {error.code().name}: {error.details()}"
+                    )
+                    return
+
+
 # Requests by the observed state of a sandbox, with percentages. Some are refused, because they come too late
 # or make no sense.
 _WISHES = {
     "PENDING": {"nothing": 86, "read": 4, "list": 4, "exec": 2, "stop": 2, "delete": 2},
     "READY": {
-        "exec": 62,
+        "exec": 50,
         "cancel": 6,
         "output": 8,
         "snapshot": 6,
         "read": 4,
         "list": 4,
         "stop": 5,
+        "end companion": 12,
         "delete": 3,
         "delete all": 1,
         "create": 1,
@@ -457,7 +591,17 @@ _WISHES = {
 _TEAMS = ("red", "red", "blue", "blue", "grey")
 _DELETED_TOGETHER = (("team", "grey"),)
 _IDLE_TTL = 1  # second, of one in six
+_SHARE_WITH_COMPANIONS = 0.3
 _LONG_SHARE = 0.04  # of the commands
+
+
+def end_companion(engine: EngineApi, recorder: Recorder, sandbox_id: str) -> None:
+    """As if its program had crashed."""
+    recorder.outage(sandbox_id, SIDE)
+    try:
+        engine.call("POST", f"/containers/agbox-cc-{sandbox_id}-{SIDE}/kill")
+    except (EngineRefused, OSError):
+        pass  # it does not exist or does not run, or neither does the engine
 
 
 class Crowd:
@@ -474,8 +618,11 @@ class Crowd:
         daemon: PrivateDaemon,
         contract: Contract,
         recorder: Recorder,
+        files: HostFiles,
+        engine: EngineApi,
         tap: Tap = untapped,
     ):
+        self._files, self._engine = files, engine
         self._image, self._daemon, self._contract = image, daemon, contract
         self.recorder = recorder
         self._tap = tap
@@ -486,6 +633,7 @@ class Crowd:
         self._execs: dict[str, list[str]] = {}
         self._long: dict[str, str] = {}  # execs that only a cancel or a stop ends, with their sandboxes
         self._labels: dict[str, Labels] = {}
+        self._with_companions: set[str] = set()
         self.asked: list[str] = []  # every sandbox that may exist
         self._readers: list[Reader] = []
         self._observer = self._connect("observer")
@@ -549,13 +697,18 @@ class Crowd:
     def _create(self, client: Client, rng: random.Random, sandbox_id: str) -> None:
         labels = (("client", client.name), ("team", rng.choice(_TEAMS)))
         idle_ttl = _IDLE_TTL if rng.randrange(6) == 0 else None
+        attached = self._files.choose(rng, sandbox_id)
+        has_companions = rng.random() < _SHARE_WITH_COMPANIONS
         with self._lock:
             self._alive.append(sandbox_id)
             self._labels[sandbox_id] = labels
-        if client.create(sandbox_id, self._image, labels, idle_ttl) is Answer.REFUSED:
+        answer = client.create(sandbox_id, self._image, labels, idle_ttl, attached, has_companions)
+        if answer is Answer.REFUSED:
             self._forget(sandbox_id)
             return
         with self._lock:
+            if has_companions:
+                self._with_companions.add(sandbox_id)
             self.asked.append(sandbox_id)
             self._readers.append(Reader(self._observer, sandbox_id, self._tap))
 
@@ -582,6 +735,11 @@ class Crowd:
             with self._lock:
                 meant = [s for s, labels in self._labels.items() if set(_DELETED_TOGETHER) <= set(labels)]
             client.delete_all(_DELETED_TOGETHER, meant)
+        elif wish == "end companion":
+            with self._lock:
+                is_meant = sandbox_id in self._with_companions
+            if is_meant:
+                end_companion(self._engine, self.recorder, sandbox_id)
         elif wish == "create":  # the ID stays reserved
             client.create(sandbox_id, self._image)
         elif wish != "nothing":

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from robustness.clients import Client, Crowd, Tap, untapped
+from robustness.clients import AllReader, Client, Crowd, Tap, untapped
 from robustness.fake_engine import IMAGE, FakeEngine, install_daemon
 from robustness.faults import DaemonKiller
 from robustness.history import Look, Recorder
+from robustness.host_files import HostFiles
 from robustness.host_service import host_service
 from robustness.promises import broken_promises
 from robustness.rest import (
@@ -73,6 +74,7 @@ class Run:
         self.recorder.progress = self._progress
         self.foreign = Foreign(engine.api, self.image)
         self.recorder.history.foreign = self.foreign.inspect()
+        self.files = HostFiles(daemon, self.recorder)
         self.killer = DaemonKiller(daemon, self.recorder, self.rng("kills"))
         self._crowd: Crowd | None = None
         self.asked: list[str] = []  # sandboxes that may exist, besides those of the crowd
@@ -82,6 +84,12 @@ class Run:
             daemon.wait_for_message("engine is reachable")
         else:
             started(daemon)
+        self._observer = Client("observer of all", daemon, contract, self.recorder)
+        self._all_events = AllReader(self._observer)
+
+    def close(self) -> None:
+        self._all_events.close()
+        self._observer.close()
 
     def rng(self, name: str) -> random.Random:
         """Derived from the seed, different for every name and test."""
@@ -89,7 +97,14 @@ class Run:
 
     def crowd(self, tap: Tap = untapped) -> Crowd:
         self._crowd = Crowd(
-            f"{self.seed}/{self.name}", self.image, self.daemon, self.contract, self.recorder, tap
+            f"{self.seed}/{self.name}",
+            self.image,
+            self.daemon,
+            self.contract,
+            self.recorder,
+            self.files,
+            self.engine.api,
+            tap,
         )
         return self._crowd
 
@@ -120,6 +135,7 @@ class Run:
             for sandbox_id in history.looks[-1].sandboxes:
                 client.delete(sandbox_id)
             history.looks.append(self._look_at_rest(client, "the last look", "DELETED"))
+            self._all_events.finish()
         finally:
             client.close()
         if not self._is_fake:
@@ -138,6 +154,7 @@ class Run:
             self.killer.kill()
             self.killer.start()
             history.looks.append(self._look(client, "the look after the purge"))
+            self._all_events.finish()
         finally:
             client.close()
         files = (self.daemon.store.parent / "exec-logs").iterdir()
@@ -201,8 +218,8 @@ class Run:
         return look
 
     def _look(self, client: Client, name: str) -> Look:
-        look = Observer(client, self.daemon, self._side).look(name)
-        look.foreign = self.foreign.inspect()
+        look = Observer(client, self.daemon, self._side, self.files).look(name)
+        look.foreign = self.foreign.inspect() | self.files.inspect()
         return look
 
     def _report(self, broken: list[str]) -> str:
@@ -236,6 +253,7 @@ def make_run(
 
         yield make
         for run in runs:
+            run.close()
             run.daemon.end()
             if isinstance(run.engine, PrivateEngine):  # fakes end with their engine
                 run.foreign.remove()

@@ -40,6 +40,9 @@ class FakeEngine:
         file = self._ran / container_id
         return file.read_text(encoding="utf-8").split() if file.exists() else []
 
+    def listening(self) -> None:
+        return None
+
     def rules(self, tables: Iterable[str]) -> None:
         return None
 

@@ -203,6 +203,7 @@ class FirewallChanger:
     ):
         self._daemon, self._engine, self._recorder, self._rng = daemon, engine, recorder, rng
         self.changes = 0
+        recorder.history.firewall_changed = True
 
     def change(self) -> None:
         """One of our tables."""

@@ -18,6 +18,8 @@ class Answer(enum.Enum):
     UNKNOWN = "unknown"
 
 
+# The companions of a sandbox that has some: a required service, which has a command for the primary, and a companion.
+SERVICE, SIDE = "db", "side"
 # Every command of the clients tries to reach the host, and prints this if it succeeds.
 REACHED = "reached-the-host"
 
@@ -32,6 +34,28 @@ class Fixed:
     image: str
     labels: Labels = ()
     created_at: int = 0  # nanoseconds since 1970
+    # As in Attachments.
+    mounts: tuple[tuple[str, str, bool], ...] = ()
+    copies: tuple[tuple[str, str], ...] = ()
+    resources: tuple[tuple[str, str, str], ...] = ()
+    ports: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Attachments:
+    """What a create asks for of the host."""
+
+    mounts: tuple[tuple[str, str, bool], ...] = ()  # source, target, writable
+    copies: tuple[tuple[str, str], ...] = ()  # source, target
+    tools: tuple[str, ...] = ()
+    resources: tuple[tuple[str, str, str], ...] = ()  # of the tools: ID, source, target
+    ports: tuple[tuple[int, int], ...] = ()  # of the host, of the container
+    files: tuple[str, ...] = ()  # paths in the sandbox: every command prints them, after its ID
+    content: str = ""  # that they have, one after the other
+    written: str = ""  # path in the sandbox: every command appends its ID there, in a writable mount
+
+    def host_ports(self) -> set[int]:
+        return {of_host for of_host, _ in self.ports}
 
 
 @dataclass(frozen=True)
@@ -47,9 +71,13 @@ class Call:
     image: str = ""  # of a create
     labels: Labels = ()
     idle_ttl: float | None = None  # in seconds
+    attached: Attachments = Attachments()
+    companions: tuple[str, ...] = ()  # names
     known: int = 0  # the sandbox's newest observed event at the time of the request
     # Its newest event according to a Get after the answer; None if there was no such Get.
     latest: int | None = None
+    # The same as `known` of every sandbox, if it was refused because of a port.
+    others: dict[str, int] = field(default_factory=dict)
     answered_at: float = 0
     client: str = ""
     error: str = ""  # "CODE: message"
@@ -69,6 +97,7 @@ class Event:
     error_message: str = ""
     phase: str = ""  # of SANDBOX_PREPARING
     reason: str = ""  # of a stop or a delete
+    companion: str = ""  # of COMPANION_CONTAINER_READY and COMPANION_CONTAINER_FAILED
 
 
 class StreamEnd(enum.Enum):
@@ -88,6 +117,14 @@ class Stream:
     opened_at: float = 0
     end: StreamEnd = StreamEnd.OPEN
     ended_at: float = 0
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """An event in the stream of all sandboxes."""
+
+    sandbox_id: str
+    event: Event
 
 
 @dataclass(frozen=True)
@@ -148,6 +185,7 @@ class SandboxSeen:
     sequence: int
     events: tuple[Event, ...]
     fixed: Fixed | None = None
+    companions: tuple[tuple[str, str], ...] = ()  # name and state
 
 
 @dataclass(frozen=True)
@@ -168,7 +206,15 @@ class Look:
     execs: dict[str, ExecSeen] = field(default_factory=dict)
     # Per sandbox whose file was read: the IDs that its execs wrote when they ran.
     ran: dict[str, list[str]] = field(default_factory=dict)
-    containers: list[str] = field(default_factory=list)  # sandbox IDs of the labels
+    # The commands of services that ran in the same containers.
+    hooked: dict[str, list[str]] = field(default_factory=dict)
+    # The same from the writable mounts, which outlive their sandboxes.
+    written: dict[str, list[str]] = field(default_factory=dict)
+    # Ports of the run that something of the engine's host listens on; None on a fake engine.
+    listening: set[int] | None = None
+    guest_directories: list[str] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)  # of primaries: sandbox IDs of the labels
+    companions: dict[str, dict[str, bool]] = field(default_factory=dict)  # by sandbox: name, whether it runs
     container_ids: dict[str, str] = field(default_factory=dict)  # by sandbox
     networks: list[str] = field(default_factory=list)
     stray_links: list[str] = field(default_factory=list)  # our bridges without a network
@@ -184,6 +230,10 @@ class Look:
 class History:
     calls: list[Call] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
+    # The stream of all sandboxes, as one reader got it over all restarts, and as another got it at the end. None: it
+    # was not read.
+    ordered: list[Ordered] | None = None
+    ordered_again: list[Ordered] | None = None
     readings: list[Reading] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     listings: list[Listing] = field(default_factory=list)
@@ -195,10 +245,14 @@ class History:
     # When a daemon was seen to have ended, however it did.
     ends_of_daemon: list[float] = field(default_factory=list)
     foreign: dict[str, dict[str, Any]] = field(default_factory=dict)  # before the run
+    # Companions that a client killed: sandbox and name.
+    outages: set[tuple[str, str]] = field(default_factory=set)
     # Other failures: a forbidden answer, a timeout.
     complaints: list[str] = field(default_factory=list)
     # The engine was killed or its answers modified: containers may end, operations may be refused.
     engine_failed: bool = False
+    # Another program changed the firewall: the daemon stops companions until their network is isolated again.
+    firewall_changed: bool = False
     # Times of events cannot be compared with each other.
     clock_jumps: bool = False
     # After how many seconds the daemon deletes what is stopped or failed, and purges what is deleted.
@@ -213,9 +267,13 @@ class History:
             for kind in ("create", "exec", "cancel", "stop", "resume", "delete")
         )
         events = sum(len(stream.events) for stream in self.streams)
+        attached = [call for call in self.calls if call.kind == "create" and call.attached.files]
+        taken = sum(call.reason == "PORT_IN_USE" for call in self.calls)
         return (
+            f"{len(attached)} creates with mounts, copies and a tool, {taken} refusals of a port, "
+            f"{sum(bool(call.companions) for call in self.calls)} creates with companions, {len(self.outages)} companions ended, "
             f"{len(self.calls)} calls ({kinds}; {told}), {events} events in {len(self.streams)} streams, "
-            f"{self.ready()} times READY, {len(self.readings)} reads, {len(self.listings)} lists, "
+            f"{len(self.ordered or ())} in the stream of all sandboxes, {self.ready()} times READY, {len(self.readings)} reads, {len(self.listings)} lists, "
             f"{len(self.snapshots)} snapshots, {len(self.outputs)} reads of output"
         )
 
@@ -283,6 +341,7 @@ class Recorder:
         self._changed = threading.Condition()
         self._entries = 0
         self._known: dict[str, int] = {}
+        self._attached: dict[str, Attachments] = {}
 
     def call(self, call: Call) -> None:
         self._add(self.history.calls.append, call)
@@ -299,6 +358,13 @@ class Recorder:
     def reading(self, reading: Reading) -> None:
         self._add(self.history.readings.append, reading)
         self._learn(reading.sandbox_id, reading.sequence)
+
+    def ordered(self, ordered: Ordered) -> None:
+        """Not an entry: kills wait for what the clients do."""
+        with self._changed:
+            if self.history.ordered is None:
+                self.history.ordered = []
+            self.history.ordered.append(ordered)
 
     def stream_end(self, stream: Stream, end: StreamEnd) -> None:
         with self._changed:
@@ -325,6 +391,25 @@ class Recorder:
         with self._changed:
             self.history.ends_of_daemon.append(time.monotonic())
             self._changed.notify_all()
+
+    def attach(self, sandbox_id: str, attached: Attachments) -> None:
+        """Before its create: commands that run in it use this."""
+        with self._changed:
+            self._attached.setdefault(sandbox_id, attached)
+
+    def attached(self, sandbox_id: str) -> Attachments:
+        with self._changed:
+            return self._attached.get(sandbox_id, Attachments())
+
+    def outage(self, sandbox_id: str, companion: str) -> None:
+        """Before it is ended."""
+        with self._changed:
+            self.history.outages.add((sandbox_id, companion))
+
+    def foreign(self, name: str, seen: dict[str, Any]) -> None:
+        """Something that must stay as it is."""
+        with self._changed:
+            self.history.foreign[name] = seen
 
     def complain(self, text: str) -> None:
         self._add(self.history.complaints.append, text)

@@ -19,6 +19,10 @@ CRASHES_OF_A_CREATE = 3  # the third fails it
 _RESUMABLE = ("SANDBOX_STOP_FAILED", "SANDBOX_RESUME_FAILED", "CONTAINER_CRASHLOOP", "CONTAINER_OOM", "MOUNT_CHANGED",
               "ACCOUNT_FILE_UNSAFE", "PORT_IN_USE")
 
+# Failures of a companion that end by themselves: it is started again, or its health check succeeds.
+_OUTAGES = ("CONTAINER_NOT_RUNNING", "CONTAINER_OOM", "CONTAINER_UNHEALTHY")
+_HOOK_FAILED = "POST_START_HOOK_FAILED"  # reported also during another outage
+
 
 class Phase(enum.Enum):
     NONE = "not created"
@@ -85,6 +89,8 @@ _UNDER_WAY = {
     Phase.STOPPING,
     Phase.DELETING,
 }
+_STARTS = {Phase.CREATING, Phase.RESUMING}
+_WITHOUT_COMPANIONS = {Phase.NONE, Phase.STOPPED, Phase.DELETED}
 _TAKES_EXECS = {Phase.READY, Phase.RESTARTING}
 # Execs that a failed stop left running end with the next start of the container.
 _ENDS_EXECS = _TAKES_EXECS | {Phase.STOPPING, Phase.RESUMING, Phase.FAILED, Phase.DELETING}
@@ -99,12 +105,16 @@ class Life:
         self.attempts = 0  # at the create
         self.restarts = 0  # completed ones
         self.running: set[str] = set()  # execs
+        # The latest event of each companion since the start of the sandbox.
+        self.companions: dict[str, Event] = {}
         self.fault = ""
 
     def follow(self, event: Event) -> None:
         self.fault = ""
         if event.exec_id:
             self._follow_exec(event)
+        elif event.companion:
+            self._follow_companion(event)
         elif event.kind.startswith("SANDBOX_"):
             self._follow_sandbox(event)
         if not self.fault and event.state != STATES[self.phase]:
@@ -112,7 +122,16 @@ class Life:
 
     @property
     def is_settled(self) -> bool:
-        return self.phase not in _UNDER_WAY and not self.running
+        return self.phase not in _UNDER_WAY and not self.running and not self._has_outage
+
+    @property
+    def _has_outage(self) -> bool:
+        outages = (event.error_code in _OUTAGES for event in self.companions.values())
+        return self.phase is Phase.READY and any(outages)
+
+    def awaits(self, companions: Iterable[str]) -> bool:
+        """Whether some of them have not reported yet since the sandbox became ready."""
+        return self.phase is Phase.READY and not set(companions) <= self.companions.keys()
 
     def refuses(self, kind: str) -> bool:
         """Whether a call of this kind may be refused because of the state."""
@@ -131,6 +150,16 @@ class Life:
         if self.phase not in (_TAKES_EXECS if is_start else _ENDS_EXECS):
             self.fault = f"of exec {event.exec_id} comes while the sandbox is {self.phase.value}"
 
+    def _follow_companion(self, event: Event) -> None:
+        before = self.companions.get(event.companion)
+        self.companions[event.companion] = event
+        # A start of the sandbox that the daemon's end interrupted is repeated.
+        is_repeated = self.phase in _STARTS or event.error_code == _HOOK_FAILED
+        if before and before.kind == event.kind and not is_repeated:
+            self.fault = f"of companion {event.companion} comes twice for one outage"
+        if self.phase in _WITHOUT_COMPANIONS:
+            self.fault = f"of companion {event.companion} comes while the sandbox is {self.phase.value}"
+
     def _follow_sandbox(self, event: Event) -> None:
         following = _NEXT[self.phase].get(event.kind)
         before, where = self.phase, self.phase.value
@@ -148,9 +177,12 @@ class Life:
             self.restarts += 1
         if following is Phase.RESTARTING and event.phase != RESTART:
             self.fault = f"of the phase {event.phase!r} comes while the sandbox is {where}"
-        if following is Phase.FAILED:
-            self.is_resumable = event.error_code in _RESUMABLE
+        if following is Phase.FAILED:  # a create that fails removes what it made
+            self.is_resumable = event.error_code in _RESUMABLE and before is not Phase.CREATING
+        if following is Phase.RESUMING and before is not Phase.RESUMING:
+            self.companions = {}
         if following is Phase.CREATING and event.phase == MATERIALIZE:
+            self.companions = {}
             self.attempts += 1
             if self.attempts > CRASHES_OF_A_CREATE:
                 self.fault = f"is attempt {self.attempts} at the create"

@@ -2,8 +2,10 @@
 // Bugs for the daemon of the robustness tests: AGBOX_PLANTED_BUG names the one that it has. Calls
 // between the layers go through the functions here (planted_symbols.py finds the linker's names);
 // each returns what the layer below does, unless its bug is planted.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,9 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "control/all_events.h"
 #include "control/directory.h"
+#include "control/event_cursor.h"
 #include "control/event_feed.h"
 #include "model/reasons.h"
+#include "model/sandbox/companion_plan.h"
 #include "model/sandbox/lifecycle.h"
 #include "model/sandbox/orphans.h"
 #include "model/sandbox/time_to_live.h"
@@ -149,7 +154,33 @@ Judgement planted_judge_container(const SandboxClaim& claim, const std::string& 
   return real_judge_container(claim, container_id, is_primary);
 }
 
+CompanionStep real_companion_plan(const CompanionView& view) asm("__real_" AGBOX_COMPANION_PLAN);
+CompanionStep planted_companion_plan(const CompanionView& view) asm("__wrap_" AGBOX_COMPANION_PLAN);
+CompanionStep planted_companion_plan(const CompanionView& view) {
+  const CompanionStep step = real_companion_plan(view);
+  const bool has_ended = step == CompanionStep::Restart;
+  if (is_planted("a companion that ends is not noticed") && has_ended) return CompanionStep::Wait;
+  return step;
+}
+
 // --- the store ---
+
+using OnCommitted = std::function<void(Result<Committed>)>;
+void real_append(Store* store, Change change, OnCommitted on_committed) asm("__real_" AGBOX_APPEND);
+void planted_append(Store* store, Change change,
+                    OnCommitted on_committed) asm("__wrap_" AGBOX_APPEND);
+void planted_append(Store* store, Change change, OnCommitted on_committed) {
+  const auto is_failure = [](const Mutation& mutation) {
+    const auto* append = std::get_if<change::AppendEvent>(&mutation);
+    return append != nullptr && append->event.event_type() == v1::COMPANION_CONTAINER_FAILED;
+  };
+  const auto failure = std::ranges::find_if(change.mutations, is_failure);
+  if (is_planted("an outage of a companion is reported twice") &&
+      failure != change.mutations.end()) {
+    change.mutations.insert(failure, Mutation(*failure));
+  }
+  real_append(store, std::move(change), std::move(on_committed));
+}
 
 Result<LoadedSandboxes> real_load(Store* store) asm("__real_" AGBOX_LOAD);
 Result<LoadedSandboxes> planted_load(Store* store) asm("__wrap_" AGBOX_LOAD);
@@ -158,6 +189,16 @@ Result<LoadedSandboxes> planted_load(Store* store) {
   if (!loaded) return loaded;
   for (SandboxRecord& record : loaded->sandboxes) {
     if (is_planted("labels are forgotten over a restart")) record.spec.clear_labels();
+    if (is_planted("ports are forgotten over a restart")) record.spec.clear_ports();
+    if (is_planted("hooks are forgotten over a restart")) {
+      for (auto& [name, container] : record.containers) {
+        if (container.has_companion()) container.mutable_companion()->clear_hooks_done();
+      }
+    }
+    const bool is_being_created = record.status.state == v1::SANDBOX_STATE_PENDING;
+    if (is_planted("a copy is empty after a crash during its create") && is_being_created) {
+      for (v1::CopySpec& copy : *record.spec.mutable_copies()) copy.add_exclude_patterns("*");
+    }
     if (is_planted("a sandbox is younger after a restart")) {
       record.created_at += std::chrono::seconds(1);
     }
@@ -260,6 +301,34 @@ EventSubscription::Next planted_next(EventSubscription* subscription) {
   return is_skipped ? planted_next(subscription) : std::move(next);
 }
 
+AllEventsSubscription::Next real_next_of_all(AllEventsSubscription* subscription) asm(
+    "__real_" AGBOX_NEXT_OF_ALL);
+AllEventsSubscription::Next planted_next_of_all(AllEventsSubscription* subscription) asm(
+    "__wrap_" AGBOX_NEXT_OF_ALL);
+AllEventsSubscription::Next planted_next_of_all(AllEventsSubscription* subscription) {
+  auto next = real_next_of_all(subscription);
+  const auto* item = std::get_if<AllEventsSubscription::Item>(&next);
+  const bool is_start =
+      item != nullptr && item->event && item->event->event.event_type() == v1::EXEC_STARTED;
+  if (is_planted("the stream of all sandboxes skips the start of an exec") && is_start) {
+    return planted_next_of_all(subscription);
+  }
+  return next;
+}
+
+Result<std::uint64_t> real_parse_event_cursor(
+    std::string_view instance_id, std::uint64_t newest,
+    const std::string& cursor) asm("__real_" AGBOX_PARSE_EVENT_CURSOR);
+Result<std::uint64_t> planted_parse_event_cursor(
+    std::string_view instance_id, std::uint64_t newest,
+    const std::string& cursor) asm("__wrap_" AGBOX_PARSE_EVENT_CURSOR);
+Result<std::uint64_t> planted_parse_event_cursor(std::string_view instance_id, std::uint64_t newest,
+                                                 const std::string& cursor) {
+  auto position = real_parse_event_cursor(instance_id, newest, cursor);
+  if (is_planted("a cursor resumes one event too early") && position && *position > 0) --*position;
+  return position;
+}
+
 // The linker compares no types.
 template <class Real, class Planted>
 constexpr bool is_alike = std::is_same_v<Real, Planted>;
@@ -268,5 +337,7 @@ static_assert(is_alike<decltype(&decide), decltype(&planted_decide)>);
 static_assert(is_alike<decltype(&to_message), decltype(&planted_to_message)>);
 static_assert(is_alike<decltype(&time_to_live), decltype(&planted_time_to_live)>);
 static_assert(is_alike<decltype(&judge_container), decltype(&planted_judge_container)>);
+static_assert(is_alike<decltype(&companion_plan), decltype(&planted_companion_plan)>);
+static_assert(is_alike<decltype(&parse_event_cursor), decltype(&planted_parse_event_cursor)>);
 
 }  // namespace agbox

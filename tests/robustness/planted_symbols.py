@@ -16,6 +16,8 @@ FUNCTIONS = {
     "TO_MESSAGE": r"agbox::to_message\(.*LifecycleStatus",
     "TIME_TO_LIVE": r"agbox::time_to_live\(",
     "JUDGE_CONTAINER": r"agbox::judge_container\(",
+    "COMPANION_PLAN": r"agbox::companion_plan\(",
+    "APPEND": r"agbox::Store::append\(",
     "LOAD": r"agbox::Store::load\(\)",
     "GET": r"agbox::Directory::get\(",
     "LIST": r"agbox::Directory::list\(",
@@ -24,6 +26,8 @@ FUNCTIONS = {
     "REMOVE_MATCHING": r"agbox::Directory::remove_matching\(.*std::function<",
     "FIND_EXEC_OUTPUT": r"agbox::Directory::find_exec_output\(.*std::function<.*std::function<",
     "NEXT": r"agbox::EventSubscription::next\(\)",
+    "NEXT_OF_ALL": r"agbox::AllEventsSubscription::next\(\)",
+    "PARSE_EVENT_CURSOR": r"agbox::parse_event_cursor\(",
 }
 
 

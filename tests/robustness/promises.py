@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from robustness import calls, reads
-from robustness.history import REACHED, Call, Event, History, Look
-from robustness.life import CRASHES_OF_A_CREATE, EXEC_ENDS, Life, faults_of, is_settled
+from robustness.history import REACHED, SERVICE, Call, Event, History, Look
+from robustness.life import CRASHES_OF_A_CREATE, EXEC_ENDS, Life, Phase, faults_of, is_settled
 
 _CONTAINER_ENDED = ("CONTAINER_EXITED", "CONTAINER_OOM")
 _KILLED = (128 + 15, 128 + 9)  # by SIGTERM, by SIGKILL
@@ -35,9 +35,16 @@ def broken_promises(history: History) -> list[str]:
         _sandboxes_fail_for_a_reason,
         _execs_end_once_and_say_how,
         _commands_run_once,
+        _commands_see_the_files_of_their_sandbox,
         _everything_comes_to_rest,
         _the_engine_has_what_is_claimed,
         _containers_stay_the_same,
+        _companions_live_with_their_sandbox,
+        _companions_fail_for_a_reason,
+        _required_services_are_ready_first,
+        _hooks_run_once,
+        _ports_belong_to_live_sandboxes,
+        _no_guest_outlives_its_sandbox,
         _both_copies_of_the_firewall_are_whole,
         _every_live_sandbox_is_isolated,
         _commands_reach_nothing_of_the_host,
@@ -60,8 +67,9 @@ def _lives_are_lives(history: History) -> Iterator[str]:
 
 
 def _sandboxes_fail_for_a_reason(history: History) -> Iterator[str]:
-    """With a working engine only a create can fail: by the third crash of the daemon during it. If the engine fails,
-    only what it definitely refused."""
+    """With a working engine only a create can fail: by the third crash of the daemon during it, or what publishes a
+    port that another sandbox has. If the engine fails, only what it definitely refused."""
+    creates = history.creates()
     for sandbox_id, events in history.seen_events().items():
         life = Life()
         for event in events:
@@ -74,6 +82,11 @@ def _sandboxes_fail_for_a_reason(history: History) -> Iterator[str]:
                 has_no_answer = any(words in event.error_message for words in _NO_ANSWER)
                 if has_no_answer and _REFUSED not in event.error_message:
                     yield f"{said}, and no engine has refused it"
+            elif event.error_code == calls.PORT_IN_USE:
+                create = creates.get(sandbox_id)
+                ports = create.attached.host_ports() if create else set()
+                if not calls.port_holders(history, sandbox_id, ports):
+                    yield f"{said}, and no other sandbox was to have one of the ports {sorted(ports)}"
             elif not is_create:
                 yield f"{said} on an engine that works"
             elif life.attempts < CRASHES_OF_A_CREATE:
@@ -153,7 +166,9 @@ def _commands_run_once(history: History) -> Iterator[str]:
     for look in history.looks:
         events = {sandbox_id: seen.events for sandbox_id, seen in look.sandboxes.items()}
         ends = {e.exec_id: e for some in events.values() for e in some if e.kind in EXEC_ENDS}
-        for sandbox_id, ids in look.ran.items():
+        for sandbox_id, ids in (*look.ran.items(), *look.written.items()):
+            if sandbox_id not in look.sandboxes:
+                continue
             times = Counter(ids)
             of_sandbox = {e.exec_id for e in events.get(sandbox_id, ()) if e.exec_id}
             for exec_id in times.keys() - of_sandbox:
@@ -162,12 +177,24 @@ def _commands_run_once(history: History) -> Iterator[str]:
                 fewest = 1 if exec_id in ends and _ended_by_itself(ends[exec_id]) else 0
                 if not fewest <= times[exec_id] <= 1:
                     yield f"exec {exec_id} of {sandbox_id}: its command ran {times[exec_id]} times"
+
+
+def _commands_see_the_files_of_their_sandbox(history: History) -> Iterator[str]:
+    """A command prints its ID, and then what the mounts, copies and tools of its sandbox have."""
+    creates = history.creates()
+    for look in history.looks:
+        events = (event for seen in look.sandboxes.values() for event in seen.events)
+        ends = {event.exec_id: event for event in events if event.kind in EXEC_ENDS}
         for exec_id, seen in look.execs.items():
             if seen.output is None or exec_id not in ends:
                 continue
-            allowed = {f"{exec_id}\n"} | (set() if _ended_by_itself(ends[exec_id]) else {""})
-            if seen.output not in allowed:
-                yield f"exec {exec_id} of {seen.sandbox_id}: it wrote {seen.output!r}"
+            create = creates.get(seen.sandbox_id)
+            whole = f"{exec_id}\n" + (create.attached.content if create else "")
+            is_right = seen.output == whole
+            if not _ended_by_itself(ends[exec_id]):
+                is_right = whole.startswith(seen.output)
+            if not is_right:
+                yield f"exec {exec_id} of {seen.sandbox_id}: it wrote {seen.output!r} instead of {whole!r}"
 
 
 # --- at rest -------------------------------------------------------------------------------------
@@ -223,6 +250,99 @@ def _containers_stay_the_same(history: History) -> Iterator[str]:
                     f"sandbox {sandbox_id}: {look.name}: its container is {container_id[:12]}, and "
                     f"was {before[:12]}"
                 )
+
+
+def _companions_live_with_their_sandbox(history: History) -> Iterator[str]:
+    creates = history.creates()
+    for look in history.looks:
+        for sandbox_id in look.companions.keys() - look.sandboxes.keys():
+            yield f"companions of {sandbox_id}: {look.name}: the daemon knows no such sandbox"
+        for sandbox_id, seen in look.sandboxes.items():
+            found = look.companions.get(sandbox_id, {})
+            who = f"sandbox {sandbox_id}: {look.name}: {seen.state}"
+            if seen.state == "DELETED" and found:
+                yield f"{who}, and the engine has its companions {sorted(found)}"
+            # An engine may have refused to create or to start one.
+            if sandbox_id not in creates or seen.state not in ("READY", "STOPPED") or history.engine_failed:
+                continue
+            wanted = {name: seen.state == "READY" for name in creates[sandbox_id].companions}
+            if found != wanted:
+                yield f"{who}, and whether its companions run is {dict(sorted(found.items()))} instead of {wanted}"
+            life = Life()
+            for event in seen.events:
+                life.follow(event)
+            reported = {name: event.kind.rpartition("_")[2] for name, event in life.companions.items()}
+            if seen.state == "READY" and dict(seen.companions) != reported:
+                yield f"{who}, Get says {dict(seen.companions)} of its companions, and their last events {reported}"
+
+
+def _companions_fail_for_a_reason(history: History) -> Iterator[str]:
+    if history.engine_failed or history.firewall_changed:
+        return
+    for sandbox_id, events in history.seen_events().items():
+        for event in events:
+            if event.kind == "COMPANION_CONTAINER_FAILED" and (sandbox_id, event.companion) not in history.outages:
+                yield (
+                    f"sandbox {sandbox_id}: companion {event.companion} failed with {event.error_code}: "
+                    f"{event.error_message!r} on an engine that works, and nobody ended it"
+                )
+
+
+def _required_services_are_ready_first(history: History) -> Iterator[str]:
+    creates = history.creates()
+    for sandbox_id, events in history.seen_events().items():
+        create = creates.get(sandbox_id)
+        life = Life()
+        for event in events:
+            is_start = life.phase in (Phase.CREATING, Phase.RESUMING)
+            life.follow(event)
+            if not create or SERVICE not in create.companions or not is_start or event.kind != "SANDBOX_READY":
+                continue
+            service = life.companions.get(SERVICE)
+            if service is None or service.kind != "COMPANION_CONTAINER_READY":
+                yield f"sandbox {sandbox_id}: event {event.sequence}, SANDBOX_READY, comes before {SERVICE} is ready"
+
+
+def _hooks_run_once(history: History) -> Iterator[str]:
+    """In one container, over all its starts. A create that starts over makes another one."""
+    creates = history.creates()
+    for look in history.looks:
+        for sandbox_id, ran in look.hooked.items():
+            seen, create = look.sandboxes.get(sandbox_id), creates.get(sandbox_id)
+            if not seen or not create or seen.state not in ("READY", "STOPPED"):
+                continue
+            wanted = 1 if SERVICE in create.companions else 0
+            if len(ran) != wanted:
+                yield f"sandbox {sandbox_id}: {look.name}: the command of {SERVICE} ran {len(ran)} times"
+
+
+def _ports_belong_to_live_sandboxes(history: History) -> Iterator[str]:
+    creates = history.creates()
+    for look in history.looks:
+        if look.listening is None:
+            continue
+        wanted: dict[int, list[str]] = defaultdict(list)
+        for sandbox_id, seen in look.sandboxes.items():
+            create = creates.get(sandbox_id)
+            for port in create.attached.host_ports() if create else ():
+                if seen.state == "READY":
+                    wanted[port].append(sandbox_id)
+                elif seen.state == "FAILED" and sandbox_id in look.running:
+                    wanted.setdefault(port, [])  # a stop or a delete that was refused
+        for port, sandbox_ids in wanted.items():
+            if len(sandbox_ids) > 1:
+                yield f"{look.name}: {sandbox_ids} are READY and all have port {port}"
+            if sandbox_ids and port not in look.listening:
+                yield f"sandbox {sandbox_ids[0]}: {look.name}: READY, and its port {port} is not published"
+        for port in sorted(look.listening - wanted.keys()):
+            yield f"{look.name}: port {port} is published, and no live sandbox has it"
+
+
+def _no_guest_outlives_its_sandbox(history: History) -> Iterator[str]:
+    for look in history.looks:
+        live = [sandbox_id for sandbox_id, seen in look.sandboxes.items() if seen.state != "DELETED"]
+        if len(look.guest_directories) > len(live):
+            yield f"{look.name}: {len(look.guest_directories)} guest directories for {len(live)} sandboxes"
 
 
 # --- the isolation -------------------------------------------------------------------------------

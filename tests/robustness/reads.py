@@ -2,10 +2,11 @@
 """Guarantees about what clients read: events, Gets, lists, snapshots and output agree with each other and with the
 history, and stay as they were. Pure; promises.py calls it."""
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from robustness.history import Event, Fixed, History, Look, StreamEnd
+from robustness.history import Call, Event, Fixed, History, Look, Ordered, StreamEnd
 from robustness.life import restarts_of
 from robustness.life import Life
 
@@ -82,6 +83,44 @@ def streams_last_as_long_as_their_daemon(history: History) -> Iterator[str]:
             stream.opened_at <= end <= stream.ended_at + _SLACK for end in history.ends_of_daemon
         ):
             yield f"{who} broke after event {newest}, and no daemon had ended"
+
+
+def one_stream_has_every_event_once(history: History) -> Iterator[str]:
+    """The stream of all sandboxes: each event once, of a sandbox in the order of its history, and for every reader in
+    the same order."""
+    if history.ordered is None:
+        return
+    where = "the stream of all sandboxes"
+    newest: dict[str, int] = defaultdict(int)
+    seen: dict[str, dict[int, Event]] = defaultdict(dict)
+    for sandbox_id, event in ((one.sandbox_id, one.event) for one in history.ordered):
+        if event.sequence != newest[sandbox_id] + 1 and not history.may_be_purged(sandbox_id):
+            yield f"sandbox {sandbox_id}: event {event.sequence} came after {newest[sandbox_id]} in {where}"
+        elif event.sequence <= newest[sandbox_id]:
+            yield f"sandbox {sandbox_id}: event {event.sequence} came twice in {where}"
+        newest[sandbox_id] = event.sequence
+        seen[sandbox_id][event.sequence] = event
+    for sandbox_id, events in history.events_at_rest().items():
+        for event in events:
+            found = seen[sandbox_id].get(event.sequence)
+            if found is None:
+                yield f"sandbox {sandbox_id}: event {event.sequence}, {event.kind}, did not come in {where}"
+            elif found.content != event.content:
+                yield f"sandbox {sandbox_id}: event {event.sequence} is another one in {where}: {found.content!r}"
+    if history.ordered_again is None:
+        return
+    kept = set((one.sandbox_id, one.event.sequence) for one in history.ordered_again)
+    first = [one for one in history.ordered if (one.sandbox_id, one.event.sequence) in kept]
+    if history.retention is None:
+        first = history.ordered
+    for number, (before, after) in enumerate(itertools.zip_longest(first, history.ordered_again)):
+        if before != after:
+            yield f"{where}: event {number + 1} was {_name(before)}, and is {_name(after)} for another reader"
+            return
+
+
+def _name(ordered: Ordered | None) -> str:
+    return f"{ordered.event.sequence} of {ordered.sandbox_id}" if ordered else "none"
 
 
 def times_never_go_back(history: History) -> Iterator[str]:
@@ -166,14 +205,27 @@ def fixed_fields_never_change(history: History) -> Iterator[str]:
         call = asked.get(sandbox_id)
         if fixed != before:
             yield f"sandbox {sandbox_id}: {where} says {fixed}, and it was {before}"
-        elif call is not None and (fixed.image, fixed.labels) != (call.image, call.labels):
+        elif call is not None and fixed != _asked_for(call, fixed):
             yield (
-                f"sandbox {sandbox_id}: {where} says {fixed}, and the image {call.image} with the "
-                f"labels {call.labels} was asked for"
+                f"sandbox {sandbox_id}: {where} says {fixed}, and {_asked_for(call, fixed)} was "
+                "asked for"
             )
         else:
             continue
         reported.add(sandbox_id)
+
+
+def _asked_for(call: Call, fixed: Fixed) -> Fixed:
+    attached = call.attached
+    return Fixed(
+        call.image,
+        call.labels,
+        fixed.created_at,
+        attached.mounts,
+        attached.copies,
+        attached.resources,
+        attached.ports,
+    )
 
 
 def lists_are_complete(history: History) -> Iterator[str]:
@@ -250,6 +302,7 @@ def output_is_read_as_it_was_written(history: History) -> Iterator[str]:
 CHECKS = (
     histories_have_no_gap_and_never_change,
     streams_see_each_event_once,
+    one_stream_has_every_event_once,
     streams_last_as_long_as_their_daemon,
     times_never_go_back,
     reads_are_never_behind,

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import grpc
-from robustness.clients import RAN_FILE, Client, fixed_of
-from robustness.history import Event, ExecSeen, Look, Reading, SandboxSeen, StreamEnd
+from robustness.clients import HOOK, RAN_FILE, Client, fixed_of
+from robustness.host_files import PORTS, HostFiles
+from robustness.history import Call, Event, ExecSeen, Look, Reading, SandboxSeen, StreamEnd
 from robustness.life import STATES, Life
 from support.daemon import PrivateDaemon
 from support.engine import PrivateEngine
@@ -28,7 +29,7 @@ _LEFTOVERS = (
     "orphaned guest directory is removed",
     "orphaned output directory is removed",
 )
-_MENDS = ("the container ended and is started again", *_LEFTOVERS)
+_MENDS = ("the container ended and is started again", "companion failed", *_LEFTOVERS)
 
 
 def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None:
@@ -42,12 +43,14 @@ def settle(client: Client, sandbox_ids: Iterable[str], wanted: str = "") -> None
         now = client.get(sandbox_id)
         if now is None:
             continue  # one whose create was interrupted need not exist; the judge knows which
-        is_idle = sandbox_id in creates and creates[sandbox_id].idle_ttl is not None
+        create = creates.get(sandbox_id)
 
-        def is_at_rest(life: Life, newest: int, is_idle: bool = is_idle, now: Reading = now) -> bool:
+        def is_at_rest(life: Life, newest: int, create: Call | None = create, now: Reading = now) -> bool:
             state = STATES[life.phase]
             is_over = newest >= now.sequence and life.is_settled and wanted in ("", state)
-            return is_over and not (is_idle and state == "READY")
+            if create is None or state != "READY":
+                return is_over
+            return is_over and create.idle_ttl is None and not life.awaits(create.companions)
 
         _follow(client, sandbox_id, is_at_rest)
 
@@ -174,6 +177,9 @@ class EngineSide(Protocol):
     def ran(self, container_id: str) -> list[str]:
         """The lines of the file that execs write, of a running or stopped container."""
 
+    def listening(self) -> set[int] | None:
+        """The ports of its host that something listens on, of those of the run. None without a host."""
+
     def rules(self, tables: Iterable[str]) -> dict[str, str] | None:
         """The rules of each of these tables of its host, without the marks of the copy. None without a
         firewall."""
@@ -199,6 +205,11 @@ class RealSide:
             member = tree.extractfile(tree.getmembers()[0])
             return member.read().decode().split() if member else []
 
+    def listening(self) -> set[int] | None:
+        lines = self._world.run("ss", "--no-header", "--listening", "--tcp", "--numeric").stdout.splitlines()
+        ports = {int(line.split()[3].rpartition(":")[2]) for line in lines}
+        return ports & set(PORTS)
+
     def rules(self, tables: Iterable[str]) -> dict[str, str] | None:
         found = {}
         for table in tables:
@@ -219,8 +230,8 @@ def _without_marks_of_the_copy(listing: str) -> str:
 class Observer:
     """Observes the state as a client and in the engine."""
 
-    def __init__(self, client: Client, daemon: PrivateDaemon, engine: EngineSide):
-        self._client, self._daemon, self._engine = client, daemon, engine
+    def __init__(self, client: Client, daemon: PrivateDaemon, engine: EngineSide, files: HostFiles):
+        self._client, self._daemon, self._engine, self._files = client, daemon, engine, files
         self._instance = client.reconnect()
 
     def look(self, name: str) -> Look:
@@ -231,18 +242,31 @@ class Observer:
             sandbox_id = handle.sandbox_id
             events = tuple(self._events(sandbox_id, handle.last_event_sequence))
             state = self._client.state_name(handle.state)
+            states = self._client.contract.sandbox.CompanionState
+            companions = tuple(
+                (one.name, states.Name(one.state).removeprefix("COMPANION_STATE_")) for one in handle.companions
+            )
             look.sandboxes[sandbox_id] = SandboxSeen(
-                state, handle.last_event_sequence, events, fixed_of(handle)
+                state, handle.last_event_sequence, events, fixed_of(handle), companions
             )
             look.execs |= dict(self._execs(sandbox_id))
         for item in self._ours("/containers/json"):
             sandbox_id = item["Labels"][f"{LABEL}.sandbox-id"]
+            if item["Labels"][f"{LABEL}.component"] == "companion":
+                name = item["Labels"][f"{LABEL}.companion-container-name"]
+                look.companions.setdefault(sandbox_id, {})[name] = item["State"] == "running"
+                continue
             look.containers.append(sandbox_id)
             look.container_ids[sandbox_id] = item["Id"]
             if item["State"] == "running":
                 look.running.add(sandbox_id)
             if sandbox_id in look.sandboxes and look.sandboxes[sandbox_id].state != "FAILED":
-                look.ran[sandbox_id] = self._engine.ran(item["Id"])
+                lines = self._engine.ran(item["Id"])
+                look.ran[sandbox_id] = [line for line in lines if line != HOOK]
+                look.hooked[sandbox_id] = [line for line in lines if line == HOOK]
+        look.written = self._files.written()
+        look.listening = self._engine.listening()
+        look.guest_directories = self._files.guest_directories()
         look.networks = [
             item["Labels"][f"{LABEL}.sandbox-id"] for item in self._ours("/networks")
         ]

@@ -200,6 +200,20 @@ void say_events(Store& store, const std::string& id, std::uint64_t newest) {
   }
 }
 
+// In the order of all sandboxes.
+void say_order(Store& store, std::uint64_t newest) {
+  for (std::uint64_t after = 0; after < newest;) {
+    const auto page = ask<AllEventsPage>(
+        [&](auto done) { store.read_all_events(after, newest, 50, 100'000, std::move(done)); });
+    AGBOX_CHECK(page.unreadable.empty() && page.last > after, "a page of all events goes on");
+    for (const StoredEvent& stored : page.events) {
+      say("ordered " + std::to_string(stored.position) + " " + stored.event.event_id());
+    }
+    after = page.last;
+  }
+  say("newest " + std::to_string(newest));
+}
+
 void say_what_is_stored(Store& store) {
   const auto loaded = store.load();
   if (!loaded) die(loaded.error().message());
@@ -224,6 +238,7 @@ void say_what_is_stored(Store& store) {
           (exec.state == v1::EXEC_STATE_FINISHED ? "ended" : "running"));
     }
   }
+  say_order(store, loaded->newest_position);
 }
 
 // An ID that was ever used must not be reused.

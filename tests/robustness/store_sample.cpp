@@ -2,7 +2,7 @@
 // Creates tests/data/store/schema-<n>.db: a small store of the current schema, with one object of
 // each kind. Run once for a new schema, and commit the file as the old store for later versions.
 //
-//   store_sample tests/data/store/schema-2.db
+//   store_sample tests/data/store/schema-3.db
 #include <cstdio>
 #include <filesystem>
 #include <future>

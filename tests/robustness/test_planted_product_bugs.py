@@ -6,8 +6,10 @@ import contextlib
 
 import pytest
 from robustness.calls import LONG
-from robustness.clients import Client, Reader
+from robustness.clients import Client, Reader, end_companion
 from robustness.engine_gate import CutsOnce, EngineGate
+from robustness.history import Attachments
+from robustness.host_files import PORTS
 from robustness.rest import settle
 from robustness.test_fake_engine_kills import PURGES, RETENTION
 from support.sandboxes import primary, wait_until
@@ -27,6 +29,9 @@ BUGS = {
     "a delete is forgotten over a restart": "sandbox box-blue: the look at rest: something is still under way",
     "an idle sandbox is stopped early": "sandbox box-idle: SANDBOX_STOP_REQUESTED for idle_ttl, 0.",
     "the janitor removes what is in use": "sandbox box-red: failed with CONTAINER_NOT_RUNNING",
+    "a copy is empty after a crash during its create": "of box-crashed: it wrote 'probe-0-0-box-crashed\\nread-only of "
+    "box-crashed\\nwritable of box-crashed\\ntool\\n' instead of ",
+    "ports are forgotten over a restart": "ports=()), and ",
     "labels are forgotten over a restart": "sandbox box-red: Get says Fixed(image='robust:1', labels=()",
     "a sandbox is younger after a restart": ", and it was Fixed(image='robust:1', labels=(('team', 'red'),), created_at=",
     "Get shows the state of an earlier event": "Get says PENDING at event",
@@ -37,6 +42,11 @@ BUGS = {
     "a stream ends after a stop": "sandbox box-blue: the stream of reader ended after event",
     "a stream skips the start of an exec": "sandbox box-red: reader, subscribed after event 0, got event",
     "a snapshot shows no exec": "shows [], and ['long'] ran",
+    "the stream of all sandboxes skips the start of an exec": "EXEC_STARTED, did not come in the stream of all sandboxes",
+    "a cursor resumes one event too early": "in the stream of all sandboxes",
+    "a companion that ends is not noticed": "{'db': True, 'side': False} instead of {'db': True, 'side': True}",
+    "an outage of a companion is reported twice": "of companion side comes twice for one outage",
+    "hooks are forgotten over a restart": "sandbox box-kept: the look at rest: the command of db ran ",
 }
 FAILPOINTS = {
     "exec.cancel_send.before=error": "exec long: its cancel was acknowledged after event",
@@ -55,8 +65,8 @@ def telling(run):
     observer = Client("observer", run.daemon, run.contract, run.recorder)
     readers = []
 
-    def create(sandbox_id, labels, idle_ttl=None):
-        client.create(sandbox_id, run.image, labels, idle_ttl)
+    def create(sandbox_id, labels, idle_ttl=None, attached=Attachments(), has_companions=False):
+        client.create(sandbox_id, run.image, labels, idle_ttl, attached, has_companions)
         run.asked.append(sandbox_id)
         readers.append(Reader(observer, sandbox_id))
 
@@ -74,6 +84,7 @@ def tell(run):
     with telling(run) as (client, create):
         create("box-red", RED)
         create("box-blue", BLUE)
+        create("box-kept", BLUE, has_companions=True)
         create("box-grey", GREY)
         create("box-idle", RED, idle_ttl=1)
         settle(client, run.asked)
@@ -89,10 +100,14 @@ def tell(run):
         settle(client, ["box-red", "box-blue"])
         client.resume("box-blue")
         settle(client, ["box-blue"])
+        end_companion(run.engine.api, run.recorder, "box-kept")
         client.list_all(())
         client.delete_all(GREY, ["box-grey"])
-        run.killer.kill_during("create.network.after", lambda: create("box-crashed", RED))
+        attached = run.files.attachments("box-crashed", PORTS[0])
+        run.killer.kill_during("create.network.after", lambda: create("box-crashed", RED, attached=attached))
         settle(client, ["box-crashed"])
+        # Refused, because of the port.
+        client.create("box-refused", run.image, RED, attached=run.files.attachments("box-refused", PORTS[0]))
         for sandbox_id in run.asked:
             client.get(sandbox_id)
         run.killer.kill_during("delete.containers.before", lambda: client.delete("box-blue"))

@@ -9,6 +9,7 @@ import pytest
 from robustness.history import (
     REACHED,
     Answer,
+    Attachments,
     Call,
     Event,
     ExecSeen,
@@ -17,6 +18,7 @@ from robustness.history import (
     Listing,
     Look,
     Missing,
+    Ordered,
     OutputRead,
     Reading,
     Recorder,
@@ -25,7 +27,7 @@ from robustness.history import (
     Stream,
     StreamEnd,
 )
-from robustness.life import is_settled
+from robustness.life import Life, is_settled
 from robustness.promises import broken_promises
 
 ACKNOWLEDGED, REFUSED, UNKNOWN = Answer.ACKNOWLEDGED, Answer.REFUSED, Answer.UNKNOWN
@@ -684,9 +686,9 @@ def complain(history):
         (break_a_stream, "the stream of reader broke after event 5, and no daemon had ended"),
         (lose_what_was_seen, "NOT_FOUND after event 3 was seen"),
         (purge_early, "purged 0.0 s after its delete"),
-        (change_the_time_of_creation, "created_at=6), and it was"),
+        (change_the_time_of_creation, "created_at=6, mounts=(), copies=(), resources=(), ports=()), and it was"),
         (lose_the_labels, "the last look says Fixed(image='image:1', labels=()"),
-        (have_another_image_than_asked_for, "and the image image:2 with the labels"),
+        (have_another_image_than_asked_for, "and Fixed(image='image:2', labels="),
         (list_one_twice, "2 times in a list"),
         (leave_one_out_of_a_list, "not in a list with the labels {} after its event 3 was seen"),
         (list_a_deleted_one, "after it was seen to be deleted"),
@@ -816,6 +818,354 @@ def test_an_engine_may_refuse(good):
     good.looks[-1].execs = {}
     good.engine_failed = True
     assert broken_promises(good) == []
+
+
+# --- files and ports of the host -------------------------------------------------------------------
+
+_CONTENT = "mounted\ncopied\n"
+_ATTACHED = Attachments(
+    mounts=(("/host/mounted", "/mounted", False), ("/host/written", "/written", True)),
+    copies=(("/host/copied", "/copied"),),
+    tools=("codex",),
+    resources=((".codex", "/host/.codex", "/home/agbox/.codex"),),
+    ports=((18200, 80),),
+    files=("/mounted/value", "/copied/value"),
+    content=_CONTENT,
+    written="/written/ran",
+)
+
+
+@pytest.fixture
+def attached(good):
+    """The same life of a sandbox with mounts, a copy, a tool and a port."""
+    good.calls[0] = replace(good.calls[0], attached=_ATTACHED)
+
+    def with_them(seen):
+        more = replace(
+            seen.fixed,
+            mounts=_ATTACHED.mounts,
+            copies=_ATTACHED.copies,
+            resources=_ATTACHED.resources,
+            ports=_ATTACHED.ports,
+        )
+        return replace(seen, fixed=more)
+
+    good.readings = [with_them(reading) for reading in good.readings]
+    good.outputs = [OutputRead("exec-1", 4, f"-1\n{_CONTENT}", is_whole=True)]
+    for look in good.looks:
+        look.sandboxes["box"] = with_them(look.sandboxes["box"])
+        look.execs["exec-1"] = replace(look.execs["exec-1"], output=f"exec-1\n{_CONTENT}")
+        look.written = {"box": ["exec-1"]}
+    good.looks[0].listening, good.looks[1].listening = {18200}, set()
+    good.looks[0].guest_directories = ["9f3a"]
+    return good
+
+
+def refuse_a_port(history, port=18200, holder="sandbox box", **others):
+    wanted = replace(_ATTACHED, ports=((port, 80),))
+    words = f"host_port {port}/tcp on 127.0.0.1 is in use by {holder}; free it" if holder else "in use"
+    history.calls.append(
+        Call("create", "refused", REFUSED, attached=wanted, others=others, error=words, reason="PORT_IN_USE")
+    )
+
+
+def forget_the_mounts(history):
+    seen = history.looks[-1].sandboxes["box"]
+    history.looks[-1].sandboxes["box"] = replace(seen, fixed=replace(seen.fixed, mounts=()))
+
+
+def have_another_port_than_asked_for(history):
+    history.calls[0] = replace(history.calls[0], attached=replace(_ATTACHED, ports=((18201, 80),)))
+
+
+def lose_the_copy(history):
+    history.looks[-1].execs["exec-1"] = replace(history.looks[-1].execs["exec-1"], output="exec-1\nmounted\n")
+
+
+def print_something_else_before_a_cancel(history):
+    history.looks[-1].execs["exec-2"] = replace(history.looks[-1].execs["exec-2"], output="exec-2\nother\n")
+
+
+def write_to_the_mount_twice(history):
+    history.looks[-1].written["box"] *= 2
+
+
+def never_write_to_the_mount(history):
+    history.looks[-1].written["box"] = []
+
+
+def keep_a_port_published(history):
+    history.looks[-1].listening = {18200}
+
+
+def not_publish_the_port(history):
+    history.looks[0].listening = set()
+
+
+def leave_the_directory_of_a_guest(history):
+    history.looks[-1].guest_directories = ["9f3a"]
+
+
+def refuse_a_port_that_is_free(history):
+    refuse_a_port(history, 18201)
+
+
+def refuse_the_port_of_a_deleted_sandbox(history):
+    refuse_a_port(history, box=14)
+
+
+def name_another_holder(history):
+    refuse_a_port(history, holder="sandbox nobody")
+
+
+def name_no_holder(history):
+    refuse_a_port(history, holder="")
+
+
+def fail_for_a_port_that_is_free(history):
+    failed = ("SANDBOX_FAILED", "FAILED", {"error_code": "PORT_IN_USE"})
+    set_last_life(history, _LIFE[:9] + _LIFE[9:11] + (failed,) + _END)
+
+
+@pytest.mark.parametrize(
+    "breaks, words",
+    [
+        (forget_the_mounts, "the last look says Fixed(image='image:1', labels=(('team', 'red'),), created_at=5, mounts=(), "),
+        (have_another_port_than_asked_for, "ports=((18201, 80),)) was asked for"),
+        (lose_the_copy, "it wrote 'exec-1\\nmounted\\n' instead of 'exec-1\\nmounted\\ncopied\\n'"),
+        (print_something_else_before_a_cancel, "exec exec-2 of box: it wrote 'exec-2\\nother\\n' instead of"),
+        (write_to_the_mount_twice, "its command ran 2 times"),
+        (never_write_to_the_mount, "its command ran 0 times"),
+        (keep_a_port_published, "the last look: port 18200 is published, and no live sandbox has it"),
+        (not_publish_the_port, "READY, and its port 18200 is not published"),
+        (leave_the_directory_of_a_guest, "the last look: 1 guest directories for 0 sandboxes"),
+        (refuse_a_port_that_is_free, "and no sandbox had one of the ports [18201]"),
+        (refuse_the_port_of_a_deleted_sandbox, "and no sandbox had one of the ports [18200]"),
+        (name_another_holder, "and not nobody had one of the ports [18200], but one of ['box']"),
+        (name_no_holder, "and without the holder"),
+        (fail_for_a_port_that_is_free, "and no other sandbox was to have one of the ports [18200]"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_broken_promise_about_the_host_is_seen(attached, breaks, words):
+    breaks(attached)
+    found = broken_promises(attached)
+    assert any(words in sentence for sentence in found), found
+
+
+def test_files_and_ports_of_the_host_are_passed(attached):
+    refuse_a_port(attached, box=3)
+    refuse_a_port(attached, holder="a process of user 0", box=3)
+    cancelled = attached.looks[-1].execs["exec-2"]
+    attached.looks[-1].execs["exec-2"] = replace(cancelled, output="exec-2\nmounted\n")
+    assert broken_promises(attached) == []
+
+
+def test_a_resume_may_fail_for_the_port_of_another_sandbox(attached):
+    fail_for_a_port_that_is_free(attached)
+    attached.calls.append(Call("create", "other", UNKNOWN, attached=_ATTACHED))
+    assert not any("PORT_IN_USE" in sentence for sentence in broken_promises(attached))
+
+
+@pytest.fixture
+def ordered(good):
+    """The same life, with the stream of all sandboxes, where the events of another sandbox come in between."""
+    of_box = [Ordered("box", event) for event in events_of(good)]
+    other = [Ordered("other", event) for event in numbered(_LIFE[:2])]
+    good.ordered = [of_box[0], other[0], *of_box[1:3], other[1], *of_box[3:]]
+    good.ordered_again = list(good.ordered)
+    return good
+
+
+def send_one_twice_to_all(history):
+    history.ordered.insert(3, history.ordered[2])
+
+
+def leave_one_out_for_all(history):
+    del history.ordered[3]
+
+
+def lose_the_newest_for_all(history):
+    del history.ordered[-1], history.ordered_again[-1]
+
+
+def send_another_event_to_all(history):
+    history.ordered[3] = Ordered("box", replace(history.ordered[3].event, content=b"another"))
+
+
+def order_them_in_another_way(history):
+    first, second = history.ordered[:2]
+    history.ordered[:2] = [second, first]
+
+
+@pytest.mark.parametrize(
+    "breaks, words",
+    [
+        (send_one_twice_to_all, "sandbox box: event 2 came after 2 in the stream of all sandboxes"),
+        (leave_one_out_for_all, "sandbox box: event 4 came after 2 in the stream of all sandboxes"),
+        (leave_one_out_for_all, "event 3, SANDBOX_READY, did not come in the stream of all sandboxes"),
+        (lose_the_newest_for_all, "event 14, SANDBOX_DELETED, did not come in the stream of all sandboxes"),
+        (send_another_event_to_all, "event 3 is another one in the stream of all sandboxes: b'another'"),
+        (order_them_in_another_way, "event 1 was 1 of other, and is 1 of box for another reader"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_broken_promise_about_the_stream_of_all_sandboxes_is_seen(ordered, breaks, words):
+    breaks(ordered)
+    found = broken_promises(ordered)
+    assert any(words in sentence for sentence in found), found
+
+
+def test_the_stream_of_all_sandboxes_is_passed(ordered):
+    assert broken_promises(ordered) == []
+
+
+def test_the_stream_of_all_sandboxes_may_lack_what_is_purged(ordered):
+    ordered.retention = ordered.cleanup_ttl = 1e-9
+    ordered.looks[-1].sandboxes, ordered.looks[-1].execs = {}, {}
+    ordered.looks.pop(0)
+    ordered.streams[2].end = StreamEnd.ENDED
+    ordered.missing.append(Missing("box", 14, at=9))
+    del ordered.ordered[3]
+    ordered.ordered_again = []
+    assert broken_promises(ordered) == []
+    send_one_twice_to_all(ordered)
+    assert "sandbox box: event 2 came twice in the stream of all sandboxes" in broken_promises(ordered)
+
+
+def of_companion(kind, name, state="READY", error_code=""):
+    details = {"companion": name, "error_code": error_code}
+    return (f"COMPANION_CONTAINER_{kind}", state, details)
+
+
+_SERVICE_READY = of_companion("READY", "db", "PENDING")
+_OUTAGE = (of_companion("FAILED", "side", error_code="CONTAINER_NOT_RUNNING"), of_companion("READY", "side"))
+_WITH_COMPANIONS = (
+    *_LIFE[:2], _SERVICE_READY, *_LIFE[2:6], of_companion("READY", "side"), *_OUTAGE,
+    *_LIFE[6:11], _SERVICE_READY, _LIFE[11], of_companion("READY", "side"),
+)
+
+
+@pytest.fixture
+def accompanied(good):
+    """The same life of a sandbox with a service and a companion, which ends once."""
+    good.calls = [replace(good.calls[0], companions=("db", "side")), good.calls[-2]]
+    good.streams, good.readings, good.listings, good.snapshots, good.outputs = [], [], [], [], []
+    good.calls[1] = replace(good.calls[1], known=len(_WITH_COMPANIONS))
+    good.calls += [
+        Call("exec", "box", ACKNOWLEDGED, exec_id="exec-1", exit_code=3, known=4),
+        Call("exec", "box", UNKNOWN, exec_id="exec-2", known=4),
+        Call("stop", "box", ACKNOWLEDGED, known=6),
+        Call("resume", "box", ACKNOWLEDGED, known=13),
+    ]
+    good.outages = {("box", "side")}
+    set_companions_life(good, _WITH_COMPANIONS)
+    good.looks[0].companions = {"box": {"db": True, "side": True}}
+    good.looks[0].hooked = {"box": ["hook-db"]}
+    return good
+
+
+def set_companions_life(history, life):
+    events = tuple(numbered(life + _END))
+    seen = (("db", "READY"), ("side", "READY"))
+    first, last = history.looks[0].sandboxes["box"], history.looks[1].sandboxes["box"]
+    history.looks[0].sandboxes["box"] = replace(
+        first, sequence=len(life), events=events[: len(life)], companions=seen)
+    history.looks[1].sandboxes["box"] = replace(last, sequence=len(events), events=events)
+
+
+def test_a_life_with_companions_is_passed(accompanied):
+    assert broken_promises(accompanied) == []
+
+
+def report_an_outage_twice(history):
+    set_companions_life(history, _WITH_COMPANIONS + _OUTAGE[:1] * 2 + _OUTAGE[1:])
+
+
+def report_ready_twice(history):
+    set_companions_life(history, _WITH_COMPANIONS + _OUTAGE[1:])
+
+
+def report_a_companion_of_a_stopped_sandbox(history):
+    at = _WITH_COMPANIONS.index(("SANDBOX_STOPPED", "STOPPED", {})) + 1
+    late = of_companion("READY", "side", "STOPPED")
+    set_companions_life(history, _WITH_COMPANIONS[:at] + (late,) + _WITH_COMPANIONS[at:])
+
+
+def be_ready_before_the_service(history):
+    set_companions_life(history, _WITH_COMPANIONS[:2] + _WITH_COMPANIONS[3:4] + (of_companion("READY", "db"),)
+                        + _WITH_COMPANIONS[4:])
+
+
+def never_end_an_outage(history):
+    set_companions_life(history, _WITH_COMPANIONS + _OUTAGE[:1])
+
+
+def fail_a_companion_for_no_reason(history):
+    history.outages = set()
+
+
+def not_run_a_companion(history):
+    history.looks[0].companions["box"]["side"] = False
+
+
+def lose_a_companion(history):
+    del history.looks[0].companions["box"]["db"]
+
+
+def leave_a_companion(history):
+    history.looks[1].companions = {"box": {"side": False}}
+
+
+def have_a_companion_of_nobody(history):
+    history.looks[1].companions = {"nobody": {"side": True}}
+
+
+def show_another_state_of_a_companion(history):
+    seen = history.looks[0].sandboxes["box"]
+    history.looks[0].sandboxes["box"] = replace(seen, companions=(("db", "READY"), ("side", "FAILED")))
+
+
+def run_a_hook_twice(history):
+    history.looks[0].hooked["box"] *= 2
+
+
+def never_run_a_hook(history):
+    history.looks[0].hooked["box"] = []
+
+
+@pytest.mark.parametrize(
+    "breaks, words",
+    [
+        (report_an_outage_twice, "COMPANION_CONTAINER_FAILED, of companion side comes twice for one outage"),
+        (report_ready_twice, "COMPANION_CONTAINER_READY, of companion side comes twice for one outage"),
+        (report_a_companion_of_a_stopped_sandbox, "of companion side comes while the sandbox is stopped"),
+        (be_ready_before_the_service, "event 3, SANDBOX_READY, comes before db is ready"),
+        (never_end_an_outage, "something is still under way"),
+        (fail_a_companion_for_no_reason, "companion side failed with CONTAINER_NOT_RUNNING: '' on an engine that works"),
+        (not_run_a_companion, "{'db': True, 'side': False} instead of {'db': True, 'side': True}"),
+        (lose_a_companion, "{'side': True} instead of {'db': True, 'side': True}"),
+        (leave_a_companion, "DELETED, and the engine has its companions ['side']"),
+        (have_a_companion_of_nobody, "companions of nobody: the last look: the daemon knows no such sandbox"),
+        (show_another_state_of_a_companion, "Get says {'db': 'READY', 'side': 'FAILED'} of its companions"),
+        (run_a_hook_twice, "the command of db ran 2 times"),
+        (never_run_a_hook, "the command of db ran 0 times"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_broken_promise_about_companions_is_seen(accompanied, breaks, words):
+    breaks(accompanied)
+    found = broken_promises(accompanied)
+    assert any(words in sentence for sentence in found), found
+
+
+@pytest.mark.parametrize("phase, refuses", [("create", True), ("resume", False)])
+def test_only_a_resume_that_failed_for_a_port_may_be_repeated(phase, refuses):
+    failed = ("SANDBOX_FAILED", "FAILED", {"error_code": "PORT_IN_USE"})
+    life = Life()
+    for event in numbered((_LIFE[:2] if phase == "create" else _LIFE[:11]) + (failed,)):
+        life.follow(event)
+    assert life.refuses("resume") == refuses
 
 
 def test_a_purged_history_is_no_loss(good):

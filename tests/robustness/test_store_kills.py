@@ -3,7 +3,8 @@
 full or read-only disk.
 
 After each kill the next run first prints everything that is stored. Compared with what was acknowledged:
-nothing is lost, sequences have no gap, an ID is never reused, and no change is partial.
+nothing is lost, sequences have no gap, an ID is never reused, no change is partial, and the order of all events
+neither changes nor uses a position twice.
 
 AGBOX_KILLS (default 500) is the number of random kills, AGBOX_KILL_SEED repeats a run's choices.
 """
@@ -42,6 +43,8 @@ class Model:
         self.purging: set[str] = set()  # requested, so it may be gone
         self.purged: set[str] = set()
         self.sequences: dict[tuple[str, int], str] = {}
+        self.positions: dict[str, int] = {}  # by event ID
+        self.newest = 0
         self.instance: str | None = None
 
     def acknowledge(self, line: str) -> None:
@@ -78,6 +81,8 @@ class Stored:
         self.sandboxes: dict[str, list[str]] = {}
         self.events: dict[str, list[tuple[int, str]]] = defaultdict(list)
         self.execs: dict[str, str] = {}
+        self.order: list[tuple[int, str]] = []
+        self.newest = 0
         self.instance = ""
         for line in lines:
             word, *rest = line.split()
@@ -91,6 +96,10 @@ class Stored:
                 self.events[rest[0]].append((int(rest[1]), rest[2]))
             elif word == "exec":
                 self.execs[rest[1]] = rest[2]
+            elif word == "ordered":
+                self.order.append((int(rest[0]), rest[1]))
+            elif word == "newest":
+                self.newest = int(rest[0])
             elif word == "reused":
                 raise AssertionError(f"id {rest[0]} was given twice")
             else:
@@ -102,6 +111,25 @@ class Stored:
         for sandbox, fields in self.sandboxes.items():
             self._check_whole(sandbox, fields)
         self._check_nothing_lost(model)
+        self._check_order(model)
+
+    def _check_order(self, model: Model) -> None:
+        positions = [position for position, _ in self.order]
+        assert positions == sorted(set(positions)), "the order of all events is none"
+        of_sandbox = [f"{sandbox}-{number}" for sandbox, events in self.events.items() for number, _ in events]
+        assert sorted(event for _, event in self.order) == sorted(of_sandbox), "the order lacks events"
+        own: dict[str, list[int]] = defaultdict(list)
+        for _, event in self.order:
+            sandbox, _, number = event.rpartition("-")
+            own[sandbox].append(int(number))
+        for sandbox, numbers in own.items():
+            assert numbers == sorted(numbers), f"{sandbox} is out of order: {numbers}"
+        for position, event in self.order:
+            assert model.positions.get(event, position) == position, f"{event} has another position"
+            assert event in model.positions or position > model.newest, f"{event} has a position that was used"
+            model.positions[event] = position
+        assert self.newest >= max([model.newest, *positions]), "positions go backwards"
+        model.newest = self.newest
 
     def _check_whole(self, sandbox: str, fields: list[str]) -> None:
         """Each change is complete or absent."""

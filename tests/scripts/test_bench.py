@@ -187,7 +187,7 @@ def listed_rows(*arguments: str) -> list[str]:
 
 def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
     assert listed_rows() == [
-        "ping", "memory", "store", "start", "life", "copies", "verification", "stop", "fifty", "exec", "exec-cpu",
+        "ping", "memory", "store", "start", "life", "copies", "service", "companions", "verification", "stop", "fifty", "exec", "exec-cpu",
         "execs", "output", "readers", "effort", "event", "deliver", "stalled", "idle", "used",
         "recovery", "asleep", "crowded"]
     lines = run_bench("--list", "exec").stdout.splitlines()

@@ -80,6 +80,7 @@ def plant(root: Path, materialize: str = MATERIALIZE, teardown: str = TEARDOWN, 
     (adapter / "workload").mkdir(parents=True)
     (adapter / "objects").mkdir()
     (adapter / "workload/workloads.cpp").write_text(WORKLOADS)
+    (adapter / "workload/companions.cpp").write_text(OTHERS.format(name="companion"))
     (adapter / "objects/orphan_sweep.cpp").write_text(OTHERS.format(name="sweep"))
     (directory / "materialize.cpp").write_text(materialize)
     (directory / "teardown.cpp").write_text(teardown)
@@ -98,7 +99,7 @@ def test_a_step_has_a_failpoint_on_both_sides(tmp_path):
     assert listed.stdout.split() == [
         f"{name}.thing.{side}"
         for name in ("create", "start_primary", "stop", "resume", "delete", "inspect", "janitor",
-                     "workload", "sweep")
+                     "companion", "workload", "sweep")
         for side in ("before", "after")]
 
 

@@ -37,6 +37,7 @@ class Contract:
             self.event = _module("agbox.v1.event_pb2")
             self.exec = _module("agbox.v1.exec_pb2")
             self.diagnosis = _module("agbox.v1.diagnosis_pb2")
+            self.files = _module("agbox.v1.files_pb2")
             self.error_details = _module("agbox.rpc.error_details_pb2")
             self._grpc = _module("agbox.v1.service_pb2_grpc")
         finally:

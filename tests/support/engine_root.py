@@ -63,18 +63,21 @@ class DebianRoot:
 
 @dataclass(frozen=True)
 class DebianArchive:
-    """A minimal Debian with sudo as `tree.tar`, for an image."""
+    """A minimal Debian with some packages as `tree.tar`, for an image."""
 
     suite: str = "bookworm"
+    packages: str = "sudo"
+    options: tuple[str, ...] = ()
 
     def name(self) -> str:
         return f"image-{self.suite}"
 
     def command(self, directory: Path) -> list[str]:
         return [
-            *("mmdebstrap", "--variant=minbase", "--include=sudo"),
+            *("mmdebstrap", "--variant=minbase", f"--include={self.packages}"),
             '--aptopt=APT::Install-Recommends "false"',
             *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale")),
+            *self.options,
             *(self.suite, os.fspath(directory / "tree.tar")),
         ]
 
@@ -82,7 +85,7 @@ class DebianArchive:
         return " ".join(self.command(Path("DIRECTORY")))
 
     def make(self, directory: Path, say: Say) -> None:
-        say(f"making a Debian {self.suite} image (once, about a minute)")
+        say(f"making a Debian {self.suite} image with {self.packages} (once, about a minute)")
         _run_build([*self.command(directory), debian_mirror()])
 
 

@@ -48,6 +48,7 @@ class Execs:
         exec_id: str = "",
         cwd: str = "",
         env: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> Any:
         request = self.service.CreateExecRequest(
             sandbox_id=self.sandbox_id,
@@ -55,6 +56,7 @@ class Execs:
             exec_id=exec_id,
             cwd=cwd,
             env_overrides=env or {},
+            **options,
         )
         return self.stub.CreateExec(request, timeout=30)
 
@@ -104,6 +106,12 @@ class Execs:
             for event in self.sandboxes.history(self.sandbox_id)
             if event.HasField("exec")
         ]
+
+
+def run_in(sandboxes: Sandboxes, sandbox_id: str, script: str) -> tuple[int, str]:
+    """The exit code and the output of a script in the sandbox."""
+    status = Execs(sandboxes, sandbox_id).run("sh", "-c", script)
+    return status.exit_code, output(status)
 
 
 def output(status: Any) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An attacker in a sandbox: the program of tests/hostile_sandbox, and the sandbox's processes on the host."""
 
+import os
 from pathlib import Path
 
 from support.engine import PrivateEngine
@@ -11,6 +12,10 @@ from support.sandboxes import inspect, primary
 def hostile_program(bin_dir: Path) -> Path:
     """From the build of the other programs."""
     return bin_dir.parent / "tests" / "hostile-sandbox"
+
+
+# Of a sandbox on this machine.
+PIDS_LIMIT = min(max(1024 * os.cpu_count(), 2048), 4096)
 
 
 def pids_group(engine: PrivateEngine, sandbox_id: str) -> Path:

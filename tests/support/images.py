@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.engine_api import EngineApi
+from support.engine_api import EngineApi, EngineRefused
 from support.process import run
 
 BUSYBOX = Path("/usr/bin/busybox")
@@ -77,7 +77,32 @@ def make_image(api: EngineApi, name: str, image: Image = Image()) -> str:
     answer = api.call("POST", "/images/create", query=query, body=image.tar(), headers=_TAR)
     raise_stream_error(f"make image {name}", answer.body)
     if image.more:
-        _build(api, name, "\n".join([f"FROM {name}", *image.more, ""]))
+        build_image(api, name, name, image.more)
+    return name
+
+
+def has_image(api: EngineApi, name: str) -> bool:
+    try:
+        api.call("GET", f"/images/{name}/json")
+    except EngineRefused as refusal:
+        if refusal.answer.status != 404:
+            raise
+        return False
+    return True
+
+
+def build_image(
+    api: EngineApi, name: str, base: str, lines: Sequence[str], files: Mapping[str, bytes] | None = None
+) -> str:
+    """`base` with Dockerfile lines on top of it; COPY finds the `files`. Returns `name`."""
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as tree:
+        _add_file(tree, "Dockerfile", "\n".join([f"FROM {base}", *lines, ""]).encode())
+        for path, content in (files or {}).items():
+            _add_file(tree, path, content)
+    query = {"t": name, "version": "1"}  # the old builder needs no session
+    answer = api.call("POST", "/build", query=query, body=context.getvalue(), headers=_TAR)
+    raise_stream_error(f"build image {name}", answer.body)
     return name
 
 
@@ -91,15 +116,6 @@ def raise_stream_error(attempt: str, stream: bytes) -> None:
 
 
 _TAR = {"Content-Type": "application/x-tar"}
-
-
-def _build(api: EngineApi, name: str, dockerfile: str) -> None:
-    context = io.BytesIO()
-    with tarfile.open(fileobj=context, mode="w") as tree:
-        _add_file(tree, "Dockerfile", dockerfile.encode())
-    query = {"t": name, "version": "1"}  # the old builder needs no session
-    answer = api.call("POST", "/build", query=query, body=context.getvalue(), headers=_TAR)
-    raise_stream_error(f"build image {name}", answer.body)
 
 
 def _add_shell(tree: tarfile.TarFile) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from support.engine import DOCKER_KINDS, EVERYDAY_KIND, KINDS, OLDEST_KIND
 from support.engine_root import DebianArchive, cached, say_on_stderr
 from support.run_directory import RunDirectory
+from support.service_images import SERVERS
 
 
 def main() -> None:
@@ -15,7 +16,8 @@ def main() -> None:
     mark = RunDirectory()
     try:
         with ThreadPoolExecutor() as pool:
-            made = [pool.submit(cached, tree, say_on_stderr) for tree in dict.fromkeys([*trees, DebianArchive()])]
+            wanted = dict.fromkeys([*trees, DebianArchive(), SERVERS])
+            made = [pool.submit(cached, tree, say_on_stderr) for tree in wanted]
         for tree in made:
             tree.result()
     finally:

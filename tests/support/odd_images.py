@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unusual kinds of images that users bring."""
 
-from support.engine_api import EngineApi, EngineRefused
+from support.engine_api import EngineApi
 from support.engine_root import DebianArchive, Say, cached, say_on_stderr
-from support.images import BUSYBOX, GROUP, PASSWD, Image, make_image
+from support.images import BUSYBOX, GROUP, PASSWD, Image, has_image, make_image
 
 _PASS_ON = b'#!/bin/sh\necho "entrypoint as $(id -u):$(id -g) home $HOME"\nexec "$@"\n'
 # Drops its privileges itself, as many images do with gosu or su-exec.
@@ -63,10 +63,6 @@ def odd_image(name: str, say: Say = say_on_stderr) -> Image:
 def make_debian_image(api: EngineApi, say: Say = say_on_stderr) -> str:
     """Once per engine, because it is large."""
     name = "odd-debian:1"
-    try:
-        api.call("GET", f"/images/{name}/json")
-    except EngineRefused as refusal:
-        if refusal.answer.status != 404:
-            raise
+    if not has_image(api, name):
         make_image(api, name, odd_image("debian", say))
     return name

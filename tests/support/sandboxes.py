@@ -175,6 +175,26 @@ def connected(daemon: PrivateDaemon, contract: Contract) -> Iterator[Sandboxes]:
         yield Sandboxes(contract, channel)
 
 
+@contextlib.contextmanager
+def emptied(daemon: PrivateDaemon, contract: Contract, engine: PrivateEngine) -> Iterator[Sandboxes]:
+    """A client whose daemon's sandboxes are deleted in the end, and leave nothing."""
+    with connected(daemon, contract) as sandboxes:
+        yield sandboxes
+        for sandbox in sandboxes.page().sandboxes:
+            sandboxes.delete_wait(sandbox.sandbox_id)
+    assert left_over(engine) == []
+
+
+def invalid(call: Callable[..., Any], *arguments, **options) -> str:
+    """The message of a call that is refused as INVALID_ARGUMENT."""
+    try:
+        answer = call(*arguments, **options)
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.INVALID_ARGUMENT, error
+        return error.details()
+    raise AssertionError(f"not refused: {answer}")
+
+
 def started(daemon: PrivateDaemon) -> PrivateDaemon:
     """Runs the daemon and returns when its engine is reachable and its firewall in place."""
     daemon.start()

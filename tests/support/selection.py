@@ -4,6 +4,9 @@
 A family is a test with many similar parameters, such as every failpoint of a create, marked
 `@pytest.mark.family(8)`. The everyday run selects that many of it by AGBOX_TEST_SAMPLE (which scripts/test
 sets to the commit), so that all are covered over several commits; a run without it, and `--long`, run all.
+
+Most users are not root, so the everyday run has every test with a daemon of the test user, and one in three
+of them with a daemon of root as well, selected in the same way.
 """
 
 import hashlib
@@ -12,12 +15,15 @@ import os
 import pytest
 
 SAMPLE = "AGBOX_TEST_SAMPLE"
+ONE_AS_ROOT_OF = 3
 
 
 def sampled(items: list[pytest.Item]) -> list[pytest.Item]:
     seed = os.environ.get(SAMPLE)
     if not seed:
         return items
+    as_user = {_base(item) for item in items if parameters(item).get("daemon_user") == "user"}
+    items = [item for item in items if _base(item) not in as_user or _runs_in_sample(seed, item)]
     families: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("family"):
@@ -43,6 +49,11 @@ def longest_first(items: list[pytest.Item], seconds: dict[str, float]) -> None:
 
 def parameters(item: pytest.Item) -> dict[str, object]:
     return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def _runs_in_sample(seed: str, item: pytest.Item) -> bool:
+    is_as_root = parameters(item).get("daemon_user") == "root"
+    return not is_as_root or int(_draw(seed, item.nodeid), 16) % ONE_AS_ROOT_OF == 0
 
 
 def _base(item: pytest.Item) -> str:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <agbox/event_follower.h>
 #include <agbox/exec_run.h>
+#include <google/protobuf/util/time_util.h>
 
 #include <thread>
 #include <utility>
@@ -105,6 +106,11 @@ Result<v1::ExecStatus> run(const RawClient& client, const std::string& sandbox_i
   request.set_cwd(options.cwd);
   request.mutable_env_overrides()->insert(options.env_overrides.begin(),
                                           options.env_overrides.end());
+  request.set_user(options.user);
+  if (options.timeout != std::chrono::nanoseconds::zero()) {
+    *request.mutable_timeout() =
+        google::protobuf::util::TimeUtil::NanosecondsToDuration(options.timeout.count());
+  }
   if (options.exec_id.empty()) {
     request.set_exec_id(random_uuid());
     const auto created = create_once(client, request, options.follow);

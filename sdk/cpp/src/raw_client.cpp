@@ -17,6 +17,9 @@ namespace {
 
 using Stub = v1::SandboxService::Stub;
 
+// Of one message.
+constexpr std::size_t kCopyInChunk = std::size_t{256} << 10;
+
 // gRPC parses a target as a URI, and resolves one that it cannot parse with DNS.
 std::string target_of(const std::filesystem::path& socket) {
   return "unix:" + percent_encode(socket.string(), "/");
@@ -150,7 +153,123 @@ void MessageStream<Message>::cancel() {
 }
 
 template class MessageStream<v1::SandboxEvent>;
+template class MessageStream<v1::SubscribeEventsResponse>;
 template class MessageStream<v1::ReadExecOutputResponse>;
+template class MessageStream<v1::ReadContainerLogsResponse>;
+template class MessageStream<v1::WatchStatsResponse>;
+template class MessageStream<v1::CopyOutResponse>;
+
+struct CopyInStream::Call {
+  Call(std::shared_ptr<const Connection> used, const v1::CopyInTarget& target,
+       const CallOptions& options)
+      : connection(std::move(used)),
+        timeout(options.timeout.value_or(std::chrono::milliseconds::zero())) {
+    set_timeout(context, timeout);
+    writer = connection->stub().CopyIn(&context, &response);
+    v1::CopyInRequest first;
+    *first.mutable_target() = target;
+    is_open = writer->Write(first);
+  }
+
+  ~Call() {
+    if (has_finished) return;
+    context.TryCancel();
+    // We cancelled the call, so its status does not matter.
+    static_cast<void>(writer->Finish());
+  }
+
+  std::shared_ptr<const Connection> connection;
+  std::chrono::milliseconds timeout;
+  grpc::ClientContext context;
+  v1::CopyInResponse response;
+  std::unique_ptr<grpc::ClientWriter<v1::CopyInRequest>> writer;
+  bool is_open = false;
+  bool has_finished = false;
+};
+
+CopyInStream::CopyInStream(std::unique_ptr<Call> call) : call_(std::move(call)) {}
+CopyInStream::CopyInStream(CopyInStream&&) noexcept = default;
+CopyInStream& CopyInStream::operator=(CopyInStream&&) noexcept = default;
+CopyInStream::~CopyInStream() = default;
+
+bool CopyInStream::write(std::string_view bytes) {
+  v1::CopyInRequest request;
+  while (call_->is_open && !bytes.empty()) {
+    const std::string_view chunk = bytes.substr(0, kCopyInChunk);
+    request.set_data(chunk.data(), chunk.size());
+    call_->is_open = call_->writer->Write(request);
+    bytes.remove_prefix(chunk.size());
+  }
+  return call_->is_open;
+}
+
+Result<v1::CopyInResponse> CopyInStream::finish() {
+  Call& call = *call_;
+  if (call.is_open) call.writer->WritesDone();
+  const grpc::Status status = call.writer->Finish();
+  call.has_finished = true;
+  if (!status.ok()) {
+    return std::unexpected(error_from_status(status, call.connection->socket(), call.timeout));
+  }
+  return call.response;
+}
+
+void CopyInStream::cancel() {
+  call_->context.TryCancel();
+}
+
+struct AttachStream::Call {
+  explicit Call(std::shared_ptr<const Connection> used, const CallOptions& options)
+      : connection(std::move(used)),
+        timeout(options.timeout.value_or(std::chrono::milliseconds::zero())) {
+    set_timeout(context, timeout);
+    stream = connection->stub().AttachExec(&context);
+  }
+
+  ~Call() {
+    if (end) return;
+    context.TryCancel();
+    v1::AttachExecResponse unread;
+    while (stream->Read(&unread)) {  // as of MessageStream
+    }
+    static_cast<void>(stream->Finish());
+  }
+
+  std::shared_ptr<const Connection> connection;
+  std::chrono::milliseconds timeout;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AttachExecRequest, v1::AttachExecResponse>> stream;
+  std::optional<Result<void>> end;
+};
+
+AttachStream::AttachStream(std::unique_ptr<Call> call) : call_(std::move(call)) {}
+AttachStream::AttachStream(AttachStream&&) noexcept = default;
+AttachStream& AttachStream::operator=(AttachStream&&) noexcept = default;
+AttachStream::~AttachStream() = default;
+
+bool AttachStream::send(const v1::AttachExecRequest& request) {
+  return call_->stream->Write(request);
+}
+
+Result<std::optional<v1::AttachExecResponse>> AttachStream::next() {
+  Call& call = *call_;
+  if (!call.end) {
+    v1::AttachExecResponse response;
+    if (call.stream->Read(&response)) return response;
+    const grpc::Status status = call.stream->Finish();
+    call.end.emplace();
+    if (!status.ok()) {
+      *call.end =
+          std::unexpected(error_from_status(status, call.connection->socket(), call.timeout));
+    }
+  }
+  if (!*call.end) return std::unexpected(call.end->error());
+  return std::nullopt;
+}
+
+void AttachStream::cancel() {
+  call_->context.TryCancel();
+}
 
 RawClient::RawClient(std::shared_ptr<const Connection> connection)
     : connection_(std::move(connection)) {}
@@ -254,6 +373,11 @@ Result<v1::ListExecsResponse> RawClient::list_execs(const v1::ListExecsRequest& 
   return connection_->call(&Stub::ListExecs, request, options);
 }
 
+Result<v1::GetStatsResponse> RawClient::get_stats(const v1::GetStatsRequest& request,
+                                                  const CallOptions& options) const {
+  return connection_->call(&Stub::GetStats, request, options);
+}
+
 Result<v1::DiagnoseResponse> RawClient::diagnose(const v1::DiagnoseRequest& request,
                                                  const CallOptions& options) const {
   return connection_->call(&Stub::Diagnose, request, options);
@@ -265,10 +389,42 @@ EventStream RawClient::subscribe_sandbox_events(const v1::SubscribeSandboxEvents
                                                          request, options));
 }
 
+AllEventsStream RawClient::subscribe_events(const v1::SubscribeEventsRequest& request,
+                                            const CallOptions& options) const {
+  return AllEventsStream(std::make_unique<AllEventsStream::Call>(
+      connection_, &Stub::SubscribeEvents, request, options));
+}
+
 ExecOutputStream RawClient::read_exec_output(const v1::ReadExecOutputRequest& request,
                                              const CallOptions& options) const {
   return ExecOutputStream(std::make_unique<ExecOutputStream::Call>(
       connection_, &Stub::ReadExecOutput, request, options));
+}
+
+ContainerLogStream RawClient::read_container_logs(const v1::ReadContainerLogsRequest& request,
+                                                  const CallOptions& options) const {
+  return ContainerLogStream(std::make_unique<ContainerLogStream::Call>(
+      connection_, &Stub::ReadContainerLogs, request, options));
+}
+
+StatsStream RawClient::watch_stats(const v1::WatchStatsRequest& request,
+                                   const CallOptions& options) const {
+  return StatsStream(
+      std::make_unique<StatsStream::Call>(connection_, &Stub::WatchStats, request, options));
+}
+
+AttachStream RawClient::attach_exec(const CallOptions& options) const {
+  return AttachStream(std::make_unique<AttachStream::Call>(connection_, options));
+}
+
+CopyOutStream RawClient::copy_out(const v1::CopyOutRequest& request,
+                                  const CallOptions& options) const {
+  return CopyOutStream(
+      std::make_unique<CopyOutStream::Call>(connection_, &Stub::CopyOut, request, options));
+}
+
+CopyInStream RawClient::copy_in(const v1::CopyInTarget& target, const CallOptions& options) const {
+  return CopyInStream(std::make_unique<CopyInStream::Call>(connection_, target, options));
 }
 
 }  // namespace agbox::sdk

@@ -88,6 +88,7 @@ std::string message_for(const Error& error, const std::string& daemon_message) {
     case ErrorKind::SandboxFailed:
     case ErrorKind::ExecNotRunning:
     case ErrorKind::Refused:
+    case ErrorKind::LocalFile:
       break;
   }
   return daemon_message;

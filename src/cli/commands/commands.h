@@ -7,11 +7,14 @@
 
 namespace agbox::cli {
 
+void add_attach(CommandLine& line, CLI::App& parent);
 void add_completion(CommandLine& line, CLI::App& parent);
+void add_cp(CommandLine& line, CLI::App& parent);
 void add_doctor(CommandLine& line, CLI::App& parent);
 void add_events(CommandLine& line, CLI::App& parent);
 void add_logs(CommandLine& line, CLI::App& parent);
 void add_ping(CommandLine& line, CLI::App& parent);
+void add_stats(CommandLine& line, CLI::App& parent);
 void add_version(CommandLine& line, CLI::App& parent);
 
 // Added last: it has a subcommand for every command that `parent` has by then.

@@ -28,7 +28,10 @@ std::string text_of(const v1::ExecStatus& exec) {
   add("state", state_text(exec.state()));
   add("command", command_text(exec));
   if (!exec.cwd().empty()) add("cwd", exec.cwd());
+  if (!exec.user().empty()) add("user", exec.user());
+  if (exec.has_timeout()) add("timeout", duration_text(exec.timeout()));
   if (sdk::is_terminal(exec.state())) add("exit_code", std::to_string(exec.exit_code()));
+  if (!exec.error_code().empty()) add("error_code", exec.error_code());
   if (!exec.error().empty()) add("error", exec.error());
   if (exec.has_started_at()) add("started_at", second_text(exec.started_at()));
   if (exec.has_ended_at()) add("ended_at", second_text(exec.ended_at()));

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox exec run, alias agbox sandbox exec: runs a command in a sandbox as if it ran here. Streams
 // its output unchanged, returns its exit code, and cancels it and its child processes on Ctrl-C.
+// With -i it gets the stdin of agbox, with -t a terminal.
 #include <agbox/exec_run.h>
 
-#include <functional>
-#include <mutex>
-#include <stop_token>
-#include <system_error>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <utility>
 
+#include "base/result.h"
 #include "base/uuid.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/format/exec_text.h"
+#include "cli/detach_keys.h"
+#include "cli/foreground_exec.h"
 #include "cli/format/message_json.h"
 #include "cli/interrupt.h"
 #include "cli/key_value_flag.h"
+#include "cli/terminal_mode.h"
+#include "model/duration.h"
 
 namespace agbox::cli {
 
 namespace {
 
-// A daemon that has not accepted a cancellation by then is not waited for.
-constexpr sdk::CallOptions kCancelTimeout{.timeout = std::chrono::milliseconds(1000)};
-
-// More than the longest reason that the daemon reports.
-constexpr std::size_t kTailBytes = 4096;
+constexpr const char* kNoTerminalHere =
+    "-it needs a terminal, and stdin is none; use -i to pass a file or a pipe to the command";
 
 struct RunFlags {
   explicit RunFlags(CLI::App& command)
@@ -36,117 +37,37 @@ struct RunFlags {
   std::string sandbox_id;
   std::string cwd;
   std::string exec_id;
+  std::string user;
+  std::string timeout;
+  std::string detach_keys = kDefaultDetachKeys;
+  bool interactive = false;
+  bool tty = false;
   bool detach = false;
   bool json = false;
   std::vector<std::string> command;
 };
 
-// One run, from the accepted exec to the exit code of agbox.
-class Run {
- public:
-  Run(Console& console, const sdk::RawClient& client, const Interrupt& interrupt,
-      std::string exec_id)
-      : console_(console),
-        client_(client),
-        interrupt_(interrupt),
-        exec_id_(std::move(exec_id)),
-        on_signal_(interrupt.token(), [this] { signalled(); }) {}
-
-  int exit_code();
-
- private:
-  void signalled();
-  // Runs once, on the first thread that needs it.
-  void cancel();
-  void pass(std::string_view bytes, int (Console::*to)(std::string_view) const, int& problem);
-  int report_lost(const sdk::Error& error) const;
-  int code_of(const v1::ExecStatus& exec) const;
-
-  Console& console_;
-  const sdk::RawClient& client_;
-  const Interrupt& interrupt_;
-  std::string exec_id_;
-  std::once_flag cancelled_once_;
-  int stdout_problem_ = 0;
-  int stderr_problem_ = 0;
-  std::string stderr_tail_;
-  std::stop_source abort_;
-  std::stop_callback<std::function<void()>> on_signal_;
-};
-
-void Run::signalled() {
-  if (console_.is_terminal()) console_.error("\nCancelling; Ctrl-C again exits without waiting.");
-  cancel();
+// As the terminal of agbox.
+void set_terminal(v1::Terminal& terminal) {
+  const WindowSize size = window_size(::isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : STDOUT_FILENO);
+  terminal.mutable_size()->set_rows(size.rows);
+  terminal.mutable_size()->set_columns(size.columns);
+  const char* const name = std::getenv("TERM");
+  if (name != nullptr) terminal.set_term(name);
 }
 
-void Run::cancel() {
-  std::call_once(cancelled_once_, [this] {
-    v1::CancelExecRequest request;
-    request.set_exec_id(exec_id_);
-    const auto accepted = client_.cancel_exec(request, kCancelTimeout);
-    // It ended concurrently: read the rest of its output and return its exit code.
-    if (accepted || accepted.error().kind == sdk::ErrorKind::ExecAlreadyTerminal) return;
-    fail_call(console_, "cancel exec", accepted.error());
-    abort_.request_stop();
-  });
-}
-
-// A closed output cancels the command, as SIGPIPE would locally. The rest of its output is read and
-// dropped, because its end is still awaited.
-void Run::pass(std::string_view bytes, int (Console::*to)(std::string_view) const, int& problem) {
-  if (problem != 0) return;
-  problem = (console_.*to)(bytes);
-  if (problem != 0) cancel();
-}
-
-int Run::exit_code() {
-  const sdk::OutputSinks sinks{
-      .on_stdout =
-          [this](std::string_view bytes) { pass(bytes, &Console::write_stdout, stdout_problem_); },
-      .on_stderr =
-          [this](std::string_view bytes) {
-            pass(bytes, &Console::write_stderr, stderr_problem_);
-            stderr_tail_ += bytes;
-            if (stderr_tail_.size() > kTailBytes) {
-              stderr_tail_.erase(0, stderr_tail_.size() - kTailBytes);
-            }
-          },
-  };
-  const sdk::FollowOptions follow{.stop = abort_.get_token()};
-  if (auto read = sdk::read_output(client_, exec_id_, sinks, follow); !read) {
-    return report_lost(read.error());
+// An empty text: no limit.
+agbox::Result<> set_timeout(v1::CreateExecRequest& request, const std::string& text) {
+  if (text.empty()) return {};
+  const auto parsed = parse_duration(text);
+  if (!parsed || *parsed <= std::chrono::nanoseconds(0)) {
+    return fail(reason::kInvalidArgument,
+                "--timeout must be a positive duration such as 30s or 1h30m: " + text);
   }
-  const auto exec = sdk::wait_for_exec(client_, exec_id_, follow);
-  if (!exec) return report_lost(exec.error());
-  if (const std::string lost = truncation_text(*exec); !lost.empty()) console_.error(lost);
-  if (stdout_problem_ != 0) {
-    console_.error("write to stdout: " + std::generic_category().message(stdout_problem_));
-  }
-  if (stdout_problem_ != 0 || stderr_problem_ != 0) return kRuntimeError;
-  // Judge by the state: the response to the cancellation may arrive after the exec has ended.
-  const bool was_interrupted = interrupt_.token().stop_requested();
-  if (was_interrupted && exec->state() == v1::EXEC_STATE_CANCELLED) return interrupt_.exit_code();
-  return code_of(*exec);
-}
-
-int Run::report_lost(const sdk::Error& error) const {
-  if (error.kind != sdk::ErrorKind::Cancelled) fail_call(console_, "read exec output", error);
-  console_.error("Exec " + exec_id_ + " keeps running.\n  Show exec:          agbox exec get " +
-                 exec_id_ + "\n  Cancel exec:        agbox exec cancel " + exec_id_);
-  return kRuntimeError;
-}
-
-int Run::code_of(const v1::ExecStatus& exec) const {
-  if (exec.state() == v1::EXEC_STATE_FINISHED) return kSuccess;
-  const bool has_code = exec.state() == v1::EXEC_STATE_FAILED && exec.exit_code() != 0;
-  // No message if it would only repeat the exit code, or the reason why the command could not
-  // start, which is the last line of its stderr.
-  const bool is_known = exec.error() == "exit code " + std::to_string(exec.exit_code()) ||
-                        stderr_tail_.ends_with(exec.error() + "\n");
-  if (has_code && is_known) return exec.exit_code();
-  const std::string why = exec.error().empty() ? "" : ": " + exec.error();
-  console_.error("exec " + exec_id_ + " ended as " + state_text(exec.state()) + why);
-  return has_code ? exec.exit_code() : kNoExitCode;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*parsed);
+  request.mutable_timeout()->set_seconds(seconds.count());
+  request.mutable_timeout()->set_nanos(static_cast<std::int32_t>((*parsed - seconds).count()));
+  return {};
 }
 
 int run_command(Console& console, const RunFlags& flags) {
@@ -159,6 +80,18 @@ int run_command(Console& console, const RunFlags& flags) {
   request.mutable_command()->Assign(flags.command.begin(), flags.command.end());
   request.set_cwd(flags.cwd);
   request.mutable_env_overrides()->insert(env_overrides->begin(), env_overrides->end());
+  request.set_user(flags.user);
+  const auto detach_keys = DetachKeys::parse(flags.detach_keys);
+  if (!detach_keys) return refuse_usage(console, detach_keys.error().message());
+  const bool stays = !flags.detach && !flags.json;
+  if (flags.tty && flags.interactive && stays && ::isatty(STDIN_FILENO) == 0) {
+    return refuse_usage(console, kNoTerminalHere);
+  }
+  request.set_stdin(flags.interactive);
+  if (flags.tty) set_terminal(*request.mutable_terminal());
+  if (const auto set = set_timeout(request, flags.timeout); !set) {
+    return refuse_usage(console, set.error().message());
+  }
   // Choose the ID here: if the response is lost, the user can still look up the exec.
   request.set_exec_id(flags.exec_id.empty() ? random_uuid() : flags.exec_id);
   const Interrupt interrupt;
@@ -176,7 +109,13 @@ int run_command(Console& console, const RunFlags& flags) {
     console.out(flags.json ? message_json(*created) : created->exec_id() + "\n");
     return kSuccess;
   }
-  return Run(console, *client, interrupt, created->exec_id()).exit_code();
+  ForegroundExec exec(console, *client, interrupt, created->exec_id());
+  if (flags.interactive || flags.tty) {
+    exec.attach({.takes_input = flags.interactive,
+                 .is_terminal = flags.tty && flags.interactive,
+                 .detach_keys = *detach_keys});
+  }
+  return exec.exit_code();
 }
 
 void add_run(CommandLine& line, CLI::App& parent, const std::string& name) {
@@ -189,9 +128,18 @@ void add_run(CommandLine& line, CLI::App& parent, const std::string& name) {
   };
   command.add_option("sandbox_id", flags.sandbox_id, "Sandbox ID")->required();
   text("--cwd", flags.cwd, "PATH", "Working directory (default /workspace)");
-  text("--exec-id", flags.exec_id, "ID", "Exec ID (default: generated)");
+  text("--exec-id", flags.exec_id, "ID",
+       "Exec ID, never reused: 4 to 200 letters, digits, - and _ (default: generated)");
+  text("-u,--user", flags.user, "USER",
+       "User that runs the command: a name or uid of the container, e.g. root (default agbox)");
+  text("--timeout", flags.timeout, "DURATION",
+       "End the command after this time, e.g. 30s or 1h30m, with exit code 124");
   CLI::Option* json =
       command.add_flag("--json", flags.json, "Print the response as JSON and do not wait");
+  command.add_flag("-i,--interactive", flags.interactive, "Pass stdin to the command");
+  command.add_flag("-t,--tty", flags.tty, "Run the command in a terminal");
+  text("--detach-keys", flags.detach_keys, "KEYS",
+       "Key sequence to detach, with -it (default ctrl-p,ctrl-q)");
   command.add_flag("-d,--detach", flags.detach, "Print the exec ID and do not wait")
       ->excludes(json);
   line.requires_args_after_dashes(command, flags.command);

@@ -208,6 +208,17 @@ int report_not_ready(Console& console, const std::string& id, const Interrupt& i
   }
 }
 
+// What a shadow copy lacks is known only when it was made.
+v1::SandboxHandle with_warnings(const sdk::RawClient& client, const v1::SandboxHandle& created) {
+  if (std::ranges::none_of(created.builtin_resources(), &v1::BuiltinResource::shadow_copy)) {
+    return created;
+  }
+  v1::GetSandboxRequest request;
+  request.set_sandbox_id(created.sandbox_id());
+  const auto response = client.get_sandbox(request);
+  return response ? response->sandbox() : created;
+}
+
 int create_sandbox(Console& console, const CreateFlags& flags) {
   const auto request = request_of(flags);
   if (!request) {
@@ -236,6 +247,10 @@ int create_sandbox(Console& console, const CreateFlags& flags) {
   }
   const auto ready = sdk::wait_for_sandbox(*client, id, sdk::SandboxGoal::Ready, waiting);
   if (!ready) return report_not_ready(console, id, interrupt, ready.error());
+  const v1::SandboxHandle sandbox = with_warnings(*client, created->sandbox());
+  for (const std::string& warning : sandbox.warnings()) {
+    console.error("Warning: " + printable_line(warning));
+  }
   if (flags.quiet) {
     console.out(printable_line(id) + "\n");
     return kSuccess;
@@ -257,7 +272,8 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
   };
   flags.image_flag = text("--image", flags.image, "IMAGE",
                           std::string("Container image (default ") + kDefaultImage + ")");
-  text("--sandbox-id", flags.sandbox_id, "ID", "Sandbox ID (default: generated)");
+  text("--sandbox-id", flags.sandbox_id, "ID",
+       "Sandbox ID, never reused: 4 to 200 letters, digits, - and _ (default: generated)");
   flags.idle_ttl_flag =
       text("--idle-ttl", flags.idle_ttl, "DURATION",
            "Stop the sandbox after this long without an exec, e.g. 1h; at least 1s (0 = never; "
@@ -282,8 +298,10 @@ void add_sandbox_create(CommandLine& line, CLI::App& parent) {
                             ->take_all()
                             ->type_name(tool_choices());
   command.add_flag("--no-entrypoint", flags.bypass_entrypoint, "Ignore the image's ENTRYPOINT");
-  flags.yaml_file_flag = text("--yaml-file", flags.yaml_file, "PATH",
-                              "Read the sandbox configuration from a file; flags override it");
+  flags.yaml_file_flag =
+      text("--yaml-file", flags.yaml_file, "PATH",
+           "Read the sandbox configuration from a file, the only way to declare services "
+           "and companions; flags override it");
   CLI::Option* json =
       command.add_flag("--json", flags.json, "Print the response as JSON and do not wait");
   command.add_flag("-q,--quiet", flags.quiet, "Print only the sandbox ID")->excludes(json);

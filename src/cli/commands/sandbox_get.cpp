@@ -50,6 +50,10 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
                     std::to_string(port.container_port()) + "/" +
                     std::string(protocol_name(port.protocol())));
   }
+  for (const v1::CompanionStatus& companion : sandbox.companions()) {
+    add("companion", companion_text(companion));
+  }
+  for (const std::string& warning : sandbox.warnings()) add("warning", warning);
   if (!sandbox.error_code().empty()) {
     add("error_code", sandbox.error_code());
     add("error_message", sandbox.error_message());

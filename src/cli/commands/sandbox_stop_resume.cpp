@@ -8,6 +8,7 @@
 #include "cli/daemon_client.h"
 #include "cli/format/elapsed.h"
 #include "cli/format/message_json.h"
+#include "cli/format/phase_report.h"
 #include "cli/interrupt.h"
 
 namespace agbox::cli {
@@ -69,8 +70,11 @@ int change_state(Console& console, const StateFlags& flags) {
   }
   const Interrupt interrupt;
   console.error("Waiting for sandbox " + id + " to be " + Change::kDone + "...");
+  PhaseReport phases(console, clock);
   const auto reached = sdk::wait_for_sandbox(
-      *client, id, Change::kGoal, {.follow = {.stop = interrupt.token()}, .on_event = {}});
+      *client, id, Change::kGoal,
+      {.follow = {.stop = interrupt.token()},
+       .on_event = [&phases](const v1::SandboxEvent& event) { phases.show(event); }});
   if (!reached) return report_failure(console, Change::kVerb, interrupt, reached.error());
   console.error(std::string("Sandbox ") + Change::kDone + " in " +
                 seconds_text(clock.boot_now() - began) + ".");

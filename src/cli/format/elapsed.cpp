@@ -15,6 +15,10 @@ std::string seconds_text(std::chrono::nanoseconds time) {
   return text.data();
 }
 
+std::string duration_text(const google::protobuf::Duration& duration) {
+  return google::protobuf::util::TimeUtil::ToString(duration);
+}
+
 std::string age_text(const google::protobuf::Timestamp& then, WallTime now) {
   using namespace std::chrono;
   const std::int64_t now_seconds = floor<seconds>(now).time_since_epoch().count();

@@ -12,6 +12,7 @@ namespace agbox::cli {
 
 namespace {
 
+constexpr std::size_t kSandboxWidth = 36;  // of an ID that the daemon generated
 constexpr std::size_t kSequenceWidth = 4;
 constexpr std::size_t kTimeWidth = sizeof("2006-01-02T15:04:05.000Z") - 1;
 constexpr std::size_t kTypeWidth = sizeof("COMPANION_CONTAINER_FAILED") - 1;
@@ -51,9 +52,8 @@ class Details {
   void add(std::string_view name, std::string_view value) {
     if (!value.empty()) add(std::string(name) + "=" + std::string(value));
   }
-  // "SANDBOX_CREATE_FAILED: no such image"
   void add_error(const std::string& code, const std::string& message) {
-    add(code.empty() || message.empty() ? code + message : code + ": " + message);
+    add(error_text(code, message));
   }
   const std::string& text() const { return text_; }
 
@@ -98,6 +98,10 @@ std::string event_line(const v1::SandboxEvent& event) {
                      left(state_text(event.sandbox_state()), kStateWidth) + details_text(event);
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
+}
+
+std::string event_line_with_sandbox(const v1::SandboxEvent& event) {
+  return left(printable_line(event.sandbox_id()), kSandboxWidth) + event_line(event);
 }
 
 }  // namespace agbox::cli

@@ -11,4 +11,7 @@ namespace agbox::cli {
 
 std::string event_line(const v1::SandboxEvent& event);
 
+// The same, with the ID of its sandbox in front.
+std::string event_line_with_sandbox(const v1::SandboxEvent& event);
+
 }  // namespace agbox::cli

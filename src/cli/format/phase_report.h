@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports the progress of a sandbox that is being created, such as an image pull: on a terminal as
-// one line that is rewritten, else as one line per phase and at most one per second.
+// Reports the progress of a sandbox that is being created: an image pull on a terminal as one line
+// that is rewritten, else as one line per phase and at most one per second; each companion that
+// became ready or failed as a line that stays.
 #pragma once
 
 #include <agbox/v1/event.pb.h>
@@ -20,6 +21,8 @@ class PhaseReport {
   void show(const v1::SandboxEvent& event);
 
  private:
+  void show_companion(const v1::SandboxEvent& event);
+
   Console& console_;
   const Clock& clock_;
   std::string last_phase_;

@@ -84,6 +84,17 @@ ExecOutcome cancelled_outcome() {
   return {.state = v1::EXEC_STATE_CANCELLED, .exit_code = 0, .error_code = {}, .error_message = {}};
 }
 
+ExecOutcome timed_out_outcome(std::chrono::nanoseconds timeout) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  const bool is_whole = milliseconds % 1000 == 0;
+  const std::string limit =
+      is_whole ? std::to_string(milliseconds / 1000) + " s" : std::to_string(milliseconds) + " ms";
+  return {.state = v1::EXEC_STATE_CANCELLED,
+          .exit_code = 0,
+          .error_code = "TIMEOUT",
+          .error_message = "it took longer than its timeout of " + limit};
+}
+
 ExecOutcome unstarted_outcome(std::string why) {
   return failed(0, std::move(why));
 }

@@ -3,6 +3,7 @@
 // the end of the container, or from the request.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -29,6 +30,8 @@ ExecOutcome outcome_of(const ContainerLoss& loss);
 // Its container ended before it could start, and was not restarted in time.
 ExecOutcome waited_outcome(const std::string& last_exit);
 ExecOutcome cancelled_outcome();
+// It was cancelled because it took longer than this.
+ExecOutcome timed_out_outcome(std::chrono::nanoseconds timeout);
 // It could not be sent to the guest.
 ExecOutcome unstarted_outcome(std::string why);
 

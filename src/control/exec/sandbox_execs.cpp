@@ -7,9 +7,11 @@
 #include "async/cancellation.h"
 #include "base/check.h"
 #include "base/failpoint.h"
+#include "control/exec/exec_environment.h"
 #include "control/exec/running_execs.h"
 #include "model/reasons.h"
 #include "model/spec/maxima.h"
+#include "store/decode.h"
 
 namespace agbox {
 namespace {
@@ -62,8 +64,10 @@ void SandboxExecs::restore(std::vector<ExecRecord> running) {
     const std::size_t bytes = stored.request.ByteSizeLong();
     RunningExec exec{.shown = {}, .record = stored.record, .bytes = bytes, .may_run = true};
     exec.shown = std::make_shared<const ExecRecord>(std::move(stored));
+    begin_timeout(exec);
     enter(exec_id, std::move(exec));
   }
+  set_timeout_deadline();
 }
 
 void SandboxExecs::enter(const std::string& exec_id, RunningExec exec) {
@@ -83,6 +87,7 @@ void SandboxExecs::leave(const std::string& exec_id) {
   execs_.erase(found);
   services_.execs.leave(exec_id);
   set_wait_deadline();
+  set_timeout_deadline();
   changed_.notify();
   on_change_();
 }
@@ -153,13 +158,17 @@ Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
 asio::awaitable<Result<v1::CreateExecResponse>> SandboxExecs::create(ExecRequest spec) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   const std::string exec_id = spec.request.exec_id();
-  for (const std::string& variable : environment({})) spec.bytes += variable.size();
+  for (const std::string& variable : exec_environment(facts_, {})) spec.bytes += variable.size();
   if (spec.bytes > maxima::kExecBytes) {
     co_return too_many(
         "bytes of an exec's command and environment, HOME and USER of the sandbox included",
         maxima::kExecBytes, "use shorter ones");
   }
   AGBOX_CO_TRY_VOID(check_maxima(spec));
+  if (needs_current_guest(spec.request) && place_.is_connected() && !place_.guest_is_current()) {
+    co_return fail(reason::kGuestTooOld, guest_too_old(journal_.sandbox_id()),
+                   {{"sandbox_id", journal_.sandbox_id()}});
+  }
   enter(exec_id, {.shown = {}, .record = {}, .bytes = spec.bytes});
   on_change_();
   auto output = co_await record_start(exec_id, std::move(spec.request));
@@ -173,7 +182,7 @@ asio::awaitable<Result<v1::CreateExecResponse>> SandboxExecs::create(ExecRequest
   // from here. The command starts while the reply is being sent.
   if (no_more_) {
     place_.close_output(exec_id);
-    end(exec_id, *no_more_);
+    end_unstarted(exec_id, *no_more_);
   } else {
     co_await send(exec_id);
   }
@@ -201,9 +210,14 @@ asio::awaitable<Result<OutputPaths>> SandboxExecs::record_start(std::string exec
   record.set_stderr_log_path(output.stderr_path);
   Mutation event = journal_.entry(started_event(exec_id));
   *record.mutable_started_at() = time_of(event);
+  if (timeout_of(started->request)) {
+    *record.mutable_accepted() = encode_moment(services_.clock.now());
+  }
   find(exec_id)->record = record;
   auto show = [this, exec_id, started] {
     find(exec_id)->shown = started;
+    begin_timeout(*find(exec_id));
+    set_timeout_deadline();
     changed_.notify();
     log_.with({"exec_id", exec_id}).info("exec started");
   };
@@ -295,8 +309,11 @@ ExecOutcome SandboxExecs::outcome_unless_cancelled(const RunningExec& exec,
 }
 
 void SandboxExecs::add_end(const std::string& exec_id, RunningExec& exec,
-                           const ExecOutcome& outcome, std::vector<Mutation>& mutations) {
+                           const ExecOutcome& decided, std::vector<Mutation>& mutations) {
   exec.is_ending = true;
+  const bool is_timeout = decided.state == v1::EXEC_STATE_CANCELLED && exec.record.timed_out();
+  const ExecOutcome outcome =
+      is_timeout ? timed_out_outcome(timeout_of(exec.shown->request).value_or(0s)) : decided;
   Mutation event = journal_.entry(ended_event(exec_id, outcome));
   exec.record.set_exit_code(outcome.exit_code);
   exec.record.set_error_code(outcome.error_code);
@@ -331,13 +348,16 @@ SandboxExecs::Part SandboxExecs::end_those(
     const ExecOutcome& outcome, const std::function<bool(const RunningExec& exec)>& is_meant) {
   Part all;
   std::vector<std::pair<std::string, ExecOutcome>> ended;
+  std::vector<Unstarted> unstarted;
   for (auto& [exec_id, exec] : execs_) {
     // create() ends one that is still being accepted: the store may refuse it.
     if (!exec.shown || exec.is_ending || !is_meant(exec)) continue;
     const ExecOutcome own = outcome_unless_cancelled(exec, outcome);
+    if (!exec.may_run) unstarted.push_back({exec_id, exec.record, own.error_message});
     add_end(exec_id, exec, own, all.mutations);
     ended.emplace_back(exec_id, own);
   }
+  explain(std::move(unstarted));
   all.show = [this, ended] {
     for (const auto& [exec_id, own] : ended) show_end(exec_id, own);
   };
@@ -401,7 +421,7 @@ void SandboxExecs::end_waits(const std::string& last_exit) {
   }
   const ExecOutcome outcome = waited_outcome(last_exit);
   for (const std::string& exec_id : over) {
-    end(exec_id, outcome_unless_cancelled(*find(exec_id), outcome));
+    end_unstarted(exec_id, outcome_unless_cancelled(*find(exec_id), outcome));
   }
   set_wait_deadline();
 }

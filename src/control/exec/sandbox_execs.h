@@ -8,6 +8,8 @@
 //                           time
 //   ExecEnded: one change: how it ended, and its event            published
 //     ForgetExec; until then the guest reports the end again on every connect
+//   never sent to a guest: the reason is the last line of its standard error before its end, which
+//     is then one change too
 //
 // Ended execs are only in the store. What readers see of a running one changes when the change is
 // on disk, together with the sandbox's newest sequence.
@@ -33,6 +35,7 @@
 #include "control/sandbox/sandbox_journal.h"
 #include "model/exec/exec_output_source.h"
 #include "model/exec/exec_request.h"
+#include "model/exec/input_writer.h"
 #include "model/guest/exec_end.h"
 #include "model/guest/guest_hello.h"
 #include "place/place.h"
@@ -71,12 +74,23 @@ class SandboxExecs {
   // All of them as events for a new subscription.
   EventSubscription::Snapshot snapshot() const;
   bool has_any() const { return !execs_.empty(); }
-  // Whether the place creates or opens files for one of them: it must not be destroyed now.
+  // Whether the place uses files for one of them: it must not be destroyed now.
   bool use_files() const { return has_any() || opening_ > 0; }
   std::uint64_t newest_sequence() const { return journal_.handle().last_event_sequence(); }
   // `on_end` is called once, when this exec's end is published, if the caller still holds the
   // result.
   std::shared_ptr<const OnExecEnd> watch(std::string_view exec_id, OnExecEnd on_end);
+
+  // --- input, in sandbox_execs_input.cpp ---
+  // Requires that it is shown. The writer before it, if there is one, is stopped first. Errors:
+  // EXEC_HAS_NO_INPUT, EXEC_INPUT_CLOSED, EXEC_INPUT_TAKEN if yet another one came meanwhile,
+  // EXEC_ALREADY_TERMINAL. Waits for a guest that reconnects.
+  asio::awaitable<Result<ExecInput>> attach_input(std::string exec_id,
+                                                  std::shared_ptr<const InputWriter> writer);
+  // Only by the current writer, which has closed its place.
+  Result<> end_input(const std::string& exec_id, const InputWriter* writer);
+  Result<> resize_terminal(const std::string& exec_id, TerminalSize size);
+  Result<> signal(const std::string& exec_id, int number);
 
   // --- reports of the guest ---
   void guest_connected(const GuestHello& hello);
@@ -108,6 +122,8 @@ class SandboxExecs {
   void hold_restored();
   // Some have waited for the restart as long as they may.
   void end_waits(const std::string& last_exit);
+  // Some have taken as long as they may: cancels them.
+  void end_timeouts();
   // The container runs again.
   void take_again();
 
@@ -120,6 +136,8 @@ class SandboxExecs {
     bool is_opening = false;  // its files are being opened, and then it is sent
     bool may_run = false;     // it was sent to the guest, or may have been by an earlier daemon
     std::optional<BootTime> waits_since{};  // for a restart of the container
+    std::optional<BootTime> times_out_at{};
+    std::weak_ptr<const InputWriter> writer{};
     std::vector<std::weak_ptr<const OnExecEnd>> watchers{};
   };
 
@@ -130,23 +148,47 @@ class SandboxExecs {
   // Ends it if its files cannot be opened.
   asio::awaitable<void> send(std::string exec_id);
   void give_to_guest(const std::string& exec_id);
+  std::vector<std::string> environment_of(const v1::CreateExecRequest& request) const;
+  asio::awaitable<Result<ExecInput>> take_input(std::string exec_id,
+                                                std::shared_ptr<const InputWriter> writer);
+  // Fails if the exec has ended, or another one writes.
+  Result<> check_writes(const std::string& exec_id, const InputWriter* writer) const;
   void send_cancel(const std::string& exec_id);
   void forget(const std::string& exec_id);
   void end(const std::string& exec_id, const ExecOutcome& outcome);
+
+  // One that no guest got, and why.
+  struct Unstarted {
+    std::string exec_id;
+    store::v1::Exec record;
+    std::string reason;
+  };
+  // Its reason is in its output before its end is on disk.
+  void end_unstarted(const std::string& exec_id, const ExecOutcome& outcome);
+  // The same for ends that are appended next.
+  void explain(std::vector<Unstarted> unstarted);
+  asio::awaitable<void> write_reasons(std::vector<Unstarted> unstarted,
+                                      std::shared_ptr<bool> is_done);
+  asio::awaitable<void> await_reasons(std::shared_ptr<const bool> is_done,
+                                      std::function<void()> release);
+
   void add_end(const std::string& exec_id, RunningExec& exec, const ExecOutcome& outcome,
                std::vector<Mutation>& mutations);
   void show_end(const std::string& exec_id, const ExecOutcome& outcome);
+  static std::string guest_too_old(const std::string& sandbox_id);
   static ExecOutcome outcome_unless_cancelled(const RunningExec& exec, const ExecOutcome& outcome);
   Part end_those(const ExecOutcome& outcome,
                  const std::function<bool(const RunningExec& exec)>& is_meant);
   void wait_for_restart(RunningExec& exec);
   void set_wait_deadline();
+  // Call when it is shown.
+  void begin_timeout(RunningExec& exec);
+  void set_timeout_deadline();
   void show_record(const std::string& exec_id, const store::v1::Exec& record);
   SandboxJournal::OnDisk store_record(const std::string& exec_id, const RunningExec& exec);
   void enter(const std::string& exec_id, RunningExec exec);
   void leave(const std::string& exec_id);
   RunningExec* find(std::string_view exec_id);
-  std::vector<std::string> environment(const v1::CreateExecRequest& request) const;
 
   ActorServices& services_;
   SandboxJournal& journal_;
@@ -157,7 +199,7 @@ class SandboxExecs {
   Logger log_;
   std::map<std::string, RunningExec, std::less<>> execs_;
   std::size_t bytes_ = 0;
-  int opening_ = 0;  // whose files are being opened; they may have ended
+  int opening_ = 0;  // whose files are being opened or written; they may have ended
   // The outcome of an exec that was still being accepted when the sandbox stopped taking execs.
   std::optional<ExecOutcome> no_more_;
   // The container is down or starting: a connected guest has not started the workload yet.

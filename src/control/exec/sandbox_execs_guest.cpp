@@ -2,11 +2,11 @@
 // The part of a sandbox's execs that talks to the guest: what is sent, what is received, and how
 // both sides reconcile after a lost connection.
 #include <chrono>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "base/failpoint.h"
+#include "control/exec/exec_environment.h"
 #include "control/exec/sandbox_execs.h"
 #include "guestwire/place.h"
 
@@ -22,21 +22,10 @@ constexpr auto kCancelGrace = 2s;
 
 // --- to the guest ---
 
-// The container already has the sandbox's variables, except that the guest's own HOME and USER
-// override them.
-std::vector<std::string> SandboxExecs::environment(const v1::CreateExecRequest& request) const {
-  std::vector<std::string> lines;
-  const auto& envs = facts_.spec.create_spec.envs();
-  for (const char* name : {"HOME", "USER"}) {
-    const auto found = envs.find(name);
-    if (found != envs.end()) lines.push_back(found->first + "=" + found->second);
-  }
-  const std::map<std::string_view, std::string_view> overrides(request.env_overrides().begin(),
-                                                               request.env_overrides().end());
-  for (const auto& [name, value] : overrides) {
-    lines.push_back(std::string(name) + "=" + std::string(value));
-  }
-  return lines;
+std::string SandboxExecs::guest_too_old(const std::string& sandbox_id) {
+  return "sandbox " + sandbox_id +
+         " was created by an older release, which knows neither the user nor the input of an exec; "
+         "create a new sandbox for it";
 }
 
 asio::awaitable<void> SandboxExecs::send(std::string exec_id) {
@@ -58,9 +47,16 @@ asio::awaitable<void> SandboxExecs::send(std::string exec_id) {
   place_.close_output(exec_id);  // opened again for an exec that waits for the guest
 }
 
+std::vector<std::string> SandboxExecs::environment_of(const v1::CreateExecRequest& request) const {
+  auto environment = exec_environment(facts_, request.env_overrides());
+  if (request.has_terminal()) environment.insert(environment.begin(), "TERM=" + term_of(request));
+  return environment;
+}
+
 void SandboxExecs::give_to_guest(const std::string& exec_id) {
   if (journal_.status().state == v1::SANDBOX_STATE_FAILED) {
-    return end(exec_id, unstarted_outcome("the sandbox failed before the command could start"));
+    return end_unstarted(exec_id,
+                         unstarted_outcome("the sandbox failed before the command could start"));
   }
   // The sandbox is being stopped or deleted; even if that fails, the exec is never sent to a guest.
   if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
@@ -70,14 +66,21 @@ void SandboxExecs::give_to_guest(const std::string& exec_id) {
   if (!place_.is_connected()) return;  // sent when it reconnects
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;
+  if (needs_current_guest(request) && !place_.guest_is_current()) {
+    return end_unstarted(exec_id, unstarted_outcome(guest_too_old(journal_.sandbox_id())));
+  }
   const ExecOrder order{
       .exec_id = exec_id,
       .command = {request.command().begin(), request.command().end()},
       .working_directory = request.cwd().empty() ? std::string(kWorkspace) : request.cwd(),
-      .environment = environment(request),
-      .output_limit_bytes = facts_.created_with.exec_output_max_bytes()};
+      .environment = environment_of(request),
+      .output_limit_bytes = facts_.created_with.exec_output_max_bytes(),
+      .user = request.user(),
+      .has_input = has_input(request),
+      .terminal = terminal_of(request)};
   const auto sent = place_.start_exec(order);
   find(exec_id)->may_run = find(exec_id)->may_run || sent.has_value();
+  changed_.notify();
   if (!sent) {
     log_.warn("exec waits for the guest to come back",
               {{"exec_id", exec_id}, {"error", sent.error().message()}});
@@ -133,6 +136,7 @@ void SandboxExecs::guest_connected(const GuestHello& hello) {
       services_.tasks.spawn("exec " + exec_id, send(exec_id));
     }
   }
+  changed_.notify();
 }
 
 void SandboxExecs::guest_ended(const ExecEnd& ended) {
@@ -153,7 +157,8 @@ void SandboxExecs::guest_not_reached(const std::string& exec_id, const std::stri
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   const RunningExec* exec = find(exec_id);
   if (exec == nullptr || !exec->shown || exec->is_ending) return;
-  end(exec_id, exec->record.cancel_requested() ? cancelled_outcome() : unstarted_outcome(why));
+  end_unstarted(exec_id,
+                exec->record.cancel_requested() ? cancelled_outcome() : unstarted_outcome(why));
 }
 
 void SandboxExecs::guest_truncated(const std::string& exec_id) {

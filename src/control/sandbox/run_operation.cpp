@@ -42,12 +42,13 @@ class Run {
   asio::awaitable<OperationResult<>> operation() {
     // The decision must be on disk before anything is done: otherwise a crash could neither
     // continue the operation nor count it.
-    AGBOX_CO_TRY_VOID(co_await commit(services_.store, {}));
+    AGBOX_CO_TRY_VOID(co_await run_.decision.wait());
     // Awaits in parallel, such as an undo and its time limit, do not inherit an earlier
     // cancellation.
     if (co_await is_cancelled()) {
       co_return std::unexpected(OperationFailure(OperationEnd::Cancelled, "cancelled"));
     }
+    if (!leaves_companions(run_.kind)) co_await quiesce_companions();
     switch (run_.kind) {
       case OperationKind::Create:
         co_return co_await create();
@@ -58,6 +59,8 @@ class Run {
         co_return co_await remove_objects(
             teardown_within(services_, run_.place, facts(), kUndoLimit));
       case OperationKind::Resume:
+        run_.companions.primary_is_up(0);
+        run_.companions.begin(CompanionBegin::Resume, run_.progress);
         co_return co_await start();
       case OperationKind::UndoResume:
         co_return co_await undo_resume(services_, run_.place, facts());
@@ -79,12 +82,25 @@ class Run {
     }
   }
 
+  // What runs on is supervised on: these concern the primary alone.
+  static bool leaves_companions(OperationKind kind) {
+    return kind == OperationKind::Inspect || kind == OperationKind::Restart;
+  }
+
+  // Nothing is started behind the operation's back, and it knows all containers.
+  asio::awaitable<void> quiesce_companions() {
+    co_await run_.companions.quiesce();
+    for (auto& [name, container] : run_.companions.containers()) {
+      facts().containers[name] = std::move(container);
+    }
+  }
+
   asio::awaitable<OperationResult<>> create() {
-    co_return co_await materialize(services_, run_.place, facts(), run_.progress);
+    co_return co_await materialize(services_, run_.place, facts(), run_.companions, run_.progress);
   }
 
   asio::awaitable<OperationResult<>> start() {
-    auto started = co_await resume_sandbox(services_, run_.place, facts());
+    auto started = co_await resume_sandbox(services_, run_.place, facts(), run_.companions);
     if (started) report_.guest_directory = GuestDirectory::Usable;
     co_return started;
   }
@@ -92,6 +108,7 @@ class Run {
   asio::awaitable<OperationResult<>> remove_objects(asio::awaitable<OperationResult<>> removal) {
     const std::uint64_t made_before = run_.objects_made;
     auto removed = co_await std::move(removal);
+    if (removed) run_.companions.forget_containers();
     report_.is_outdated = run_.objects_made != made_before;
     co_return removed;
   }
@@ -144,11 +161,17 @@ class Run {
 
   asio::awaitable<OperationResult<>> pause() {
     AGBOX_CO_TRY(seen, co_await observe());
-    if (seen.step != RestartStep::Adopt) co_return co_await leave_to_sandbox(std::move(seen));
     const bool is_paused = seen.inspection.seen.primary == PrimarySeen::Paused;
     report_.is_paused_by_others = is_paused && !run_.may_be_paused;
-    if (is_paused && !run_.may_be_paused) co_return OperationResult<>{};
-    co_return co_await services_.engine.pause(facts());
+    // Companions that are not paused with the primary do not run on without isolation.
+    if (seen.step != RestartStep::Adopt || report_.is_paused_by_others) {
+      co_await run_.companions.stop_containers();
+    }
+    if (seen.step != RestartStep::Adopt) co_return co_await leave_to_sandbox(std::move(seen));
+    if (report_.is_paused_by_others) co_return OperationResult<>{};
+    auto paused = co_await services_.engine.pause(facts());
+    if (!paused && paused.error().is_definite()) co_await run_.companions.stop_containers();
+    co_return paused;
   }
 
   // Leaves the decision to the sandbox. Stops a container that is unusable or was started by

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "control/companion/sandbox_companions.h"
 #include "control/exec/sandbox_execs.h"
 #include "control/sandbox/guest_directory.h"
 #include "control/sandbox/operations/operation.h"
@@ -23,10 +24,12 @@ struct OperationRun {
   Lifecycle state;  // of the sandbox
   SandboxFacts facts;
   GuestDirectory guest_directory;
-  bool may_be_paused = false;  // by an earlier attempt of a Pause
+  SandboxJournal::OnDisk decision;  // to run it
+  bool may_be_paused = false;       // by an earlier attempt of a Pause
   // The sandbox's own, always current.
   SandboxPlace& place;
   SandboxExecs& execs;
+  SandboxCompanions& companions;
   const std::uint64_t& objects_made;
   std::function<void(std::string phase)> progress;
 };

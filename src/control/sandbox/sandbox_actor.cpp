@@ -70,6 +70,7 @@ SandboxActor::SandboxActor(ActorServices& services, std::string sandbox_id, Sand
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
+      companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {}
 
@@ -85,8 +86,10 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, record, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
+      companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {
+  keep_only_primary();
   execs_.restore(std::move(record.running_execs));
   if (is_restarting(state_)) execs_.hold_restored();
   showing_container_state({})();
@@ -126,6 +129,7 @@ void SandboxActor::recover() {
   } else {
     is_reconnected_.set();
   }
+  if (is_up(state_)) companions_.primary_is_up(primary_start());
   take(input::Recover{});
   set_deadline();
 }
@@ -164,7 +168,63 @@ SandboxClaim SandboxActor::claim() const {
   if (is_running || is_unreadable_ || stored(state_).operation != Operation::None) {
     return {.kind = SandboxClaim::Kind::Everything};
   }
-  return listed_claim(facts_);
+  if (companions_.is_creating()) return {.kind = SandboxClaim::Kind::Everything};
+  SandboxClaim claim = listed_claim(facts_);
+  for (const auto& [name, container] : companions_.containers()) {
+    claim.container_ids.insert(container.container_id());
+  }
+  return claim;
+}
+
+Result<std::vector<NamedContainer>> SandboxActor::containers() const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  if (is_deleted()) {
+    return fail(reason::kContainerNotFound, "sandbox " + id() + " is deleted, with its containers",
+                {{"sandbox_id", id()}});
+  }
+  const std::string& engine_id = facts_.created_with.engine_id();
+  std::vector<NamedContainer> all{{"primary", {engine_id, facts_.primary_id()}}};
+  const auto companions = companions_.containers();
+  for (const v1::CompanionStatus& companion : handle().companions()) {
+    const auto found = companions.find(companion.name());
+    const std::string container_id =
+        found == companions.end() ? std::string() : found->second.container_id();
+    all.push_back({companion.name(), {engine_id, container_id}});
+  }
+  return all;
+}
+
+Result<ContainerId> SandboxActor::container(const std::string& name) const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  const auto missing = [this](const std::string& why) {
+    return fail(reason::kContainerNotFound, why, {{"sandbox_id", id()}});
+  };
+  if (is_deleted()) return missing("sandbox " + id() + " is deleted, with its containers and logs");
+  const std::string& engine_id = facts_.created_with.engine_id();
+  const bool is_pending = handle().state() == v1::SANDBOX_STATE_PENDING;
+  std::string names = "primary";
+  for (const v1::CompanionStatus& companion : handle().companions()) {
+    names += ", " + companion.name();
+    if (companion.name() != name) continue;
+    const auto containers = companions_.containers();
+    const auto found = containers.find(name);
+    if (found != containers.end()) return ContainerId{engine_id, found->second.container_id()};
+    if (is_pending || companion.state() == v1::COMPANION_STATE_STARTING) {
+      return ContainerId{engine_id, {}};
+    }
+    const std::string& why = companion.error_message();
+    return missing("container " + name + " of sandbox " + id() + " does not exist" +
+                   (why.empty() ? std::string() : ": " + why));
+  }
+  if (!name.empty() && name != "primary") {
+    return missing("sandbox " + id() + " has no container \"" + name +
+                   "\"; its containers are: " + names);
+  }
+  std::string primary_id = facts_.primary_id();
+  if (!primary_id.empty() || is_pending) return ContainerId{engine_id, std::move(primary_id)};
+  const std::string& why = handle().error_message();
+  return missing("the primary container of sandbox " + id() + " does not exist" +
+                 (why.empty() ? std::string() : ": " + why));
 }
 
 // --- commands ---
@@ -236,9 +296,14 @@ void SandboxActor::time_is_up() {
   take(input::Stop{kIdleTtl});
 }
 
+void SandboxActor::count_file_copies(int by) {
+  file_copies_ += static_cast<std::size_t>(by);
+  set_deadline();
+}
+
 void SandboxActor::set_deadline() {
-  auto ttl =
-      time_to_live(lifecycle().state, execs_.has_any(), facts_.spec.idle_ttl, services_.ttls);
+  auto ttl = time_to_live(lifecycle().state, execs_.has_any() || file_copies_ > 0,
+                          facts_.spec.idle_ttl, services_.ttls);
   // Its history is purged only after readers can see that it is deleted.
   if (lifecycle().state == Lifecycle::Deleted && !is_deleted()) ttl.reset();
   if (!ttl) return services_.deadlines.clear(id());
@@ -256,6 +321,7 @@ void SandboxActor::restart_is_due() {
 // A start in progress that waits for its guest rechecks its container.
 void SandboxActor::engine_is_back() {
   place_->container_may_have_ended();
+  companions_.engine_is_back();
   take(input::EngineBack{});
 }
 
@@ -265,6 +331,8 @@ void SandboxActor::recheck_container() {
 }
 
 void SandboxActor::isolation_failed(const std::string& why) {
+  // While the primary is down nothing pauses it, and companions run on.
+  if (is_restarting(state_)) companions_.isolation_failed();
   take(input::IsolationFailed{why});
 }
 
@@ -272,13 +340,30 @@ void SandboxActor::isolation_holds(bool from_inside) {
   take(input::IsolationHolds{from_inside});
 }
 
+void SandboxActor::exec_ended(const ExecEnd& end) {
+  if (companions_.hooks().owns(end.exec_id)) return companions_.hooks().ended(end);
+  execs_.guest_ended(end);
+}
+
+void SandboxActor::exec_not_sent(const std::string& exec_id, const std::string& why) {
+  if (companions_.hooks().owns(exec_id)) return companions_.hooks().not_sent(exec_id, why);
+  execs_.guest_not_reached(exec_id, why);
+}
+
 void SandboxActor::guest_lost(const std::string&) {
+  companions_.hooks().guest_lost();
   place_->container_may_have_ended();
   take(input::GuestLost{});
 }
 
 void SandboxActor::guest_connected(const GuestHello& hello) {
-  if (take(input::GuestConnected{}).step.takes_guest) execs_.guest_connected(hello);
+  if (take(input::GuestConnected{}).step.takes_guest) {
+    GuestHello of_execs = hello;
+    std::erase_if(of_execs.execs,
+                  [this](const std::string& id) { return companions_.hooks().owns(id); });
+    execs_.guest_connected(of_execs);
+  }
+  companions_.hooks().guest_connected(hello);
   services_.isolation.guest_connected(id());
 }
 
@@ -326,7 +411,33 @@ SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
   if (step.backoff == WorkStep::Backoff::End) retry_timer_.skip();
   if (step.cancels) operation_->cancel();
   if (step.start) start(*step.start);
+  // While it is created or resumed, the operation knows.
+  const bool is_starting =
+      lifecycle().state == Lifecycle::Creating || lifecycle().state == Lifecycle::Resuming;
+  if (!is_up(state_) && !is_starting) companions_.primary_is_up(0);
+  companions_.follow(wanted_of_companions());
   return taken;
+}
+
+// While it is created, resumed, stopped, paused or removed, operations decide.
+SandboxCompanions::Wanted SandboxActor::wanted_of_companions() const {
+  if (lifecycle().state == Lifecycle::Failed) return SandboxCompanions::Wanted::Stop;
+  const bool may_be_paused = state_.isolation.paused != IsolationState::Paused::No ||
+                             std::holds_alternative<work::Pause>(state_.work) ||
+                             std::holds_alternative<work::Unpause>(state_.work);
+  if (lifecycle().state != Lifecycle::Ready || may_be_paused) {
+    return SandboxCompanions::Wanted::Leave;
+  }
+  return SandboxCompanions::Wanted::Run;
+}
+
+void SandboxActor::keep_only_primary() {
+  std::erase_if(facts_.containers, [](const auto& entry) { return !entry.first.empty(); });
+}
+
+std::uint64_t SandboxActor::primary_start() const {
+  const auto primary = facts_.containers.find("");
+  return primary == facts_.containers.end() ? 0 : primary->second.start_count();
 }
 
 void SandboxActor::keep_container_state() {
@@ -353,14 +464,19 @@ void SandboxActor::follow_isolation(const WorkStep& step) {
   services_.verifications.set(id(), services_.clock.boot_now() + *step.verify_in);
 }
 
-// Combines `show` with what is known of the container's isolation and restarts now.
+// Combines `show` with what is known of the container now: its isolation, restarts and warnings.
 SandboxJournal::Show SandboxActor::showing_container_state(SandboxJournal::Show show) {
+  const auto primary = facts_.containers.find("");
+  const store::v1::Container container =
+      primary == facts_.containers.end() ? store::v1::Container() : primary->second;
   return [this, show = std::move(show), problem = state_.isolation.problem,
           is_paused = state_.isolation.paused == IsolationState::Paused::Yes,
-          unverified = state_.isolation.unverified, restarts = state_.restarts] {
+          unverified = state_.isolation.unverified, restarts = state_.restarts,
+          warnings = container.warnings()] {
     if (show) show();
     journal_.show_isolation(problem, is_paused && !problem.empty(), unverified);
     journal_.show_restarts(restarts.count, restarts.last_exit);
+    journal_.show_warnings(warnings);
   };
 }
 
@@ -392,7 +508,8 @@ SandboxActor::OnDisk SandboxActor::record(const Record& change, LifecycleStatus 
   if (change.then == Record::Then::IsLive) execs_.take_again();
   std::vector<Mutation> mutations = std::move(execs.mutations);
   std::ranges::move(mutations_of(change, std::move(lifecycle)), std::back_inserter(mutations));
-  const bool has_container_state = change.has_isolation || change.has_restarts;
+  const bool has_container_state =
+      change.has_isolation || change.has_restarts || change.has_objects;
   // Actors are destroyed only after their last commit, so `this` is valid.
   auto show = [this, then = change.then,
                first = has_container_state ? showing_container_state(std::move(execs.show))
@@ -432,6 +549,7 @@ std::vector<Mutation> SandboxActor::mutations_of(const Record& change, Lifecycle
   if (change.has_new_secret) mutations.push_back(new_start());
   if (change.has_objects) {
     std::ranges::move(stored(facts_), std::back_inserter(mutations));
+    std::ranges::move(companions_.stored(), std::back_inserter(mutations));
   } else if ((change.has_isolation || change.has_restarts) && facts_.containers.contains("")) {
     mutations.emplace_back(change::PutContainer{id(), "", facts_.containers.at("")});
   }
@@ -528,12 +646,14 @@ void SandboxActor::restarted() {
 
 void SandboxActor::deleted() {
   services_.isolation.forget(id());
+  companions_.forget();
   forget_spec();
   set_deadline();
 }
 
 // A deleted sandbox keeps its history for days: free what only operations need, possibly megabytes.
 void SandboxActor::forget_spec() {
+  journal_.forget_companion_specs();
   facts_.spec = {};
   store::v1::CreatedWith kept;
   kept.set_exec_output_root(facts_.created_with.exec_output_root());
@@ -557,9 +677,11 @@ asio::awaitable<void> SandboxActor::run(OperationKind kind) {
                    .state = lifecycle().state,
                    .facts = facts_,
                    .guest_directory = guest_directory_,
+                   .decision = journal_.append_nothing(),
                    .may_be_paused = pause != nullptr && pause->may_be_done,
                    .place = *place_,
                    .execs = execs_,
+                   .companions = companions_,
                    .objects_made = objects_made_,
                    .progress = std::move(progress)};
   ended(kind, co_await run_operation(services_.operations, std::move(run), log_));
@@ -569,6 +691,7 @@ void SandboxActor::ended(OperationKind kind, OperationReport report) {
   // A secret that was chosen in the meantime is for the next operation.
   report.facts.next_secret = std::move(facts_.next_secret);
   facts_ = std::move(report.facts);
+  keep_only_primary();
   guest_directory_ = report.guest_directory;
   input::Ended end{.end = end_of(report.result),
                    .is_outdated = report.is_outdated,

@@ -19,6 +19,7 @@
 #include "async/retry_timer.h"
 #include "base/log.h"
 #include "control/actor_services.h"
+#include "control/companion/sandbox_companions.h"
 #include "control/event_feed.h"
 #include "control/exec/sandbox_execs.h"
 #include "control/sandbox/guest_directory.h"
@@ -67,6 +68,12 @@ class SandboxActor final : private GuestListener {
   // Of a deleted sandbox, only where its output is, which is kept with its history, and its limit.
   const store::v1::CreatedWith& created_with() const { return facts_.created_with; }
   SandboxPlace& place() { return *place_; }
+  // A service or companion; empty: the primary, and so is "primary" unless a companion is called
+  // that. Its ID is empty if it is still being created. CONTAINER_NOT_FOUND if it does not exist.
+  Result<ContainerId> container(const std::string& name) const;
+  // All of them, with the names that clients use: the primary first. IDs may be empty. Of a deleted
+  // sandbox CONTAINER_NOT_FOUND.
+  Result<std::vector<NamedContainer>> containers() const;
   // Its claim on the objects that carry its labels.
   SandboxClaim claim() const;
 
@@ -92,6 +99,10 @@ class SandboxActor final : private GuestListener {
   // ENGINE_UNAVAILABLE if its guest is not connected, and only the engine could bring it back.
   Result<> check_reaches_guest() const;
 
+  // Copies into and out of it that are in progress: while there is one, it is not idle.
+  std::size_t file_copies() const { return file_copies_; }
+  void count_file_copies(int by);
+
   // Its time to live in the current state has passed.
   void time_is_up();
   void restart_is_due();
@@ -102,6 +113,8 @@ class SandboxActor final : private GuestListener {
   void count_new_object() { ++objects_made_; }
   // The engine reports that the container ended.
   void recheck_container();
+  // The engine reports a change of this companion.
+  void recheck_companion(const std::string& name) { companions_.may_have_changed(name); }
   // See input::IsolationFailed and input::IsolationHolds.
   void isolation_failed(const std::string& why);
   void isolation_holds(bool from_inside);
@@ -111,10 +124,8 @@ class SandboxActor final : private GuestListener {
   SandboxExecs::Sandbox as_seen_by_execs();
   void guest_connected(const GuestHello& hello) override;
   void guest_lost(const std::string& why) override;
-  void exec_ended(const ExecEnd& end) override { execs_.guest_ended(end); }
-  void exec_not_sent(const std::string& exec_id, const std::string& why) override {
-    execs_.guest_not_reached(exec_id, why);
-  }
+  void exec_ended(const ExecEnd& end) override;
+  void exec_not_sent(const std::string& exec_id, const std::string& why) override;
   void exec_truncated(const std::string& exec_id) override { execs_.guest_truncated(exec_id); }
 
   const LifecycleStatus& lifecycle() const { return state_.lifecycle; }
@@ -128,6 +139,7 @@ class SandboxActor final : private GuestListener {
   // The same for a request of a client: also if it changed nothing, everything before it is on
   // disk.
   OnDisk obey(const WorkInput& input);
+  SandboxCompanions::Wanted wanted_of_companions() const;
   // Copies what is known of its container's isolation and restarts to the facts.
   void keep_container_state();
   void report_isolation();
@@ -151,6 +163,9 @@ class SandboxActor final : private GuestListener {
   void restarted();
   void deleted();
 
+  // What companions have is theirs.
+  void keep_only_primary();
+  std::uint64_t primary_start() const;
   bool has_containers_if_failed() const;
   Result<> check_engine() const;
   void claim_shared();
@@ -166,9 +181,11 @@ class SandboxActor final : private GuestListener {
   bool is_unreadable_ = false;
   GuestDirectory guest_directory_ = GuestDirectory::Usable;
   std::uint64_t objects_made_ = 0;  // by the engine, according to its events
+  std::size_t file_copies_ = 0;     // in progress
   std::unique_ptr<SandboxPlace> place_;
   SandboxJournal journal_;
   SandboxExecs execs_;
+  SandboxCompanions companions_;
   Event is_reconnected_;  // the guest of an earlier run of the daemon; no operation runs before
   std::optional<Task> operation_;  // the running one
   RetryTimer retry_timer_;

@@ -193,6 +193,13 @@ asio::awaitable<void> SandboxIsolation::apply_resolvers() {
 
 // --- verification ---
 
+asio::awaitable<Result<>> SandboxIsolation::verify_network(SandboxPlace& place) {
+  const Verification verified = co_await place.verify(VerifyFrom::Outside);
+  // Unknown is the best outcome without a guest.
+  if (verified.is_unknown) co_return Result<>{};
+  co_return verified.outcome;
+}
+
 asio::awaitable<Result<>> SandboxIsolation::verify_starting(std::string sandbox_id,
                                                             SandboxPlace& place) {
   auto verification = co_await place.verify(VerifyFrom::Inside);

@@ -59,6 +59,8 @@ class SandboxIsolation {
   asio::awaitable<Result<>> at_last_in_place();
   // For admission of new work: refused while the latest attempt to put it in place has failed.
   Result<> check() const;
+  // From outside: before anything of a sandbox runs but on its network.
+  asio::awaitable<Result<>> verify_network(SandboxPlace& place);
   asio::awaitable<Result<>> verify_starting(std::string sandbox_id, SandboxPlace& place);
   // The same for running sandboxes. The outcome is also reported to the sandbox.
   asio::awaitable<Verification> verify_live(std::string sandbox_id, SandboxPlace& place);

@@ -24,6 +24,7 @@ v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec
     *handle.add_builtin_resources() = tool.resource();
   }
   *handle.mutable_ports() = spec.ports();
+  *handle.mutable_warnings() = created_with.warnings();
   *handle.mutable_created_at() = to_timestamp(created_at);
   return handle;
 }
@@ -37,6 +38,17 @@ Moment quiet_since(const SandboxRecord& record) {
 
 bool is_end_of_exec(const v1::SandboxEvent& event) {
   return event.has_exec() && event.exec().exec_state() != v1::EXEC_STATE_RUNNING;
+}
+
+// None of its containers should run.
+bool is_at_rest(v1::SandboxState state) {
+  return state == v1::SANDBOX_STATE_STOPPED || state == v1::SANDBOX_STATE_FAILED ||
+         state == v1::SANDBOX_STATE_DELETED;
+}
+
+void show_at_rest(v1::CompanionStatus& companion) {
+  companion.set_state(v1::COMPANION_STATE_STOPPED);
+  companion.clear_health();
 }
 
 }  // namespace
@@ -55,6 +67,7 @@ SandboxJournal::SandboxJournal(ActorServices& services, const std::string& sandb
               .error_code = {},
               .error_message = {}},
       handle_(new_handle(sandbox_id, spec, created_with, created_at_)),
+      warnings_of_create_(handle_.warnings_size()),
       feed_(std::make_shared<EventFeed>(sandbox_id, 0)) {}
 
 SandboxJournal::SandboxJournal(ActorServices& services, const SandboxRecord& record,
@@ -65,8 +78,10 @@ SandboxJournal::SandboxJournal(ActorServices& services, const SandboxRecord& rec
       newest_event_at_(record.newest_event_at),
       quiet_since_(agbox::quiet_since(record)),
       handle_(new_handle(record.sandbox_id, record.spec, created_with, created_at_)),
+      warnings_of_create_(handle_.warnings_size()),
       feed_(std::make_shared<EventFeed>(record.sandbox_id, record.newest_sequence)) {
   show(status_, record.newest_sequence);
+  services_.all_events.add(handle_);
 }
 
 WallTime SandboxJournal::now() {
@@ -108,7 +123,7 @@ SandboxJournal::OnDisk SandboxJournal::append(std::vector<Mutation> mutations, U
       const bool has_events = !result->events.empty();
       if (has_events) this->show(status, result->events.back().event.sequence());
       if (show) show();
-      if (has_events) feed_->publish(std::move(result->events));
+      if (has_events) publish(share(std::move(result->events)));
     } else if (urgency == Urgency::GoesOn) {
       // Clients keep seeing the old state until the next start of the daemon decides again.
       services_.log.error("the store refused a change of a sandbox",
@@ -116,18 +131,51 @@ SandboxJournal::OnDisk SandboxJournal::append(std::vector<Mutation> mutations, U
     }
     on_disk.set(result ? Result<>{} : std::unexpected(result.error()));
   };
-  services_.store.append({.mutations = std::move(mutations), .urgency = urgency},
-                         std::move(committed));
+  give_to_store({.mutations = std::move(mutations), .urgency = urgency}, std::move(committed));
   return on_disk;
+}
+
+void SandboxJournal::publish(const PublishedEvents& events) {
+  feed_->publish(events);
+  services_.all_events.publish(handle_, events);
+}
+
+std::function<void()> SandboxJournal::hold() {
+  auto hold = std::make_shared<Waiting>();
+  waiting_.push_back(hold);
+  return [this, weak = std::weak_ptr(hold)] {
+    const auto held = weak.lock();
+    if (!held) return;
+    held->is_over = true;
+    give_waiting_to_store();
+  };
+}
+
+void SandboxJournal::give_to_store(Change change, OnCommitted on_committed) {
+  if (waiting_.empty()) {
+    return services_.store.append(std::move(change), std::move(on_committed));
+  }
+  waiting_.push_back(std::make_shared<Waiting>(
+      Waiting{.change = std::move(change), .on_committed = std::move(on_committed)}));
+}
+
+void SandboxJournal::give_waiting_to_store() {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  while (!waiting_.empty() && (waiting_.front()->change || waiting_.front()->is_over)) {
+    const auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (next->change)
+      services_.store.append(std::move(*next->change), std::move(next->on_committed));
+  }
 }
 
 SandboxJournal::OnDisk SandboxJournal::refuse(Error why) {
   OnDisk refused;
   // New work is refused at once if the disk is full.
-  services_.store.append({.mutations = {}, .urgency = Urgency::NewWork},
-                         [refused, why = std::move(why)](const Result<Committed>&) {
-                           refused.set(std::unexpected(why));
-                         });
+  give_to_store({.mutations = {}, .urgency = Urgency::NewWork},
+                [refused, why = std::move(why)](const Result<Committed>&) {
+                  refused.set(std::unexpected(why));
+                });
   return refused;
 }
 
@@ -143,12 +191,45 @@ void SandboxJournal::show_restarts(std::uint64_t count, const std::string& last_
   handle_.set_last_exit(last_exit);
 }
 
+void SandboxJournal::show_companion(const v1::CompanionStatus& status) {
+  const auto found = std::ranges::find(*handle_.mutable_companions(), status.name(),
+                                       [](const v1::CompanionStatus& one) { return one.name(); });
+  v1::CompanionStatus& shown =
+      found == handle_.mutable_companions()->end() ? *handle_.add_companions() : *found;
+  shown = status;
+  if (is_at_rest(handle_.state())) show_at_rest(shown);
+}
+
+void SandboxJournal::forget_companion_specs() {
+  for (v1::CompanionContainerSpec& spec : *handle_.mutable_companion_containers()) {
+    v1::CompanionContainerSpec kept;
+    kept.set_name(spec.name());
+    kept.set_image(spec.image());
+    spec = std::move(kept);
+  }
+}
+
+void SandboxJournal::show_companion_health(const std::string& name, const std::string& health) {
+  for (v1::CompanionStatus& shown : *handle_.mutable_companions()) {
+    if (shown.name() == name) shown.set_health(health);
+  }
+}
+
+void SandboxJournal::show_warnings(
+    const google::protobuf::RepeatedPtrField<std::string>& of_container) {
+  auto& shown = *handle_.mutable_warnings();
+  shown.DeleteSubrange(warnings_of_create_, shown.size() - warnings_of_create_);
+  shown.MergeFrom(of_container);
+}
+
 void SandboxJournal::show(const SandboxStatus& status, std::uint64_t newest_sequence) {
   handle_.set_state(status.state);
   handle_.set_error_code(status.error_code);
   handle_.set_error_message(status.error_message);
   *handle_.mutable_state_changed_at() = to_timestamp(status.changed_at);
   handle_.set_last_event_sequence(newest_sequence);
+  if (!is_at_rest(status.state)) return;
+  for (v1::CompanionStatus& companion : *handle_.mutable_companions()) show_at_rest(companion);
 }
 
 }  // namespace agbox

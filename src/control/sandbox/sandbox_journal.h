@@ -7,8 +7,10 @@
 // is.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,7 @@ class SandboxJournal {
   SandboxJournal(ActorServices& services, const SandboxRecord& record,
                  const store::v1::CreatedWith& created_with);
   SandboxJournal(const SandboxJournal&) = delete;
+  ~SandboxJournal() { services_.all_events.remove(handle_); }
 
   const std::string& sandbox_id() const { return handle_.sandbox_id(); }
   WallTime created_at() const { return created_at_; }
@@ -58,6 +61,10 @@ class SandboxJournal {
   // Without mutations it only waits for its turn in the queue. The journal must live until its last
   // append is complete.
   OnDisk append(std::vector<Mutation> mutations, Urgency urgency, Show show = {});
+  // For an append that must not be on disk before something else is done: from now on all of them
+  // wait, until the result is called once, or the journal is destroyed. Those that were appended
+  // before do not wait.
+  std::function<void()> hold();
   // Everything so far is on disk, and shown.
   OnDisk append_nothing() { return append({}, Urgency::GoesOn); }
 
@@ -68,8 +75,26 @@ class SandboxJournal {
   // Shown in the handle; call once they are on disk.
   void show_isolation(const std::string& problem, bool is_paused, const std::string& unverified);
   void show_restarts(std::uint64_t count, const std::string& last_exit);
+  void show_companion(const v1::CompanionStatus& status);
+  // Of a deleted sandbox, whose handle stays in memory: keeps their names and images.
+  void forget_companion_specs();
+  // Of one that was shown.
+  void show_companion_health(const std::string& name, const std::string& health);
+  // Those of its container, after those of its create.
+  void show_warnings(const google::protobuf::RepeatedPtrField<std::string>& of_container);
 
  private:
+  using OnCommitted = std::function<void(Result<Committed>)>;
+  // What goes to the store in its turn; without a change it keeps what follows until it is over.
+  struct Waiting {
+    std::optional<Change> change{};
+    OnCommitted on_committed{};
+    bool is_over = false;
+  };
+
+  void give_to_store(Change change, OnCommitted on_committed);
+  void give_waiting_to_store();
+  void publish(const PublishedEvents& events);
   void show(const SandboxStatus& status, std::uint64_t newest_sequence);
 
   ActorServices& services_;
@@ -79,7 +104,9 @@ class SandboxJournal {
   Moment quiet_since_;
   bool is_quiet_since_stored_ = true;
   v1::SandboxHandle handle_;
+  const int warnings_of_create_;  // the handle begins with so many
   std::shared_ptr<EventFeed> feed_;
+  std::deque<std::shared_ptr<Waiting>> waiting_;  // begins with one that keeps the others
 };
 
 }  // namespace agbox

@@ -10,6 +10,7 @@
 #include "engine/docker/doctor/checks/images.h"
 #include "engine/docker/doctor/engine_checks.h"
 #include "engine/docker/doctor/full_disk.h"
+#include "engine/docker/workload/docker_log.h"
 #include "engine/docker/workload/unmet_request.h"
 #include "model/object_names.h"
 #include "model/spec/ports.h"
@@ -53,8 +54,11 @@ DockerEngine::DockerEngine(const asio::any_io_executor& executor, asio::any_io_e
                   .network_removal = network_removal_,
                   .calls = calls_},
                  ours_.instance,
-                 {.seccomp_profile = std::move(options.seccomp_profile),
+                 {.seccomp_profile = options.seccomp_profile,
                   .descriptor_limit = options.descriptor_limit}),
+      companions_({.client = client_, .pulls = pulls_, .calls = calls_}, ours_.instance,
+                  {.seccomp_profile = std::move(options.seccomp_profile),
+                   .descriptor_limit = options.descriptor_limit}),
       orphans_(client_, network_removal_, ours_.instance, log_) {}
 
 // --- events ---
@@ -81,7 +85,8 @@ asio::awaitable<void> DockerEngine::watch(EngineListener& listener, const Sandbo
                   const EngineError& error) { listener.unreachable(describe_unreachable(error)); }};
   // Not filtered by label: events of networks carry none.
   EventWatchOptions options{.filter = {.types = {"container", "network"},
-                                       .actions = {"create", "die", "oom", "unpause"}}};
+                                       .actions = {"create", "start", "die", "oom", "unpause",
+                                                   "health_status", "destroy"}}};
   listener_ = &listener;
   co_await watch_events(client_, std::move(consumer), log_, std::move(options));
   listener_ = nullptr;
@@ -92,7 +97,14 @@ void DockerEngine::report(const EngineEvent& event, EngineListener& listener,
   if (event.type == "network") return report_network(event, listener, claims);
   const auto sandbox = event.attributes.find(sandbox_label());
   if (!ours_.owns(event.attributes) || sandbox == event.attributes.end()) return;
-  if (event.action != "create") return listener.container_may_have_ended(sandbox->second);
+  if (event.action == "start" || event.action == "destroy") {
+    return listener.container_changed(sandbox->second);
+  }
+  if (event.action != "create") {
+    const auto companion = companion_of(event.attributes);
+    if (!companion) return listener.container_may_have_ended(sandbox->second);
+    return listener.companion_may_have_changed(sandbox->second, *companion);
+  }
   listener.object_created(sandbox->second);
   if (orphans_.is_orphan_container(claims, event.object_id, event.attributes)) {
     listener.sweep_due();
@@ -108,6 +120,18 @@ void DockerEngine::report_network(const EngineEvent& event, EngineListener& list
   if (!sandbox_id) return;
   listener.object_created(*sandbox_id);
   if (orphans_.is_orphan_network(claims, *sandbox_id)) listener.sweep_due();
+}
+
+// --- logs and usage ---
+
+EngineAwaitable<ContainerUsage> DockerEngine::measure(ContainerId container) {
+  return client_.measure_container(std::move(container.container_id),
+                                   {.deadline = {}, .expected_engine = container.engine_id});
+}
+
+EngineAwaitable<std::unique_ptr<ContainerLog>> DockerEngine::open_log(ContainerId container,
+                                                                      LogQuery query) {
+  return open_container_log(client_, std::move(container), query);
 }
 
 // --- ports ---

@@ -4,7 +4,9 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "engine/docker/network/network_removal.h"
 #include "engine/docker/network/subnet_pool.h"
 #include "engine/docker/objects/orphan_sweep.h"
+#include "engine/docker/workload/companions.h"
 #include "engine/docker/workload/workloads.h"
 #include "engine/engine.h"
 #include "model/network/ipv4.h"
@@ -69,6 +72,32 @@ class DockerEngine final : public Engine {
     return workloads_.stop_all(facts);
   }
   EngineAwaitable<> remove(SandboxFacts& facts) override { return workloads_.remove(facts); }
+  EngineAwaitable<> ensure_companion_image(CompanionFacts& facts, Progress progress) override {
+    return companions_.ensure_companion_image(facts, std::move(progress));
+  }
+  EngineAwaitable<> ensure_companion(CompanionFacts& facts) override {
+    return companions_.ensure_companion(facts);
+  }
+  EngineAwaitable<> start_companion(CompanionFacts& facts) override {
+    return companions_.start_companion(facts);
+  }
+  EngineAwaitable<CompanionSeen> inspect_companion(CompanionFacts facts) override {
+    return companions_.inspect_companion(std::move(facts));
+  }
+  EngineAwaitable<ProbeOutcome> probe_companion(CompanionFacts facts,
+                                                std::chrono::milliseconds timeout) override {
+    return companions_.probe_companion(std::move(facts), timeout);
+  }
+  EngineAwaitable<std::string> companion_output(CompanionFacts facts) override {
+    return companions_.companion_output(std::move(facts));
+  }
+  EngineAwaitable<> stop_companion(CompanionFacts facts) override {
+    return companions_.stop_companion(std::move(facts));
+  }
+  EngineAwaitable<std::unique_ptr<ContainerLog>> open_log(ContainerId container,
+                                                          LogQuery query) override;
+  EngineAwaitable<ContainerUsage> measure(ContainerId container) override;
+
   void restored(const SandboxFacts& facts) override {
     if (facts.subnet) subnets_.take(*facts.subnet);
   }
@@ -106,6 +135,7 @@ class DockerEngine final : public Engine {
   NetworkRemoval network_removal_;
   TaskGroup calls_;
   Workloads workloads_;
+  Companions companions_;
   OrphanSweep orphans_;
 };
 

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "model/exec/terminal_size.h"
 
 namespace agbox {
 
@@ -14,6 +17,9 @@ struct ExecOrder {
   std::string working_directory;
   std::vector<std::string> environment;  // NAME=value; the last of a name counts
   std::uint64_t output_limit_bytes = 0;  // of both files together; 0: no limit
+  std::string user{};      // name or uid in the container, optionally with ":group"; empty: agbox
+  bool has_input = false;  // else its stdin is /dev/null
+  std::optional<TerminalSize> terminal{};
 };
 
 }  // namespace agbox

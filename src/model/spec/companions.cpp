@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +42,25 @@ std::string entry_name(const CompanionField& field, const v1::CompanionContainer
 
 std::string title(const v1::CompanionContainerSpec& companion) {
   return "companion container " + quoted_excerpt(companion.name());
+}
+
+// Two names that DNS considers equal have the same.
+std::string dns_name(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return name;
+}
+
+// By the names as DNS compares them.
+using Names = std::map<std::string, std::string>;
+
+Result<> check_unique(const std::string& name, Names& names) {
+  const auto [taken, is_new] = names.emplace(dns_name(name), name);
+  if (is_new) return {};
+  const std::string problem = "duplicate companion container name " + quoted_excerpt(name);
+  if (taken->second == name) return invalid_argument(problem);
+  return invalid_argument(problem + ": for DNS it is the same as " + quoted_excerpt(taken->second));
 }
 
 bool is_name(std::string_view name) {
@@ -112,20 +131,19 @@ Result<> check_hooks(const CompanionField& field, const v1::CompanionContainerSp
     return invalid_argument(title(companion) +
                             " with post_start_on_primary must define healthcheck");
   }
+  AGBOX_TRY_VOID(at_most(static_cast<std::size_t>(companion.post_start_on_primary_size()),
+                         maxima::kHooks, "the number of entries of post_start_on_primary"));
   return check_tokens(entry_name(field, companion) + ".post_start_on_primary",
                       companion.post_start_on_primary());
 }
 
-// The order of these checks, but not that of the last three, is known to clients.
+// The order of these checks, but not that of the last four, is known to clients.
 Result<> check_companion(const CompanionField& field, const v1::CompanionContainerSpec& companion,
-                         std::set<std::string_view>& names) {
+                         Names& names) {
   if (companion.name().empty()) return invalid_argument("companion container name is required");
   const std::string whose = title(companion);
   if (companion.image().empty()) return invalid_argument(whose + " image is required");
-  if (!names.insert(companion.name()).second) {
-    return invalid_argument("duplicate companion container name " +
-                            quoted_excerpt(companion.name()));
-  }
+  AGBOX_TRY_VOID(check_unique(companion.name(), names));
   AGBOX_TRY_VOID(check_hooks(field, companion));
   if (companion.has_healthcheck()) {
     AGBOX_TRY_VOID(check_healthcheck(whose, companion.healthcheck()));
@@ -133,6 +151,9 @@ Result<> check_companion(const CompanionField& field, const v1::CompanionContain
   AGBOX_TRY_VOID(check_tokens(entry_name(field, companion) + ".command", companion.command()));
   if (!is_name(companion.name())) {
     return invalid_argument(whose + ": a name has 1 to 63 letters, digits, hyphens or underscores");
+  }
+  if (dns_name(companion.name()) == "localhost") {
+    return invalid_argument(whose + ": every container has this name for itself; use another");
   }
   AGBOX_TRY_VOID(at_most(companion.image().size(), maxima::kImageBytes,
                          "the size of a companion container's image"));
@@ -145,7 +166,7 @@ Result<> check_companion(const CompanionField& field, const v1::CompanionContain
 }  // namespace
 
 Result<> check_companions(const v1::CreateSpec& spec) {
-  std::set<std::string_view> names;
+  Names names;
   int count = 0;
   for (const CompanionField& field : companion_fields(spec)) count += field.companions.size();
   if (count > kMaxCompanions) {

@@ -19,6 +19,7 @@ inline constexpr std::size_t kWaitingCalls = 8192;
 inline constexpr std::size_t kLabels = 64;
 inline constexpr std::size_t kLabelKeyBytes = 256;
 inline constexpr std::size_t kLabelValueBytes = 4096;
+inline constexpr std::size_t kHooks = 64;  // of one companion
 inline constexpr std::size_t kEnvs = 4096;
 inline constexpr std::size_t kCommandTokens = 16384;
 inline constexpr std::size_t kImageBytes = 1024;
@@ -39,5 +40,16 @@ inline constexpr std::size_t kAllExecBytes = std::size_t{256} << 20;
 
 // At one time, of all execs; 256 MiB where all of them stall.
 inline constexpr std::size_t kOutputReaders = 2048;
+// Of logs of containers, at one time. Each has a connection to the engine, and the control thread
+// reads it.
+inline constexpr std::size_t kLogReaders = 256;
+
+// Of the usage of sandboxes, at one time.
+inline constexpr std::size_t kStatsWatchers = 256;
+
+// Copies into and out of running sandboxes, at one time: each costs a process inside, a pipe and a
+// buffer.
+inline constexpr std::size_t kFileCopies = 64;
+inline constexpr std::size_t kFileCopiesPerSandbox = 8;
 
 }  // namespace agbox::maxima

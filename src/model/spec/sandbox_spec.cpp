@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/spec/sandbox_spec.h"
 
+#include <google/protobuf/unknown_field_set.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "model/reasons.h"
 #include "model/sandbox/time_to_live.h"
 #include "model/spec/builtin_tools.h"
 #include "model/spec/companions.h"
@@ -82,18 +85,11 @@ Result<> check_disk_limit_support(const SandboxSpec& spec, const std::string& sh
 }
 
 Result<> check_supported(const v1::CreateSpec& spec) {
-  const std::pair<bool, std::string_view> rows[] = {
-      {spec.companion_containers_size() > 0, "companion_containers"},
-      {spec.required_services_size() > 0, "required_services"},
-      {spec.optional_services_size() > 0, "optional_services"},
-  };
-  for (const auto& [is_set, name] : rows) {
-    if (!is_set) continue;
-    return fail(reason::kUnimplemented, "create_spec." + std::string(name) +
-                                            " is not supported by this version of agboxd; leave "
-                                            "it out");
-  }
-  return {};
+  const auto& unknown = spec.GetReflection()->GetUnknownFields(spec);
+  if (unknown.empty()) return {};
+  return fail(reason::kUnimplemented,
+              "create_spec has field number " + std::to_string(unknown.field(0).number()) +
+                  ", which this version of agboxd does not know; leave it out, or upgrade agboxd");
 }
 
 // The order up to check_builtin_tools() is known to clients.

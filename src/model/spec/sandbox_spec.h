@@ -39,8 +39,8 @@ Result<> check_disk_limit_support(const SandboxSpec& spec, const std::string& sh
 // Of an accepted sandbox. Fails only if it cannot be understood.
 Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec);
 
-// Fails if the spec has a field that this version does not act on: a sandbox that is made without
-// it would not be what was asked for.
+// Fails if the spec has a field that this version does not know, as one of a later version may: a
+// sandbox that is made without it would not be what was asked for.
 Result<> check_supported(const v1::CreateSpec& spec);
 
 }  // namespace agbox

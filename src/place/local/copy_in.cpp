@@ -86,6 +86,13 @@ std::string phase_of(const v1::CopySpec& copy, const PackProgress& packed) {
          std::to_string(packed.bytes / kMib) + " MiB";
 }
 
+std::string warning_of(const v1::CopySpec& copy, const SkippedEntries& skipped) {
+  if (skipped.entries == 0) return {};
+  const bool is_one = skipped.entries == 1;
+  return "the shadow copy of " + shown_path(copy.source()) + " lacks " +
+         (is_one ? "" : std::to_string(skipped.entries) + " entries, such as ") + skipped.first;
+}
+
 // Reports at most once per interval, and not in the first.
 class Reports : public std::enable_shared_from_this<Reports> {
  public:
@@ -114,8 +121,8 @@ class Reports : public std::enable_shared_from_this<Reports> {
 };
 
 // Packs on `worker`. Aborted if the caller is cancelled.
-asio::awaitable<Result<>> pack(WorkerThread& worker, TreeSource source, UniqueFd pipe,
-                               std::shared_ptr<PackProgress> packed) {
+asio::awaitable<Result<SkippedEntries>> pack(WorkerThread& worker, TreeSource source, UniqueFd pipe,
+                                             std::shared_ptr<PackProgress> packed) {
   auto slot = (co_await asio::this_coro::cancellation_state).slot();
   if (slot.is_connected()) {
     slot.assign([packed](asio::cancellation_type) { packed->abort.fire(); });
@@ -130,10 +137,10 @@ asio::awaitable<Result<>> pack(WorkerThread& worker, TreeSource source, UniqueFd
 
 }  // namespace
 
-asio::awaitable<GuestResult<>> copy_in(CopyServices services,
-                                       std::shared_ptr<guestlink::GuestLink> guest,
-                                       v1::CopySpec copy, KnownSource known,
-                                       std::function<void(std::string phase)> progress) {
+asio::awaitable<GuestResult<CopyOutcome>> copy_in(CopyServices services,
+                                                  std::shared_ptr<guestlink::GuestLink> guest,
+                                                  v1::CopySpec copy, KnownSource known,
+                                                  std::function<void(std::string phase)> progress) {
   const auto failed = [](const Error& error) {
     const auto kind =
         error.reason() == reason::kCancelled ? GuestErrorKind::Cancelled : GuestErrorKind::Refused;
@@ -167,7 +174,9 @@ asio::awaitable<GuestResult<>> copy_in(CopyServices services,
   if (!done && done.error().reason() != reason::kReaderGone) co_return failed(done.error());
   AGBOX_CO_TRY(report,
                co_await guest->tree_report(tree, std::chrono::steady_clock::now() + kReportLimit));
-  if (report.failure.empty() && done) co_return GuestResult<>{};
+  if (report.failure.empty() && done) {
+    co_return CopyOutcome{.warning = warning_of(copy, *done)};
+  }
   const std::string& why = report.failure.empty() ? done.error().message() : report.failure;
   co_return guest_fail(GuestErrorKind::Refused,
                        "copy " + shown_path(copy.source()) + " to " + copy.target() + ": " + why);

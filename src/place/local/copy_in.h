@@ -18,6 +18,7 @@
 #include "guestlink/guest_link.h"
 #include "ingress/mount_source.h"
 #include "model/guest/guest_error.h"
+#include "place/place.h"
 
 namespace agbox {
 
@@ -28,9 +29,8 @@ struct CopyServices {
 };
 
 // See SandboxPlace::copy_in().
-boost::asio::awaitable<GuestResult<>> copy_in(CopyServices services,
-                                              std::shared_ptr<guestlink::GuestLink> guest,
-                                              v1::CopySpec copy, KnownSource source,
-                                              std::function<void(std::string phase)> progress);
+boost::asio::awaitable<GuestResult<CopyOutcome>> copy_in(
+    CopyServices services, std::shared_ptr<guestlink::GuestLink> guest, v1::CopySpec copy,
+    KnownSource source, std::function<void(std::string phase)> progress);
 
 }  // namespace agbox

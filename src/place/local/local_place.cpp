@@ -10,6 +10,7 @@
 #include "guestlink/guest_program.h"
 #include "guestlink/link_directory.h"
 #include "guestlink/sha256.h"
+#include "ingress/gpu_groups.h"
 #include "ingress/host_ports.h"
 #include "ingress/mount_points.h"
 #include "model/spec/tool_targets.h"
@@ -95,6 +96,12 @@ void LocalPlace::describe(store::v1::CreatedWith& created_with) const {
 asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
     v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
+  created_with.clear_gpu_gids();
+  if (!spec.gpus().empty()) {
+    AGBOX_CO_TRY(groups, co_await run_blocking(shared_.mount_files->executor(),
+                                               [&] { return gpu_groups(options_.devices); }));
+    created_with.mutable_gpu_gids()->Assign(groups.begin(), groups.end());
+  }
   const std::vector<RequestedResource> resources = requested_resources(spec);
   if (spec.mounts().empty() && spec.copies().empty() && resources.empty()) co_return nullptr;
   SourceRules rules{.home = options_.home,
@@ -118,6 +125,10 @@ asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
   created_with.clear_mounts();
   created_with.clear_copies();
   keep_tools(tools, pinned.boot_id, created_with);
+  created_with.clear_warnings();
+  for (std::string& warning : tool_warnings(spec, tools)) {
+    created_with.add_warnings(std::move(warning));
+  }
   auto source = pinned.sources.begin();
   const auto keep = [&](std::string* path, store::v1::MountSource& kept) {
     *path = source->path;

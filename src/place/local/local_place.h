@@ -29,6 +29,7 @@ struct LocalPlaceOptions {
   std::filesystem::path output_root;    // of execs
   std::filesystem::path home{};         // of the daemon's user; "~" of a source
   ToolSockets tool_sockets{};
+  std::filesystem::path devices = "/dev";
   // Files of this daemon and sockets of the engine, which no sandbox may see.
   std::vector<std::filesystem::path> forbidden_sources{};
   // The files that list the resolvers of this host; none if they are configured.

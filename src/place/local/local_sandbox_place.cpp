@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place/local/local_sandbox_place.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "async/run_blocking.h"
 #include "base/check.h"
+#include "execlog/log_file.h"
 #include "guestlink/orders.h"
 #include "guestwire/place.h"
 #include "model/object_names.h"
+#include "model/reasons.h"
 #include "model/spec/builtin_tools.h"
 #include "place/local/copy_in.h"
+#include "place/local/file_transfer.h"
 
 namespace agbox {
 namespace {
@@ -20,6 +29,8 @@ using guestlink::GuestLink;
 using guestlink::LinkDirectory;
 
 constexpr const char* kPaused = "the sandbox is paused";
+// How long a guest may take to pass on a pipe. It does that at once.
+constexpr std::chrono::seconds kLongestAttach{10};
 constexpr const char* kOutputInside = "/var/log/agents-sandbox/";
 
 // The stored record of the primary container; empty if the sandbox has none.
@@ -86,6 +97,8 @@ guestlink::Expectation expectation_of(const SandboxFacts& facts) {
   guestlink::Expectation expectation;
   expectation.uid = facts.created_with.host_uid();
   expectation.gid = facts.created_with.host_gid();
+  const auto& gpus = facts.created_with.gpu_gids();
+  expectation.supplemental_gids.assign(gpus.begin(), gpus.end());
   return expectation;
 }
 
@@ -309,7 +322,7 @@ asio::awaitable<Verification> LocalSandboxPlace::verify(VerifyFrom from) {
   co_return verification;
 }
 
-asio::awaitable<GuestResult<>> LocalSandboxPlace::copy_in(
+asio::awaitable<GuestResult<CopyOutcome>> LocalSandboxPlace::copy_in(
     PlannedCopy copy, std::function<void(std::string phase)> progress) {
   AGBOX_CO_TRY(guest, link());
   if (!copy.found) {
@@ -352,6 +365,10 @@ Result<> LocalSandboxPlace::takes_execs() const {
   return guest->takes_execs();
 }
 
+bool LocalSandboxPlace::guest_is_current() const {
+  return is_connected() && link_->protocol() >= guestwire::kProtocolWithExecUsers;
+}
+
 asio::awaitable<Result<OutputPaths>> LocalSandboxPlace::create_output(
     store::v1::CreatedWith created_with, std::string exec_id) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
@@ -380,11 +397,8 @@ asio::awaitable<Result<>> LocalSandboxPlace::open_output(std::string exec_id,
     outputs_.insert(std::move(created));
     co_return Result<>{};
   }
-  // Files that existed before this exec was accepted were left by a create that failed: the ID was
-  // never used.
-  const auto earlier = created ? EarlierOutput::Discard : EarlierOutput::Keep;
   AGBOX_CO_TRY(reopened, co_await run_blocking(shared_.spare_files.executor(),
-                                               [&] { return reopen_exec_logs(record, earlier); }));
+                                               [&] { return reopen_exec_logs(record); }));
   outputs_.emplace(exec_id, std::move(reopened));
   co_return Result<>{};
 }
@@ -392,6 +406,18 @@ asio::awaitable<Result<>> LocalSandboxPlace::open_output(std::string exec_id,
 void LocalSandboxPlace::close_output(const std::string& exec_id) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   outputs_.erase(exec_id);
+}
+
+asio::awaitable<std::string> LocalSandboxPlace::output_tail(store::v1::Exec record) {
+  co_return co_await run_blocking(shared_.spare_files.executor(),
+                                  [&record] { return exec_output_tail(record); });
+}
+
+asio::awaitable<Result<>> LocalSandboxPlace::explain_output(store::v1::Exec record,
+                                                            std::string reason) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  co_return co_await run_blocking(shared_.spare_files.executor(),
+                                  [&] { return append_exec_log_line(record, std::move(reason)); });
 }
 
 Result<> LocalSandboxPlace::start_exec(const ExecOrder& order) {
@@ -411,9 +437,59 @@ Result<> LocalSandboxPlace::cancel_exec(const std::string& exec_id,
   return guest->cancel_exec(exec_id, grace);
 }
 
+asio::awaitable<Result<ExecInput>> LocalSandboxPlace::attach_input(std::string exec_id) {
+  AGBOX_CO_TRY(guest, link());
+  std::array<int, 2> ends;
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    co_return std::unexpected(errno_error("create a pipe for the input of exec " + exec_id, errno));
+  }
+  UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  AGBOX_CO_TRY(id, guest->attach_input(exec_id, std::move(reading)));
+  AGBOX_CO_TRY(report,
+               co_await guest->input_report(id, std::chrono::steady_clock::now() + kLongestAttach));
+  switch (report.outcome) {
+    case InputReport::Outcome::Attached:
+      co_return ExecInput{.pipe = std::move(writing), .position = report.position};
+    case InputReport::Outcome::Closed:
+      co_return fail(
+          reason::kExecInputClosed,
+          "exec " + exec_id + " takes no more input: it has ended, or the command does not read it",
+          {{"exec_id", exec_id}});
+    case InputReport::Outcome::Failed:
+      break;
+  }
+  co_return fail(reason::kResourceExhausted, "input of exec " + exec_id + ": " + report.detail,
+                 {{"exec_id", exec_id}});
+}
+
+Result<> LocalSandboxPlace::end_input(const std::string& exec_id) {
+  AGBOX_TRY(guest, link());
+  return guest->end_input(exec_id);
+}
+
+Result<> LocalSandboxPlace::resize_terminal(const std::string& exec_id, TerminalSize size) {
+  AGBOX_TRY(guest, link());
+  return guest->resize_terminal(exec_id, size);
+}
+
+Result<> LocalSandboxPlace::signal_exec(const std::string& exec_id, int number) {
+  AGBOX_TRY(guest, link());
+  return guest->signal_exec(exec_id, number);
+}
+
 Result<> LocalSandboxPlace::forget_exec(const std::string& exec_id) {
   AGBOX_TRY(guest, link());
   return guest->forget_exec(exec_id);
+}
+
+// --- files ---
+
+asio::awaitable<Result<FilesReport>> LocalSandboxPlace::transfer_files(
+    FileOrder order, std::function<void(FilePipe)> on_open) {
+  AGBOX_ON_ITS_THREAD(shared_.thread);
+  AGBOX_CO_TRY(guest, link());
+  co_return co_await agbox::transfer_files(std::move(guest), std::move(order), std::move(on_open));
 }
 
 }  // namespace agbox

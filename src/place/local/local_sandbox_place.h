@@ -76,22 +76,31 @@ class LocalSandboxPlace final : public SandboxPlace {
   void container_may_have_ended() override;
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
   asio::awaitable<Verification> verify(VerifyFrom from) override;
-  asio::awaitable<GuestResult<>> copy_in(PlannedCopy copy,
-                                         std::function<void(std::string phase)> progress) override;
+  asio::awaitable<GuestResult<CopyOutcome>> copy_in(
+      PlannedCopy copy, std::function<void(std::string phase)> progress) override;
   std::string new_secret() const override;
   GuestResult<> go(const GoOrder& order) override;
   asio::awaitable<GuestResult<EntrypointOutcome>> entrypoint(Deadline deadline) override;
 
   bool is_connected() const override;
   Result<> takes_execs() const override;
+  bool guest_is_current() const override;
   asio::awaitable<Result<OutputPaths>> create_output(store::v1::CreatedWith created_with,
                                                      std::string exec_id) override;
   asio::awaitable<void> discard_output(std::string exec_id) override;
   asio::awaitable<Result<>> open_output(std::string exec_id, store::v1::Exec record) override;
   void close_output(const std::string& exec_id) override;
+  asio::awaitable<std::string> output_tail(store::v1::Exec record) override;
+  asio::awaitable<Result<>> explain_output(store::v1::Exec record, std::string reason) override;
   Result<> start_exec(const ExecOrder& order) override;
   Result<> cancel_exec(const std::string& exec_id, std::chrono::milliseconds grace) override;
+  asio::awaitable<Result<ExecInput>> attach_input(std::string exec_id) override;
+  Result<> end_input(const std::string& exec_id) override;
+  Result<> resize_terminal(const std::string& exec_id, TerminalSize size) override;
+  Result<> signal_exec(const std::string& exec_id, int number) override;
   Result<> forget_exec(const std::string& exec_id) override;
+  asio::awaitable<Result<FilesReport>> transfer_files(
+      FileOrder order, std::function<void(FilePipe)> on_open) override;
 
   // Its pid is 0 if it is not connected, or not visible from here.
   SandboxGuest guest() const;

@@ -116,6 +116,10 @@ class DaemonSide final : public GuestListener {
         return;
       case 'F':
         return forget_exec(exec_name(first));
+      case 'I':
+        return attach_input(exec_name(first), second);
+      case 'J':
+        return order_about(exec_name(first), second);
       case 'S':
         if (link_) static_cast<void>(link_->stop());  // refused if no guest is connected
         return;
@@ -229,6 +233,21 @@ class DaemonSide final : public GuestListener {
   void forget_exec(const std::string& exec_id) {
     if (link_ && link_->forget_exec(exec_id)) promises_.exec_forgotten(exec_id);
   }
+  void attach_input(const std::string& exec_id, unsigned deadline) {
+    if (!link_) return;
+    UniqueFd pipe(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const auto id = link_->attach_input(exec_id, std::move(pipe));
+    if (!id) return;
+    promises_.exec_ordered(exec_id);
+    call(Caller::Kind::Input, deadline, *id);
+  }
+  void order_about(const std::string& exec_id, unsigned kind) {
+    if (!link_) return;
+    const auto sent = kind % 3 == 0   ? link_->end_input(exec_id)
+                      : kind % 3 == 1 ? link_->resize_terminal(exec_id, {.rows = 1, .columns = 1})
+                                      : link_->signal_exec(exec_id, 1);
+    if (sent) promises_.exec_ordered(exec_id);
+  }
   // Empty once those of this input have taken enough time and memory.
   std::string text(std::size_t size) {
     if (bytes_ordered_ + size > kMaxBytesOrdered) return "";
@@ -241,10 +260,11 @@ class DaemonSide final : public GuestListener {
     return last_secret_;
   }
 
-  void call(Caller::Kind kind, unsigned deadline) {
+  void call(Caller::Kind kind, unsigned deadline, std::uint64_t id = 0) {
     if (callers_.size() >= kMaxCallers) return;
     auto caller = std::make_shared<Caller>();
     caller->kind = kind;
+    caller->id = id;
     caller->is_late = deadline % 2 == 1;
     callers_.push_back(caller);
     caller->task = waiting_.spawn("caller", wait(caller));
@@ -265,6 +285,8 @@ class DaemonSide final : public GuestListener {
         co_return promises_.answered(*caller, co_await link->entrypoint(deadline));
       case Caller::Kind::Ping:
         co_return promises_.answered(*caller, co_await link->ping(limit));
+      case Caller::Kind::Input:
+        co_return promises_.answered(*caller, co_await link->input_report(caller->id, deadline));
       case Caller::Kind::Probe: {
         // The link adds time for a guest that answers late.
         const ProbeTarget target{

@@ -124,6 +124,7 @@ class GuestSide {
       promises_.welcomed(connection.proved);
     }
     if (message.has_ping()) last_ping_ = message.ping().id();
+    if (message.has_attach_input()) last_input_ = message.attach_input().id();
     if (message.has_try_connection()) last_probe_ = message.try_connection().id();
     if (message.has_start_exec()) {
       promises_.order_arrived(message.start_exec().output_limit_bytes());
@@ -165,6 +166,14 @@ class GuestSide {
       case 'e':
         fill(*message.mutable_exec_ended(), first, second);
         break;
+      case 'i': {
+        guest::v1::InputAttached* attached = message.mutable_input_attached();
+        attached->set_id(first == 0 ? last_input_ : number_);
+        attached->set_outcome(static_cast<guest::v1::InputAttached::Outcome>(second));
+        attached->set_position(number_);
+        attached->set_detail(text_);
+        break;
+      }
       case 'u':
         message.mutable_exec_truncated()->set_exec_id(exec_id(first));
         break;
@@ -174,7 +183,7 @@ class GuestSide {
 
   void fill(guest::v1::Hello& hello, unsigned phase, unsigned secret, unsigned protocol) const {
     hello.set_protocol_min(protocol == 0 ? 1 : static_cast<std::uint32_t>(number_));
-    hello.set_protocol_max(protocol == 0 ? 1 : static_cast<std::uint32_t>(number_ >> 32));
+    hello.set_protocol_max(protocol == 0 ? 2 : static_cast<std::uint32_t>(number_ >> 32));
     hello.set_build_id(text_);
     hello.set_phase(static_cast<guest::v1::Phase>(phase));
     hello.set_has_secret(secret % 2 == 1);
@@ -252,6 +261,7 @@ class GuestSide {
   std::uint64_t number_ = 1;
   std::uint64_t last_ping_ = 0;
   std::uint64_t last_probe_ = 0;
+  std::uint64_t last_input_ = 0;
   std::string last_proof_;
 };
 

@@ -182,9 +182,9 @@ class GuestSocket {
       AGBOX_CHECK(!message.has_challenge() && !message.has_welcome() &&
                       message.body_case() != guest::v1::ToGuest::BODY_NOT_SET,
                   "a guest that was welcomed gets orders");
-      if (!message.has_start_exec()) return;
-      AGBOX_CHECK(descriptors_ >= 2, "every order comes with its two files");
-      descriptors_ -= 2;
+      const std::size_t with = message.has_start_exec() ? 2 : message.has_attach_input() ? 1 : 0;
+      AGBOX_CHECK(descriptors_ >= with, "every order comes with its descriptors");
+      descriptors_ -= with;
     }
   }
 

@@ -14,6 +14,8 @@
 //         long one
 //   X e k start exec e: k 0 small, 1 large, 2 too long, 3 without a file for stderr
 //   C e   cancel exec            F e   forget exec
+//   I e d attach a pipe to the input of exec e, and wait for the report; d as of H
+//   J e k of exec e: k 0 end of input, 1 resize, 2 signal
 //   S     stop                   D     doubt
 //   Q a b another daemon, with limits: a bits handshake, preparation passed at once, penalty
 //         endless; b bits second connection never accepted, one unproven, other user's guest
@@ -35,6 +37,7 @@
 //   o k   pong: 0 to the last ping, 1 to the number's
 //   t k o connection tried: k as for pong, outcome o
 //   e e h exec e ended in way h  u e   output of exec e truncated
+//   i k o input attached: k as for pong, outcome o
 //   b...` these bytes            f...` a frame of these bytes
 //   {     hold back what follows }     send what was held back
 //   / n   send the first n bytes of it
@@ -104,7 +107,7 @@ class Program {
   static bool is_among(char letter, std::string_view letters) { return letters.contains(letter); }
   static std::size_t arity(char letter) {
     if (is_among(letter, "h")) return 3;
-    if (is_among(letter, "EXQkte")) return 2;
+    if (is_among(letter, "EXQIJktei")) return 2;
     return is_among(letter, "AHNPTKGCFsdprnou/") ? 1 : 0;
   }
   static bool takes_bytes(char letter) { return is_among(letter, "bf\"#"); }

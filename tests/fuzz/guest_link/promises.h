@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "guestlink/guest_report.h"
 #include "model/guest/guest_error.h"
+#include "model/guest/input_report.h"
 #include "model/ids.h"
 #include "model/network/network_probe.h"
 
@@ -25,8 +26,9 @@ namespace agbox::guestlink {
 
 // A coroutine that waits for something of the guest.
 struct Caller {
-  enum class Kind { Hello, Entrypoint, Ping, Probe };
+  enum class Kind { Hello, Entrypoint, Ping, Probe, Input };
   Kind kind = Kind::Hello;
+  std::uint64_t id = 0;  // of the pipe whose report it waits for
   bool is_late = false;  // its deadline had passed when it began to wait
   bool is_cancelled = false;
   bool is_answered = false;
@@ -34,7 +36,9 @@ struct Caller {
   unsigned connection = 0;  // of the guest, likewise
   std::optional<Task> task{};
 
-  bool asks_one_connection() const { return kind == Kind::Ping || kind == Kind::Probe; }
+  bool asks_one_connection() const {
+    return kind == Kind::Ping || kind == Kind::Probe || kind == Kind::Input;
+  }
 };
 
 class Promises {
@@ -167,6 +171,10 @@ class Promises {
     if (ended(caller, pong)) AGBOX_CHECK(hello_, "only a connected guest answers a ping");
   }
   void answered(Caller& caller, const GuestResult<ProbeReport>& report) {
+    if (ended(caller, report)) check_text(report->detail, kMaxSentence);
+  }
+
+  void answered(Caller& caller, const GuestResult<InputReport>& report) {
     if (ended(caller, report)) check_text(report->detail, kMaxSentence);
   }
 

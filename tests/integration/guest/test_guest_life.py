@@ -9,7 +9,7 @@ import pytest
 
 from link import LinkError
 
-PINGS_OF_A_RECONNECT = 150
+PINGS_OF_A_RECONNECT = 50
 
 
 def test_nothing_of_the_image_runs_before_go(sandbox):

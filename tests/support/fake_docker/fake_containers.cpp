@@ -45,6 +45,9 @@ Reply Engine::answer_container(const Request& request, const std::string& object
     end_container(*container, 137);
     return {.status = 204};
   }
+  if (call == "POST /exec") return create_exec(*container, request);
+  if (call == "GET /stats") return stats(*container);
+  if (call == "GET /logs") return logs(*container, request);
   if (call == "POST /pause") return pause(*container, true);
   if (call == "POST /unpause") return pause(*container, false);
   return refuse(404, "page not found");
@@ -75,6 +78,9 @@ Reply Engine::create_container(const Request& request) {
   container.id = new_id();
   container.name = name.empty() ? "fake_" + container.id.substr(0, 8) : name;
   container.spec = spec;
+  if (!spec.contains("Healthcheck") && image->config.contains("Healthcheck")) {
+    container.spec["Healthcheck"] = image->config.at("Healthcheck");
+  }
   container.labels = labels_of(image->config);
   for (auto& [key, value] : labels_of(spec)) container.labels[key] = value;
   container.image_id = image->id;
@@ -174,6 +180,9 @@ void Engine::end_container(Container& container, int exit_code, bool oom_killed)
   container.finished_at = now_text();
   container.ipv4_address.clear();
   ++container.exits;
+  std::erase_if(execs, [&container](const auto& each) {
+    return each.second.container_id == container.id && !each.second.has_run;
+  });
   if (oom_killed) emit("oom", container);
   emit("die", container, {{"exitCode", std::to_string(exit_code)}});
   if (on_change) on_change();
@@ -185,8 +194,9 @@ void Engine::cut_off(Container& container) {
   emit("start", container);
 }
 
-void Engine::set_health(Container& container, std::string_view health) {
+void Engine::set_health(Container& container, std::string_view health, std::string_view output) {
   container.health = health;
+  container.probe_output = output;
   emit("health_status: " + std::string(health), container);
 }
 
@@ -220,6 +230,13 @@ Reply Engine::stat_path(const Container& container, const std::string& path) {
   return {.headers = {{"X-Docker-Container-Path-Stat", encoded}}};
 }
 
+Reply Engine::stats(const Container& container) {
+  json::object answer{{"id", container.id}, {"name", "/" + container.name}};
+  if (container.is_running()) answer = container.usage;
+  answer["read"] = container.is_running() ? now_text() : "0001-01-01T00:00:00Z";
+  return ok(answer);
+}
+
 Reply Engine::inspect(const Container& container) const {
   json::object state{{"Status", container.is_paused ? "paused" : container.status},
                      {"Running", container.is_running()},
@@ -233,8 +250,13 @@ Reply Engine::inspect(const Container& container) const {
                      {"StartedAt", container.started_at},
                      {"FinishedAt", container.finished_at}};
   if (!container.health.empty()) {
+    json::array log;
+    if (!container.probe_output.empty()) {
+      log.push_back({{"ExitCode", 1}, {"Output", "of an earlier one"}});
+      log.push_back({{"ExitCode", 0}, {"Output", container.probe_output}});
+    }
     state["Health"] =
-        json::object{{"Status", container.health}, {"FailingStreak", 0}, {"Log", json::array()}};
+        json::object{{"Status", container.health}, {"FailingStreak", 0}, {"Log", std::move(log)}};
   }
   const json::object host = object_at(container.spec, "HostConfig");
   json::array mounts;

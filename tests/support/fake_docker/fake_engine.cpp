@@ -75,7 +75,7 @@ Image& Engine::add_image(std::string_view reference, json::object config) {
 }
 
 std::string Engine::named(const Request& request) {
-  for (const std::string_view directory : {"/containers/", "/networks/"}) {
+  for (const std::string_view directory : {"/containers/", "/networks/", "/exec/"}) {
     if (!request.path.starts_with(directory)) continue;
     const std::string rest = request.path.substr(directory.size());
     const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -83,6 +83,11 @@ std::string Engine::named(const Request& request) {
     std::string name = object;
     if (directory == "/containers/") {
       if (const Container* container = find_container(object)) name = container->name;
+    } else if (directory == "/exec/") {
+      const auto exec = execs.find(object);
+      const Container* const container =
+          exec == execs.end() ? nullptr : find_container(exec->second.container_id);
+      if (container != nullptr) name = container->name;
     } else if (const Network* network = find_network(object)) {
       name = network->name;
     }
@@ -110,6 +115,7 @@ Reply Engine::answer(const Request& request) {
     return std::string(rest.substr(prefix.size(), rest.size() - prefix.size() - suffix.size()));
   };
   if (const auto reference = between("GET /images/", "/json")) return inspect_image(*reference);
+  if (const auto exec = between("GET /exec/", "/json")) return inspect_exec(*exec);
   if (const auto network = between("POST /networks/", "/disconnect")) {
     return disconnect(request, *network);
   }

@@ -26,6 +26,28 @@ inline constexpr std::uint32_t kDirectoryMode = (1U << 31U) | 0755U;
 inline constexpr std::uint32_t kLinkMode = (1U << 27U) | 0777U;
 inline constexpr std::uint32_t kFifoMode = (1U << 25U) | 0644U;
 
+// What a process that is run in a container does.
+struct ExecAnswer {
+  int exit_code = 0;
+  std::string output{};  // on its standard output
+  std::string errors{};  // on its standard error
+  bool has_end = true;
+};
+
+struct Exec {
+  std::string container_id;
+  std::vector<std::string> command{};
+  bool has_run = false;
+  ExecAnswer answer{};  // of its run
+};
+
+// What a container printed: a line, with its end, or a part of one.
+struct LogLine {
+  std::int64_t nanoseconds = 0;  // since 1970
+  char output = 1;               // 2: standard error
+  std::string text{};
+};
+
 struct Container {
   std::string id;
   std::string name;
@@ -42,7 +64,11 @@ struct Container {
   std::string created_at;
   std::string started_at = "0001-01-01T00:00:00Z";
   std::string finished_at = "0001-01-01T00:00:00Z";
-  std::string health;  // empty, starting, healthy, unhealthy
+  std::string health;        // empty, starting, healthy, unhealthy
+  std::string probe_output;  // of the latest check of its health
+  ExecAnswer exec_answer;    // of every process that is run in it
+  std::vector<LogLine> log;  // see Engine::print()
+  json::object usage;        // while it runs: the engine's stats, but for the time
   std::string network;
   std::string ipv4_address;
   std::string stop_timeout;  // of the latest stop, in seconds, as asked for
@@ -107,14 +133,26 @@ class Engine {
   // As Docker 28 does to one whose start it began before a crash and is asked for once more: it
   // runs on without its network.
   void cut_off(Container& container);
-  void set_health(Container& container, std::string_view health);
-  // "POST /containers/<id>/start" with the object's name in the place of its id.
+  void set_health(Container& container, std::string_view health, std::string_view output = {});
+  // The container prints these lines, each a moment after the one before.
+  void print(Container& container, std::string_view lines, char output = 1);
+  // Its lines from this one on, as the request wants them.
+  static std::string log_frames(const Container& container, std::size_t first,
+                                const Request& request);
+  // Runs what was created. The body ends with the connection, unless it is a refusal.
+  Reply start_exec(const std::string& exec_id);
+  bool has_end(const std::string& exec_id) const;
+  // "POST /containers/<id>/start" with the object's name in the place of its id; the container's in
+  // that of an exec.
   std::string named(const Request& request);
 
   std::map<std::string, Container> containers;
   std::map<std::string, Network> networks;
   std::map<std::string, Image> images;
   std::map<std::string, PullPlan> registry;  // by canonical reference
+  std::map<std::string, Exec> execs;
+  // Of every process that is run in a companion of this name, instead of its container's answer.
+  std::map<std::string, ExecAnswer> probes;
 
   std::string id = "FAKE:ENGINE:0001";
   std::string version = "20.10.24";
@@ -124,6 +162,7 @@ class Engine {
   int exit_code_of_stop = 137;
 
   std::function<void(Container&)> on_start;
+  std::function<void(Container&, const Exec&)> on_exec;  // before it is run
   // Told of every event, and of every change that a wait may be waiting for.
   std::function<void(const json::object& event)> on_event;
   std::function<void()> on_change;
@@ -136,6 +175,10 @@ class Engine {
   Reply remove(Container& container, const Request& request);
   static Reply stat_path(const Container& container, const std::string& path);
   Reply inspect(const Container& container) const;
+  Reply create_exec(const Container& container, const Request& request);
+  Reply inspect_exec(const std::string& exec_id) const;
+  static Reply stats(const Container& container);
+  static Reply logs(const Container& container, const Request& request);
   Reply list_containers(const Request& request) const;
   Reply create_network(const Request& request);
   Reply disconnect(const Request& request, const std::string& network_name);

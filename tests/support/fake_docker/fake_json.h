@@ -16,14 +16,15 @@
 
 namespace agbox::fake {
 
-inline std::string now_text() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
+// Since 1970, as the engine writes it.
+inline std::string time_text(std::int64_t nanoseconds) {
+  const std::time_t seconds = nanoseconds / 1'000'000'000;
   std::tm utc{};
-  ::gmtime_r(&now.tv_sec, &utc);
+  ::gmtime_r(&seconds, &utc);
   std::array<char, 64> text{};
   const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  std::snprintf(text.data() + length, text.size() - length, ".%09ldZ", now.tv_nsec);
+  std::snprintf(text.data() + length, text.size() - length, ".%09ldZ",
+                static_cast<long>(nanoseconds % 1'000'000'000));
   return text.data();
 }
 
@@ -31,6 +32,10 @@ inline std::int64_t now_nanoseconds() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+inline std::string now_text() {
+  return time_text(now_nanoseconds());
 }
 
 inline std::string canonical(std::string_view reference) {

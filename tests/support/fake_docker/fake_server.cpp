@@ -152,6 +152,10 @@ asio::awaitable<bool> Server::perform(Session& session, const Request& request) 
   if (matches_glob("POST /containers/*/wait", call)) {
     co_return co_await wait_container(session, request);
   }
+  if (matches_glob("GET /containers/*/logs", call) && request.query.contains("follow")) {
+    co_return co_await follow_log(session, request);
+  }
+  if (matches_glob("POST /exec/*/start", call)) co_return co_await start_exec(session, request);
   co_return co_await write(session, engine.answer(request));
 }
 
@@ -287,6 +291,44 @@ asio::awaitable<bool> Server::wait_container(Session& session, const Request& re
   co_await write_chunk(session,
                        "{\"Error\":null,\"StatusCode\":" + std::to_string(exit_code) + "}\n");
   co_return co_await write_last_chunk(session);
+}
+
+asio::awaitable<bool> Server::follow_log(Session& session, const Request& request) {
+  const std::string object = between(request.path, "/containers/", "/logs");
+  const Container* found = engine.find_container(object);
+  const Reply so_far = engine.answer(request);
+  if (found == nullptr || !found->is_running()) co_return co_await write(session, so_far);
+  const std::string id = found->id;
+  const int exits = found->exits;
+  std::size_t sent = found->log.size();
+  if (!co_await write_head(session)) co_return false;
+  if (!so_far.body.empty() && !co_await write_chunk(session, so_far.body)) co_return false;
+  const auto has_ended = [&] {
+    const Container* now = engine.find_container(id);
+    return now == nullptr || now->exits != exits;
+  };
+  while (true) {
+    const bool is_there = co_await wait_until(
+        session, [&] { return has_ended() || engine.find_container(id)->log.size() > sent; });
+    if (!is_there) co_return false;
+    if (const Container* now = engine.find_container(id)) {
+      const std::string frames = Engine::log_frames(*now, sent, request);
+      sent = now->log.size();
+      if (!frames.empty() && !co_await write_chunk(session, frames)) co_return false;
+    }
+    if (has_ended()) co_return co_await write_last_chunk(session);
+  }
+}
+
+asio::awaitable<bool> Server::start_exec(Session& session, const Request& request) {
+  const std::string exec_id = between(request.path, "/exec/", "/start");
+  const Reply reply = engine.start_exec(exec_id);
+  if (reply.status != 200) co_return co_await write(session, reply);
+  const std::string answer =
+      "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n" + reply.body;
+  co_await asio::async_write(session.socket, asio::buffer(answer), kAwait);
+  if (!engine.has_end(exec_id)) co_await wait_until(session, [] { return false; });
+  co_return false;
 }
 
 std::string Server::pulled_reference(const Request& request) {

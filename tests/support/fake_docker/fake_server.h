@@ -102,6 +102,10 @@ struct Server : std::enable_shared_from_this<Server> {
   static asio::awaitable<bool> write_chunk(Session& session, const std::string& text);
   static asio::awaitable<bool> write_last_chunk(Session& session);
   asio::awaitable<bool> wait_container(Session& session, const Request& request);
+  // Until the container ends.
+  asio::awaitable<bool> follow_log(Session& session, const Request& request);
+  // What a process prints ends with the connection.
+  asio::awaitable<bool> start_exec(Session& session, const Request& request);
   static std::string pulled_reference(const Request& request);
   void finish_pull(const Request& request);
   // Its lines may be held back one by one: "PULL <reference> <line>" is a call for faults too.

@@ -60,10 +60,10 @@ class MemorySandboxPlace final : public SandboxPlace {
     co_return hello_now();
   }
   asio::awaitable<Verification> verify(VerifyFrom) override { co_return Verification{}; }
-  asio::awaitable<GuestResult<>> copy_in(PlannedCopy copy,
-                                         std::function<void(std::string)>) override {
+  asio::awaitable<GuestResult<CopyOutcome>> copy_in(PlannedCopy copy,
+                                                    std::function<void(std::string)>) override {
     machine_.workloads.at(id_).copies.push_back(copy.spec.target());
-    co_return GuestResult<>{};
+    co_return CopyOutcome{};
   }
   std::string new_secret() const override { return "secret"; }
   GuestResult<> go(const GoOrder&) override {
@@ -76,6 +76,7 @@ class MemorySandboxPlace final : public SandboxPlace {
 
   bool is_connected() const override { return is_connected_; }
   Result<> takes_execs() const override { return {}; }
+  bool guest_is_current() const override { return true; }
   asio::awaitable<Result<OutputPaths>> create_output(store::v1::CreatedWith,
                                                      std::string exec_id) override {
     co_return OutputPaths{
@@ -86,6 +87,10 @@ class MemorySandboxPlace final : public SandboxPlace {
     co_return Result<>{};
   }
   void close_output(const std::string&) override {}
+  asio::awaitable<std::string> output_tail(store::v1::Exec) override { co_return ""; }
+  asio::awaitable<Result<>> explain_output(store::v1::Exec, std::string) override {
+    co_return Result<>{};
+  }
   Result<> start_exec(const ExecOrder& order) override {
     machine_.workloads.at(id_).execs.insert(order.exec_id);
     return {};
@@ -94,9 +99,21 @@ class MemorySandboxPlace final : public SandboxPlace {
     end_exec({.exec_id = exec_id, .how = ExecEnd::How::Cancelled, .detail = {}});
     return {};
   }
+  asio::awaitable<Result<ExecInput>> attach_input(std::string exec_id) override {
+    co_return fail(reason::kExecInputClosed, "exec " + exec_id + " reads nothing");
+  }
+  Result<> end_input(const std::string&) override { return {}; }
+  Result<> resize_terminal(const std::string&, TerminalSize) override { return {}; }
+  Result<> signal_exec(const std::string&, int) override { return {}; }
   Result<> forget_exec(const std::string& exec_id) override {
     if (MemoryWorkload* workload = machine_.find(id_)) workload->execs.erase(exec_id);
     return {};
+  }
+
+  // There are no files.
+  asio::awaitable<Result<FilesReport>> transfer_files(FileOrder order,
+                                                      std::function<void(FilePipe)>) override {
+    co_return fail(reason::kInvalidArgument, order.path + ": does not exist");
   }
 
   // As its guest would report it.

@@ -67,10 +67,10 @@ TEST_F(LogTest, LinesBelowTheLevelAreDropped) {
 }
 
 TEST_F(LogTest, HostileTextStaysOneLineOfValidJson) {
-  Logger().info("a\nb\"c\\\x01\x7F", {{"name", std::string_view("\xFF\xC3\x28\0z", 5)}});
+  Logger().info("a\nb\"c\\\x01\x7F\xC2\x9B", {{"name", std::string_view("\xFF\xC3\x28\0z", 5)}});
   const std::string line = written();
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
-  EXPECT_THAT(line, HasSubstr(R"("msg":"a\nb\"c\\\u0001\u007f")"));
+  EXPECT_THAT(line, HasSubstr(R"("msg":"a\nb\"c\\\u0001\u007f\u009b")"));
   EXPECT_THAT(line, HasSubstr("\"name\":\"\xEF\xBF\xBD\xEF\xBF\xBD(\\u0000z\""));
 }
 

@@ -31,7 +31,9 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "mounts": [],
     "copies": [],
     "builtin_resources": [],
-    "ports": []
+    "ports": [],
+    "companions": [],
+    "warnings": []
   }
 }
 )");
@@ -73,7 +75,11 @@ TEST(MessageJson, ShowsAnExecWithItsValues) {
       "output_truncated": false,
       "usage": null,
       "error_code": "",
-      "cancel_requested": false
+      "cancel_requested": false,
+      "user": "",
+      "timeout": null,
+      "stdin": false,
+      "tty": false
     }
   ],
   "next_page_token": ""

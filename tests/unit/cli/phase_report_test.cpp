@@ -33,6 +33,33 @@ TEST(PhaseReport, ALinePerNewPhaseAndAtMostOnePerSecond) {
   EXPECT_EQ(captured.error(), "  pulling: 10 %\n  pulling: 30 %\n  pulling: \\x1b[2J\n");
 }
 
+TEST(PhaseReport, EachCompanionThatBecameReadyOrFailedIsALineAtOnce) {
+  CapturedConsole captured;
+  const ManualClock clock;
+  PhaseReport report(captured.console(), clock);
+  const auto companion = [](v1::EventType type, const std::string& name, const std::string& code,
+                            const std::string& message) {
+    v1::SandboxEvent event;
+    event.set_event_type(type);
+    event.mutable_companion_container()->set_name(name);
+    event.mutable_companion_container()->set_error_code(code);
+    event.mutable_companion_container()->set_error_message(message);
+    return event;
+  };
+  report.show(preparing("pulling: 10 %"));
+  report.show(companion(v1::COMPANION_CONTAINER_READY, "db", "", ""));
+  report.show(companion(v1::SANDBOX_SERVICE_READY, "queue", "", ""));
+  report.show(companion(v1::COMPANION_CONTAINER_FAILED, "web", "WHY", "no\nimage\x1b[2J"));
+  report.show(companion(v1::COMPANION_CONTAINER_FAILED, "web", "", ""));
+  report.show(companion(v1::SANDBOX_PREPARING, "db", "", ""));
+  EXPECT_EQ(captured.error(),
+            "  pulling: 10 %\n"
+            "  companion db is ready\n"
+            "  companion queue is ready\n"
+            "  companion web failed: WHY: no image\\x1b[2J\n"
+            "  companion web failed\n");
+}
+
 TEST(PhaseReport, WhatEveryCreateHasIsNoNews) {
   CapturedConsole captured;
   const ManualClock clock;

@@ -64,12 +64,40 @@ TEST_F(SandboxCreate, WaitsUntilItIsReadyAndSaysHowToGoOn) {
                           "SubscribeSandboxEvents sandbox_id: \"box-1\" from_sequence: 1"));
 }
 
+TEST_F(SandboxCreate, ReportsItsCompanions) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  auto db = event(2, v1::COMPANION_CONTAINER_READY, v1::SANDBOX_STATE_PENDING);
+  db.mutable_companion_container()->set_name("db");
+  auto web = event(3, v1::COMPANION_CONTAINER_FAILED, v1::SANDBOX_STATE_PENDING);
+  web.mutable_companion_container()->set_name("web");
+  web.mutable_companion_container()->set_error_message("no such image");
+  daemon.events = {db, web, ready(4)};
+  EXPECT_EQ(run({"sandbox", "create"}), 0);
+  EXPECT_THAT(error_, HasSubstr("...\n  companion db is ready\n"
+                                "  companion web failed: no such image\nSandbox ready in "));
+}
+
 TEST_F(SandboxCreate, QuietlyPrintsTheIdAlone) {
   test::ScriptedDaemon daemon(socket(), prepare);
   daemon.events = {event(2, v1::SANDBOX_PREPARING, v1::SANDBOX_STATE_PENDING, "pulling"), ready(3)};
   EXPECT_EQ(run({"sandbox", "create", "-q"}), 0);
   EXPECT_EQ(out_, "box-1\n");
   EXPECT_EQ(error_, "");
+}
+
+TEST_F(SandboxCreate, WarningsArePrintedOnceItIsReady) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  daemon.sandbox.add_warnings("builtin tool git shows nothing");
+  daemon.events = {ready(2)};
+  EXPECT_EQ(run({"sandbox", "create", "-q"}), 0);
+  EXPECT_EQ(out_, "box-1\n");
+  EXPECT_EQ(error_, "Warning: builtin tool git shows nothing\n");
+  EXPECT_EQ(daemon.calls().size(), 2u);
+
+  // What a shadow copy lacks is only known then.
+  daemon.sandbox.add_builtin_resources()->set_shadow_copy(true);
+  EXPECT_EQ(run({"sandbox", "create", "-q"}), 0);
+  EXPECT_THAT(daemon.calls().back(), StartsWith("GetSandbox"));
 }
 
 TEST_F(SandboxCreate, AsJsonItDoesNotWait) {

@@ -87,7 +87,9 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "mounts": [],
     "copies": [],
     "builtin_resources": [],
-    "ports": []
+    "ports": [],
+    "companions": [],
+    "warnings": []
   }
 }
 )");
@@ -149,6 +151,57 @@ TEST_F(SandboxShow, GetShowsWhatItsToolsMakeVisible) {
   EXPECT_EQ(run({"sandbox", "get", "box-1", "--json"}), 0);
   EXPECT_THAT(out_, HasSubstr(R"("id": "agent")"));
   EXPECT_THAT(out_, HasSubstr(R"("shadow_copy": true)"));
+}
+
+TEST_F(SandboxShow, GetShowsEachCompanionAndNoneOfItsSecrets) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  const auto add = [&daemon](const std::string& name, v1::CompanionRole role,
+                             v1::CompanionState state) -> v1::CompanionStatus& {
+    v1::CompanionStatus& companion = *daemon.sandbox.add_companions();
+    companion.set_name(name);
+    companion.set_role(role);
+    companion.set_image(name + ":1");
+    companion.set_state(state);
+    return companion;
+  };
+  add("db", v1::COMPANION_ROLE_REQUIRED_SERVICE, v1::COMPANION_STATE_READY).set_health("healthy");
+  v1::CompanionStatus& cache =
+      add("cache", v1::COMPANION_ROLE_OPTIONAL_SERVICE, v1::COMPANION_STATE_STARTING);
+  cache.set_restart_count(2);
+  cache.set_last_exit("exit code 137");
+  v1::CompanionStatus& web = add("web", v1::COMPANION_ROLE_COMPANION, v1::COMPANION_STATE_FAILED);
+  web.set_error_code("COMPANION_CONTAINER_FAILED");
+  web.set_error_message("no\nstate=Ready\x1b[2J");
+  add("old", v1::COMPANION_ROLE_COMPANION, v1::COMPANION_STATE_STOPPED);
+  add("new", static_cast<v1::CompanionRole>(7), static_cast<v1::CompanionState>(9));
+  v1::CompanionContainerSpec& spec = *daemon.sandbox.add_companion_containers();
+  spec.set_name("web");
+  (*spec.mutable_envs())["TOKEN"] = "hunter2";
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\ncompanion=db (required service, db:1): Ready, healthy\n"
+                              "companion=cache (optional service, cache:1): Starting, "
+                              "restart_count=2, last_exit=exit code 137\n"
+                              "companion=web (companion, web:1): Failed, "
+                              "COMPANION_CONTAINER_FAILED: no state=Ready\\x1b[2J\n"
+                              "companion=old (companion, old:1): Stopped\n"
+                              "companion=new (role 7, new:1): State 9\n"));
+  EXPECT_THAT(out_, Not(HasSubstr("TOKEN")));
+  EXPECT_THAT(out_, Not(HasSubstr("hunter2")));
+  EXPECT_EQ(run({"sandbox", "get", "box-1", "--json"}), 0);
+  EXPECT_THAT(out_, HasSubstr(R"("role": "COMPANION_ROLE_OPTIONAL_SERVICE")"));
+  EXPECT_THAT(out_, HasSubstr(R"("last_exit": "exit code 137")"));
+}
+
+TEST_F(SandboxShow, GetShowsWarnings) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, Not(HasSubstr("warning")));
+  daemon.sandbox.add_warnings("builtin tool git shows nothing");
+  daemon.sandbox.add_warnings("a\x1b[2J");
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nwarning=builtin tool git shows nothing\nwarning=a\\x1b[2J\n"));
 }
 
 TEST_F(SandboxShow, GetShowsAnIsolationThatDoesNotHold) {

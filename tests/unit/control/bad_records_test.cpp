@@ -139,9 +139,9 @@ TEST_F(BadRecordsTest, ATimeOfQuietThatCannotBeReadHarmsNothing) {
   expect_deletable();
 }
 
-// As a version with fewer checks or more features has stored it: a companion and a label "\n".
+// As a version with fewer checks or more features has stored it: an unknown field and a label "\n".
 constexpr const char* kSpecOfAnotherVersion =
-    "UPDATE sandbox_origin SET spec = CAST(spec || x'2a040a02646232050a010a1200' AS BLOB) "
+    "UPDATE sandbox_origin SET spec = CAST(spec || x'b0090132050a010a1200' AS BLOB) "
     "WHERE sandbox = {}";
 
 TEST_F(BadRecordsTest, ASpecThatNoRequestMayHaveAnyMoreHarmsNothing) {
@@ -160,8 +160,7 @@ TEST_F(BadRecordsTest, ACreateThatThisVersionCannotCarryOutFails) {
   damage(kSpecOfAnotherVersion, "new-1");
   wait_for_state("new-1", v1::SANDBOX_STATE_FAILED);
   EXPECT_EQ(handle("new-1").error_code(), "SANDBOX_CREATE_FAILED");
-  EXPECT_THAT(handle("new-1").error_message(),
-              HasSubstr("create_spec.companion_containers is not supported"));
+  EXPECT_THAT(handle("new-1").error_message(), HasSubstr("create_spec has field number 150"));
   disarm();
 }
 

@@ -56,6 +56,7 @@ class ControlTest : public testing::Test {
   Store& store() { return *store_; }
   Deadlines& restarts() { return plane_->restarts(); }
   Deadlines& exec_waits() { return plane_->exec_waits(); }
+  Deadlines& exec_timeouts() { return plane_->exec_timeouts(); }
   Deadlines& verifications() { return plane_->verifications(); }
   Janitor& janitor() { return plane_->janitor(); }
   const std::vector<UnknownPrimary>& unknown_primaries() const {

@@ -94,7 +94,7 @@ TEST_F(DirectoryTest, AnIdIsNeverUsedTwice) {
 TEST_F(DirectoryTest, WhatIsNotThereIsNotFoundByName) {
   EXPECT_EQ(directory().get("nobody").error().reason(), reason::kSandboxNotFound);
   EXPECT_EQ(remove("nobody").error().message(), "sandbox nobody was not found");
-  EXPECT_FALSE(directory().subscribe({}, [] {}).has_value());
+  EXPECT_FALSE(directory().subscribe(v1::SubscribeSandboxEventsRequest(), [] {}).has_value());
 }
 
 TEST_F(DirectoryTest, ListsNewestFirstAndFiltersByAllLabels) {

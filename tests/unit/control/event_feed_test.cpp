@@ -40,7 +40,7 @@ class EventFeedTest : public ControlTest {
       event.set_event_type(v1::SANDBOX_PREPARING);
       mutations.emplace_back(change::AppendEvent{event});
     }
-    feed_->publish(append(std::move(mutations)).events);
+    feed_->publish(share(append(std::move(mutations)).events));
   }
   Committed append(std::vector<Mutation> mutations) {
     std::optional<Committed> committed;

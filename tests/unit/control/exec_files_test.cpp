@@ -129,6 +129,37 @@ TEST_F(ExecFilesTest, APurgeWaitsForAnExecThatHasEnded) {
   wait_purged();
 }
 
+TEST_F(ExecFilesTest, TheReasonOfAnExecThatWasNotStartedComesBeforeItsEnd) {
+  begin_exec("unsent-1");
+  hang();
+  report_not_sent("unsent-1", "no way to send it");
+  run_until_idle();
+  settle();
+  EXPECT_EQ(exec("unsent-1").state(), v1::EXEC_STATE_RUNNING);
+  respond();
+  wait_for_end("unsent-1");
+  EXPECT_EQ(errors_of("unsent-1"), "no way to send it\n");
+}
+
+TEST_F(ExecFilesTest, AReasonThatCannotBeWrittenForALongTimeDelaysNothingLonger) {
+  begin_exec("unsent-1");
+  hang();
+  report_not_sent("unsent-1", "no way to send it");
+  ASSERT_TRUE(remove(kBox).has_value());
+  wait_for_state(kBox, v1::SANDBOX_STATE_DELETED);
+  EXPECT_EQ(exec("unsent-1").error(), "no way to send it");
+  EXPECT_EQ(errors_of("unsent-1"), "");
+  EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED unsent-1", "EXEC_FAILED unsent-1",
+                                         "SANDBOX_DELETE_REQUESTED", "SANDBOX_DELETED"));
+  clock_.advance(2h);
+  directory().deadlines().call_due();
+  run_until_idle();
+  settle();
+  EXPECT_FALSE(is_purged()) << "its files are in use";
+  respond();
+  wait_purged();
+}
+
 TEST_F(ExecFilesTest, APurgeWaitsForAnExecThatIsBeingRefused) {
   hang();
   std::optional<Result<v1::CreateExecResponse>> created;

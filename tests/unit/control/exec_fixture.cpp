@@ -2,6 +2,8 @@
 #include "unit/control/exec_fixture.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "base/failpoint.h"
 #include "model/exec/exec_request.h"
@@ -117,6 +119,11 @@ std::vector<std::string> ExecTest::log_files(const std::string& sandbox_id) cons
   }
   std::ranges::sort(names);
   return names;
+}
+
+std::string ExecTest::errors_of(const std::string& exec_id) {
+  std::ifstream file(exec(exec_id).stderr_log_path());
+  return {std::istreambuf_iterator(file), {}};
 }
 
 void ExecTest::end_container(int exit_code, bool oom_killed, const std::string& id) {

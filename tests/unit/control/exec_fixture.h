@@ -72,6 +72,8 @@ class ExecTest : public ControlTest {
   std::vector<std::string> exec_events(const std::string& sandbox_id = kBox,
                                        std::uint64_t from = 3);
   std::vector<std::string> log_files(const std::string& sandbox_id = kBox) const;
+  // The content of its stderr log.
+  std::string errors_of(const std::string& exec_id);
   // Ends a guest's container as the engine sees it.
   void end_container(int exit_code, bool oom_killed = false, const std::string& id = kBox);
 

@@ -49,6 +49,8 @@ TEST_F(ExecLossTest, OneThatCouldNotBeSentFailsWithTheReason) {
   expect_failed("EXEC_RUN_FAILED", "too many descriptors in flight");
   report_not_sent("lost-1", "again");
   report_not_sent("never-1", "unknown");
+  settle();
+  EXPECT_EQ(errors_of("lost-1"), "too many descriptors in flight\n");
   EXPECT_THAT(exec_events(), ElementsAre("EXEC_STARTED lost-1", "EXEC_FAILED lost-1"));
 }
 
@@ -60,6 +62,7 @@ TEST_F(ExecLossTest, OneThatCouldNotBeSentAndWasCancelledIsCancelled) {
   report_not_sent("lost-1", "too many descriptors in flight", "box-2");
   wait_for_end("lost-1");
   EXPECT_EQ(exec("lost-1").state(), v1::EXEC_STATE_CANCELLED);
+  EXPECT_EQ(errors_of("lost-1"), "");
 }
 
 TEST_F(ExecLossTest, AContainerThatSomebodyRemovedIsLostWithItsSandbox) {
@@ -128,6 +131,7 @@ TEST_F(ExecLossTest, ADeathThatTheEngineLearnsOfLaterIsSeen) {
   begin_exec("lost-1");
   guests_.script.connects = false;
   docker().hold("GET /containers/*/json");
+  guests_.freeze(container());  // otherwise it may be back before the container is inspected
   guests_.cut(container());
   run_until([&] { return docker().held("GET /containers/*/json") == 1; });
   docker().clear_faults();

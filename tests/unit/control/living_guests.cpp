@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <tuple>
 
 #include "base/check.h"
 #include "base/file_io.h"
 #include "guestwire/place.h"
+#include "model/object_names.h"
 
 namespace agbox {
 
@@ -25,6 +25,7 @@ struct LivingGuests::Guest {
   guestlink::ScriptedGuest link;
   asio::steady_timer pause;
   GuestScript script;
+  std::string container_id;
   std::string container_name;
   std::filesystem::path directory;
   std::map<std::string, std::string> sources;  // of its container's mounts, by target
@@ -67,7 +68,9 @@ LivingGuests::LivingGuests(asio::any_io_executor executor, FakeDocker& docker)
 }
 
 void LivingGuests::begin(const fake::Container& container) {
+  if (container.labels.at(component_label()) == "companion") return;
   auto guest = std::make_shared<Guest>(executor_, script);
+  guest->container_id = container.id;
   guest->container_name = container.name;
   const auto& host = container.spec.at("HostConfig").as_object();
   for (const auto& mount : host.at("Mounts").as_array()) {
@@ -156,7 +159,8 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
       // It comes from another thread, so waiting for its end here blocks nothing that it needs.
       const UniqueFd stream = std::move(self->link.descriptors.at(0));
       self->link.descriptors.pop_front();
-      std::ignore = read_all(stream.get(), std::size_t{1} << 20);
+      trees_[{self->container_id, message->receive_tree().target()}] =
+          read_all(stream.get(), std::size_t{1} << 20).value_or("");
     } else if (message->has_go()) {
       self->order = message->go();
       self->secret = message->go().secret();
@@ -181,12 +185,12 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
 }
 
 void LivingGuests::on_exec_message(Guest& self, const guest::v1::ToGuest& message) {
+  const auto take_descriptor = [&] {
+    UniqueFd fd = std::move(self.link.descriptors.at(0));
+    self.link.descriptors.pop_front();
+    return fd;
+  };
   if (message.has_start_exec()) {
-    const auto take_descriptor = [&] {
-      UniqueFd fd = std::move(self.link.descriptors.at(0));
-      self.link.descriptors.pop_front();
-      return fd;
-    };
     GivenExec exec{
         .order = message.start_exec(), .out = take_descriptor(), .err = take_descriptor()};
     const std::string exec_id = exec.order.exec_id();
@@ -205,6 +209,26 @@ void LivingGuests::on_exec_message(Guest& self, const guest::v1::ToGuest& messag
     self.end_exec(exec_id, std::move(end));
   } else if (message.has_forget_exec()) {
     self.execs.erase(message.forget_exec().exec_id());
+  } else if (message.has_attach_input()) {
+    guest::v1::ToDaemon answer;
+    guest::v1::InputAttached* attached = answer.mutable_input_attached();
+    attached->set_id(message.attach_input().id());
+    attached->set_outcome(self.script.input);
+    attached->set_detail("the test says so");
+    UniqueFd pipe = take_descriptor();
+    if (const auto exec = self.execs.find(message.attach_input().exec_id());
+        exec != self.execs.end()) {
+      attached->set_position(100 * exec->second.inputs.size());
+      exec->second.inputs.push_back(std::move(pipe));
+    }
+    self.link.send_now(answer);
+  } else if (message.has_end_input() || message.has_resize_terminal() ||
+             message.has_signal_exec()) {
+    const std::string& exec_id = message.has_end_input() ? message.end_input().exec_id()
+                                 : message.has_resize_terminal()
+                                     ? message.resize_terminal().exec_id()
+                                     : message.signal_exec().exec_id();
+    self.execs.at(exec_id).orders.push_back(message);
   }
 }
 

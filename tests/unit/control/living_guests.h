@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -32,6 +33,8 @@ struct GuestScript {
   std::string entrypoint_failure{};  // the last that the entrypoint wrote before it ended
   // A cancel ends its exec at once, as HOW_CANCELLED; else it waits for the test.
   bool cancel_ends_execs = true;
+  // What becomes of a pipe for the input of an exec.
+  guest::v1::InputAttached::Outcome input = guest::v1::InputAttached::OUTCOME_ATTACHED;
 };
 
 // An exec that a guest was given and not told to forget.
@@ -41,6 +44,8 @@ struct GivenExec {
   UniqueFd err;
   std::optional<guest::v1::CancelExec> cancel{};
   std::optional<guest::v1::ExecEnded> end{};  // told at every connection
+  std::vector<UniqueFd> inputs{};             // reading ends
+  std::vector<guest::v1::ToGuest> orders{};   // about its input and terminal
 };
 
 class LivingGuests {
@@ -67,6 +72,11 @@ class LivingGuests {
   const std::vector<std::string>& begun() const { return begun_; }
   // The targets of what was copied into containers, in this order.
   const std::vector<std::string>& copied() const { return copied_; }
+  // The archive that was last copied to this target; empty if none was.
+  std::string tree(const std::string& container_id, const std::string& target) const {
+    const auto found = trees_.find({container_id, target});
+    return found == trees_.end() ? std::string() : found->second;
+  }
   // The connections that guests were to try, in this order.
   const std::vector<guest::v1::TryConnection>& tried() const { return tried_; }
   // A word of the test's own choice, for guests that lie.
@@ -95,6 +105,7 @@ class LivingGuests {
   std::map<std::string, std::shared_ptr<Guest>> guests_;  // by container id
   std::vector<std::string> begun_;
   std::vector<std::string> copied_;
+  std::map<std::pair<std::string, std::string>, std::string> trees_;  // by container id and target
   std::vector<guest::v1::TryConnection> tried_;
   int alive_ = 0;
 };

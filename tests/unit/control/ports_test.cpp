@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/failpoint.h"
 #include "base/unique_fd.h"
 #include "model/reasons.h"
 #include "support/free_port.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole life of a sandbox: what clients see of it, what the engine is told, what is left.
+#include <unistd.h>
+
+#include <algorithm>
 #include <boost/json.hpp>
 #include <fstream>
 
@@ -131,7 +134,7 @@ TEST_F(SandboxLifecycleTest, TheEngineGetsNamesLabelsAndSettingsThatClientsKnow)
   EXPECT_EQ(json::serialize(host.at("CapAdd")),
             R"(["CHOWN","DAC_OVERRIDE","FOWNER","FSETID","SETUID","SETGID","KILL","SYS_CHROOT"])");
   EXPECT_EQ(json::serialize(host.at("Dns")), R"(["192.0.2.53"])");
-  EXPECT_EQ(host.at("PidsLimit"), 4096);
+  EXPECT_EQ(host.at("PidsLimit"), std::clamp(1024 * ::sysconf(_SC_NPROCESSORS_ONLN), 2048L, 4096L));
   EXPECT_EQ(host.at("IpcMode"), "private");
   EXPECT_THAT(json::serialize(host.at("SecurityOpt")), HasSubstr("seccomp="));
   std::vector<std::string> mounts;

@@ -115,6 +115,31 @@ TEST_F(ToolsTest, ATreeWithALinkThatLeadsOutIsCopiedBeforeTheCallersCopies) {
   EXPECT_EQ(guests_.copied().size(), 2U);
 }
 
+// A sandbox that has the tool can make a directory that is too deep, and a link that leads out.
+TEST_F(ToolsTest, WhatTheyLackIsInTheHandle) {
+  std::string deep = ".codex";
+  for (int i = 0; i < 130; ++i) deep += "/d";
+  make_directory(deep);
+  make_directory(".codex");
+  fs::create_symlink("/etc/passwd", host_ / ".codex/out");
+  create_ready(kSandbox, with_tools({"git", "codex"}));
+  const auto expect_warnings = [this] {
+    const v1::SandboxHandle shown = handle(kSandbox);
+    const auto& warnings = shown.warnings();
+    ASSERT_EQ(warnings.size(), 2);
+    EXPECT_THAT(warnings[0], HasSubstr("builtin tool git shows nothing: ssh-agent: "));
+    EXPECT_THAT(warnings[1],
+                HasSubstr("the shadow copy of " + (host_ / ".codex").string() + " lacks "));
+    EXPECT_THAT(warnings[1], HasSubstr(": deeper than 128 directories"));
+  };
+  expect_warnings();
+  restart();
+  expect_warnings();
+  stop_sandbox(kSandbox);
+  resume_sandbox(kSandbox);
+  expect_warnings();
+}
+
 TEST_F(ToolsTest, ASourceThatIsReplacedIsNotShown) {
   make_directory(".claude");
   create_ready(kSandbox, with_tools({"claude"}));

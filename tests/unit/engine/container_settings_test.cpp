@@ -17,7 +17,10 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
+using testing::IsEmpty;
 using testing::IsSupersetOf;
+
+using namespace std::chrono_literals;
 
 constexpr const char* kInstance = "0a1b2c3d-0000-4000-8000-000000000000";
 
@@ -37,6 +40,18 @@ ContainerSpec settings(v1::CreateSpec spec) {
   const Attachments attachments{{.source = "/g", .target = "/guest"}};
   return primary_settings(kInstance, facts(std::move(spec)), attachments,
                           {.seccomp_profile = "{}", .descriptor_limit = 5000});
+}
+
+TEST(ContainerSettings, TheGroupsOfGpusAreThereForTheEngineAndForEntrypoints) {
+  SandboxFacts with_gpus = facts({});
+  with_gpus.created_with.add_gpu_gids(44);
+  with_gpus.created_with.add_gpu_gids(109);
+  const ContainerSpec made = primary_settings(kInstance, with_gpus, {}, {.seccomp_profile = "{}"});
+  EXPECT_THAT(made.groups, ElementsAre("44", "109"));
+  EXPECT_THAT(made.env, Contains("AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS=44,109"));
+  EXPECT_THAT(settings({}).groups, IsEmpty());
+  EXPECT_THAT(settings({}).env,
+              Not(Contains(testing::StartsWith("AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS"))));
 }
 
 TEST(ContainerSettings, LimitsAreTheCallersInTheEnginesUnits) {
@@ -106,6 +121,104 @@ TEST(ContainerSettings, ACallersLabelsNeverReplaceOurs) {
   for (const auto& [key, value] : primary_labels(kInstance, "s-01", {{"team", "a"}})) {
     EXPECT_THAT(made.labels, Contains(std::pair(key, value)));
   }
+}
+
+CompanionFacts companion(v1::CompanionContainerSpec spec) {
+  spec.set_name("db");
+  spec.set_image("postgres");
+  return {.sandbox_id = "s-01",
+          .role = v1::COMPANION_ROLE_REQUIRED_SERVICE,
+          .spec = std::move(spec),
+          .sandbox_labels = {{"team", "a"}},
+          .dns = {"192.0.2.53"},
+          .engine_id = {},
+          .container = {}};
+}
+
+ContainerSpec companion_spec(v1::CompanionContainerSpec spec) {
+  return companion_settings(kInstance, companion(std::move(spec)),
+                            {.seccomp_profile = "{}", .descriptor_limit = 5000})
+      .value();
+}
+
+TEST(ContainerSettings, ACompanionIsHardenedLikeThePrimary) {
+  v1::CreateSpec labelled;
+  (*labelled.mutable_labels())["team"] = "a";
+  const ContainerSpec primary = settings(labelled);
+  const ContainerSpec made = companion_spec({});
+  EXPECT_EQ(made.network, primary.network);
+  EXPECT_EQ(made.extra_hosts, primary.extra_hosts);
+  EXPECT_EQ(made.sysctls, primary.sysctls);
+  EXPECT_EQ(made.ipc_mode, "private");
+  EXPECT_EQ(made.masked_paths, primary.masked_paths);
+  EXPECT_EQ(made.capabilities_dropped, primary.capabilities_dropped);
+  EXPECT_EQ(made.capabilities_added, primary.capabilities_added);
+  EXPECT_EQ(made.seccomp_profile, "{}");
+  EXPECT_EQ(made.pids_limit, primary.pids_limit);
+  EXPECT_EQ(made.ulimits.size(), primary.ulimits.size());
+  EXPECT_EQ(made.log_driver, primary.log_driver);
+  EXPECT_EQ(made.log_options, primary.log_options);
+}
+
+TEST(ContainerSettings, ACompanionHasItsImagesProgramAndNothingOfTheHost) {
+  const ContainerSpec made = companion_spec({});
+  EXPECT_EQ(made.name, "agbox-cc-s-01-db");
+  EXPECT_EQ(made.image, "postgres");
+  EXPECT_EQ(made.labels, companion_labels(kInstance, "s-01", "db", {{"team", "a"}}));
+  EXPECT_FALSE(made.entrypoint.has_value());
+  EXPECT_FALSE(made.command.has_value());
+  EXPECT_EQ(made.user, "");
+  EXPECT_EQ(made.working_dir, "");
+  EXPECT_EQ(made.stop_signal, "");
+  EXPECT_TRUE(made.env.empty());
+  EXPECT_FALSE(made.health_check.has_value()) << "the image's";
+  EXPECT_TRUE(made.mounts.empty());
+  EXPECT_TRUE(made.ports.empty());
+  EXPECT_TRUE(made.has_init);
+  EXPECT_FALSE(made.has_all_gpus);
+  EXPECT_THAT(made.network_aliases, ElementsAre("db"));
+  EXPECT_THAT(made.dns, ElementsAre("192.0.2.53"));
+  EXPECT_FALSE(made.nano_cpus || made.memory_bytes || made.disk_bytes);
+}
+
+TEST(ContainerSettings, ACompanionHasWhatItsSpecSays) {
+  v1::CompanionContainerSpec spec;
+  spec.add_command("postgres");
+  spec.add_command("-c");
+  (*spec.mutable_envs())["Z"] = "1";
+  (*spec.mutable_envs())["A"] = "x=y";
+  spec.set_cpu_limit("0.5");
+  spec.set_memory_limit("512m");
+  spec.set_disk_limit("1g");
+  v1::HealthcheckConfig& check = *spec.mutable_healthcheck();
+  check.add_test("CMD");
+  check.add_test("pg_isready");
+  check.mutable_interval()->set_seconds(3);
+  check.mutable_timeout()->set_nanos(500'000'000);
+  check.mutable_start_period()->set_seconds(315'576'000'000);
+  check.mutable_start_interval()->set_seconds(1);
+  check.set_retries(9);
+  const ContainerSpec made = companion_spec(spec);
+  EXPECT_THAT(made.command.value(), ElementsAre("postgres", "-c"));
+  EXPECT_THAT(made.env, ElementsAre("A=x=y", "Z=1"));
+  EXPECT_EQ(made.nano_cpus, 500'000'000);
+  EXPECT_EQ(made.memory_bytes, 512 << 20);
+  EXPECT_EQ(made.disk_bytes, 1 << 30);
+  const HealthCheck health = made.health_check.value();
+  EXPECT_THAT(health.test, ElementsAre("CMD", "pg_isready"));
+  EXPECT_EQ(health.interval, 3s);
+  EXPECT_EQ(health.timeout, 500ms);
+  EXPECT_GE(health.start_period, 24h * 365) << "as much as the engine can count";
+  EXPECT_EQ(health.start_interval, 1s);
+  EXPECT_EQ(health.retries, 9);
+}
+
+TEST(ContainerSettings, ALimitThatCannotBeUnderstoodIsNamed) {
+  v1::CompanionContainerSpec spec;
+  spec.set_memory_limit("much");
+  const auto refused = companion_settings(kInstance, companion(spec), {});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("memory_limit"));
 }
 
 TEST(ContainerSettings, TheNetworkIsTheSandboxsOwn) {

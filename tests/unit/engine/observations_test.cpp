@@ -36,6 +36,33 @@ TEST(ReadContainer, GivesAllThatDecisionsNeed) {
   EXPECT_THAT(seen->networks, ElementsAre(Pair("net", "10.0.0.2")));
 }
 
+TEST(ReadContainer, GivesHowItsHealthIsCheckedAndWhatCameOfIt) {
+  const auto seen = read_container(R"({"Id": "a",
+    "State": {"Status": "running", "Health": {"Status": "unhealthy", "Log": [
+      {"ExitCode": 0, "Output": "fine"}, {"ExitCode": 1, "Output": "no\u001b\nanswer\n"}]}},
+    "Config": {"Healthcheck": {"Test": ["CMD-SHELL", "x"], "Interval": 5},
+               "Shell": ["/bin/bash", "-c"]}})");
+  ASSERT_TRUE(seen) << seen.error().message();
+  EXPECT_EQ(seen->health, "unhealthy");
+  EXPECT_EQ(seen->probe_output, "no\\x1b\\nanswer");
+  EXPECT_THAT(seen->health_test, ElementsAre("CMD-SHELL", "x"));
+  EXPECT_THAT(seen->shell, ElementsAre("/bin/bash", "-c"));
+  const auto none = read_container(R"({"Id": "a", "State": {"Status": "running", "Health": null},
+    "Config": {"Healthcheck": null, "Shell": null}})");
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->health, "");
+  EXPECT_TRUE(none->health_test.empty());
+}
+
+TEST(ReadExec, HasAnExitCodeOnlyAtItsEnd) {
+  EXPECT_EQ(read_exec(R"({"ID":"a","Running":true,"ExitCode":null})")->exit_code, std::nullopt);
+  EXPECT_TRUE(read_exec(R"({"ID":"a","Running":true})")->is_running);
+  EXPECT_EQ(read_exec(R"({"ID":"a","Running":false,"ExitCode":0})")->exit_code, 0);
+  EXPECT_EQ(read_exec(R"({"ID":"a","ExitCode":137})")->exit_code, 137);
+  EXPECT_FALSE(read_exec(R"({"ID":"a","ExitCode":"x"})").has_value());
+  EXPECT_FALSE(read_exec("{}").has_value());
+}
+
 TEST(ReadContainer, TheYearOneMeansNever) {
   const auto seen = read_container(
       R"({"Id":"a","State":{"Status":"created","StartedAt":"0001-01-01T00:00:00Z"}})");
@@ -118,19 +145,53 @@ TEST(ReadEvent, GivesTheHint) {
   EXPECT_THAT(event->attributes, ElementsAre(Pair("exitCode", "3")));
 }
 
-TEST(ParseRfc3339, ReadsWhatEnginesWrite) {
-  const WallTime base = WallTime(sys_days(2026y / 11 / 15) + 10h + 44min + 24s);
-  EXPECT_EQ(parse_rfc3339("2026-11-15T10:44:24Z"), base);
-  EXPECT_EQ(parse_rfc3339("2026-11-15T10:44:24.158054801Z"), base + 158'054'801ns);
-  EXPECT_EQ(parse_rfc3339("2026-11-15T10:44:24.1580548019Z"), base + 158'054'801ns);
-  EXPECT_EQ(parse_rfc3339("2026-11-15T12:44:24.5+02:00"), base + 500ms);
-  EXPECT_EQ(parse_rfc3339("2026-11-15T05:14:24-05:30"), base);
-  for (const std::string_view bad :
-       {"", "2026", "2026-11-15", "2026-13-15T10:44:24Z", "2026-02-30T10:44:24Z",
-        "2026-11-15T25:44:24Z", "2026-11-15T10:44:24", "2026-11-15T10:44:24.Z",
-        "2026-11-15T10:44:24+0200", "9999-11-15T10:44:24Z", "2026-11-15T10:44:24Zx"}) {
-    EXPECT_EQ(parse_rfc3339(bad), std::nullopt) << bad;
-  }
+TEST(ReadUsage, OfCgroupV1) {
+  const auto usage = read_usage(R"({
+    "read": "2026-11-18T14:00:00.5Z", "pids_stats": {"current": 3, "limit": 18446744073709551615},
+    "networks": {"eth0": {"rx_bytes": 10, "tx_bytes": 20}, "eth1": {"rx_bytes": 1, "tx_bytes": 2}},
+    "blkio_stats": {"io_service_bytes_recursive": [
+      {"major": 8, "minor": 0, "op": "Read", "value": 100},
+      {"major": 8, "minor": 0, "op": "Write", "value": 200},
+      {"major": 8, "minor": 16, "op": "Read", "value": 1},
+      {"major": 8, "minor": 0, "op": "Total", "value": 300}]},
+    "cpu_stats": {"cpu_usage": {"total_usage": 30, "usage_in_usermode": 20,
+                                "usage_in_kernelmode": 10}},
+    "memory_stats": {"usage": 1000, "max_usage": 2000, "limit": 9223372036854771712,
+                     "stats": {"total_inactive_file": 300, "inactive_file": 7}}
+  })");
+  ASSERT_TRUE(usage) << usage.error().message();
+  EXPECT_EQ(*usage, (ContainerUsage{.is_running = true,
+                                    .cpu_time = 30ns,
+                                    .user_cpu = 20ns,
+                                    .system_cpu = 10ns,
+                                    .memory_bytes = 700,
+                                    .memory_limit_bytes = 9223372036854771712U,
+                                    .memory_peak_bytes = 2000,
+                                    .pids = 3,
+                                    .network_rx_bytes = 11,
+                                    .network_tx_bytes = 22,
+                                    .block_read_bytes = 101,
+                                    .block_write_bytes = 200}));
+}
+
+TEST(ReadUsage, OfCgroupV2) {
+  const auto usage = read_usage(R"({
+    "read": "2026-11-18T14:00:00Z", "pids_stats": {"current": 1}, "networks": null,
+    "blkio_stats": {"io_service_bytes_recursive": [{"op": "read", "value": 1},
+                                                   {"op": "write", "value": 2}]},
+    "memory_stats": {"usage": 100, "limit": 5, "stats": {"inactive_file": 300}}
+  })");
+  ASSERT_TRUE(usage) << usage.error().message();
+  EXPECT_EQ(usage->memory_bytes, 0U) << "never less than nothing";
+  EXPECT_EQ(usage->memory_peak_bytes, std::nullopt);
+  EXPECT_EQ(usage->block_read_bytes, 1U);
+  EXPECT_EQ(usage->block_write_bytes, 2U);
+}
+
+TEST(ReadUsage, OfOneThatDoesNotRun) {
+  EXPECT_EQ(read_usage(R"({"read": "0001-01-01T00:00:00Z", "pids_stats": {}})").value(),
+            ContainerUsage());
+  EXPECT_EQ(read_usage(R"({"read": 7})").error().kind(), EngineErrorKind::Garbled);
 }
 
 }  // namespace

@@ -64,6 +64,24 @@ TEST(UnmetRequest, OtherRefusalsStayAsTheyAre) {
   EXPECT_EQ(in_terms_of(spec("1g", ""), lost), lost);
 }
 
+TEST(UnmetRequest, OfACompanionNamesIt) {
+  v1::CompanionContainerSpec companion;
+  companion.set_name("db");
+  EXPECT_EQ(in_terms_of(companion, refused(kNoQuota)), refused(kNoQuota));
+  companion.set_disk_limit("1g");
+  const EngineError limit = in_terms_of(companion, refused(kNoQuota));
+  EXPECT_THAT(limit.message(),
+              AllOf(StartsWith("companion container \"db\": disk_limit not supported by Docker"),
+                    EndsWith("leave disk_limit out.")));
+  EXPECT_EQ(limit.engine_text(), kNoQuota);
+  EXPECT_THAT(in_terms_of(companion, refused("exec: \"docker-init\": not found")).message(),
+              AllOf(StartsWith("companion container \"db\": the Docker Engine has no init"),
+                    EndsWith("restart Docker.")));
+  EXPECT_EQ(in_terms_of(companion, refused("no such image")), refused("no such image"));
+  const EngineError lost = refused(kNoQuota, EngineErrorKind::Unavailable);
+  EXPECT_EQ(in_terms_of(companion, lost), lost);
+}
+
 TEST(UnmetRequest, AnEngineThatCannotLimitFilesIsKnownBeforehand) {
   EXPECT_THAT(disk_limit_shortcoming(engine("overlay2", "extfs")),
               HasSubstr("its storage driver is overlay2 on extfs. Prerequisites: "));

@@ -10,6 +10,8 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
 using testing::StartsWith;
 
@@ -53,6 +55,46 @@ TEST(ExecOrderOf, KeepsEverythingElse) {
   EXPECT_EQ(order.limits.bytes, 5U);
   EXPECT_EQ(order.limits.free_space_reserve, 6U);
   EXPECT_EQ(order.user, kUser);
+}
+
+TEST(ResolveUserOf, CompletesTheEnvironmentOfAnotherUser) {
+  v1::StartExec message;
+  message.set_user("root");
+  message.add_environment("HOME_OF=$HOME");
+  ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  ASSERT_TRUE(resolve_user_of(order));
+  EXPECT_EQ(order.user.uid, 0U);
+  EXPECT_THAT(order.environment, IsSupersetOf({"USER=root", "HOME=/root", "HOME_OF=$HOME"}));
+}
+
+TEST(ResolveUserOf, TheRuntimeUserStaysItself) {
+  for (const char* user : {"agbox", "1000"}) {
+    v1::StartExec message;
+    message.set_user(user);
+    ExecOrder order = exec_order_of(std::move(message), kUser, {});
+    ASSERT_TRUE(resolve_user_of(order));
+    EXPECT_EQ(order.user, kUser);
+    EXPECT_THAT(order.environment, Contains("USER=agbox"));
+  }
+}
+
+TEST(ResolveUserOf, AUidNeedsNoName) {
+  v1::StartExec message;
+  message.set_user("54321:12345");
+  ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  ASSERT_TRUE(resolve_user_of(order));
+  EXPECT_EQ(order.user.uid, 54321U);
+  EXPECT_EQ(order.user.gid, 12345U);
+  EXPECT_THAT(order.environment, IsSupersetOf({"USER=54321", "HOME=/"}));
+}
+
+TEST(ResolveUserOf, AnUnknownNameIsNamed) {
+  v1::StartExec message;
+  message.set_user("nobody-here");
+  ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  const auto resolved = resolve_user_of(order);
+  ASSERT_FALSE(resolved);
+  EXPECT_THAT(resolved.error().message(), HasSubstr("user 'nobody-here' is neither in"));
 }
 
 }  // namespace

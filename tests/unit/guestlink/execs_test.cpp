@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,6 +30,8 @@ using testing::SizeIs;
 class WithoutPrivilege {
  public:
   WithoutPrivilege() {
+    // What is in flight is counted per user: other processes of this program wait.
+    EXPECT_EQ(::flock(alone_.get(), LOCK_EX), 0);
     EXPECT_EQ(::syscall(SYS_capget, &header_, before_.data()), 0);
     auto reduced = before_;
     reduced[0].effective &= ~(1U << CAP_SYS_RESOURCE | 1U << CAP_SYS_ADMIN);
@@ -43,6 +46,7 @@ class WithoutPrivilege {
   }
 
  private:
+  UniqueFd alone_{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
   __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> before_{};
   rlimit limit_{};

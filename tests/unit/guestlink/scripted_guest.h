@@ -80,7 +80,7 @@ class ScriptedGuest {
 
   // Hello, challenge, proof (empty without a secret); returns what the daemon says then.
   awaitable<std::optional<v1::ToGuest>> shake_hands(v1::Phase phase, std::string secret = "") {
-    co_await send(hello(phase, !secret.empty()));
+    co_await send(hello(phase, !secret.empty(), protocol_max));
     const auto challenge = co_await receive();
     if (!challenge || !challenge->has_challenge()) co_return std::nullopt;
     v1::ToDaemon proof;
@@ -124,11 +124,14 @@ class ScriptedGuest {
     return message;
   }
 
-  static v1::ToDaemon hello(v1::Phase phase, bool has_secret) {
+  std::uint32_t protocol_max = guestwire::kProtocolMax;
+
+  static v1::ToDaemon hello(v1::Phase phase, bool has_secret,
+                            std::uint32_t newest = guestwire::kProtocolMax) {
     v1::ToDaemon message;
     v1::Hello* hello = message.mutable_hello();
     hello->set_protocol_min(1);
-    hello->set_protocol_max(1);
+    hello->set_protocol_max(newest);
     hello->set_build_id("\x01\xAB");
     hello->set_phase(phase);
     hello->set_has_secret(has_secret);

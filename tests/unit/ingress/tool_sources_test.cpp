@@ -34,11 +34,14 @@ class ToolSources : public testing::Test {
   fs::path home(const std::string& path) const { return root_ / "home" / path; }
   void make_directory(const std::string& path) { fs::create_directories(home(path)); }
 
-  Result<ResolvedTools> resolve(const std::vector<std::string>& tools) {
+  static v1::CreateSpec spec_of(const std::vector<std::string>& tools) {
     v1::CreateSpec spec;
     for (const std::string& tool : tools) spec.add_builtin_tools(tool);
+    return spec;
+  }
+  Result<ResolvedTools> resolve(const std::vector<std::string>& tools) {
     return resolve_tools(
-        requested_resources(spec), sockets_,
+        requested_resources(spec_of(tools)), sockets_,
         {.home = home_, .user = user_, .forbidden = *forbidden_, .engine_files = {}});
   }
   // "id source", with what is said of it in the handle.
@@ -239,6 +242,31 @@ TEST_F(ToolSources, ATreeThatCannotBeSearchedIsMounted) {
   EXPECT_THAT(found({"claude"}), ElementsAre(".claude home/.claude"));
   fs::create_symlink("/etc/passwd", home(".claude/out"));
   EXPECT_THAT(found({"claude"}), ElementsAre(".claude home/.claude copied"));
+}
+
+TEST_F(ToolSources, OneThatShowsNothingIsAWarning) {
+  const auto warnings = [this](const std::vector<std::string>& tools) {
+    const auto resolved = resolve(tools);
+    EXPECT_TRUE(resolved.has_value()) << resolved.error().message();
+    return tool_warnings(spec_of(tools), *resolved);
+  };
+  make_directory(".npm");
+  make_directory(".claude");
+  // Of claude, something is shown; what is optional may be missing.
+  EXPECT_THAT(warnings({"npm", "claude"}), IsEmpty());
+  EXPECT_THAT(warnings({"npm", "apt"}), ElementsAre("builtin tool apt shows nothing: apt: stat " +
+                                                    home(".cache/agents-sandbox-apt").string() +
+                                                    ": no such file or directory"));
+  EXPECT_THAT(warnings({"git"}),
+              ElementsAre(testing::AllOf(HasSubstr("builtin tool git shows nothing: ssh-agent: "),
+                                         HasSubstr("; gh-auth: stat "))));
+  std::string deep = ".claude";
+  for (int i = 0; i < 130; ++i) deep += "/d";
+  make_directory(deep);
+  EXPECT_THAT(warnings({"claude"}),
+              ElementsAre(HasSubstr(
+                  "builtin tool claude: " + home(".claude").string() +
+                  " is mounted although not all of its symbolic links were inspected: ")));
 }
 
 TEST_F(ToolSources, ASocketIsForwardedOnlyIfItIsOneOfTheDaemonsUser) {

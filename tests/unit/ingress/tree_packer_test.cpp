@@ -40,7 +40,7 @@ struct Unpacked {
 
 // What arrives at the other end, and how the packer ended.
 struct Packed {
-  Result<> outcome;
+  Result<SkippedEntries> outcome;
   std::map<std::string, Unpacked> entries;
   bool is_complete = false;  // the stream had its end
 
@@ -422,6 +422,35 @@ TEST_F(TreePackerTest, AShadowCopyLeavesOutWhatVanishes) {
   });
   ASSERT_TRUE(packed.outcome.has_value()) << packed.problem();
   EXPECT_LT(packed.entries.size(), 200U);
+}
+
+// A sandbox that has the tool may leave all of this behind.
+TEST_F(TreePackerTest, AShadowCopyLeavesOutWhatItCannotReadAndReportsIt) {
+  use_ = TreeUse::ShadowCopy;
+  write_file(root_ / "a", "readable");
+  write_file(root_ / "closed/b", "x");
+  write_file(root_ / "secret", "x");
+  ASSERT_EQ(::chmod(path("secret").c_str(), 0), 0);
+  ASSERT_EQ(::chmod(path("closed").c_str(), 0), 0);
+  ASSERT_EQ(::chmod(root_.c_str(), 0755), 0);
+  in_packer_ = [] { ::setfsuid(65534); };  // of its thread only; root would read everything
+  const Packed packed = pack();
+  ASSERT_TRUE(packed.outcome.has_value()) << packed.problem();
+  EXPECT_EQ(packed.names(), "a ");
+  EXPECT_EQ(packed.outcome->entries, 2U);
+  const bool is_closed_first = packed.outcome->first.starts_with(path("closed"));
+  EXPECT_EQ(packed.outcome->first,
+            path(is_closed_first ? "closed" : "secret") + ": Permission denied");
+}
+
+TEST_F(TreePackerTest, AShadowCopyLeavesOutWhatIsTooDeep) {
+  use_ = TreeUse::ShadowCopy;
+  write_file(root_ / "x/y/z/file", "x");
+  const Packed packed = pack({}, {.depth = 2});
+  ASSERT_TRUE(packed.outcome.has_value()) << packed.problem();
+  EXPECT_EQ(packed.names(), "x x/y x/y/z ");
+  EXPECT_EQ(packed.outcome->entries, 1U);
+  EXPECT_EQ(packed.outcome->first, path("x/y/z") + ": deeper than 2 directories, so it is empty");
 }
 
 TEST_F(TreePackerTest, AShadowCopyNamesTheToolsRemedy) {

@@ -170,7 +170,7 @@ class Faults {
       companion.mutable_healthcheck()->add_test("x");
       return *companion.mutable_healthcheck();
     };
-    switch (below(14)) {
+    switch (below(19)) {
       case 0:
         companion.clear_name();
         return "name is required";
@@ -210,6 +210,30 @@ class Faults {
       case 12:
         companion.set_memory_limit(bad_size());
         return "memory_limit";
+      case 13: {
+        std::string& name = *companion.mutable_name();
+        *spec.add_required_services() = companion;
+        name[0] = static_cast<char>(name[0] - 'a' + 'A');
+        return "duplicate";
+      }
+      case 14:
+        probe();
+        companion.add_post_start_on_primary(word());
+        *spec.add_optional_services() = companion;
+        spec.mutable_optional_services()->rbegin()->set_name("other");
+        return "an optional service must not have post_start_on_primary";
+      case 15:
+        probe().set_test(0, "NONE");
+        return "healthcheck.test must not include extra args";
+      case 16:
+        probe().mutable_test()->RemoveLast();
+        return "healthcheck.test for CMD must include a command";
+      case 17:
+        while (spec.required_services_size() <= 12) {
+          spec.add_required_services()->set_name("s" +
+                                                 std::to_string(spec.required_services_size()));
+        }
+        return "at most 12";
       default:
         (*companion.mutable_envs())[one_of({"", "=", "a=b"})] = "";
         return "envs";

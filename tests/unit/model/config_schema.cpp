@@ -36,6 +36,9 @@ const std::map<std::string_view, std::string_view> kDescriptions = {
     {"copies", "Files and directories of the host that the sandbox gets its own copy of."},
     {"builtin_tools", "Tools of the host whose files and sockets the sandbox sees."},
     {"ports", "Ports of the sandbox, published on 127.0.0.1 of the host."},
+    {"required_services", "Containers that must be healthy before the sandbox is ready, by name."},
+    {"optional_services", "Containers next to the sandbox that may fail, by name."},
+    {"companion_containers", "The same, with commands to run in the sandbox once one is healthy."},
 };
 
 // Any scalar is taken as its text.
@@ -44,6 +47,10 @@ json::object text_schema() {
 }
 
 json::object schema_of(const FieldDescriptor& field);
+
+bool is_companion(const Descriptor* type) {
+  return type == v1::CompanionContainerSpec::descriptor();
+}
 
 // Of a port, which is not taken as text.
 json::object port_schema() {
@@ -62,7 +69,10 @@ json::object protocol_schema() {
 json::object map_schema(const Descriptor& type) {
   json::object properties;
   for (int i = 0; i < type.field_count(); ++i) {
-    properties[type.field(i)->name()] = schema_of(*type.field(i));
+    const FieldDescriptor& field = *type.field(i);
+    // The name of a companion is its key.
+    if (is_companion(&type) && field.name() == "name") continue;
+    properties[field.name()] = schema_of(field);
   }
   json::object schema = {
       {"type", "object"}, {"additionalProperties", false}, {"properties", properties}};
@@ -78,6 +88,12 @@ json::object tools_schema() {
 
 json::object schema_of(const FieldDescriptor& field) {
   if (field.name() == "builtin_tools") return tools_schema();
+  if (field.message_type() == v1::HealthcheckConfig::descriptor()) {
+    return map_schema(*field.message_type());
+  }
+  if (is_companion(field.message_type())) {
+    return {{"type", "object"}, {"additionalProperties", map_schema(*field.message_type())}};
+  }
   if (field.is_repeated() && !field.is_map() &&
       field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
     return {{"type", "array"}, {"items", map_schema(*field.message_type())}};
@@ -89,22 +105,6 @@ json::object schema_of(const FieldDescriptor& field) {
     return field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM ? protocol_schema() : port_schema();
   }
   return text_schema();
-}
-
-// Whether this version acts on it.
-bool is_supported(const FieldDescriptor& field) {
-  v1::CreateSpec spec;
-  const auto& reflection = *spec.GetReflection();
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-    field.is_repeated() ? reflection.AddString(&spec, &field, "x")
-                        : reflection.SetString(&spec, &field, "x");
-  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-    field.is_repeated() ? reflection.AddMessage(&spec, &field)
-                        : reflection.MutableMessage(&spec, &field);
-  } else {
-    reflection.SetBool(&spec, &field, true);
-  }
-  return check_supported(spec).has_value();
 }
 
 void print(std::string& out, const json::value& value, const std::string& indent) {
@@ -130,7 +130,6 @@ std::string config_schema() {
   json::object properties;
   for (int i = 0; i < spec.field_count(); ++i) {
     const FieldDescriptor& field = *spec.field(i);
-    if (!is_supported(field)) continue;
     const auto description = kDescriptions.find(field.name());
     AGBOX_CHECK(description != kDescriptions.end(), "every key has a description");
     json::object property = {{"description", description->second}};

@@ -286,6 +286,18 @@ TEST(MergeCreateSpecs, WhatTheCallerSetOverridesTheFile) {
                  ports { host_port: 1 } ports { host_port: 2 } bypass_entrypoint: true)");
 }
 
+TEST(MergeCreateSpecs, CompanionsOfTheCallerComeAfterThoseOfTheFile) {
+  expect_spec(merge_create_specs(spec_from(R"(companion_containers { name: "z" }
+                                               required_services { name: "y" }
+                                               optional_services { name: "x" })"),
+                                 spec_from(R"(companion_containers { name: "c" }
+                                               required_services { name: "b" }
+                                               optional_services { name: "x" })")),
+              R"(companion_containers { name: "z" } companion_containers { name: "c" }
+                 required_services { name: "y" } required_services { name: "b" }
+                 optional_services { name: "x" } optional_services { name: "x" })");
+}
+
 TEST(MergeCreateSpecs, WhatTheCallerLeftOutStays) {
   const std::string file = R"(image: "file" idle_ttl { seconds: 60 } command: "a")";
   expect_spec(merge_create_specs(spec_from(file), {}), file);
@@ -312,7 +324,7 @@ TEST(CreateRequest, WithAFile) {
   request.set_config_yaml("labels: {a: b}");
   EXPECT_EQ(parse_create_request(request).error().message(), "create_spec.image is required");
   request.set_config_yaml("image: busybox\ncompanion_containers: {db: {image: db}}");
-  EXPECT_EQ(parse_create_request(request).error().reason(), reason::kUnimplemented);
+  EXPECT_EQ(parse_create_request(request)->create_spec.companion_containers(0).name(), "db");
 }
 
 }  // namespace

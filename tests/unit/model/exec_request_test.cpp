@@ -84,6 +84,19 @@ INSTANTIATE_TEST_SUITE_P(
                    kInvalid, "must not contain '='"},
         RequestRow{"ANulInAValue", [](auto& r) { (*r.mutable_env_overrides())["A"] = kNul; },
                    kInvalid, "env_overrides.A: the value contains a NUL"},
+        RequestRow{"AUserThatIsNone", [](auto& r) { r.set_user("no such"); }, kInvalid,
+                   "user: the name \"no such\" is neither a name nor a number"},
+        RequestRow{"ANulInTheUser", [](auto& r) { r.set_user(kNul); }, kInvalid, "user: the name"},
+        RequestRow{"AnEmptyGroup", [](auto& r) { r.set_user("root:"); }, kInvalid,
+                   "user: the group is empty"},
+        RequestRow{"AUidThatIsTooLarge", [](auto& r) { r.set_user("2147483648"); }, kInvalid,
+                   "user: the name 2147483648 is larger than 2147483647"},
+        RequestRow{"ALongUser", [](auto& r) { r.set_user(std::string(129, 'a')); }, kInvalid,
+                   "user is longer than 128 bytes"},
+        RequestRow{"ANegativeTimeout", [](auto& r) { r.mutable_timeout()->set_seconds(-1); },
+                   kInvalid, "timeout must not be negative"},
+        RequestRow{"ATimeoutOfZero", [](auto& r) { r.mutable_timeout(); }, kInvalid,
+                   "timeout must not be 0"},
         RequestRow{"TooManyEntries",
                    [](auto& r) {
                      for (std::size_t i = 0; i < maxima::kCommandTokens; ++i) r.add_command("x");
@@ -112,6 +125,24 @@ TEST(ExecRequestTest, TakesWhatProgramsReallyGet) {
   ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
   EXPECT_EQ(parsed->request.command_size(), 10'001);
   EXPECT_EQ(parsed->bytes, parsed->request.ByteSizeLong());
+}
+
+TEST(ExecRequestTest, TakesUsersAndTimeouts) {
+  using namespace std::chrono_literals;
+  for (const char* user : {"", "agbox", "root", "0", "1000", "1000:1000", "web_1.x-y$:video"}) {
+    EXPECT_TRUE(parse_exec_request(request([&](auto& r) { r.set_user(user); })).has_value())
+        << user;
+  }
+  EXPECT_EQ(timeout_of(request()), std::nullopt);
+  const auto limited = request([](auto& r) {
+    r.mutable_timeout()->set_seconds(1);
+    r.mutable_timeout()->set_nanos(5);
+  });
+  ASSERT_TRUE(parse_exec_request(limited).has_value());
+  EXPECT_EQ(timeout_of(limited), 1s + 5ns);
+  const auto forever = request([](auto& r) { r.mutable_timeout()->set_seconds(315'576'000'000); });
+  ASSERT_TRUE(parse_exec_request(forever).has_value());
+  EXPECT_EQ(timeout_of(forever), std::nullopt);
 }
 
 TEST(ExecRequestTest, AnEmptyIdAndDirectoryAreChosenLater) {

@@ -25,6 +25,19 @@ TEST(ObjectNames, AreThoseThatClientsDerive) {
   EXPECT_EQ(primary_container_name("My_box-1"), "agbox-primary-My_box-1");
 }
 
+TEST(ObjectNames, OfCompanionsReplaceWhatClientsReplace) {
+  EXPECT_EQ(companion_container_name("My_box-1", "db"), "agbox-cc-My_box-1-db");
+  EXPECT_EQ(companion_container_name("a.b", "c/d\\e:f g_h"), "agbox-cc-a-b-c-d-e-f-g_h");
+}
+
+TEST(ObjectNames, OfTwoCompanionsThatMeetCanBeToldApart) {
+  EXPECT_EQ(companion_container_name("team-a", "b"), companion_container_name("team", "a-b"));
+  const std::string one = distinct_companion_container_name("team-a", "b");
+  EXPECT_NE(one, distinct_companion_container_name("team", "a-b"));
+  EXPECT_EQ(one, distinct_companion_container_name("team-a", "b"));
+  EXPECT_THAT(one, testing::MatchesRegex("agbox-cc-team-a-b-[0-9a-f]{8}"));
+}
+
 TEST(BridgeName, FillsAnInterfaceNameAndStartsWithTheInstancesPrefix) {
   const std::string name = bridge_name(kInstance, "box-1");
   EXPECT_EQ(name.size(), 15U);
@@ -82,6 +95,20 @@ TEST(Labels, SayWhoseTheObjectIsAndCarryTheUsersOwn) {
                           Pair("io.github.1996fanrui.agents-sandbox.sandbox-id", "box-1"),
                           Pair("io.github.1996fanrui.agents-sandbox.user.team", "a")));
   EXPECT_EQ(network_labels("inst", "box-1", {}), primary_labels("inst", "box-1", {}));
+  EXPECT_THAT(
+      companion_labels("inst", "box-1", "db", {{"team", "a"}}),
+      ElementsAre(Pair("io.github.1996fanrui.agents-sandbox.companion-container-name", "db"),
+                  Pair("io.github.1996fanrui.agents-sandbox.component", "companion"),
+                  Pair("io.github.1996fanrui.agents-sandbox.instance", "inst"),
+                  Pair("io.github.1996fanrui.agents-sandbox.sandbox-id", "box-1"),
+                  Pair("io.github.1996fanrui.agents-sandbox.user.team", "a")));
+}
+
+TEST(Labels, OfACompanionAreItsAlone) {
+  EXPECT_EQ(companion_of(companion_labels("inst", "box-1", "db", {})), "db");
+  EXPECT_EQ(companion_of(primary_labels("inst", "box-1", {})), std::nullopt);
+  EXPECT_EQ(companion_of({}), std::nullopt);
+  EXPECT_EQ(companion_of({{companion_label(), "db"}}), std::nullopt);
 }
 
 }  // namespace

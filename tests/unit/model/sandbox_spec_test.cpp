@@ -156,17 +156,20 @@ TEST(SandboxSpec, AStoredOneIsReadWhateverRequestsAreChecked) {
   }
 }
 
-TEST(SandboxSpec, WhatIsNotBuiltYetIsRefusedByName) {
-  const std::pair<std::string, std::string> rows[] = {
-      {"companion_containers { name: 'db' image: 'x' }", "companion_containers"},
-      {"required_services { name: 'db' image: 'x' }", "required_services"},
-      {"optional_services { name: 'db' image: 'x' }", "optional_services"},
-  };
-  for (const auto& [field, name] : rows) {
-    const auto parsed = parse_create_spec(spec("image: 'x' " + field));
-    ASSERT_FALSE(parsed.has_value()) << field;
-    EXPECT_EQ(parsed.error().reason(), reason::kUnimplemented);
-    EXPECT_THAT(parsed.error().message(), HasSubstr("create_spec." + name + " is not supported"));
+TEST(SandboxSpec, AFieldOfALaterVersionIsRefused) {
+  v1::CreateSpec later = spec("image: 'x'");
+  later.GetReflection()->MutableUnknownFields(&later)->AddVarint(150, 1);
+  const auto parsed = parse_create_spec(later);
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_EQ(parsed.error().reason(), reason::kUnimplemented);
+  EXPECT_THAT(parsed.error().message(), HasSubstr("create_spec has field number 150"));
+}
+
+TEST(SandboxSpec, CompanionsAndServicesAreAccepted) {
+  for (const std::string list :
+       {"companion_containers", "required_services", "optional_services"}) {
+    EXPECT_TRUE(parse_create_spec(spec("image: 'x' " + list + " { name: 'db' image: 'y' }")))
+        << list;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "model/spec/companions.h"
 #include "model/spec/maxima.h"
 #include "model/spec/sandbox_spec.h"
 
@@ -178,6 +179,13 @@ TEST(SpecRefusals, OfCompanions) {
       {"companion_containers { name: '" + std::string(64, 'n') + "' image: 'x' }",
        "companion container \"" + std::string(64, 'n') +
            "\": a name has 1 to 63 letters, digits, hyphens or underscores"},
+      {"companion_containers { name: '\\303\\251' image: 'x' }",
+       "companion container \"\303\251\": a name has 1 to 63 letters, digits, hyphens or "
+       "underscores"},
+      {"companion_containers { name: 'Localhost' image: 'x' }",
+       "companion container \"Localhost\": every container has this name for itself; use another"},
+      {db("") + "companion_containers { name: 'DB' image: 'x' }",
+       "duplicate companion container name \"DB\": for DNS it is the same as \"db\""},
       {"companion_containers { name: 'db' image: 'X Y' }",
        whose + ": image 'X Y': the name is not lower-case words with / between them; expected for "
                "example busybox:1.36 or registry.example/team/image:tag"},
@@ -192,6 +200,12 @@ TEST(SpecRefusals, OfServices) {
        "duplicate companion container name \"db\""},
       {"required_services { name: 'q' image: 'x' } optional_services { name: 'q' image: 'x' }",
        "duplicate companion container name \"q\""},
+      {"required_services { name: 'q' image: 'x' } optional_services { name: 'Q' image: 'x' }",
+       "duplicate companion container name \"Q\": for DNS it is the same as \"q\""},
+      {"required_services { name: 'q' image: 'x' healthcheck { test: 'curl' } }",
+       "companion container \"q\" healthcheck.test[0] \"curl\" is invalid"},
+      {"optional_services { name: 'a.b' image: 'x' }",
+       "companion container \"a.b\": a name has 1 to 63 letters, digits, hyphens or underscores"},
       {"required_services { name: 'q' image: 'x' post_start_on_primary: 'y' }",
        "companion container \"q\" with post_start_on_primary must define healthcheck"},
       {"optional_services { name: 'q' image: 'x' post_start_on_primary: 'y' "
@@ -212,6 +226,31 @@ TEST(SpecRefusals, OfServices) {
   expect_refusals({{many,
                     "companion_containers and services: at most 12 are possible together, "
                     "got 13"}});
+}
+
+TEST(SpecRefusals, WhatCompanionsMayBe) {
+  std::string twelve;
+  for (int i = 0; i < 12; ++i) {
+    const std::string list = i % 3 == 0 ? "companion_containers"
+                                        : (i % 3 == 1 ? "required_services" : "optional_services");
+    twelve += list + " { name: 's" + std::to_string(i) + "' image: 'x' } ";
+  }
+  const std::string hooks =
+      "healthcheck { test: 'CMD-SHELL' test: 'true' } post_start_on_primary: 'echo 1' "
+      "post_start_on_primary: 'echo 2'";
+  const std::vector<std::string> good_ones = {
+      twelve,
+      db(hooks),
+      "required_services { name: 'q' image: 'x' " + hooks + " }",
+      "optional_services { name: 'q' image: 'x' healthcheck { test: 'NONE' } }",
+      "optional_services { name: '" + std::string(63, 'n') + "' image: 'x' }",
+      "companion_containers { name: 'A-1_b' image: 'x' }",
+      "required_services { name: '-' image: 'x' } required_services { name: '_' image: 'x' }",
+      db("healthcheck { test: 'CMD' test: 'x' interval { nanos: 1000000 } timeout {} }")};
+  for (const std::string& good : good_ones) {
+    const auto checked = check_companions(spec_of(good));
+    EXPECT_TRUE(checked.has_value()) << good << ": " << checked.error().message();
+  }
 }
 
 TEST(SpecRefusals, OfLimits) {

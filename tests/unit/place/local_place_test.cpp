@@ -47,7 +47,8 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
     LocalPlaceOptions options{.instance_id = "0a1b2c3d-0000-4000-8000-000000000000",
                               .state_root = temp_directory_.path(),
                               .guest_program = temp_directory_.path() / "agbox-guest",
-                              .output_root = temp_directory_.path() / "execs"};
+                              .output_root = temp_directory_.path() / "execs",
+                              .devices = temp_directory_.path()};
     options.guest_limits.guest_uid = ::geteuid();
     place_ =
         LocalPlace::create(io_.get_executor(), blocking, isolation_, std::move(options), Logger())
@@ -236,6 +237,33 @@ TEST_F(LocalPlaceTest, ALinkThatRestsKeepsItsDirectoryForTheNextStart) {
   EXPECT_EQ(connected_, 1);
 }
 
+TEST_F(LocalPlaceTest, TheRuntimeUserJoinsTheGroupsOfTheGpus) {
+  v1::CreateSpec spec;
+  store::v1::CreatedWith created_with;
+  created_with.add_gpu_gids(7);
+  // The only device is root's, so that no group is added, and none is left of an earlier attempt.
+  fs::create_symlink("/dev/null", temp_directory_.path() / "nvidia0");
+  spec.set_gpus("all");
+  ASSERT_TRUE(result_of(place_->resolve_mounts(spec, created_with, "")).has_value());
+  EXPECT_THAT(created_with.gpu_gids(), testing::IsEmpty());
+  fs::create_symlink("missing", temp_directory_.path() / "nvidia1");
+  const auto refused = result_of(place_->resolve_mounts(spec, created_with, ""));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message(), HasSubstr("nvidia1"));
+
+  SandboxFacts made = facts();
+  made.created_with.add_gpu_gids(44);
+  const auto prepared = result_of(sandbox_->prepare(made));
+  ASSERT_TRUE(prepared.has_value());
+  ASSERT_TRUE(sandbox_->expect(made).has_value());
+  run([&]() -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await guest_.connect(link_directory(*prepared)));
+    const auto welcome = co_await guest_.shake_hands(guest::v1::PHASE_FRESH);
+    EXPECT_TRUE(welcome && welcome->has_welcome());
+    if (welcome) EXPECT_THAT(welcome->welcome().supplemental_gids(), ElementsAre(44));
+  }());
+}
+
 TEST_F(LocalPlaceTest, OnlyTheDirectoryThatWasPreparedIsAdopted) {
   SandboxFacts made = facts();
   EXPECT_EQ(result_of(sandbox_->adopt(made)).error().kind(), GuestErrorKind::Unavailable)
@@ -375,9 +403,36 @@ TEST_F(LocalPlaceTest, AnAcceptedExecReplacesWhatACreateLeftAndKeepsItsOwn) {
   ASSERT_TRUE(result_of(sandbox_->open_output("exec-1", record_of(paths))));
   EXPECT_EQ(content_of(paths.stdout_path), "");
   sandbox_->close_output("exec-1");
-  std::ofstream(paths.stdout_path) << "its own";
+}
+
+TEST_F(LocalPlaceTest, AnExecThatIsNotStartedIsExplainedOnce) {
+  SandboxFacts made = facts();
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  const auto paths = result_of(sandbox_->create_output(made.created_with, "exec-1")).value();
+  sandbox_->close_output("exec-1");
+  for (int times = 0; times < 2; ++times) {
+    ASSERT_TRUE(result_of(sandbox_->explain_output(record_of(paths), "no guest")));
+    EXPECT_EQ(content_of(paths.stderr_path), "no guest\n");
+  }
+  ASSERT_TRUE(result_of(sandbox_->explain_output(record_of(paths), "still no guest")));
+  ASSERT_TRUE(result_of(sandbox_->explain_output(record_of(paths), "no guest")));
+  EXPECT_EQ(content_of(paths.stderr_path), "no guest\nstill no guest\nno guest\n");
+  // One that is started after all has never written anything itself.
   ASSERT_TRUE(result_of(sandbox_->open_output("exec-1", record_of(paths))));
-  EXPECT_EQ(content_of(paths.stdout_path), "its own");
+  EXPECT_EQ(content_of(paths.stderr_path), "");
+  EXPECT_EQ(content_of(paths.stdout_path), "");
+}
+
+TEST_F(LocalPlaceTest, AFileThatIsNotALogIsNotExplained) {
+  SandboxFacts made = facts();
+  ASSERT_TRUE(result_of(sandbox_->prepare(made)));
+  const auto paths = result_of(sandbox_->create_output(made.created_with, "exec-1")).value();
+  const fs::path other = fs::path(paths.root) / "other";
+  std::ofstream(other) << "of another";
+  fs::remove(paths.stderr_path);
+  fs::create_symlink(other, paths.stderr_path);
+  EXPECT_FALSE(result_of(sandbox_->explain_output(record_of(paths), "no guest")));
+  EXPECT_EQ(content_of(other), "of another");
 }
 
 TEST_F(LocalPlaceTest, OutputIsListedAndRemovedBySandbox) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agbox/rpc/error_details.pb.h"
+#include "agbox/v1/service.grpc.pb.h"
 #include "control/control_plane.h"
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "place/local/local_place.h"
@@ -195,6 +196,26 @@ TEST_F(ServerTest, AStreamOfAnUnknownSandboxEndsWithNotFound) {
   v1::SandboxEvent event;
   EXPECT_FALSE(stream->Read(&event));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServerTest, AStreamOfAllEventsConfirmsItsBeginning) {
+  v1::SubscribeEventsRequest request;
+  request.set_start(v1::EVENTS_START_OLDEST);
+  const auto stream = stub_->SubscribeEvents(&context_, request);
+  v1::SubscribeEventsResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  EXPECT_THAT(message.cursor(), testing::EndsWith("-0"));
+  EXPECT_TRUE(message.caught_up());
+  EXPECT_FALSE(message.has_event() || message.events_missing());
+  context_.TryCancel();
+  EXPECT_FALSE(stream->Read(&message));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+
+  grpc::ClientContext context;
+  request.set_cursor(message.cursor() + "1");  // beyond the newest
+  const auto refused = stub_->SubscribeEvents(&context, request);
+  EXPECT_FALSE(refused->Read(&message));
+  EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::OUT_OF_RANGE);
 }
 
 rpc::ErrorInfo error_info(const grpc::Status& status) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls, their errors and event streams, against a daemon that answers what the test says.
+#include <agbox/all_events_follower.h>
 #include <agbox/raw_client.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -289,6 +290,67 @@ TEST_F(RawClientTest, AStreamWhoseDaemonEndsIsUnreachable) {
   ASSERT_FALSE(end.has_value());
   EXPECT_EQ(end.error().kind, ErrorKind::Unreachable);
   EXPECT_EQ(end.error().socket->problem, SocketProblem::Missing);
+}
+
+v1::SubscribeEventsResponse at_cursor(const std::string& cursor, std::uint64_t sequence = 0) {
+  v1::SubscribeEventsResponse message;
+  message.set_cursor(cursor);
+  if (sequence > 0) *message.mutable_event() = numbered(sequence);
+  return message;
+}
+
+TEST_F(RawClientTest, AFollowerOfAllEventsResumesBehindTheLastCursor) {
+  ScriptedDaemon daemon(socket());
+  daemon.all_events = {at_cursor("c-1", 1), at_cursor("c-2", 2), at_cursor("c-3"),
+                       at_cursor("c-4", 4), at_cursor("c-5", 5)};
+  daemon.break_all_events_after = 2;
+  daemon.stream_status = grpc::Status(grpc::UNAVAILABLE, "gone");
+  v1::SubscribeEventsRequest request;
+  request.set_start(v1::EVENTS_START_OLDEST);
+  request.add_event_types(v1::SANDBOX_READY);
+  const RawClient reading = client();
+  AllEventsFollower follower(reading, request, {.first_delay = 1ms});
+  std::string seen;
+  for (int i = 0; i < 5; ++i) {
+    const auto message = follower.next();
+    ASSERT_TRUE(message.has_value()) << message.error().message;
+    seen += message->cursor() + ":" + std::to_string(message->event().sequence()) + " ";
+  }
+  EXPECT_EQ(seen, "c-1:1 c-2:2 c-3:0 c-4:4 c-5:5 ");
+  std::vector<std::string> subscriptions;
+  for (const std::string& call : daemon.calls()) {
+    if (call.starts_with("Subscribe")) subscriptions.push_back(call);
+  }
+  EXPECT_THAT(subscriptions,
+              ElementsAre("SubscribeEvents event_types: SANDBOX_READY start: EVENTS_START_OLDEST",
+                          "SubscribeEvents event_types: SANDBOX_READY cursor: \"c-2\"",
+                          "SubscribeEvents event_types: SANDBOX_READY cursor: \"c-4\""));
+}
+
+TEST_F(RawClientTest, AFollowerOfAllEventsEndsWithARefusalOrAStop) {
+  ScriptedDaemon daemon(socket());
+  daemon.status = ErrorInfoBytes{.code = grpc::OUT_OF_RANGE,
+                                 .message = "of another store",
+                                 .reason = "EVENT_CURSOR_OUT_OF_RANGE"}
+                      .status();
+  v1::SubscribeEventsRequest request;
+  request.set_cursor("other-1");
+  const RawClient reading = client();
+  AllEventsFollower refused(reading, request);
+  const auto end = refused.next();
+  ASSERT_FALSE(end.has_value());
+  EXPECT_EQ(end.error().code, StatusCode::OutOfRange);
+  EXPECT_EQ(end.error().reason, "EVENT_CURSOR_OUT_OF_RANGE");
+
+  daemon.status = grpc::Status::OK;
+  daemon.keep_streams_open = true;
+  std::stop_source stop;
+  AllEventsFollower stopped(reading, request, {.stop = stop.get_token()});
+  std::jthread other([&] {
+    daemon.wait_for_call("SubscribeEvents");
+    stop.request_stop();
+  });
+  EXPECT_EQ(stopped.next().error().kind, ErrorKind::Cancelled);
 }
 
 class DefaultSocketPath : public testing::Test {

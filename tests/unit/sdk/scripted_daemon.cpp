@@ -195,6 +195,21 @@ grpc::Status ScriptedDaemon::SubscribeSandboxEvents(
   return stream_status.ok() ? status : stream_status;
 }
 
+grpc::Status ScriptedDaemon::SubscribeEvents(
+    grpc::ServerContext* context, const v1::SubscribeEventsRequest* request,
+    grpc::ServerWriter<v1::SubscribeEventsResponse>* writer) {
+  remember("SubscribeEvents", *request);
+  const auto named = std::ranges::find(all_events, request->cursor(),
+                                       [](const auto& message) { return message.cursor(); });
+  auto next = named == all_events.end() ? all_events.begin() : named + 1;
+  for (std::size_t sent = 0; next != all_events.end(); ++next) {
+    if (!writer->Write(*next)) return grpc::Status::CANCELLED;
+    if (++sent == break_all_events_after) return stream_status;
+  }
+  if (silent || keep_streams_open) wait_until_cancelled(context);
+  return stream_status.ok() ? status : stream_status;
+}
+
 grpc::Status ScriptedDaemon::CreateExec(grpc::ServerContext* context,
                                         const v1::CreateExecRequest* request,
                                         v1::CreateExecResponse* response) {
@@ -281,6 +296,47 @@ grpc::Status ScriptedDaemon::ReadExecOutput(
     if (breaks && at >= break_output_after) return {grpc::UNAVAILABLE, "Socket closed"};
   }
   if (run_until_cancelled && !wait_until_exec_ends(context)) return grpc::Status::CANCELLED;
+  if (silent || keep_streams_open) wait_until_cancelled(context);
+  return stream_status.ok() ? status : stream_status;
+}
+
+grpc::Status ScriptedDaemon::ReadContainerLogs(
+    grpc::ServerContext* context, const v1::ReadContainerLogsRequest* request,
+    grpc::ServerWriter<v1::ReadContainerLogsResponse>* writer) {
+  remember("ReadContainerLogs", *request);
+  if (request->follow()) writer->Write({});
+  const std::size_t first = request->cursor().empty() ? 0 : std::stoul(request->cursor());
+  for (std::size_t at = first; at < log.size(); ++at) {
+    v1::ReadContainerLogsResponse response = log[at];
+    response.set_cursor(std::to_string(at + 1));
+    if (!writer->Write(response)) return grpc::Status::CANCELLED;
+    if (at + 1 == break_log_after && first < break_log_after) {
+      return {grpc::UNAVAILABLE, "Socket closed"};
+    }
+  }
+  if (silent || keep_streams_open) wait_until_cancelled(context);
+  return stream_status.ok() ? status : stream_status;
+}
+
+grpc::Status ScriptedDaemon::GetStats(grpc::ServerContext* context,
+                                      const v1::GetStatsRequest* request,
+                                      v1::GetStatsResponse* response) {
+  return answer<v1::GetStatsResponse>(context, "GetStats", *request, response,
+                                      [](ScriptedDaemon& daemon, v1::GetStatsResponse& out) {
+                                        if (daemon.stats.empty()) return;
+                                        *out.mutable_stats() = daemon.stats.front();
+                                      });
+}
+
+grpc::Status ScriptedDaemon::WatchStats(grpc::ServerContext* context,
+                                        const v1::WatchStatsRequest* request,
+                                        grpc::ServerWriter<v1::WatchStatsResponse>* writer) {
+  remember("WatchStats", *request);
+  for (const v1::SandboxStats& one : stats) {
+    v1::WatchStatsResponse response;
+    *response.mutable_stats() = one;
+    if (!writer->Write(response)) return grpc::Status::CANCELLED;
+  }
   if (silent || keep_streams_open) wait_until_cancelled(context);
   return stream_status.ok() ? status : stream_status;
 }

@@ -70,6 +70,10 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   std::optional<v1::DeleteSandboxesResponse> deleted;
   // Each subscriber gets those behind the sequence that it names.
   std::vector<v1::SandboxEvent> events;
+  // Of SubscribeEvents: each subscriber gets those behind the cursor that it names.
+  std::vector<v1::SubscribeEventsResponse> all_events;
+  // Such a stream ends behind so many; 0: none does.
+  std::size_t break_all_events_after = 0;
   // Of ListExecs: each page but the last names the next one. Without pages it is `exec` alone.
   std::vector<v1::ListExecsResponse> exec_pages;
   // What the exec wrote. Sent a few bytes at a time.
@@ -77,6 +81,12 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   std::string exec_stderr;
   // Breaks every stream of output off once behind so many bytes; 0: none.
   std::size_t break_output_after = 0;
+  // What a container printed, a line per response; its cursor is the number of lines so far.
+  std::vector<v1::ReadContainerLogsResponse> log;
+  // Breaks the stream of the log off once behind so many lines; 0: never.
+  std::size_t break_log_after = 0;
+  // Of GetStats and, one response each, of WatchStats.
+  std::vector<v1::SandboxStats> stats;
   // Streams of output stay open until an exec was cancelled, which then is what `exec` becomes.
   bool run_until_cancelled = false;
   // Of CancelExec alone.
@@ -121,6 +131,8 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   grpc::Status SubscribeSandboxEvents(grpc::ServerContext*,
                                       const v1::SubscribeSandboxEventsRequest*,
                                       grpc::ServerWriter<v1::SandboxEvent>*) override;
+  grpc::Status SubscribeEvents(grpc::ServerContext*, const v1::SubscribeEventsRequest*,
+                               grpc::ServerWriter<v1::SubscribeEventsResponse>*) override;
   grpc::Status CreateExec(grpc::ServerContext*, const v1::CreateExecRequest*,
                           v1::CreateExecResponse*) override;
   grpc::Status CancelExec(grpc::ServerContext*, const v1::CancelExecRequest*,
@@ -135,6 +147,12 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
                         v1::DiagnoseResponse*) override;
   grpc::Status ReadExecOutput(grpc::ServerContext*, const v1::ReadExecOutputRequest*,
                               grpc::ServerWriter<v1::ReadExecOutputResponse>*) override;
+  grpc::Status ReadContainerLogs(grpc::ServerContext*, const v1::ReadContainerLogsRequest*,
+                                 grpc::ServerWriter<v1::ReadContainerLogsResponse>*) override;
+  grpc::Status GetStats(grpc::ServerContext*, const v1::GetStatsRequest*,
+                        v1::GetStatsResponse*) override;
+  grpc::Status WatchStats(grpc::ServerContext*, const v1::WatchStatsRequest*,
+                          grpc::ServerWriter<v1::WatchStatsResponse>*) override;
   // Whether this is the first time for that stream.
   bool breaks_off(v1::OutputStream stream);
   // False where the client gave up.

@@ -119,6 +119,18 @@ TEST_F(MigrationTest, AStoreOfEverySchemaStillOpens) {
     EXPECT_EQ(ready.quiet_since, version == 1 ? std::optional<Moment>() : quiet_since);
     EXPECT_EQ(events("sample-ready")->events.at(2).event.event_id(), "sample-ready-3");
     EXPECT_TRUE(loaded->sandboxes[1].deleted_at.has_value());
+    const auto ordered =
+        ask<AllEventsPage>([&](auto done) { store().read_all_events(0, 100, 100, 1 << 20, done); });
+    EXPECT_THAT(ordered->unreadable, SizeIs(0));
+    std::string order;
+    for (const StoredEvent& stored : ordered->events) {
+      order += std::to_string(stored.position) + " " + stored.event.event_id() + ", ";
+    }
+    EXPECT_EQ(order,
+              "1 sample-ready-1, 2 sample-ready-2, 3 sample-ready-3, 4 sample-ready-4, "
+              "5 sample-ready-5, 6 sample-deleted-1, ");
+    // Since schema 3 a purged event keeps its position.
+    EXPECT_EQ(loaded->newest_position, version < 3 ? 6U : 7U);
     EXPECT_EQ(append(create("sample-purged")).error().reason(), reason::kSandboxIdAlreadyExists);
     EXPECT_TRUE(append(create("sample-new")));
     store_.reset();

@@ -24,7 +24,8 @@ enum class ErrorKind {
   ExecNotFound,
   ExecAlreadyTerminal,
   ExecNotRunning,
-  Refused,  // any other error of the daemon; see code and reason
+  Refused,    // any other error of the daemon; see code and reason
+  LocalFile,  // a file of this machine, or what a sandbox sent for one; see reason
 };
 
 // The gRPC status codes, so that users of the SDK need no gRPC header.

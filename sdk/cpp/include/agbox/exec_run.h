@@ -10,6 +10,7 @@
 
 #include <agbox/output_follower.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -29,6 +30,10 @@ struct RunOptions {
   // Empty: /workspace.
   std::string cwd = {};
   std::map<std::string, std::string> env_overrides = {};
+  // A name or uid of the container. Empty: agbox.
+  std::string user = {};
+  // Zero: no limit. Then the command is ended, as cancelled and with the error code TIMEOUT.
+  std::chrono::nanoseconds timeout{0};
   // Empty: generated, and if the daemon's response is lost the request is retried with it; an error
   // then has it as exec_id(). A given ID is sent once, because an older exec may have it.
   std::string exec_id = {};

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 
 namespace agbox::sdk {
 
@@ -57,12 +58,69 @@ class MessageStream {
   std::unique_ptr<Call> call_;
 };
 extern template class MessageStream<v1::SandboxEvent>;
+extern template class MessageStream<v1::SubscribeEventsResponse>;
 extern template class MessageStream<v1::ReadExecOutputResponse>;
+extern template class MessageStream<v1::ReadContainerLogsResponse>;
+extern template class MessageStream<v1::WatchStatsResponse>;
+extern template class MessageStream<v1::CopyOutResponse>;
 
 // The events of one sandbox.
 using EventStream = MessageStream<v1::SandboxEvent>;
+// The events of all sandboxes.
+using AllEventsStream = MessageStream<v1::SubscribeEventsResponse>;
 // The stdout or stderr of one exec.
 using ExecOutputStream = MessageStream<v1::ReadExecOutputResponse>;
+// What one container of a sandbox printed.
+using ContainerLogStream = MessageStream<v1::ReadContainerLogsResponse>;
+// What the containers of one sandbox use.
+using StatsStream = MessageStream<v1::WatchStatsResponse>;
+
+// An AttachExec call. Destroying it cancels the call. One thread may send while another one reads.
+class AttachStream {
+ public:
+  AttachStream(AttachStream&&) noexcept;
+  AttachStream& operator=(AttachStream&&) noexcept;
+  ~AttachStream();
+
+  // False if the call has ended: next() says why.
+  bool send(const v1::AttachExecRequest& request);
+  // As of MessageStream.
+  Result<std::optional<v1::AttachExecResponse>> next();
+  void cancel();
+
+ private:
+  friend class RawClient;
+  struct Call;
+  explicit AttachStream(std::unique_ptr<Call> call);
+  std::unique_ptr<Call> call_;
+};
+
+// The tar stream of a file or a directory of a sandbox: hostile input. agbox/file_copy.h unpacks
+// it.
+using CopyOutStream = MessageStream<v1::CopyOutResponse>;
+
+// A tar stream on its way into a sandbox. Destroying it before finish() cancels the call.
+class CopyInStream {
+ public:
+  CopyInStream(CopyInStream&&) noexcept;
+  CopyInStream& operator=(CopyInStream&&) noexcept;
+  ~CopyInStream();
+
+  // Blocks while the sandbox takes nothing. False if the daemon has ended the call: finish()
+  // returns why.
+  bool write(std::string_view bytes);
+  // After the last byte; returns once everything is in place. Call once.
+  Result<v1::CopyInResponse> finish();
+
+  // May be called from any thread.
+  void cancel();
+
+ private:
+  friend class RawClient;
+  struct Call;
+  explicit CopyInStream(std::unique_ptr<Call> call);
+  std::unique_ptr<Call> call_;
+};
 
 // Thread-safe.
 class RawClient {
@@ -106,14 +164,28 @@ class RawClient {
   Result<v1::ListExecsResponse> list_execs(const v1::ListExecsRequest& request,
                                            const CallOptions& options = {}) const;
 
+  Result<v1::GetStatsResponse> get_stats(const v1::GetStatsRequest& request,
+                                         const CallOptions& options = {}) const;
   Result<v1::DiagnoseResponse> diagnose(const v1::DiagnoseRequest& request = {},
                                         const CallOptions& options = {}) const;
 
   // Errors such as an unknown sandbox are returned by the stream's first next().
   EventStream subscribe_sandbox_events(const v1::SubscribeSandboxEventsRequest& request,
                                        const CallOptions& options = {}) const;
+  AllEventsStream subscribe_events(const v1::SubscribeEventsRequest& request,
+                                   const CallOptions& options = {}) const;
   ExecOutputStream read_exec_output(const v1::ReadExecOutputRequest& request,
                                     const CallOptions& options = {}) const;
+  ContainerLogStream read_container_logs(const v1::ReadContainerLogsRequest& request,
+                                         const CallOptions& options = {}) const;
+  StatsStream watch_stats(const v1::WatchStatsRequest& request,
+                          const CallOptions& options = {}) const;
+
+  // The first message to send is `start`.
+  AttachStream attach_exec(const CallOptions& options = {}) const;
+  CopyOutStream copy_out(const v1::CopyOutRequest& request, const CallOptions& options = {}) const;
+  // Errors such as an unknown sandbox are returned by finish().
+  CopyInStream copy_in(const v1::CopyInTarget& target, const CallOptions& options = {}) const;
 
  private:
   explicit RawClient(std::shared_ptr<const Connection> connection);

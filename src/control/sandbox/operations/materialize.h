@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "control/companion/sandbox_companions.h"
 #include "control/sandbox/operations/operation.h"
 #include "control/sandbox/operations/operation_services.h"
 #include "engine/engine.h"
@@ -13,6 +14,7 @@ namespace agbox {
 
 boost::asio::awaitable<OperationResult<>> materialize(OperationServices& services,
                                                       SandboxPlace& place, SandboxFacts& facts,
+                                                      SandboxCompanions& companions,
                                                       Engine::Progress progress);
 
 }  // namespace agbox

@@ -6,13 +6,17 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "control/companion/sandbox_companions.h"
 #include "control/sandbox/operations/operation.h"
 #include "control/sandbox/operations/operation_services.h"
 
 namespace agbox {
 
+// Companions are started too, if their supervision has begun with it; if they run already, only the
+// primary is.
 boost::asio::awaitable<OperationResult<>> resume_sandbox(OperationServices& services,
-                                                         SandboxPlace& place, SandboxFacts& facts);
+                                                         SandboxPlace& place, SandboxFacts& facts,
+                                                         SandboxCompanions& companions);
 
 // Stops what a failed resume has started.
 boost::asio::awaitable<OperationResult<>> undo_resume(OperationServices& services,

@@ -35,6 +35,15 @@ asio::awaitable<OperationResult<>> wait_on(OperationServices& services, const Sa
 
 }  // namespace
 
+asio::awaitable<OperationResult<>> admit_companions(OperationServices& services,
+                                                    SandboxPlace& place,
+                                                    SandboxCompanions& companions) {
+  if (!companions.awaits_network()) co_return OperationResult<>{};
+  AGBOX_CO_TRY_VOID(co_await step("companions.verify", services.isolation.verify_network(place)));
+  companions.network_is_up();
+  co_return OperationResult<>{};
+}
+
 asio::awaitable<OperationResult<>> start_primary(OperationServices& services, SandboxPlace& place,
                                                  SandboxFacts& facts) {
   AGBOX_CO_TRY_VOID(place.expect(facts));
@@ -78,14 +87,19 @@ asio::awaitable<OperationResult<>> verify_isolation(OperationServices& services,
 }
 
 asio::awaitable<OperationResult<>> copy_into_primary(OperationServices& services,
-                                                     SandboxPlace& place, const SandboxFacts& facts,
+                                                     SandboxPlace& place, SandboxFacts& facts,
                                                      Engine::Progress progress) {
+  store::v1::Container& primary = facts.containers[""];
+  primary.clear_warnings();
   for (const PlannedCopy& copy : facts.copies()) {
     auto copied = co_await step("create.copy", place.copy_in(copy, progress));
-    if (copied) continue;
+    if (copied) {
+      if (!copied->warning.empty()) primary.add_warnings(copied->warning);
+      continue;
+    }
     // The guest may be gone with its container: report that instead.
     AGBOX_CO_TRY_VOID(co_await wait_on(services, facts, copied.error()));
-    co_return copied;
+    co_return std::unexpected(copied.error());
   }
   co_return OperationResult<>{};
 }

@@ -7,10 +7,17 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "control/companion/sandbox_companions.h"
 #include "control/sandbox/operations/operation.h"
 #include "control/sandbox/operations/operation_services.h"
 
 namespace agbox {
+
+// The sandbox's network exists: verifies from outside that it is isolated, and lets the companions
+// start. What they run is the image's, from the first moment.
+boost::asio::awaitable<OperationResult<>> admit_companions(OperationServices& services,
+                                                           SandboxPlace& place,
+                                                           SandboxCompanions& companions);
 
 // Starts the container. Requires the link to its guest, and no guest of an earlier start.
 boost::asio::awaitable<OperationResult<>> start_primary(OperationServices& services,
@@ -27,10 +34,11 @@ boost::asio::awaitable<OperationResult<>> verify_isolation(OperationServices& se
                                                            SandboxPlace& place,
                                                            const SandboxFacts& facts);
 
-// Copies what the caller asked for into the new container, before anything of the image runs.
+// Copies what the caller asked for into the new container, before anything of the image runs. What
+// shadow copies lack is recorded in the facts.
 boost::asio::awaitable<OperationResult<>> copy_into_primary(OperationServices& services,
                                                             SandboxPlace& place,
-                                                            const SandboxFacts& facts,
+                                                            SandboxFacts& facts,
                                                             Engine::Progress progress);
 
 // Starts the entrypoint and the command, and waits until the entrypoint has completed.

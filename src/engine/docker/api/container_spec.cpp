@@ -9,6 +9,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr ApiVersion kAlwaysChecksDuplicates{1, 44};
+constexpr ApiVersion kHasStartInterval{1, 44};
 
 json::array array_of(const std::vector<std::string>& texts) {
   return json::array(texts.begin(), texts.end());
@@ -46,13 +47,26 @@ json::object port_bindings(const std::vector<PublishedPort>& ports) {
   return all;
 }
 
+json::object to_object(const HealthCheck& check, ApiVersion api) {
+  json::object all{{"Test", array_of(check.test)}};
+  const auto put = [&all](const char* key, std::chrono::nanoseconds duration) {
+    if (duration.count() > 0) all[key] = duration.count();
+  };
+  put("Interval", check.interval);
+  put("Timeout", check.timeout);
+  put("StartPeriod", check.start_period);
+  if (api >= kHasStartInterval) put("StartInterval", check.start_interval);
+  if (check.retries > 0) all["Retries"] = check.retries;
+  return all;
+}
+
 json::object host_config(const ContainerSpec& spec) {
   json::object host{{"NetworkMode", spec.network.empty() ? "none" : spec.network},
                     {"Privileged", false},
                     {"PublishAllPorts", false},
                     {"PortBindings", port_bindings(spec.ports)},
                     {"RestartPolicy", {{"Name", "no"}}},
-                    {"Init", false},
+                    {"Init", spec.has_init},
                     {"Mounts", to_array(spec.mounts)},
                     {"CapDrop", array_of(spec.capabilities_dropped)},
                     {"CapAdd", array_of(spec.capabilities_added)},
@@ -78,6 +92,7 @@ json::object host_config(const ContainerSpec& spec) {
     requests.push_back({{"Driver", "nvidia"}, {"Count", -1}, {"Capabilities", std::move(any_of)}});
     host["DeviceRequests"] = std::move(requests);
   }
+  if (!spec.groups.empty()) host["GroupAdd"] = array_of(spec.groups);
   json::array ulimits;
   for (const ContainerUlimit& limit : spec.ulimits) {
     ulimits.push_back({{"Name", limit.name}, {"Soft", limit.soft}, {"Hard", limit.hard}});
@@ -92,7 +107,7 @@ json::object host_config(const ContainerSpec& spec) {
 
 }  // namespace
 
-std::string to_json(const ContainerSpec& spec) {
+std::string to_json(const ContainerSpec& spec, ApiVersion api) {
   json::object body{{"Image", spec.image},
                     {"Env", array_of(spec.env)},
                     {"Labels", object_of(spec.labels)},
@@ -107,10 +122,12 @@ std::string to_json(const ContainerSpec& spec) {
   if (!spec.user.empty()) body["User"] = spec.user;
   if (!spec.working_dir.empty()) body["WorkingDir"] = spec.working_dir;
   if (!spec.stop_signal.empty()) body["StopSignal"] = spec.stop_signal;
-  if (!spec.has_health_check) body["Healthcheck"] = json::object{{"Test", json::array{"NONE"}}};
+  if (spec.health_check) body["Healthcheck"] = to_object(*spec.health_check, api);
   if (!spec.network.empty()) {
+    json::object endpoint;
+    if (!spec.network_aliases.empty()) endpoint["Aliases"] = array_of(spec.network_aliases);
     body["NetworkingConfig"] =
-        json::object{{"EndpointsConfig", json::object{{spec.network, json::object()}}}};
+        json::object{{"EndpointsConfig", json::object{{spec.network, std::move(endpoint)}}}};
   }
   return json::serialize(body);
 }

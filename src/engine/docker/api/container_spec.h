@@ -4,6 +4,7 @@
 // restarted or published by the engine on its own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,6 +34,16 @@ struct ContainerUlimit {
   std::int64_t hard = 0;
 };
 
+// As the engine runs it by itself. Zero: the engine's default.
+struct HealthCheck {
+  std::vector<std::string> test;  // CMD or CMD-SHELL and its arguments, or NONE alone
+  std::chrono::nanoseconds interval{};
+  std::chrono::nanoseconds timeout{};
+  std::chrono::nanoseconds start_period{};
+  std::chrono::nanoseconds start_interval{};  // ignored by engines before API 1.44
+  std::int64_t retries = 0;
+};
+
 struct ContainerSpec {
   std::string name;
   std::string image;
@@ -42,12 +53,14 @@ struct ContainerSpec {
   std::optional<std::vector<std::string>> command{};     // none: the image's
   std::string user{};                                    // empty: the image's
   std::string working_dir{};
-  std::vector<std::string> env{};  // NAME=value
-  bool has_health_check = true;    // the image's, if it has one
+  std::vector<std::string> env{};             // NAME=value
+  std::optional<HealthCheck> health_check{};  // none: the image's
   std::string stop_signal{};
+  bool has_init = false;  // the engine's init is its first process
 
   std::vector<BindMount> mounts{};
-  std::string network{};  // the only one that it joins
+  std::string network{};                       // the only one that it joins
+  std::vector<std::string> network_aliases{};  // its names there
   std::vector<PublishedPort> ports{};
   std::vector<std::string> dns{};
   std::vector<std::string> extra_hosts{};  // name:address
@@ -64,6 +77,7 @@ struct ContainerSpec {
   std::optional<std::int64_t> pids_limit{};
   std::optional<std::int64_t> disk_bytes{};  // of its own files
   bool has_all_gpus = false;
+  std::vector<std::string> groups{};  // supplemental, of its first process
   std::vector<ContainerUlimit> ulimits{};
 
   std::string log_driver{};
@@ -71,7 +85,7 @@ struct ContainerSpec {
 };
 
 // The body of POST /containers/create.
-std::string to_json(const ContainerSpec& spec);
+std::string to_json(const ContainerSpec& spec, ApiVersion api);
 
 struct NetworkSpec {
   std::string name;

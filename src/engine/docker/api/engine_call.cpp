@@ -37,7 +37,12 @@ constexpr std::array kRoutes = {
     EngineRoute{ContainerUnpause, "ContainerUnpause", "POST", "/containers/{}/unpause", "unpause container", 30s, kMiss},
     EngineRoute{ContainerWait, "ContainerWait", "POST", "/containers/{}/wait", "wait for container", std::nullopt, kMiss, false, kHang},
     EngineRoute{ContainerPathStat, "ContainerPathStat", "HEAD", "/containers/{}/archive", "inspect a file in container", 15s, kMiss, false, kHang},
+    EngineRoute{ContainerLogs, "ContainerLogs", "GET", "/containers/{}/logs", "read the output of container", 15s, kMiss, false, kHang},
+    EngineRoute{ContainerStats, "ContainerStats", "GET", "/containers/{}/stats", "measure container", 15s, kMiss, false, kHang},
     EngineRoute{ContainerRemove, "ContainerRemove", "DELETE", "/containers/{}", "remove container", 60s, kMiss, kClash, kHang},
+    EngineRoute{ExecCreate, "ExecCreate", "POST", "/containers/{}/exec", "create a process in container", 15s, kMiss, kClash, kHang},
+    EngineRoute{ExecStart, "ExecStart", "POST", "/exec/{}/start", "run process", std::nullopt, kMiss, kClash, kHang},
+    EngineRoute{ExecInspect, "ExecInspect", "GET", "/exec/{}/json", "inspect process", 15s, kMiss, false, kHang},
     EngineRoute{Events, "Events", "GET", "/events", "watch events", std::nullopt},
 };
 // clang-format on

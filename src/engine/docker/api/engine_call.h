@@ -30,7 +30,12 @@ enum class EngineCall {
   ContainerUnpause,
   ContainerWait,
   ContainerPathStat,
+  ContainerLogs,
+  ContainerStats,
   ContainerRemove,
+  ExecCreate,
+  ExecStart,
+  ExecInspect,
   Events,
 };
 

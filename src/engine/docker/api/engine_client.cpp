@@ -3,12 +3,17 @@
 
 #include <boost/json.hpp>
 
+#include "async/retry_timer.h"
 #include "engine/docker/api/line_splitter.h"
+#include "engine/docker/api/output_tail.h"
 #include "engine/docker/api/refusal.h"
 #include "engine/docker/api/url_query.h"
 
 namespace agbox {
 namespace {
+
+constexpr std::size_t kMostOutput = std::size_t{1}
+                                    << 20;  // of one process that is run, or of a log
 
 namespace json = boost::json;
 
@@ -17,6 +22,24 @@ template <class T>
 EngineResult<T> named(EngineResult<T> value, EngineCall call, std::string_view object) {
   if (value) return value;
   return std::unexpected(value.error().within(describe(call, object)));
+}
+
+// For the end of a process whose output has ended.
+constexpr std::chrono::milliseconds kFirstExitWait{5};
+constexpr std::chrono::milliseconds kLongestExitWait{250};
+
+std::unexpected<EngineError> overrun(std::chrono::milliseconds timeout) {
+  std::string seconds = std::to_string(std::chrono::duration<double>(timeout).count());
+  seconds.resize(seconds.find('.') + 2);
+  return engine_fail(EngineErrorKind::TimedOut, "it did not end within " + seconds + " s");
+}
+
+// As the engine's API has it: seconds since 1970, with nine decimals.
+std::string seconds_of(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  std::string decimals = std::to_string((time - seconds).count());
+  decimals.insert(0, 9 - decimals.size(), '0');
+  return std::to_string(seconds.time_since_epoch().count()) + "." + decimals;
 }
 
 std::string filters_of(const EventFilter& filter) {
@@ -98,10 +121,10 @@ EngineAwaitable<> EngineClient::pull_image(ImageReference image, PullOptions pul
 }
 
 EngineAwaitable<std::string> EngineClient::create_network(NetworkSpec spec, CallOptions options) {
-  AGBOX_CO_TRY(engine, co_await transport_.engine(options));
-  co_return co_await ask(
-      {.call = EngineCall::NetworkCreate, .object = spec.name, .body = to_json(spec, engine.api)},
-      std::move(options), read_created_id);
+  return ask({.call = EngineCall::NetworkCreate,
+              .object = spec.name,
+              .make_body = [spec](ApiVersion api) { return to_json(spec, api); }},
+             std::move(options), read_created_id);
 }
 
 EngineAwaitable<NetworkSeen> EngineClient::inspect_network(std::string id, CallOptions options) {
@@ -136,7 +159,7 @@ EngineAwaitable<std::string> EngineClient::create_container(ContainerSpec spec,
   return ask({.call = EngineCall::ContainerCreate,
               .object = spec.name,
               .query = query.text(),
-              .body = to_json(spec)},
+              .make_body = [spec](ApiVersion api) { return to_json(spec, api); }},
              std::move(options), read_created_id);
 }
 
@@ -220,6 +243,103 @@ EngineAwaitable<FileSeen> EngineClient::stat_path(std::string id, std::string pa
               .query = UrlQuery().add("path", path).text(),
               .answer_header = "X-Docker-Container-Path-Stat"},
              std::move(options), read_path_stat);
+}
+
+EngineAwaitable<std::string> EngineClient::read_output(std::string id, int lines,
+                                                       CallOptions options) {
+  UrlQuery query;
+  query.add("stdout", "1").add("stderr", "1").add("tail", std::to_string(lines));
+  return read_to_end(
+      {.call = EngineCall::ContainerLogs, .object = std::move(id), .query = query.text()},
+      std::move(options));
+}
+
+EngineAwaitable<EngineStream> EngineClient::open_log(std::string id, LogQuery query,
+                                                     CallOptions options) {
+  UrlQuery text;
+  text.add_flag("stdout", query.with_stdout).add_flag("stderr", query.with_stderr);
+  text.add_flag("follow", query.follow).add("timestamps", "1");
+  if (query.after) query.since = query.after->time;
+  if (query.since) text.add("since", seconds_of(*query.since));
+  text.add("tail", query.tail && !query.after ? std::to_string(*query.tail) : "all");
+  AGBOX_CO_TRY(stream, co_await transport_.open({.call = EngineCall::ContainerLogs,
+                                                 .object = std::move(id),
+                                                 .query = text.text()},
+                                                std::move(options)));
+  stream.set_deadline(std::nullopt);
+  co_return std::move(stream);
+}
+
+EngineAwaitable<ContainerUsage> EngineClient::measure_container(std::string id,
+                                                                CallOptions options) {
+  // One shot: the engine would otherwise measure for a second to compare.
+  return ask({.call = EngineCall::ContainerStats,
+              .object = std::move(id),
+              .query = UrlQuery().add("stream", "0").add("one-shot", "1").text()},
+             std::move(options), read_usage);
+}
+
+EngineAwaitable<std::string> EngineClient::read_to_end(EngineRequest request, CallOptions options) {
+  AGBOX_CO_TRY(stream, co_await transport_.open(std::move(request), std::move(options)));
+  OutputTail output;
+  std::size_t bytes = 0;
+  while (true) {
+    AGBOX_CO_TRY(piece, co_await stream.read_some());
+    if (piece.empty()) co_return output.shown();
+    // It could go on for as long as it may run, on our only thread.
+    bytes += piece.size();
+    if (bytes > kMostOutput) {
+      co_return engine_fail(EngineErrorKind::Refused, "it printed more than 1 MiB");
+    }
+    output.feed(piece);
+  }
+}
+
+EngineAwaitable<std::string> EngineClient::create_exec(std::string container_id,
+                                                       std::vector<std::string> command,
+                                                       CallOptions options) {
+  const json::object body{{"AttachStdout", true},
+                          {"AttachStderr", true},
+                          {"Cmd", json::array(command.begin(), command.end())}};
+  return ask({.call = EngineCall::ExecCreate,
+              .object = std::move(container_id),
+              .body = json::serialize(body)},
+             std::move(options), read_created_id);
+}
+
+EngineAwaitable<std::string> EngineClient::run_exec(std::string exec_id, CallOptions options) {
+  return read_to_end({.call = EngineCall::ExecStart,
+                      .object = std::move(exec_id),
+                      .body = R"({"Detach":false,"Tty":false})"},
+                     std::move(options));
+}
+
+EngineAwaitable<ExecSeen> EngineClient::inspect_exec(std::string exec_id, CallOptions options) {
+  return ask({.call = EngineCall::ExecInspect, .object = std::move(exec_id)}, std::move(options),
+             read_exec);
+}
+
+EngineAwaitable<ProcessEnd> EngineClient::run_process(std::string container_id,
+                                                      std::vector<std::string> command,
+                                                      std::chrono::milliseconds timeout,
+                                                      CallOptions options) {
+  AGBOX_CO_TRY(exec_id, co_await create_exec(std::move(container_id), std::move(command), options));
+  const auto limit = std::chrono::steady_clock::now() + timeout;
+  CallOptions limited = options;
+  limited.deadline = timeout;
+  auto output = co_await run_exec(exec_id, std::move(limited));
+  if (!output && output.error().kind() == EngineErrorKind::TimedOut) co_return overrun(timeout);
+  if (!output) co_return std::unexpected(std::move(output.error()));
+  RetryTimer timer(executor(), kFirstExitWait, kLongestExitWait);
+  while (true) {
+    AGBOX_CO_TRY(seen, co_await inspect_exec(exec_id, options));
+    if (seen.exit_code && !seen.is_running) {
+      co_return ProcessEnd{.exit_code = static_cast<int>(*seen.exit_code),
+                           .output = std::move(*output)};
+    }
+    if (std::chrono::steady_clock::now() >= limit) co_return overrun(timeout);
+    if (!co_await timer.wait()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
+  }
 }
 
 EngineAwaitable<> EngineClient::remove_container(std::string id, RemoveOptions remove,

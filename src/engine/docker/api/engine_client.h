@@ -20,6 +20,7 @@
 #include "engine/docker/images/pull_progress.h"
 #include "engine/docker/objects/object_owner.h"
 #include "engine/engine_error.h"
+#include "model/sandbox/container_log.h"
 #include "model/spec/image_reference.h"
 
 namespace agbox {
@@ -40,6 +41,11 @@ struct EventFilter {
   EngineLabels labels{};               // an empty value matches any
   std::vector<std::string> types{};    // container, network
   std::vector<std::string> actions{};  // die, oom
+};
+
+struct ProcessEnd {
+  int exit_code = 0;
+  std::string output{};  // its end, for people
 };
 
 class EngineClient {
@@ -89,8 +95,34 @@ class EngineClient {
   // A file in it, without opening it; running or not. NotFound if the file or the container does
   // not exist.
   EngineAwaitable<FileSeen> stat_path(std::string id, std::string path, CallOptions options = {});
+  // The end of what it printed, for people; at most this many lines.
+  EngineAwaitable<std::string> read_output(std::string id, int lines, CallOptions options = {});
+  // All that it printed, or what the query selects of that, with times: see log_frames.h. The head
+  // of the answer comes at once. Without `follow`, and if the container does not run, it ends after
+  // what there is.
+  EngineAwaitable<EngineStream> open_log(std::string id, LogQuery query, CallOptions options = {});
+  // What it uses now; of one that does not run, nothing.
+  EngineAwaitable<ContainerUsage> measure_container(std::string id, CallOptions options = {});
   EngineAwaitable<> remove_container(std::string id, RemoveOptions remove,
                                      CallOptions options = {});
+
+  // A process in a running container, to be run once; Conflict if that does not run, or is paused.
+  // Returns its ID.
+  EngineAwaitable<std::string> create_exec(std::string container_id,
+                                           std::vector<std::string> command,
+                                           CallOptions options = {});
+  // Until the end of its output; returns the end of that, for people. TimedOut after the deadline,
+  // and then it runs on.
+  EngineAwaitable<std::string> run_exec(std::string exec_id, CallOptions options);
+  // The engine may see the end of a process a moment after that of its output.
+  EngineAwaitable<ExecSeen> inspect_exec(std::string exec_id, CallOptions options = {});
+  // All of these: runs a process to its end. TimedOut if that does not come in time, and then it
+  // runs on. Its exit code is 126 or 127 if the engine cannot start it.
+  EngineAwaitable<ProcessEnd> run_process(std::string container_id,
+                                          std::vector<std::string> command,
+                                          std::chrono::milliseconds timeout,
+                                          CallOptions options = {});
+
   EngineAwaitable<EngineStream> open_events(EventFilter filter, CallOptions options = {});
 
   // --- our own objects, in owned_objects.cpp ---
@@ -103,6 +135,12 @@ class EngineClient {
   // The same for a container; returns its ID. An existing container of ours is used unchanged.
   EngineAwaitable<std::string> ensure_container(ObjectOwner owner, ContainerSpec spec,
                                                 CallOptions options = {});
+  // The same for a container whose name is not its alone: the existing one with the labels `key`,
+  // or a new one that has them. It has `other_name` if another container of our instance has its
+  // name.
+  EngineAwaitable<std::string> ensure_container_with(ObjectOwner owner, EngineLabels key,
+                                                     ContainerSpec spec, std::string other_name,
+                                                     CallOptions options = {});
   // The owner's existing network; nullopt if it is gone.
   EngineAwaitable<std::optional<NetworkSeen>> find_network_of(ObjectOwner owner, std::string name,
                                                               CallOptions options = {});
@@ -118,6 +156,8 @@ class EngineClient {
   // The same without a grace period, even if it is paused: stopping it would let it run for a
   // moment.
   EngineAwaitable<> kill_if_there(std::string id, CallOptions options = {});
+  // The same: succeeds if it is gone or does not run.
+  EngineAwaitable<> pause_if_running(std::string id, CallOptions options = {});
   // The same: succeeds if it is gone or not paused.
   EngineAwaitable<> unpause_if_there(std::string id, CallOptions options = {});
   // With force and volumes; succeeds if it is gone. A removal in progress is awaited, for as long
@@ -132,14 +172,22 @@ class EngineClient {
   EngineAwaitable<> remove_networks_of(ObjectOwner owner, CallOptions options = {});
 
  private:
+  struct NamedContainer {
+    std::string id;
+    EngineLabels labels;
+  };
   // A call whose answer `read` understands.
   template <class T>
   EngineAwaitable<T> ask(EngineRequest request, CallOptions options,
                          EngineResult<T> (*read)(std::string_view));
   // A call whose response body is not needed.
   EngineAwaitable<> order(EngineRequest request, CallOptions options);
+  // The end of a stream of output.
+  EngineAwaitable<std::string> read_to_end(EngineRequest request, CallOptions options);
   EngineAwaitable<> wait_until(std::string id, std::string_view condition, CallOptions options);
   EngineAwaitable<> set_paused(std::string id, bool is_paused, CallOptions options);
+  // A new container, or the one that has its name.
+  EngineAwaitable<NamedContainer> create_or_find(ContainerSpec spec, CallOptions options);
   EngineAwaitable<> detach(std::string container_id, std::string network, CallOptions options);
   EngineAwaitable<> force_remove(std::string id, CallOptions options);
   EngineAwaitable<> force_remove_once(std::string id, std::chrono::steady_clock::time_point limit,

@@ -27,7 +27,7 @@ std::string target_of(const EngineRequest& request, ApiVersion api) {
 HttpRequest http_request(const EngineRequest& request, ApiVersion api) {
   return {.method = std::string(route_of(request.call).method),
           .target = target_of(request, api),
-          .body = request.body,
+          .body = request.make_body ? request.make_body(api) : request.body,
           .registry_auth = request.registry_auth};
 }
 
@@ -63,6 +63,10 @@ void ConnectionLease::give_back() {
 asio::awaitable<EngineResult<std::string>> EngineStream::read_some() {
   EngineResult<std::string> piece = co_await lease_->read_some();
   if (piece) co_return piece;
+  if (lease_->has_expired() && route_of(call_).can_hang_alone) {
+    co_return engine_fail(EngineErrorKind::TimedOut,
+                          describe(call_, object_) + ": " + piece.error().message());
+  }
   if (piece.error().is_open()) lease_.session().end();
   co_return std::unexpected(piece.error().within(describe(call_, object_)));
 }

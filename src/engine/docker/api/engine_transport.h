@@ -55,6 +55,7 @@ struct EngineRequest {
   std::string object{};  // replaces {} in the path and appears in messages
   std::string query{};
   std::string body{};
+  std::function<std::string(ApiVersion)> make_body{};  // instead, if it depends on the version
   std::string registry_auth{};
   std::string answer_header{};  // which has the answer, instead of the body
 };
@@ -99,7 +100,7 @@ class EngineStream {
   EngineStream(ConnectionLease lease, EngineCall call, std::string object)
       : lease_(std::move(lease)), call_(call), object_(std::move(object)) {}
 
-  // The next chunk; empty at the end.
+  // The next chunk; empty at the end. TimedOut after the deadline of a call about one container.
   asio::awaitable<EngineResult<std::string>> read_some();
   void set_deadline(EngineDeadline deadline) { lease_->set_deadline(deadline); }
 

@@ -27,6 +27,7 @@ class JsonReader {
       : JsonReader(&value, problem, {}) {}
 
   JsonReader operator[](std::string_view key) const;
+  bool has(std::string_view key) const { return (*this)[key].value_ != nullptr; }
   std::vector<JsonReader> items() const;
   std::vector<std::pair<std::string, JsonReader>> fields() const;
 
@@ -50,8 +51,5 @@ class JsonReader {
   std::string* problem_;
   std::string path_;
 };
-
-// 2026-01-02T03:04:05.678901234Z or with an offset; nullopt if invalid.
-std::optional<WallTime> parse_rfc3339(std::string_view text);
 
 }  // namespace agbox

@@ -3,6 +3,7 @@
 
 #include "engine/docker/api/base64.h"
 #include "engine/docker/api/json_reader.h"
+#include "engine/docker/api/output_tail.h"
 
 namespace agbox {
 namespace {
@@ -92,6 +93,12 @@ EngineResult<ContainerSeen> read_container(std::string_view body) {
     for (const JsonReader& mount : container["Mounts"].items()) {
       seen.mount_targets.push_back(mount["Destination"].text());
     }
+    seen.health = state["Health"]["Status"].text();
+    const auto probes = state["Health"]["Log"].items();
+    if (!probes.empty()) seen.probe_output = shown_output(probes.back()["Output"].text());
+    const JsonReader config = container["Config"];
+    seen.health_test = config["Healthcheck"]["Test"].texts();
+    seen.shell = config["Shell"].texts();
     return seen;
   });
 }
@@ -149,6 +156,54 @@ EngineResult<ImageSeen> read_image(std::string_view body) {
     seen.entrypoint = config["Entrypoint"].texts();
     for (const auto& [target, nothing] : config["Volumes"].fields()) seen.volumes.push_back(target);
     return seen;
+  });
+}
+
+EngineResult<ExecSeen> read_exec(std::string_view body) {
+  return read_with(body, [](const JsonReader& exec) {
+    exec["ID"].required_text();
+    ExecSeen seen{.is_running = exec["Running"].flag(), .exit_code = std::nullopt};
+    if (exec.has("ExitCode")) seen.exit_code = exec["ExitCode"].number();
+    return seen;
+  });
+}
+
+EngineResult<ContainerUsage> read_usage(std::string_view body) {
+  const auto count = [](const JsonReader& value) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(value.number(), 0));
+  };
+  return read_with(body, [count](const JsonReader& stats) {
+    ContainerUsage usage;
+    // Of a container that does not run it has no time, and nothing else.
+    usage.is_running = stats["read"].time().has_value();
+    if (!usage.is_running) return usage;
+    const JsonReader cpu = stats["cpu_stats"]["cpu_usage"];
+    usage.cpu_time = std::chrono::nanoseconds(count(cpu["total_usage"]));
+    usage.user_cpu = std::chrono::nanoseconds(count(cpu["usage_in_usermode"]));
+    usage.system_cpu = std::chrono::nanoseconds(count(cpu["usage_in_kernelmode"]));
+    const JsonReader memory = stats["memory_stats"];
+    // Of cgroup v1 and v2, in this order.
+    const JsonReader details = memory["stats"];
+    const bool is_v1 = details.has("total_inactive_file");
+    const std::uint64_t cache = count(details[is_v1 ? "total_inactive_file" : "inactive_file"]);
+    const std::uint64_t used = count(memory["usage"]);
+    usage.memory_bytes = used - std::min(cache, used);
+    usage.memory_limit_bytes = count(memory["limit"]);
+    if (memory.has("max_usage")) usage.memory_peak_bytes = count(memory["max_usage"]);
+    usage.pids = count(stats["pids_stats"]["current"]);
+    for (const auto& [name, device] : stats["networks"].fields()) {
+      usage.network_rx_bytes += count(device["rx_bytes"]);
+      usage.network_tx_bytes += count(device["tx_bytes"]);
+    }
+    for (const JsonReader& entry : stats["blkio_stats"]["io_service_bytes_recursive"].items()) {
+      const std::string operation = entry["op"].text();
+      if (operation == "Read" || operation == "read") {
+        usage.block_read_bytes += count(entry["value"]);
+      } else if (operation == "Write" || operation == "write") {
+        usage.block_write_bytes += count(entry["value"]);
+      }
+    }
+    return usage;
   });
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "engine/docker/objects/object_owner.h"
 #include "engine/engine_error.h"
+#include "model/sandbox/container_usage.h"
 
 namespace agbox {
 
@@ -29,6 +30,10 @@ struct ContainerSeen {
   std::optional<WallTime> started_at;
   std::map<std::string, std::string> networks;  // by name: its IPv4 address there; may be empty
   std::vector<std::string> mount_targets;       // including those of volumes
+  std::string health;        // starting, healthy, unhealthy; empty or none if nothing checks it
+  std::string probe_output;  // of the latest check, for people
+  std::vector<std::string> health_test;  // how the engine checks it: CMD and so on; may be empty
+  std::vector<std::string> shell;        // that runs such a check; empty: the engine's default
 
   // Actually running: the engine also reports "running" while it waits to restart a crashed
   // container.
@@ -81,6 +86,15 @@ struct ImageSeen {
   std::vector<std::string> volumes;
 };
 EngineResult<ImageSeen> read_image(std::string_view body);
+
+// A process that was run in a container.
+struct ExecSeen {
+  bool is_running = false;
+  std::optional<std::int64_t> exit_code;  // none before its end
+};
+EngineResult<ExecSeen> read_exec(std::string_view body);
+
+EngineResult<ContainerUsage> read_usage(std::string_view body);
 
 // {"Id": "..."}, the answer to every create.
 EngineResult<std::string> read_created_id(std::string_view body);

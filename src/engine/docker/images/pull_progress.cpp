@@ -19,6 +19,17 @@ EngineErrorKind kind_of(std::string_view text) {
 
 }  // namespace
 
+std::string describe_pull(const std::string& image, const PullProgress& pull) {
+  std::string text = "pulling " + image + ": " + std::to_string(pull.layers_done) + " of " +
+                     std::to_string(pull.layers) + " layers";
+  if (pull.bytes_total > 0) {
+    constexpr std::int64_t mib = 1 << 20;
+    text += ", " + std::to_string(pull.bytes_done / mib) + " of " +
+            std::to_string(pull.bytes_total / mib) + " MiB";
+  }
+  return text;
+}
+
 EngineResult<> PullTracker::take(std::string_view line) {
   AGBOX_TRY(document, parse_json(line));
   std::string problem;

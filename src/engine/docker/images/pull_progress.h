@@ -21,6 +21,9 @@ struct PullProgress {
   bool operator==(const PullProgress&) const = default;
 };
 
+// For people: "pulling <image>: 1 of 3 layers, 10 of 40 MiB".
+std::string describe_pull(const std::string& image, const PullProgress& pull);
+
 class PullTracker {
  public:
   // Takes one line; returns the error that it carries, if any.

@@ -86,7 +86,7 @@ std::optional<OrphanSweep::Judged> OrphanSweep::judge(const SandboxClaims& claim
   std::string sandbox_id = value_of(labels, sandbox_label());
   if (!ours_.owns(labels) || sandbox_id.empty()) return std::nullopt;
   // A missing label means primary: never remove it by mistake.
-  const bool is_primary = value_of(labels, component_label()) != "companion";
+  const bool is_primary = !companion_of(labels).has_value();
   Judgement judgement = judge_container(claims.claim_of(sandbox_id), container_id, is_primary);
   return Judged{.sandbox_id = std::move(sandbox_id), .judgement = std::move(judgement)};
 }

@@ -2,14 +2,10 @@
 // Creates and removes our objects. Everything here can be repeated: after a crash, or if the engine
 // did it and its answer was lost. Objects without our labels are never touched.
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/experimental/parallel_group.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 
-#include "async/cancellation.h"
 #include "async/retry_timer.h"
+#include "engine/docker/all_of.h"
 #include "engine/docker/api/engine_client.h"
 #include "model/network/sandbox_subnet.h"
 
@@ -62,27 +58,11 @@ EngineError taken(std::string_view what, const std::string& name, const std::str
                                          ") and is not ours; remove or rename it"};
 }
 
-// Runs all concurrently and waits for all; returns the first failure.
-EngineAwaitable<> all_of(asio::any_io_executor executor, std::vector<EngineAwaitable<>> tasks) {
-  if (tasks.empty()) co_return EngineResult<>{};
-  if (co_await is_cancelled()) co_return engine_fail(EngineErrorKind::Cancelled, "cancelled");
-  using Operation =
-      decltype(asio::co_spawn(executor, std::declval<EngineAwaitable<>>(), asio::deferred));
-  std::vector<Operation> operations;
-  operations.reserve(tasks.size());
-  for (EngineAwaitable<>& task : tasks) {
-    operations.push_back(asio::co_spawn(executor, std::move(task), asio::deferred));
-  }
-  auto [order, exceptions, results] =
-      co_await asio::experimental::make_parallel_group(std::move(operations))
-          .async_wait(asio::experimental::wait_for_all(), asio::use_awaitable);
-  for (const std::exception_ptr& exception : exceptions) {
-    if (exception) std::rethrow_exception(exception);  // a bug; failures are values
-  }
-  for (EngineResult<>& result : results) {
-    if (!result) co_return std::unexpected(std::move(result.error()));
-  }
-  co_return EngineResult<>{};
+bool has_all(const EngineLabels& labels, const EngineLabels& wanted) {
+  return std::ranges::all_of(wanted, [&labels](const auto& label) {
+    const auto found = labels.find(label.first);
+    return found != labels.end() && found->second == label.second;
+  });
 }
 
 }  // namespace
@@ -114,20 +94,56 @@ EngineAwaitable<NetworkSeen> EngineClient::ensure_network(ObjectOwner owner, Net
 EngineAwaitable<std::string> EngineClient::ensure_container(ObjectOwner owner, ContainerSpec spec,
                                                             CallOptions options) {
   add_labels(spec.labels, owner);
+  AGBOX_CO_TRY(found, co_await create_or_find(spec, options));
+  if (!owner.owns(found.labels)) {
+    co_return std::unexpected(taken("container", spec.name, found.id));
+  }
+  co_return std::move(found.id);
+}
+
+EngineAwaitable<std::string> EngineClient::ensure_container_with(ObjectOwner owner,
+                                                                 EngineLabels key,
+                                                                 ContainerSpec spec,
+                                                                 std::string other_name,
+                                                                 CallOptions options) {
+  add_labels(key, owner);
+  for (const auto& [name, value] : key) spec.labels[name] = value;
+  const auto is_it = [&owner, &key](const EngineLabels& labels) {
+    return owner.owns(labels) && has_all(labels, key);
+  };
+  // By labels first: it may have the other name, although its own is free by now.
+  AGBOX_CO_TRY(listed, co_await list_containers(key, options));
+  for (ContainerListed& container : listed) {
+    if (is_it(container.labels)) co_return std::move(container.id);
+  }
+  AGBOX_CO_TRY(found, co_await create_or_find(spec, options));
+  if (is_it(found.labels)) co_return std::move(found.id);
+  const ObjectOwner instance{.instance = owner.instance};
+  if (!instance.owns(found.labels)) {
+    co_return std::unexpected(taken("container", spec.name, found.id));
+  }
+  spec.name = std::move(other_name);
+  AGBOX_CO_TRY(second, co_await create_or_find(spec, options));
+  if (is_it(second.labels)) co_return std::move(second.id);
+  co_return std::unexpected(taken("container", spec.name, second.id));
+}
+
+EngineAwaitable<EngineClient::NamedContainer> EngineClient::create_or_find(ContainerSpec spec,
+                                                                           CallOptions options) {
   RetryTimer timer(executor(), kFirstUnseenWait, kLongestUnseenWait);
   for (int attempt = 1;; ++attempt) {
     EngineResult<std::string> created = co_await create_container(spec, options);
-    if (created || created.error().kind() != EngineErrorKind::Conflict) co_return created;
+    if (created) co_return NamedContainer{.id = std::move(*created), .labels = spec.labels};
+    if (created.error().kind() != EngineErrorKind::Conflict) {
+      co_return std::unexpected(std::move(created.error()));
+    }
     // Container names are unique, so the holder of the name is the conflicting one.
     AGBOX_CO_TRY(holder, co_await find_container(spec.name, options));
     if (!holder && attempt < kUnseenAttempts && co_await timer.wait()) continue;
     if (!holder || holder->name != spec.name) {
       co_return std::unexpected(std::move(created.error()));
     }
-    if (!owner.owns(holder->labels)) {
-      co_return std::unexpected(taken("container", spec.name, holder->id));
-    }
-    co_return std::move(holder->id);
+    co_return NamedContainer{.id = std::move(holder->id), .labels = std::move(holder->labels)};
   }
 }
 
@@ -175,6 +191,15 @@ EngineAwaitable<> EngineClient::kill_if_there(std::string id, CallOptions option
                                    killed.error().kind() == EngineErrorKind::Conflict);
   if (is_over) co_return EngineResult<>{};
   co_return killed;
+}
+
+EngineAwaitable<> EngineClient::pause_if_running(std::string id, CallOptions options) {
+  if (id.empty()) co_return EngineResult<>{};
+  EngineResult<> done = co_await pause_container(id, options);
+  if (done || !done.error().is_definite()) co_return done;
+  AGBOX_CO_TRY(seen, co_await find_container(std::move(id), std::move(options)));
+  if (!seen || !seen->is_up()) co_return EngineResult<>{};
+  co_return done;
 }
 
 EngineAwaitable<> EngineClient::unpause_if_there(std::string id, CallOptions options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a sandbox's network and primary container are configured: the hardening of every sandbox, and
-// what its caller requested. Pure.
+// How a sandbox's network and containers are configured: the hardening of every sandbox, and what
+// its caller requested. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,9 @@ struct Hardening {
 
 ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts& facts,
                                const Attachments& attachments, const Hardening& hardening);
+
+// Fails if a limit cannot be understood, which was checked when the sandbox was accepted.
+Result<ContainerSpec> companion_settings(std::string_view instance_id, const CompanionFacts& facts,
+                                         const Hardening& hardening);
 
 }  // namespace agbox

@@ -19,9 +19,19 @@ std::string no_gpus(const std::string& why) {
          "configure --runtime=docker\" and restart Docker; or leave gpus out.";
 }
 
+std::string no_init(const std::string& why) {
+  return "the Docker Engine has no init for companion containers: " + why +
+         ". Install docker-init (it is tini) in the engine's PATH, or set \"init-path\" in "
+         "/etc/docker/daemon.json, and restart Docker.";
+}
+
 bool concerns_storage(const std::string& text) {
   return text.contains("storage-opt") || text.contains("inappropriate ioctl for device") ||
          text.contains("quota");
+}
+
+bool concerns_init(const std::string& text) {
+  return text.contains("docker-init");
 }
 
 // The driver is missing, or is there and finds no GPU.
@@ -50,6 +60,21 @@ EngineError in_terms_of(const SandboxSpec& spec, const EngineError& refusal) {
     return refusal;
   }
   return {refusal.kind(), std::move(message), refusal.http_status(), text};
+}
+
+EngineError in_terms_of(const v1::CompanionContainerSpec& spec, const EngineError& refusal) {
+  if (refusal.kind() != EngineErrorKind::Refused) return refusal;
+  const std::string& text = refusal.engine_text();
+  std::string message;
+  if (!spec.disk_limit().empty() && concerns_storage(text)) {
+    message = no_disk_limit(text);
+  } else if (concerns_init(text)) {
+    message = no_init(text);
+  } else {
+    return refusal;
+  }
+  return {refusal.kind(), "companion container \"" + spec.name() + "\": " + message,
+          refusal.http_status(), text};
 }
 
 }  // namespace agbox

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller may ask for and not every engine has: limits of a container's files, and GPUs.
+// What a caller may ask for and not every engine has: limits of a container's files, GPUs, and the
+// init of companions.
 // Docker refuses them in words that name neither the field nor a remedy.
 #pragma once
 
@@ -16,5 +17,6 @@ std::string disk_limit_shortcoming(const EngineIdentity& engine);
 
 // The refusal of a sandbox's container in terms of its spec. Any other error stays as it is.
 EngineError in_terms_of(const SandboxSpec& spec, const EngineError& refusal);
+EngineError in_terms_of(const v1::CompanionContainerSpec& spec, const EngineError& refusal);
 
 }  // namespace agbox

@@ -7,10 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "engine/docker/all_of.h"
 #include "engine/docker/step.h"
 #include "engine/docker/workload/account_files.h"
 #include "engine/docker/workload/container_loss.h"
 #include "engine/docker/workload/container_settings.h"
+#include "engine/docker/workload/stop_one.h"
 #include "engine/docker/workload/unbroken_call.h"
 #include "engine/docker/workload/unmet_request.h"
 #include "model/network/sandbox_subnet.h"
@@ -19,23 +21,9 @@
 namespace agbox {
 namespace {
 
-// How long a container has to end by itself before the engine kills it.
-constexpr std::chrono::seconds kStopGrace{5};
-
 // The engine that the sandbox was created on, and no other.
 CallOptions on_its_engine(const SandboxFacts& facts) {
   return {.deadline = {}, .expected_engine = facts.created_with.engine_id()};
-}
-
-std::string phase_of(const std::string& image, const PullProgress& pull) {
-  std::string text = "pulling " + image + ": " + std::to_string(pull.layers_done) + " of " +
-                     std::to_string(pull.layers) + " layers";
-  if (pull.bytes_total > 0) {
-    constexpr std::int64_t mib = 1 << 20;
-    text += ", " + std::to_string(pull.bytes_done / mib) + " of " +
-            std::to_string(pull.bytes_total / mib) + " MiB";
-  }
-  return text;
 }
 
 store::v1::Container::Image kept_of(const ImageSeen& image) {
@@ -71,12 +59,6 @@ std::unexpected<EngineError> gone(const std::string& what, const SandboxFacts& f
                          facts.sandbox_id + " and create another");
 }
 
-// Nothing is decided about a container that the engine does not answer about.
-EngineError asked_again(const EngineError& error) {
-  if (error.kind() != EngineErrorKind::TimedOut) return error;
-  return {EngineErrorKind::Unavailable, error.message()};
-}
-
 }  // namespace
 
 // --- creation ---
@@ -84,7 +66,9 @@ EngineError asked_again(const EngineError& error) {
 // Stores the image's settings: by the next start its name may refer to another image.
 EngineAwaitable<> Workloads::ensure_image(SandboxFacts& facts, Engine::Progress progress) {
   const std::string image = facts.spec.create_spec.image();
-  auto report = [&progress, &image](const PullProgress& pull) { progress(phase_of(image, pull)); };
+  auto report = [&progress, &image](const PullProgress& pull) {
+    progress(describe_pull(image, pull));
+  };
   AGBOX_CO_TRY(seen, co_await step("create.image",
                                    pulls_.ensure_image(image, report, on_its_engine(facts))));
   *facts.containers[""].mutable_image() = kept_of(seen);
@@ -172,7 +156,8 @@ EngineAwaitable<> Workloads::require_workload(const SandboxFacts& facts) {
   // Started by an interrupted attempt, or by another process: its guest may have a secret that we
   // do not know.
   if (!container->is_up()) co_return EngineResult<>{};
-  co_return co_await step("resume.stop", stop_one(facts, container->id));
+  co_return co_await step(
+      "resume.stop", stop_one(client_, container->id, facts.is_paused(), on_its_engine(facts)));
 }
 
 EngineAwaitable<> Workloads::start(SandboxFacts& facts) {
@@ -210,41 +195,45 @@ EngineAwaitable<SandboxInspection> Workloads::inspect(const SandboxFacts& facts)
 }
 
 EngineAwaitable<> Workloads::stop(const SandboxFacts& facts) {
-  return stop_one(facts, facts.primary_id());
-}
-
-// The engine unpauses what it stops, and then it would run for the grace period.
-EngineAwaitable<> Workloads::stop_one(const SandboxFacts& facts, std::string container_id) {
-  if (facts.is_paused())
-    return client_.kill_if_there(std::move(container_id), on_its_engine(facts));
-  return client_.stop_if_there(std::move(container_id), kStopGrace, on_its_engine(facts));
+  std::vector<EngineAwaitable<>> stops;
+  for (const auto& [name, container] : facts.containers) {
+    stops.push_back(
+        stop_one(client_, container.container_id(), facts.is_paused(), on_its_engine(facts)));
+  }
+  return all_of(client_.executor(), std::move(stops));
 }
 
 EngineAwaitable<> Workloads::pause(const SandboxFacts& facts) {
+  std::vector<EngineAwaitable<>> pauses;
   for (const auto& [name, container] : facts.containers) {
-    auto call = client_.pause_container(container.container_id(), on_its_engine(facts));
-    AGBOX_CO_TRY_VOID(co_await step("pause.container", unbroken(calls_, std::move(call))));
+    const std::string& id = container.container_id();
+    // A companion may have ended, and its sandbox runs on.
+    auto call = name.empty() ? client_.pause_container(id, on_its_engine(facts))
+                             : client_.pause_if_running(id, on_its_engine(facts));
+    pauses.push_back(unbroken(calls_, std::move(call)));
   }
-  co_return EngineResult<>{};
+  co_return co_await step("pause.container", all_of(client_.executor(), std::move(pauses)));
 }
 
 EngineAwaitable<> Workloads::unpause(const SandboxFacts& facts) {
+  std::vector<EngineAwaitable<>> unpauses;
   for (const auto& [name, container] : facts.containers) {
     auto call = client_.unpause_if_there(container.container_id(), on_its_engine(facts));
-    AGBOX_CO_TRY_VOID(co_await step("unpause.container", unbroken(calls_, std::move(call))));
+    unpauses.push_back(unbroken(calls_, std::move(call)));
   }
-  co_return EngineResult<>{};
+  co_return co_await step("unpause.container", all_of(client_.executor(), std::move(unpauses)));
 }
 
 EngineAwaitable<> Workloads::stop_all(const SandboxFacts& facts) {
   const ObjectOwner owner = owner_of(facts);
   AGBOX_CO_TRY(listed, co_await step("halt.list", client_.list_containers(owner.labels(),
                                                                           on_its_engine(facts))));
+  std::vector<EngineAwaitable<>> stops;
   for (const ContainerListed& container : listed) {
     if (!owner.owns(container.labels)) continue;
-    AGBOX_CO_TRY_VOID(co_await step("halt.stop", stop_one(facts, container.id)));
+    stops.push_back(stop_one(client_, container.id, facts.is_paused(), on_its_engine(facts)));
   }
-  co_return EngineResult<>{};
+  co_return co_await step("halt.stop", all_of(client_.executor(), std::move(stops)));
 }
 
 // --- removal ---

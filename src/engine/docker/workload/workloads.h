@@ -47,7 +47,6 @@ class Workloads {
   EngineAwaitable<> remove(SandboxFacts& facts);
 
  private:
-  EngineAwaitable<> stop_one(const SandboxFacts& facts, std::string container_id);
   EngineAwaitable<> ensure_network(SandboxFacts& facts);
   void take_subnet_of(const NetworkSeen& network, SandboxFacts& facts);
   EngineAwaitable<> ensure_primary(SandboxFacts& facts, const Attachments& attachments);
