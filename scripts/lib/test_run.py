@@ -116,7 +116,7 @@ class Run:
         def as_result(outcome: unit_tests.Outcome) -> TestResult:
             test = outcome.test
             return TestResult(name=f"{preset}: {test.name}", group=preset, outcome=outcome.result,
-                              seconds=outcome.seconds, text=outcome.output,
+                              seconds=outcome.seconds, cpu_seconds=outcome.cpu_seconds, text=outcome.output,
                               limit=self.limit(test.name, self.budget.unit_test),
                               run_again=(lambda: as_result(unit_tests.run_alone(test)))
                               if outcome.repeatable else None)

@@ -43,6 +43,7 @@ class Outcome:
     result: str  # "passed", "failed" or "skipped"
     seconds: float
     output: str = ""
+    cpu_seconds: float = 0  # its share of what its process has used
     repeatable: bool = True  # False: no second try can show that all is well
 
 
@@ -129,7 +130,7 @@ def _failure_of_shard(process: "Process") -> Outcome:
     program = Path(process.tests[0].command[0]).name
     name = f"{program}: a process of {len(process.tests)} tests ended with {process.code}; each of them passes alone"
     return Outcome(replace(process.tests[0], name=name, case=None), "failed", process.seconds, process.text,
-                   repeatable=False)
+                   process.cpu_seconds, repeatable=False)
 
 
 def run_alone(test: UnitTest) -> Outcome:
@@ -141,7 +142,8 @@ def run_alone(test: UnitTest) -> Outcome:
     if process.outcomes:
         [outcome] = process.outcomes
     else:
-        outcome = Outcome(test, "passed" if test.case is None else "failed", process.seconds)
+        outcome = Outcome(test, "passed" if test.case is None else "failed", process.seconds,
+                          cpu_seconds=process.cpu_seconds)
     if process.code != 0:
         outcome.result = "failed"
     outcome.output = process.text
@@ -156,6 +158,7 @@ class Process:
     code: int = 0
     text: str = ""
     seconds: float = 0
+    cpu_seconds: float = 0
     _current: UnitTest | None = None
     _began: float = 0
     _timed_out: bool = False
@@ -176,13 +179,21 @@ class Process:
             if self._current and (end := END.search(line)) and end[2] == self._current.case:
                 result = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[end[1]]
                 self._end(result, int(end[3]) / 1000)
-        self.code = process.wait()
+        self.code, self.cpu_seconds = _wait(process)
         if self._timed_out:  # the program may have ended well before something that it had started
             self.code = -signal.SIGKILL
         self.seconds = time.monotonic() - started
         if self._current:
             self._output.append(f"the process ended with {self.code} in this test\n")
             self._end("failed", time.monotonic() - self._began)
+        self._share_cpu_seconds()
+
+    def _share_cpu_seconds(self) -> None:
+        """The kernel counts per process: each test gets what fits the time that it took."""
+        total = sum(outcome.seconds for outcome in self.outcomes)
+        for outcome in self.outcomes:
+            share = outcome.seconds / total if total else 1 / len(self.outcomes)
+            outcome.cpu_seconds = self.cpu_seconds * share
 
     def _command(self) -> list[str]:
         if self.tests[0].case is None:
@@ -217,6 +228,13 @@ class Process:
                 yield from (line.decode(errors="replace") + "\n" for line in lines)
         if pending:
             yield pending.decode(errors="replace") + "\n"
+
+
+def _wait(process: subprocess.Popen) -> tuple[int, float]:
+    """The exit code, and the CPU time of the process with all that it has waited for."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def main() -> int:

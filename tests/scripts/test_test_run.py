@@ -127,6 +127,22 @@ def test_a_group_that_outgrows_its_budget_is_named() -> None:
     assert failure.startswith("group new: ") and "no budget" in failure
 
 
+def test_a_group_of_unit_tests_is_judged_by_its_cpu_time() -> None:
+    waited = TestResult("a", "suite", "passed", seconds=500, cpu_seconds=90)
+    assert over_budget([waited], BUDGET) == []
+    [failure] = over_budget([waited, TestResult("b", "suite", "passed", seconds=1, cpu_seconds=11)], BUDGET)
+    assert failure.startswith("group suite: took 101 s, its budget is 100 s")
+
+
+def test_the_cpu_time_of_a_unit_test_is_measured_with_its_children() -> None:
+    def cpu_seconds(script: str) -> float:
+        return unit_tests.run_alone(unit_tests.UnitTest("a", ("sh", "-c", script), None, 60, 1, ".")).cpu_seconds
+
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    assert cpu_seconds(f"{sys.executable} -I -c '{work}'; true") >= 0.3
+    assert cpu_seconds("sleep 0.3; true") < 0.1
+
+
 def test_a_group_may_take_longer_on_a_slow_machine() -> None:
     results = [TestResult("a", "suite", "passed", 140)]
     assert over_budget(results, BUDGET, stretch=1.5) == []
