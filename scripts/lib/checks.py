@@ -9,6 +9,7 @@ CHECKS = {
     "layers": ["scripts/check-layers"],
     "SPDX headers": ["scripts/check-spdx"],
     "contract": ["scripts/check-contract"],
+    "generated bindings": ["scripts/generate_proto.sh", "--check"],
     "engine calls": ["scripts/check-engine-contract"],
     "failpoints": ["scripts/check-failpoints"],
     "seccomp profile": ["scripts/make-seccomp-profile", "--check"],

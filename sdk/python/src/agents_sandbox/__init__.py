@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Client of the daemon agboxd: runs coding agents in isolated sandboxes."""
