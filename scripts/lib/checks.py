@@ -10,6 +10,7 @@ CHECKS = {
     "SPDX headers": ["scripts/check-spdx"],
     "contract": ["scripts/check-contract"],
     "generated bindings": ["scripts/generate_proto.sh", "--check"],
+    "conformance table": ["scripts/check-conformance"],
     "engine calls": ["scripts/check-engine-contract"],
     "failpoints": ["scripts/check-failpoints"],
     "seccomp profile": ["scripts/make-seccomp-profile", "--check"],
