@@ -11,6 +11,7 @@ CHECKS = {
     "contract": ["scripts/check-contract"],
     "generated bindings": ["scripts/generate_proto.sh", "--check"],
     "conformance table": ["scripts/check-conformance"],
+    "Python SDK": ["scripts/check-python"],
     "engine calls": ["scripts/check-engine-contract"],
     "failpoints": ["scripts/check-failpoints"],
     "seccomp profile": ["scripts/make-seccomp-profile", "--check"],

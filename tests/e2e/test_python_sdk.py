@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python SDK, its examples and its packages, on a real engine."""
+
+import os
+from pathlib import Path
+
+import pytest
+from support.images import make_image
+from support.process import run
+from support.sandboxes import CONFIG, left_over, started
+from support.sdk import REPOSITORY, sdk_environment, sdk_python
+
+SDK = REPOSITORY / "sdk" / "python"
+UV = REPOSITORY / "build" / "tools" / "uv" / "bin" / "uv"
+
+
+@pytest.fixture
+def daemon(make_daemon, engine):
+    """As an ordinary daemon of root: the SDK's programs run as root too."""
+    return started(make_daemon(engine=engine, config=CONFIG))
+
+
+def test_the_python_sdk_does_what_its_guide_says(daemon, engine, tmp_path: Path) -> None:
+    environment = {**sdk_environment(daemon), "AGBOX_TEST_IMAGE": make_image(engine.api, "python-sdk:1")}
+    cases = str(REPOSITORY / "tests" / "e2e" / "python_sdk" / "cases.py")
+    options = ["-q", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={SDK}", f"--basetemp={tmp_path}/cases"]
+    ran = run(sdk_python(), "-m", "pytest", *options, cases, env=environment, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert left_over(engine) == []
+
+
+@pytest.mark.parametrize("example, words", [
+    ("hello.py", "0 hello from outside\n/tmp\n"),
+    ("hello_sync.py", "0 hello from outside\n/tmp\n"),
+    ("live_output.py", "ended with 0"),
+    ("terminal.py", "42"),
+])
+def test_an_example_runs(example: str, words: str, daemon, engine) -> None:
+    image = make_image(engine.api, "python-sdk:1")
+    ran = run(sdk_python(), str(SDK / "examples" / example), image, env=sdk_environment(daemon), timeout=120)
+    assert words in ran.stdout
+    assert left_over(engine) == []
+
+
+def test_wheel_and_sdist_are_built_offline_and_the_wheel_works(daemon, tmp_path: Path) -> None:
+    home = {**os.environ, "HOME": str(tmp_path), "UV_CACHE_DIR": str(tmp_path / "cache")}
+    run(str(UV), "build", "--offline", "--quiet", "--python", "/usr/bin/python3", "--out-dir", str(tmp_path), str(SDK),
+        env=home, timeout=120)
+    (wheel,) = tmp_path.glob("agents_sandbox_sdk-*.whl")
+    (source,) = tmp_path.glob("agents_sandbox_sdk-*.tar.gz")
+    assert source.stat().st_size > 10_000
+    environment = {**sdk_environment(daemon), "PYTHONPATH": str(wheel)}
+    program = "from agents_sandbox import sync; print(sync.AgentsSandboxClient().ping().daemon, sync.__file__)"
+    ran = run(sdk_python(), "-c", program, env=environment, timeout=60)
+    assert ran.stdout.startswith(f"agboxd {wheel}/")
+
+
+def test_the_import_takes_little_more_than_that_of_grpc() -> None:
+    """The least of several times each, in turns."""
+    program = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+
+    def seconds(module: str) -> float:
+        return float(run(sdk_python(), "-c", program.format(module), env=sdk_environment(), timeout=60).stdout)
+
+    pairs = [(seconds("grpc"), seconds("agents_sandbox, agents_sandbox.sync")) for _ in range(7)]
+    base, ours = (min(column) for column in zip(*pairs))
+    assert ours - base < 0.25, f"{ours:.3f} s, and {base:.3f} s for grpc alone"
