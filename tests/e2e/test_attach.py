@@ -13,10 +13,10 @@ from typing import Any
 import grpc
 import pytest
 from support.daemon import PrivateDaemon
-from support.execs import FINISHED, Execs, output
+from support.execs import CANCELLED, FAILED, FINISHED, Execs, output
 from support.images import make_image
-from support.process import resident_bytes
-from support.sandboxes import CONFIG, connected, started
+from support.process import peak_resident_bytes
+from support.sandboxes import CONFIG, STOPPED, connected, started
 from support.tmux import Terminal
 
 IMAGE = "attach/exec:1"
@@ -131,7 +131,7 @@ def test_a_client_that_is_killed_leaves_the_exec_running_and_the_terminal_usable
 @pytest.mark.parametrize("kills_daemon", [False, True])
 def test_much_input_arrives_unchanged_and_the_daemon_stays_small(box, kills_daemon, megabytes, tmp_path):
     data = os.urandom(megabytes << 20)
-    before = resident_bytes(box.pid)
+    before = peak_resident_bytes(box.pid)
     argv = command(box, "exec", "run", "-i", BOX, "--", "sh", "-c", "read -r first; echo going; sleep 1; cat")
     with (
         open(tmp_path / "copy", "wb") as copy,
@@ -145,13 +145,11 @@ def test_much_input_arrives_unchanged_and_the_daemon_stays_small(box, kills_daem
                 threading.Event().wait(0.01)
             box.kill()
             started(box)
-        else:
-            # While nothing reads, the input waits in front of the sandbox, and not in the daemon.
-            while not (tmp_path / "copy").stat().st_size:
-                threading.Event().wait(0.01)
-            assert resident_bytes(box.pid) - before < 8 << 20
         feeder.join()
         assert child.wait(60) == 0
+    if not kills_daemon:
+        # In the second in which nothing reads, the input waits in front of the sandbox, and not in the daemon.
+        assert peak_resident_bytes(box.pid) - before < 8 << 20
     copied = (tmp_path / "copy").read_bytes()
     assert copied.startswith(b"going\n")
     assert hashlib.sha256(copied.removeprefix(b"going\n")).digest() == hashlib.sha256(data).digest()
@@ -290,6 +288,57 @@ def test_signals_and_sizes_reach_the_foreground(execs):
     client.output("usr1")
     assert client.wait_for("ended").exit_code == 4
     client.close()
+
+
+def test_an_exec_that_has_ended_is_only_read(execs):
+    execs.wait(execs.create("sh", "-c", "echo done; exit 3", exec_id="over", stdin=True).exec_id)
+    execs.create("sh", "-c", "echo up; exec sleep 4327", exec_id="stopped", stdin=True)
+    running = Attached(execs, exec_id="stopped", write=True, output=True, stdout_offset=0)
+    running.output("up\n")
+    stopping = execs.service.StopSandboxRequest(sandbox_id=BOX)
+    execs.stub.StopSandbox(stopping, timeout=30)
+    assert running.wait_for("ended").state == CANCELLED
+    running.close()
+    execs.sandboxes.wait(BOX, STOPPED)
+    for exec_id, state, text in (("over", FAILED, "done\n"), ("stopped", CANCELLED, "up\n")):
+        for write in (False, True):
+            client = Attached(execs, exec_id=exec_id, write=write, output=True)
+            assert client.wait_for("attached").input_offset == 0
+            client.output(text)
+            assert client.wait_for("ended").state == state
+            client.close()
+    assert execs.get("over").exit_code == 3
+
+
+def test_the_largest_terminal_is_one(execs):
+    def run(exec_id: str, size: int):
+        request = execs.service.CreateExecRequest(sandbox_id=BOX, command=["stty", "size"], exec_id=exec_id)
+        request.terminal.size.rows = request.terminal.size.columns = size
+        execs.stub.CreateExec(request, timeout=30)
+        return execs.wait(exec_id)
+
+    assert output(run("large", 29999)) == "29999 29999\n"
+    assert run("largest", 65535).state == FINISHED  # which stty does not believe
+    with pytest.raises(grpc.RpcError) as refused:
+        run("too-large", 65536)
+    assert "terminal.size.rows is 65536" in refused.value.details()
+
+
+def test_a_client_that_says_nothing_holds_nothing_up(execs):
+    """Without a start, and attached as the writer without ever writing."""
+    silent = execs.stub.AttachExec(iter(queue.SimpleQueue().get, None), timeout=60)
+    execs.create("cat", exec_id="waits", stdin=True)
+    idle = Attached(execs, exec_id="waits", write=True, output=True)
+    idle.wait_for("attached")
+    writer = Attached(execs, exec_id="waits", write=True, output=True)
+    writer.wait_for("attached")
+    writer.send(input=b"heard\n")
+    writer.output("heard\n")
+    writer.send(end_input=execs.service.AttachEndInput())
+    assert writer.wait_for("ended").exit_code == 0
+    assert silent.is_active()
+    for client in (silent, idle.call, writer.call):
+        client.cancel()
 
 
 REFUSED = [

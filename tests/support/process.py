@@ -228,6 +228,12 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def peak_resident_bytes(pid: int) -> int:
+    """The most since its start."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+
 def all_processes() -> dict[int, ProcessSeen]:
     seen = {}
     for entry in os.listdir("/proc"):
