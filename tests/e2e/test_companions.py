@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from support.companions import (
@@ -193,6 +194,17 @@ def test_required_services_start_one_after_another_as_declared(
         begun = inspect(engine, companion_container("order-1", next_name))["State"]["StartedAt"]
         assert moment(healthy) <= moment(begun)
     sandboxes.delete_wait("order-1")
+
+
+def test_the_output_of_hooks_is_kept_next_to_that_of_execs(sandboxes, contract, image, make_companion):
+    check = health_check(contract, "CMD", "true")
+    db = make_companion("db", healthcheck=check, post_start_on_primary=["echo to stdout; echo to stderr >&2"])
+    sandboxes.create_ready("kept-1", image, required_services=[db])
+    folder = Path(Execs(sandboxes, "kept-1").run("true").stdout_log_path).parent
+    files = list(folder.glob("hook-db-1-*"))
+    assert sorted(file.read_text() for file in files) == ["to stderr\n", "to stdout\n"]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    sandboxes.delete_wait("kept-1")
 
 
 @pytest.mark.engines("28")
