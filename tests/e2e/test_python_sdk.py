@@ -2,6 +2,8 @@
 """The Python SDK, its examples and its packages, on a real engine."""
 
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,51 @@ def test_an_example_runs(example: str, words: str, daemon, engine) -> None:
     image = make_image(engine.api, "python-sdk:1")
     ran = run(sdk_python(), str(SDK / "examples" / example), image, env=sdk_environment(daemon), timeout=120)
     assert words in ran.stdout
+    assert left_over(engine) == []
+
+
+INPUT_ACROSS_A_KILL = """
+import os, sys, threading
+from agents_sandbox.sync import Sandbox
+
+data, received = os.urandom(8 << 20), bytearray()
+with Sandbox.create(image=sys.argv[1]) as sandbox, sandbox.start(["cat"], stdin=True) as process:
+    def write():
+        process.write(data)
+        process.end_input()
+    writer = threading.Thread(target=write)
+    writer.start()
+    for chunk in process:
+        if len(received) < 1 << 20 <= len(received) + len(chunk.data):
+            print("under way", flush=True)
+        received += chunk.data
+    writer.join()
+    print("complete" if received == data else f"{len(received)} bytes")
+"""
+
+
+def test_input_is_neither_lost_nor_doubled_by_a_kill_of_the_daemon(daemon, engine) -> None:
+    image = make_image(engine.api, "python-sdk:1")
+    with subprocess.Popen([sdk_python(), "-c", INPUT_ACROSS_A_KILL, image], env=sdk_environment(daemon),
+                          stdout=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stdout.readline() == "under way\n"
+            daemon.kill()
+            daemon.start()
+            assert program.stdout.read() == "complete\n"
+        except BaseException:
+            program.kill()
+            raise
+    assert left_over(engine) == []
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_program_of_the_guide_runs(number: int, daemon, engine) -> None:
+    guide = (REPOSITORY / "docs" / "sdk_async_usage.md").read_text()
+    programs = [block for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "import Sandbox" in block]
+    program = programs[number].replace("debian:12", make_image(engine.api, "python-sdk:1"))
+    ran = run(sdk_python(), "-c", program, env=sdk_environment(daemon), timeout=120)
+    assert ran.stdout.strip()
     assert left_over(engine) == []
 
 

@@ -78,7 +78,7 @@ def outside(target: Path) -> list[str]:
         [file("other/out")],
         [file("treeother")],
         [folder("tree"), link("tree/up", "../.."), file("tree/up/out")],
-        [folder("tree"), link("tree/up", "/tmp"), folder("tree/up/out")],
+        [folder("tree"), link("tree/up", "/tmp"), folder("tree/up/agbx-leads-out")],
         [link("tree", ".."), file("tree/out")],
         [folder("tree"), link("tree/a", "b"), link("tree/b", "../.."), file("tree/a/b/out")],
         [folder("tree"), (info("tree/hard", tarfile.LNKTYPE, link="/etc/passwd"), b"")],
@@ -88,11 +88,10 @@ def outside(target: Path) -> list[str]:
     ],
 )
 def test_what_leads_out_is_refused(entries: list[tuple[tarfile.TarInfo, bytes]], target: Path) -> None:
-    before = sorted(os.listdir("/tmp"))
     with pytest.raises(UnsafeArchiveError):
         unpack(archive(*entries), target)
     assert outside(target) == [str(target.parent)]
-    assert set(os.listdir("/tmp")) - set(before) == set()
+    assert not Path("/tmp/agbx-leads-out").exists()
 
 
 def test_a_link_in_the_target_is_replaced_and_not_followed(target: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,7 +14,9 @@ import pytest
 from conftest import Client, FakeDaemon
 
 import agents_sandbox as sdk
+from agents_sandbox._async import follow as asynchronous
 from agents_sandbox._generated.agbox.v1 import event_pb2, sandbox_pb2, service_pb2
+from agents_sandbox._sync import follow as synchronous
 
 
 def handle(state: int, sequence: int, **fields: Any) -> sandbox_pb2.SandboxHandle:
@@ -150,3 +153,49 @@ def test_lists_are_read_to_their_last_page(daemon: FakeDaemon, client: Client) -
     daemon.answers["ListSandboxes"] = answer
     daemon.start()
     assert [one.last_event_sequence for one in client.call("list_sandboxes")] == [1, 2, 3]
+
+
+def test_a_daemon_may_be_lost_after_a_long_silence(
+    daemon: FakeDaemon, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the absence that is limited, and not the silence before."""
+    silence = threading.Event()
+
+    def subscribe(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        if request.from_sequence == 1:
+            yield event(2)
+            silence.wait(0.6)
+            context.abort(grpc.StatusCode.UNAVAILABLE, "lost")
+        yield event(3)
+
+    for module in (asynchronous, synchronous):
+        monkeypatch.setattr(module, "_LONGEST_ABSENCE", 0.4)
+    create(daemon)
+    daemon.answers["SubscribeSandboxEvents"] = subscribe
+    daemon.start()
+    assert [one.sequence for one in client.events("box1", count=2, from_sequence=1)] == [2, 3]
+
+
+def test_a_daemon_that_stays_away_is_an_error(
+    runtime_directory: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (asynchronous, synchronous):
+        monkeypatch.setattr(module, "_LONGEST_ABSENCE", 0.4)
+    begin = time.monotonic()
+    with pytest.raises(sdk.DaemonUnreachableError, match=r"not back after 0\.4 s: agboxd is not running"):
+        client.events("box1", count=1)
+    assert time.monotonic() - begin < 10
+    assert runtime_directory.exists()
+
+
+def test_a_daemon_that_keeps_ending_streams_is_an_error(
+    daemon: FakeDaemon, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (asynchronous, synchronous):
+        monkeypatch.setattr(module, "_LONGEST_ABSENCE", 0.4)
+    create(daemon)
+    daemon.answers["SubscribeSandboxEvents"] = lambda *_: iter([])
+    daemon.start()
+    with pytest.raises(sdk.DaemonUnreachableError, match=r"not back after 0\.4 s"):
+        client.events("box1", count=1)
+    assert len(starts_of(daemon)) < 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import re
 import sys
@@ -21,6 +22,7 @@ from agents_sandbox import errors
 from agents_sandbox._async import platform
 from agents_sandbox._async.client import AgentsSandboxClient
 from agents_sandbox._async.process import Process
+from agents_sandbox._async.raw import RawClient
 from agents_sandbox._async.sandbox import Sandbox
 from agents_sandbox._generated.agbox.v1 import service_pb2
 from agents_sandbox.types import ExecHandle, RunResult, SandboxEventType, SandboxHandle, SandboxState
@@ -88,7 +90,7 @@ class Runner:
     def judge_error(self, step: dict[str, Any], error: errors.SandboxClientError) -> None:
         if "error" not in step:
             raise MismatchError(f"{type(error).__name__}: {error} ({error.code}, {error.reason})") from error
-        actual = {key: getattr(error, key, None) for key in step["error"]}
+        actual = {key: getattr(error, key, error.metadata.get(key)) for key in step["error"]}
         actual |= {"type": KINDS.get(type(error)), "message": str(error)}
         if fault := difference(step["error"], actual, "error"):
             raise MismatchError(f"{fault} ({error})") from error
@@ -98,7 +100,7 @@ class Runner:
     async def call(self, step: dict[str, Any]) -> Any:
         """The response, or the last message of a stream."""
         raw, method = self.client.raw, METHODS[step["rpc"]]
-        call = getattr(raw, re.sub(r"(?<=.)([A-Z])", r"_\1", method.name).lower())
+        call = method_of(raw, method)
         requests = [
             ParseDict(one, GetMessageClass(method.input_type)())
             for one in step.get("requests", [step.get("request", {})])
@@ -259,6 +261,12 @@ class Runner:
         printed = [await tasks.result_of(task) for task in started]
         texts = set(printed)
         return {"stdout": texts.pop() if len(texts) == 1 else sorted(texts), "ran": len(printed)}
+
+
+def method_of(raw: RawClient, method: Any) -> Callable[..., Any]:
+    """The method of the thin client that is named like the call; one that is new may have none yet."""
+    named = getattr(raw, re.sub(r"(?<=.)([A-Z])", r"_\1", method.name).lower(), None)
+    return named or functools.partial(raw.stream if method.server_streaming else raw.call, method.name)
 
 
 async def sent(requests: list[Any]) -> AsyncIterator[Any]:

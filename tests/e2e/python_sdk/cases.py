@@ -161,7 +161,7 @@ async def test_a_command_that_does_not_read_is_no_error(sandbox: Sandbox) -> Non
     result = await sandbox.run("exit 3", input=b"x" * (1 << 20))
     assert result.exit_code == 3
     async with sandbox.start("true") as process:
-        with pytest.raises(SandboxClientError, match="was not started with stdin=True"):
+        with pytest.raises(SandboxClientError, match="takes no input: it was not started with stdin=True"):
             await process.write("x")
         assert (await process.communicate()).ok
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container
 from typing import Final, TypeVar
 
@@ -25,23 +26,26 @@ T = TypeVar("T")
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 # Longer than a restart of the daemon, with the recovery of its sandboxes.
-_LONGEST_ABSENCE: Final = 30.0
+_LONGEST_ABSENCE = 30.0
+# A connection that has lasted so long was a good one.
+_STEADY = 2.0
 
 
 class Reconnection:
     """Waits for the daemon after a lost connection, with longer and longer pauses if it loses the next ones too."""
 
-    def __init__(self, client: RawClient, deadline: Deadline, absence: float = _LONGEST_ABSENCE) -> None:
+    def __init__(self, client: RawClient, deadline: Deadline, absence: float | None = None) -> None:
         """`absence`: after how many seconds without the daemon it fails."""
         self._client = client
         self._deadline = deadline
-        self._seconds = absence
+        self._seconds = _LONGEST_ABSENCE if absence is None else absence
+        self._back_at = 0.0
         self.reset()
 
     def reset(self) -> None:
         """The daemon responded."""
         self._pause = _FIRST_PAUSE
-        self._absence = Deadline.after(self._seconds, "the absence of the daemon")
+        self._absence: Deadline | None = None  # since the first of several losses
 
     async def after(self, loss: SandboxClientError | None) -> None:
         """Raises what was lost if it was not the connection. None: the stream ended."""
@@ -50,12 +54,17 @@ class Reconnection:
                 raise self._deadline.error() from loss
             if not is_loss(loss):
                 raise loss
+        if time.monotonic() - self._back_at > _STEADY:  # although nothing was to be said
+            self.reset()
+        if self._absence is None:
+            self._absence = Deadline.after(self._seconds, "the absence of the daemon")
         try:
             limit = self._deadline.remaining(self._absence.remaining())
             await platform.sleep(min(self._pause, limit or 0))
             self._pause = min(self._pause * 2, _LONGEST_PAUSE)
             limit = self._deadline.remaining(self._absence.remaining())
             await self._client.ping(service_pb2.PingRequest(), timeout=limit, wait_for_ready=True)
+            self._back_at = time.monotonic()
         except TimeoutError as late:
             self._deadline.remaining()
             message = f"the daemon is not back after {self._seconds:g} s"
@@ -185,8 +194,7 @@ async def wait_for_exec(
 
 async def create_once(create: Callable[[], Awaitable[T]], existing: T, client: RawClient) -> T:
     """Makes a request that has a new ID, again if its response was lost: `existing` if the daemon had accepted it."""
-    absence = _LONGEST_ABSENCE if client.timeout is None else client.timeout
-    reconnection = Reconnection(client, Deadline.after(None, "the request"), absence)
+    reconnection = Reconnection(client, Deadline.after(None, "the request"), client.timeout)
     was_lost = False
     while True:
         try:

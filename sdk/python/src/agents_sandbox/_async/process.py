@@ -49,7 +49,8 @@ class Process:
         self._offsets = {"stdout": 0, "stderr": 0}
         self._chunks: collections.deque[OutputChunk] = collections.deque()
         # Input: what the command has not been given yet, and how much of that was sent on this connection.
-        self._why_no_input = "" if writes else "the command was not started with stdin=True"
+        self._writes = writes
+        self._why_no_input = "" if writes else "it was not started with stdin=True"
         self._unaccepted = bytearray()
         self._sent = 0
         self._position: int | None = None  # of the first unaccepted byte in the input
@@ -140,9 +141,9 @@ class Process:
             )
             async with self._changed:
                 if self._why_no_input or self._status is not None:
-                    if or_closed and self._why_no_input != "the command was not started with stdin=True":
+                    if or_closed and self._writes:
                         return
-                    why = self._why_no_input or "the command has ended"
+                    why = self._why_no_input or "it has ended"
                     raise SandboxClientError(
                         f"exec {self._exec_id} takes no input: {why}", reason="EXEC_INPUT_CLOSED"
                     )

@@ -236,6 +236,14 @@ class RawClient:
     def attach_exec(self) -> AttachStream:
         return AttachStream(self, platform.Duplex(self.stub().AttachExec))
 
+    def call(self, method: str, request: Any, *, timeout: float | None = None) -> Any:
+        """Any call with one request and one response, by its name in the API."""
+        return self._call(method, request, timeout)
+
+    def stream(self, method: str, request: Any, *, timeout: float | None = None) -> Stream[Any]:
+        """Any call with one request and a stream of responses, by its name in the API."""
+        return self._stream(method, request, timeout)
+
     def stub(self) -> Any:
         """The generated stub, for calls without the translation of errors."""
         if self._is_closed:
