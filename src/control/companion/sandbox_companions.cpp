@@ -156,6 +156,11 @@ void SandboxCompanions::follow(Wanted wanted) {
   if (wanted == Wanted::Run && running_ == 0 && !is_supervised_) {
     begin(CompanionBegin::Adopt, [](const std::string&) {});
   }
+  // No event of theirs comes after SANDBOX_DELETE_REQUESTED, though the operation that is cancelled
+  // for the delete may take a while to end.
+  if (wanted == Wanted::End) {
+    for (const Task& task : std::exchange(tasks_, {})) task.cancel();
+  }
   if (wanted == Wanted::Stop && std::exchange(may_run_, false)) {
     for (const Task& task : std::exchange(tasks_, {})) task.cancel();
     is_supervised_ = false;

@@ -62,6 +62,7 @@ class SandboxCompanions {
   enum class Wanted {
     Run,
     Stop,   // their sandbox has failed, and nothing else will stop them
+    End,    // it is being deleted: they are not supervised any more, and an operation removes them
     Leave,  // an operation decides
   };
   void follow(Wanted wanted);

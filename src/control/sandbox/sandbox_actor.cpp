@@ -419,9 +419,10 @@ SandboxActor::Taken SandboxActor::take(const WorkInput& input) {
   return taken;
 }
 
-// While it is created, resumed, stopped, paused or removed, operations decide.
+// While it is created, resumed, stopped or paused, operations decide.
 SandboxCompanions::Wanted SandboxActor::wanted_of_companions() const {
   if (lifecycle().state == Lifecycle::Failed) return SandboxCompanions::Wanted::Stop;
+  if (lifecycle().state == Lifecycle::Deleting) return SandboxCompanions::Wanted::End;
   const bool may_be_paused = state_.isolation.paused != IsolationState::Paused::No ||
                              std::holds_alternative<work::Pause>(state_.work) ||
                              std::holds_alternative<work::Unpause>(state_.work);

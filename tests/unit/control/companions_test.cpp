@@ -528,6 +528,22 @@ TEST_F(CompanionsTest, ADeleteDuringACreateLeavesNothing) {
   expect_nothing_left();
 }
 
+TEST_F(CompanionsTest, NoEventOfTheirsComesAfterTheDeleteWasRequested) {
+  const std::string start = "POST /containers/agbox-primary-" + id_ + "/start";
+  docker().hold(start);
+  set_probe("web", 1);
+  ASSERT_TRUE(create(id_, with(entry("companion_containers", "web"))));
+  wait_runs("web");
+  run_until([&] { return docker().calls(start) == 1; });
+  ASSERT_TRUE(remove(id_));  // waits for the start, which the engine completes
+  engine().set_health(*companion("web"), "healthy");
+  create_ready("other-1");  // longer than it takes to notice
+  docker().release(start);
+  wait_for_state(id_, v1::SANDBOX_STATE_DELETED);
+  EXPECT_THAT(history(),
+              ElementsAre("SANDBOX_ACCEPTED", "SANDBOX_DELETE_REQUESTED", "SANDBOX_DELETED"));
+}
+
 TEST_F(CompanionsTest, TheyOutliveTheDaemonWithoutAnEvent) {
   create_ready(id_, with(entry("required_services", "db") + entry("optional_services", "cache")));
   wait_for("cache", v1::COMPANION_STATE_READY);
