@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace agbox::guest {
 namespace {
@@ -55,7 +57,7 @@ Execs::RunnerProcess* Execs::runner_of(const std::string& id) {
 }
 
 void Execs::attach_input(const std::string& id, std::uint64_t number, UniqueFd pipe) {
-  attaches_.insert(number);
+  attaches_.insert_or_assign(number, id);
   v1::InputAttached refusal;
   refusal.set_id(number);
   const RunnerProcess* runner = runner_of(id);
@@ -67,6 +69,10 @@ void Execs::attach_input(const std::string& id, std::uint64_t number, UniqueFd p
   order.pipe = std::move(pipe);
   const int problem = send_order(runner->channel.get(), order);
   if (problem == 0) return;
+  if (problem == EPIPE || problem == ECONNRESET) {  // it has ended, and its report is unread
+    refusal.set_outcome(v1::InputAttached::OUTCOME_CLOSED);
+    return report_attach(std::move(refusal));
+  }
   refusal.set_outcome(v1::InputAttached::OUTCOME_FAILED);
   refusal.set_detail(std::string("the process that runs the command does not take its input: ") +
                      std::strerror(problem));
@@ -78,6 +84,20 @@ void Execs::report_attach(v1::InputAttached report) {
   v1::ToDaemon message;
   *message.mutable_input_attached() = std::move(report);
   context_.send(message);
+}
+
+void Execs::close_channel(RunnerProcess& runner) {
+  runner.channel.reset();
+  std::vector<std::uint64_t> unread;
+  for (const auto& [number, exec_id] : attaches_) {
+    if (exec_id == runner.exec_id) unread.push_back(number);
+  }
+  for (const std::uint64_t number : unread) {
+    v1::InputAttached report;
+    report.set_id(number);
+    report.set_outcome(v1::InputAttached::OUTCOME_CLOSED);
+    report_attach(std::move(report));
+  }
 }
 
 // It is refused only if root in the container has stopped the runner and left many orders unread.
@@ -142,7 +162,7 @@ void Execs::receive(pid_t pid) {
     const Received received = receive_report(runner.channel.get(), report);
     if (received == Received::Packet) on_report(pid, runner, report);
     if (received == Received::NothingYet) return;
-    if (received == Received::Closed) runner.channel.reset();
+    if (received == Received::Closed) close_channel(runner);
   }
 }
 
@@ -163,7 +183,7 @@ void Execs::on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& repo
     case RunnerReport::Kind::InputAttached:
       return report_attach(report.input);
     case RunnerReport::Kind::Ended: {
-      runner.channel.reset();
+      close_channel(runner);
       v1::ExecEnded end = report.end;
       const bool is_killing = tree_killer_.is_killing(id);
       tree_killer_.end(id);

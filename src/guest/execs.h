@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "agbox/guest/v1/link.pb.h"
@@ -87,6 +86,8 @@ class Execs {
   RunnerProcess* runner_of(const std::string& id);
   void order_runner(const std::string& id, const RunnerOrder& order);
   void report_attach(v1::InputAttached report);
+  // The runner reports nothing any more.
+  void close_channel(RunnerProcess& runner);
   void receive(pid_t pid);
   void on_report(pid_t pid, RunnerProcess& runner, const RunnerReport& report);
   void hold_end(pid_t pid, const std::string& id, Exec& exec, v1::ExecEnded end);
@@ -99,7 +100,8 @@ class Execs {
   std::map<std::string, Exec> execs_;
   std::map<pid_t, RunnerProcess> runners_;
   TreeKiller tree_killer_;
-  std::set<std::uint64_t> attaches_;  // requested on this connection and not reported yet
+  // Requested on this connection and not reported yet, and their execs.
+  std::map<std::uint64_t, std::string> attaches_;
 };
 
 }  // namespace agbox::guest

@@ -2,6 +2,7 @@
 #include "guestlink/guest_link.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "async/await.h"
 #include "async/cancellation.h"
@@ -18,6 +19,13 @@ namespace v1 = guest::v1;
 constexpr std::size_t kMaxGo = std::size_t{1} << 20;
 constexpr const char* kAnotherProcess = "it is another process's";
 
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  const std::string bytes = guestwire::random_bytes(sizeof number);
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number;
+}
+
 }  // namespace
 
 GuestLink::GuestLink(const asio::any_io_executor& executor, LinkDirectory directory,
@@ -30,6 +38,7 @@ GuestLink::GuestLink(const asio::any_io_executor& executor, LinkDirectory direct
       log_(std::move(log)),
       changed_(executor_),
       acceptor_(executor_),
+      next_input_(random_number()),
       refusals_(limits.between_log_lines),
       losses_(limits.between_log_lines) {}
 

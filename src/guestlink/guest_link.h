@@ -195,7 +195,8 @@ class GuestLink : public std::enable_shared_from_this<GuestLink> {
   std::map<std::uint64_t, std::optional<TreeReport>> trees_;  // of this connection
   std::uint64_t next_files_ = 1;
   std::map<std::uint64_t, std::optional<FilesReport>> files_;  // of this connection
-  std::uint64_t next_input_ = 1;
+  // Begins anywhere: a runner may still answer an order of the previous daemon.
+  std::uint64_t next_input_;
   struct PendingInput {
     std::optional<InputReport> report{};
     bool is_awaited = true;

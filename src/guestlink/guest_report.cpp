@@ -46,6 +46,13 @@ std::string readable(std::string_view bytes, std::size_t limit) {
   return text;
 }
 
+// What is shown as one line, so that it cannot be taken for several.
+std::string sentence(std::string_view bytes, std::size_t limit) {
+  std::string text = readable(bytes, limit);
+  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return text;
+}
+
 std::optional<GuestPhase> to_phase(guest::v1::Phase phase) {
   switch (phase) {
     case guest::v1::PHASE_FRESH:
@@ -86,7 +93,7 @@ std::optional<EntrypointFailure> to_failure(const guest::v1::EntrypointFailed& f
       return std::nullopt;
   }
   failure.code = std::clamp(failed.code(), 0, 255);
-  failure.detail = readable(failed.detail(), kMaxSentence);
+  failure.detail = sentence(failed.detail(), kMaxSentence);
   failure.output_tail = readable(failed.output_tail(), kMaxTail);
   return failure;
 }
@@ -117,7 +124,7 @@ std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended) {
       return std::nullopt;
   }
   end.exec_id = ended.exec_id();
-  end.detail = readable(ended.detail(), kMaxSentence);
+  end.detail = sentence(ended.detail(), kMaxSentence);
   end.output_truncated = ended.output_truncated();
   end.user_cpu_microseconds =
       std::min<std::uint64_t>(ended.user_cpu_microseconds(), kMaxCpuMicroseconds);
@@ -128,7 +135,7 @@ std::optional<ExecEnd> to_exec_end(const guest::v1::ExecEnded& ended) {
 }
 
 TreeReport to_tree_report(const guest::v1::TreeReceived& received) {
-  return {.failure = readable(received.failure(), kMaxTreeFailure),
+  return {.failure = sentence(received.failure(), kMaxTreeFailure),
           .entries = received.entries(),
           .bytes = received.bytes()};
 }
@@ -136,7 +143,7 @@ TreeReport to_tree_report(const guest::v1::TreeReceived& received) {
 std::optional<InputReport> to_input_report(const guest::v1::InputAttached& attached) {
   using Wire = guest::v1::InputAttached;
   InputReport report{.position = attached.position(),
-                     .detail = readable(attached.detail(), kMaxSentence)};
+                     .detail = sentence(attached.detail(), kMaxSentence)};
   switch (attached.outcome()) {
     case Wire::OUTCOME_ATTACHED:
       report.outcome = InputReport::Outcome::Attached;
@@ -156,17 +163,17 @@ FilesReport to_files_report(const guest::v1::FilesDone& done) {
   FilesReport report{.entries = done.entries(),
                      .bytes = done.bytes(),
                      .notes = done.notes(),
-                     .first_note = readable(done.first_note(), kMaxTreeFailure)};
+                     .first_note = sentence(done.first_note(), kMaxTreeFailure)};
   if (done.failure().empty()) return report;
   const auto* reason = std::ranges::find(kCopyReasons, done.reason(), &Reason::name);
   report.failure.emplace(reason == kCopyReasons.end() ? reason::kCopyFailed : *reason,
-                         readable(done.failure(), kMaxTreeFailure));
+                         sentence(done.failure(), kMaxTreeFailure));
   return report;
 }
 
 std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tried) {
   using Wire = guest::v1::ConnectionTried;
-  const std::string detail = readable(tried.detail(), kMaxSentence);
+  const std::string detail = sentence(tried.detail(), kMaxSentence);
   switch (tried.outcome()) {
     case Wire::OUTCOME_REFUSED:
       return ProbeReport{.outcome = ProbeReport::Outcome::Refused, .detail = detail};
@@ -180,14 +187,14 @@ std::optional<ProbeReport> to_probe_report(const guest::v1::ConnectionTried& tri
 }
 
 void fill(GuestHello& hello, const guest::v1::Prepared& prepared) {
-  hello.failure = readable(prepared.failure(), kMaxSentence);
+  hello.failure = sentence(prepared.failure(), kMaxSentence);
   for (int i = 0; i < std::min(prepared.notes_size(), kMaxNotes); ++i) {
-    hello.notes.push_back(readable(prepared.notes(i), kMaxSentence));
+    hello.notes.push_back(sentence(prepared.notes(i), kMaxSentence));
   }
   for (int i = 0; i < std::min(prepared.mounts_size(), kMaxMounts); ++i) {
     const guest::v1::MountSeen& seen = prepared.mounts(i);
-    hello.mounts.push_back({readable(seen.target(), kMaxPath), seen.device(), seen.inode(),
-                            readable(seen.failure(), kMaxSentence)});
+    hello.mounts.push_back({sentence(seen.target(), kMaxPath), seen.device(), seen.inode(),
+                            sentence(seen.failure(), kMaxSentence)});
   }
 }
 

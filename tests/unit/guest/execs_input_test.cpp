@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,8 +96,8 @@ TEST_F(ExecsInputTest, WhatAReplacedWriterHasWrittenCountsAndWhatItWritesLaterDo
   const UniqueFd filler = attach("late-1");
   ASSERT_EQ(::fcntl(filler.get(), F_SETFL, O_NONBLOCK), 0);
   std::size_t filled = 0;
-  const std::string many(1000, 'f');
-  until([&] {  // the command's pipe, the runner's hands and our pipe
+  const std::string many(4096, 'f');  // whole pages: smaller pieces would leave room in the pipes
+  until([&] {                         // the command's pipe, the runner's hands and our pipe
     const ssize_t written = ::write(filler.get(), many.data(), many.size());
     if (written > 0) filled += static_cast<std::size_t>(written);
     return written < 0 && filled > 128'000;
@@ -107,6 +108,22 @@ TEST_F(ExecsInputTest, WhatAReplacedWriterHasWrittenCountsAndWhatItWritesLaterDo
   ASSERT_EQ(::creat((directory() / "go").c_str(), 0600) < 0, false);
   until_out("late-1", "END");
   EXPECT_EQ(out("late-1").size(), filled + 3);
+}
+
+TEST_F(ExecsInputTest, AnInputThatTheRunnerDidNotTakeAnyMoreIsClosed) {
+  ExecOrder order = shell("");
+  order.command = {"/nonexistent"};
+  start("gone-1", with_input(std::move(order)));
+  attach("gone-1");  // on its way while the command fails to start
+  EXPECT_EQ(last_.outcome(), v1::InputAttached::OUTCOME_CLOSED);
+}
+
+TEST_F(ExecsInputTest, TheInputOfACommandWhoseEndIsNotReadYetIsClosed) {
+  start("gone-2", with_input(shell("true")));
+  siginfo_t runner{};
+  ASSERT_EQ(::waitid(P_ALL, 0, &runner, WEXITED | WNOWAIT), 0);
+  attach("gone-2");
+  EXPECT_EQ(last_.outcome(), v1::InputAttached::OUTCOME_CLOSED);
 }
 
 TEST_F(ExecsInputTest, MuchInputArrivesUnchanged) {

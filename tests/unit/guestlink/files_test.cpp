@@ -37,7 +37,7 @@ class FilesTest : public GuestLinkTest {
     files->set_entries(3);
     files->set_bytes(5);
     files->set_notes(1);
-    files->set_first_note("/x: \x1b is a FIFO");
+    files->set_first_note("/x: \x1b is\na FIFO");
     return message;
   }
   static FileOrder in(const std::string& path) { return {.path = path}; }
