@@ -24,6 +24,8 @@ namespace agbox::sdk {
 namespace {
 
 // After the end of an archive, which tar programs fill up with zeros.
+// Other users of this machine may not write what a sandbox says that they may.
+constexpr mode_t kKeptBits = 0755;
 constexpr std::size_t kMaxAfterEnd = std::size_t{1} << 20;
 
 // Of this machine.
@@ -224,7 +226,8 @@ Result<FileCopyResult> copy_out(const RawClient& client, const std::string& sand
       .path = target.empty() ? "." : target.string(),
       .placement = root_name.empty() ? TreePlacement::Content : TreePlacement::Root,
       .root_name = root_name,
-      .refuses_link = true};
+      .refuses_link = true,
+      .kept_bits = kKeptBits};
   const auto unpacked = unpack_at(
       place, {.entries = options.max_entries, .bytes = options.max_bytes},
       [&tar](std::span<char> into) { return tar.read(into); }, progress_of(options));

@@ -29,7 +29,6 @@ namespace {
 constexpr mode_t kNewDirectory = 0700;
 // Of a directory that has no entry of its own.
 constexpr mode_t kImpliedDirectory = 0755;
-constexpr mode_t kKeptBits = 01777;
 
 // For what is renamed once it is complete.
 std::string draft_name() {
@@ -376,7 +375,7 @@ class TargetUnpacking {
       open_.pop_back();
       if (!left.attributes) continue;
       const auto times = times_of(*left.attributes);
-      if (::fchmod(left.fd.get(), left.attributes->mode & kKeptBits) != 0 ||
+      if (::fchmod(left.fd.get(), left.attributes->mode & target_.kept_bits) != 0 ||
           ::futimens(left.fd.get(), times.data()) != 0) {
         return failed(left.path, errno);
       }
@@ -454,7 +453,8 @@ class TargetUnpacking {
       AGBOX_TRY_VOID(put_bytes(file, entry, {.offset = 0, .length = entry.size}));
     }
     const auto times = times_of(entry);
-    if (::fchmod(file, entry.mode & kKeptBits) != 0 || ::futimens(file, times.data()) != 0) {
+    if (::fchmod(file, entry.mode & target_.kept_bits) != 0 ||
+        ::futimens(file, times.data()) != 0) {
       return failed(entry.path, errno);
     }
     return {};

@@ -9,6 +9,8 @@
 // entry that the error names. Existing directories keep their attributes.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "base/result.h"
@@ -36,6 +38,8 @@ struct UnpackTarget {
   // A target that is a symbolic link to a directory is refused, unless a slash at its end says that
   // the link is meant: an earlier stream of untrusted origin may have made it.
   bool refuses_link = false;
+  // The mode bits of files and directories that are kept.
+  mode_t kept_bits = 01777;
 };
 
 // Blocks. An error names the path and how many entries were unpacked before.

@@ -15,7 +15,9 @@
 #include "cli/daemon_client.h"
 #include "cli/format/elapsed.h"
 #include "cli/format/message_json.h"
+#include "cli/format/printable.h"
 #include "cli/interrupt.h"
+#include "model/spec/limits.h"
 
 namespace agbox::cli {
 
@@ -27,6 +29,7 @@ struct CpFlags {
   std::string source;
   std::string target;
   bool as_root = false;
+  std::string max_size;
   bool json = false;
 };
 
@@ -132,20 +135,24 @@ int copy_files(Console& console, const CpFlags& flags) {
   if (flags.json && std::holds_alternative<TarStream>(*target)) {
     return refuse_usage(console, "--json prints to stdout, where the tar archive goes");
   }
+  sdk::FileCopyOptions options{.as_root = flags.as_root};
+  const auto max_size = parse_limit<ByteLimit>("--max-size", "size", flags.max_size);
+  if (!max_size) return refuse_usage(console, max_size.error().message());
+  if (*max_size) options.max_bytes = static_cast<std::uint64_t>((*max_size)->bytes());
   const auto client = open_client(console);
   if (!client) return kRuntimeError;
   const SystemClock clock;
   const BootTime began = clock.boot_now();
   const Interrupt interrupt;
   CopyProgress progress(console, clock);
-  const auto copied = (*copy)(
-      *client, {.as_root = flags.as_root,
-                .on_progress = [&](const sdk::FileCopyProgress& now) { progress.show(now); },
-                .stop = interrupt.token()});
+  options.on_progress = [&](const sdk::FileCopyProgress& now) { progress.show(now); };
+  options.stop = interrupt.token();
+  const auto copied = (*copy)(*client, options);
   if (!copied) return fail_copy(console, flags, interrupt, copied.error());
   if (copied->notes > 0) {
     console.error("Warning: " + count_text(copied->notes) +
-                  " left out or changed while copied, such as " + copied->first_note);
+                  " left out or changed while copied, such as " +
+                  printable_line(copied->first_note));
   }
   if (flags.json) {
     v1::CopySummary summary;
@@ -178,6 +185,10 @@ void add_cp(CommandLine& line, CLI::App& parent) {
       ->type_name("PATH");
   command.add_flag("--as-root", flags.as_root,
                    "Read or write as root of the sandbox instead of its user");
+  command
+      .add_option("--max-size", flags.max_size,
+                  "Stop after so much data, such as 500g; 64 GiB by default")
+      ->type_name("SIZE");
   command.add_flag("--json", flags.json, "Print the number of entries and bytes as JSON");
 }
 

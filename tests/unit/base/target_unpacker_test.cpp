@@ -146,6 +146,14 @@ TEST_F(TargetUnpackerTest, ADirectoryGoesIntoAnExistingOne) {
   fs::permissions(target_ / "p/d", fs::perms::owner_all);
 }
 
+TEST_F(TargetUnpackerTest, OtherModeBitsThanTheCallersAreDropped) {
+  add_directory("p", 01777);
+  add_file("p/a", "hello", 0666);
+  ASSERT_EQ(unpack({.path = target_, .kept_bits = 0755}), "");
+  EXPECT_EQ(lstat_of(target_ / "p").st_mode & 07777, 0755U);
+  EXPECT_EQ(lstat_of(target_ / "p/a").st_mode & 07777, 0644U);
+}
+
 TEST_F(TargetUnpackerTest, ADirectoryBecomesATargetThatDoesNotExist) {
   add_directory("p", 0750);
   add_file("p/a", "hello");

@@ -29,7 +29,8 @@ struct FileCopyOptions {
   // Root of the sandbox reads or writes. By default its runtime user does.
   bool as_root = false;
   std::uint64_t max_entries = 2'000'000;
-  std::uint64_t max_bytes = std::uint64_t{1} << 40;  // of files, without holes of sparse files
+  // Of files, without holes of sparse files. A sandbox can send much more than it stores.
+  std::uint64_t max_bytes = std::uint64_t{64} << 30;
   // Called often, on the calling thread.
   std::function<void(const FileCopyProgress&)> on_progress = {};
   // Ends the copy with ErrorKind::Cancelled.
