@@ -11,6 +11,7 @@
 
 #include "model/exec/terminal_size.h"
 #include "model/reasons.h"
+#include "model/spec/maxima.h"
 #include "rpc/status.h"
 
 namespace agbox {
@@ -51,6 +52,13 @@ AttachStream* AttachStream::open(ControlLoop& control, OutputLoop& output, Direc
       new AttachStream(control, output, directory, std::move(streams)));
   stream->until_done_ = stream;
   output.post([stream] {
+    if (stream->streams_->size() >= maxima::kOutputStreams) {
+      return stream->end(to_status({reason::kResourceExhausted,
+                                    "clients that are attached to execs or read their output: at "
+                                    "most " +
+                                        std::to_string(maxima::kOutputStreams) +
+                                        " are possible; wait until some of them end"}));
+    }
     stream->streams_->add(*stream);
     stream->read_next();
   });
@@ -253,13 +261,14 @@ Result<> AttachStream::handle(v1::AttachExecRequest request) {
         return invalid("input: at most " + std::to_string(kMaxInputBytes) + " bytes, not " +
                        std::to_string(request.input().size()));
       }
-      if (pipe_ && end_is_due_) return invalid("input: the client has sent end_input before");
+      if (pipe_ && end_of_input_ != EndOfInput::NotSent)
+        return invalid("input: the client has sent end_input before");
       if (pipe_) unwritten_ += request.input();
       flush_input();
       return {};
     case v1::AttachExecRequest::kEndInput:
       AGBOX_TRY_VOID(check_writes("end_input"));
-      end_is_due_ = true;
+      if (end_of_input_ == EndOfInput::NotSent) end_of_input_ = EndOfInput::Due;
       flush_input();
       return {};
     case v1::AttachExecRequest::kResize: {
@@ -291,9 +300,11 @@ Result<> AttachStream::handle(v1::AttachExecRequest request) {
 void AttachStream::pass_on(std::function<Result<>(Directory&)> call) {
   control_.post([stream = shared_from_this(), call = std::move(call)] {
     const auto done = call(stream->directory_);
-    if (!done && done.error().reason() != reason::kExecAlreadyTerminal) {
-      stream->fail(done.error());
-    }
+    if (done || done.error().reason() == reason::kExecAlreadyTerminal) return;
+    if (done.error().reason() != reason::kExecInputTaken) return stream->fail(done.error());
+    stream->loop_.post([stream, why = done.error().message()] {
+      stream->stop_input(v1::InputStopped::REASON_TAKEN_OVER, why);
+    });
   });
 }
 
@@ -323,7 +334,8 @@ void AttachStream::flush_input() {
     accepted_ += static_cast<std::uint64_t>(written);
     unwritten_.erase(0, static_cast<std::size_t>(written));
   }
-  if (pipe_ && unwritten_.empty() && end_is_due_) {
+  if (pipe_ && unwritten_.empty() && end_of_input_ == EndOfInput::Due) {
+    end_of_input_ = EndOfInput::PassedOn;
     pipe_.reset();
     pass_on([id = exec_id_, writer = writer_](Directory& directory) {
       return directory.end_exec_input(id, writer.get());
@@ -336,7 +348,6 @@ void AttachStream::flush_input() {
 void AttachStream::stop_input(v1::InputStopped::Reason reason, const std::string& message) {
   pipe_.reset();
   std::string().swap(unwritten_);
-  if (end_is_due_ && reason == v1::InputStopped::REASON_TAKEN_OVER) return;  // it was done anyway
   stopped_ = stopped_by(reason, message);
   read_next();
   write_more();

@@ -86,6 +86,7 @@ class AttachStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   void find_end();
   void finish(const grpc::Status& status);
 
+  enum class EndOfInput { NotSent, Due, PassedOn };
   struct Reader {
     v1::OutputStream stream;
     OutputLoop::Place place;
@@ -105,7 +106,7 @@ class AttachStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   std::optional<boost::asio::posix::stream_descriptor> pipe_;
   bool writes_ = false;  // the client asked for it
   bool waits_for_space_ = false;
-  bool end_is_due_ = false;
+  EndOfInput end_of_input_ = EndOfInput::NotSent;
   std::string unwritten_;
   std::uint64_t accepted_ = 0;
   std::uint64_t reported_ = 0;

@@ -15,7 +15,7 @@ CopyInStream::CopyInStream(FileCopies& copies, BeginFileCopy begin, v1::CopyInRe
       response_(response),
       streams_(copies.streams()),
       handle_(std::make_shared<FileCopyHandle>(copies.control())),
-      report_limit_(copies.io()) {}
+      wait_limit_(copies.io()) {}
 
 CopyInStream* CopyInStream::open(FileCopies& copies, BeginFileCopy begin,
                                  v1::CopyInResponse* response) {
@@ -72,6 +72,7 @@ void CopyInStream::opened(FilePipe pipe) {
 }
 
 void CopyInStream::write() {
+  limit_wait(copies_.stall_limit(), "the sandbox has taken nothing for too long");
   boost::asio::async_write(
       *pipe_, boost::asio::buffer(request_.data()),
       [stream = shared_from_this()](boost::system::error_code problem, std::size_t) {
@@ -81,18 +82,22 @@ void CopyInStream::write() {
 
 void CopyInStream::written(bool is_complete) {
   if (has_finished_) return;
+  wait_limit_.cancel();
   if (is_complete) return StartRead(&request_);
   close_pipe();  // its reader has ended, and the report says why
 }
 
 void CopyInStream::close_pipe() {
   pipe_.reset();
-  report_limit_.expires_after(FileCopies::kReportLimit);
-  report_limit_.async_wait([weak = weak_from_this()](boost::system::error_code cancelled) {
+  limit_wait(FileCopies::kReportLimit,
+             "the sandbox did not report whether it has copied everything");
+}
+
+void CopyInStream::limit_wait(std::chrono::milliseconds limit, const char* problem) {
+  wait_limit_.expires_after(limit);
+  wait_limit_.async_wait([weak = weak_from_this(), problem](boost::system::error_code cancelled) {
     const auto stream = weak.lock();
-    if (cancelled || !stream) return;
-    stream->finish(to_status(
-        {reason::kHostNotReady, "the sandbox did not report whether it has copied everything"}));
+    if (!cancelled && stream) stream->finish(to_status({reason::kHostNotReady, problem}));
   });
 }
 
@@ -108,7 +113,7 @@ void CopyInStream::finish(const grpc::Status& status) {
   if (std::exchange(has_finished_, true)) return;
   handle_->cancel();  // no effect if it has ended
   pipe_.reset();
-  report_limit_.cancel();
+  wait_limit_.cancel();
   Finish(status);
 }
 

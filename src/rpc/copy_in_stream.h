@@ -41,6 +41,8 @@ class CopyInStream final : public grpc::ServerReadReactor<v1::CopyInRequest>,
   void written(bool is_complete);
   void reported(const Result<FilesReport>& report);
   void close_pipe();
+  // Ends the copy unless something goes on in time.
+  void limit_wait(std::chrono::milliseconds limit, const char* problem);
   void finish(const grpc::Status& status);
 
   FileCopies& copies_;
@@ -49,7 +51,7 @@ class CopyInStream final : public grpc::ServerReadReactor<v1::CopyInRequest>,
   std::shared_ptr<OpenStreams> streams_;
   std::shared_ptr<FileCopyHandle> handle_;
   std::optional<boost::asio::posix::stream_descriptor> pipe_;
-  boost::asio::steady_timer report_limit_;
+  boost::asio::steady_timer wait_limit_;
   v1::CopyInRequest request_;
   bool has_begun_ = false;
   bool has_finished_ = false;

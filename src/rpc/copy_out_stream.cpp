@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/copy_out_stream.h"
 
+#include <sys/ioctl.h>
+
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 
 #include "model/files/file_request.h"
@@ -10,6 +13,7 @@ namespace agbox {
 namespace {
 
 constexpr std::size_t kCopyOutChunk = std::size_t{128} << 10;
+constexpr const char* kNoReport = "the sandbox did not report whether it has sent everything";
 
 }  // namespace
 
@@ -59,9 +63,8 @@ void CopyOutStream::opened(FilePipe pipe) {
 void CopyOutStream::reported(Result<FilesReport> report) {
   if (has_finished_) return;
   report_ = std::move(report);
-  // All that the guest's process wrote is in the pipe by now: only another process that has the
-  // pipe could keep it open.
-  if (is_reading_) limit_wait();
+  // The pipe may be empty, and open in another process of the sandbox.
+  if (is_reading_) pipe_->cancel();
   go_on();
 }
 
@@ -74,11 +77,13 @@ void CopyOutStream::go_on() {
   if (has_finished_ || is_writing_) return;
   if (ends_with_) return finish(*ends_with_);
   if (report_ && !*report_) return finish(to_status(report_->error()));
+  if (is_reading_) return;
+  if (report_ && !is_at_end_) end_with_what_is_left();
   if (!is_at_end_) {
-    if (pipe_ && !is_reading_) read();
+    if (pipe_) read();
     return;
   }
-  if (!report_) return limit_wait();
+  if (!report_) return limit_wait(FileCopies::kReportLimit, kNoReport);
   if (has_sent_summary_) return finish(grpc::Status::OK);
   has_sent_summary_ = true;
   v1::CopyOutResponse last;
@@ -91,11 +96,24 @@ void CopyOutStream::go_on() {
   send(std::move(last));
 }
 
+// All that the guest's process wrote is in the pipe by now; only another process that has the pipe
+// could keep it open, and write more.
+void CopyOutStream::end_with_what_is_left() {
+  if (pipe_ && !left_) {
+    int size = 0;
+    left_ =
+        ::ioctl(pipe_->native_handle(), FIONREAD, &size) == 0 ? static_cast<std::size_t>(size) : 0;
+  }
+  if (pipe_ && *left_ > 0) return;
+  is_at_end_ = true;
+  pipe_.reset();
+}
+
 void CopyOutStream::read() {
   is_reading_ = true;
-  if (report_) limit_wait();
+  if (!left_) limit_wait(copies_.stall_limit(), "the sandbox has sent nothing for too long");
   pipe_->async_read_some(
-      boost::asio::buffer(buffer_),
+      boost::asio::buffer(buffer_, std::min(buffer_.size(), left_.value_or(buffer_.size()))),
       [stream = shared_from_this()](boost::system::error_code problem, std::size_t size) {
         stream->received(problem, size);
       });
@@ -105,11 +123,13 @@ void CopyOutStream::received(boost::system::error_code problem, std::size_t size
   is_reading_ = false;
   wait_limit_.cancel();
   if (has_finished_) return;
-  if (problem) {  // its end
+  if (problem == boost::asio::error::operation_aborted) return go_on();  // by the report
+  if (problem) {                                                         // its end
     is_at_end_ = true;
     pipe_.reset();
     return go_on();
   }
+  if (left_) *left_ -= size;
   v1::CopyOutResponse chunk;
   chunk.set_data(buffer_.data(), size);
   send(std::move(chunk));
@@ -121,13 +141,12 @@ void CopyOutStream::send(v1::CopyOutResponse message) {
   StartWrite(&message_);
 }
 
-void CopyOutStream::limit_wait() {
-  wait_limit_.expires_after(FileCopies::kReportLimit);
-  wait_limit_.async_wait([weak = weak_from_this()](boost::system::error_code cancelled) {
+void CopyOutStream::limit_wait(std::chrono::milliseconds limit, const char* problem) {
+  wait_limit_.expires_after(limit);
+  wait_limit_.async_wait([weak = weak_from_this(), problem](boost::system::error_code cancelled) {
     const auto stream = weak.lock();
     if (cancelled || !stream) return;
-    stream->ends_with_ = to_status(
-        {reason::kHostNotReady, "the sandbox did not report whether it has sent everything"});
+    stream->ends_with_ = to_status({reason::kHostNotReady, problem});
     stream->go_on();
   });
 }

@@ -43,7 +43,10 @@ class CopyOutStream final : public grpc::ServerWriteReactor<v1::CopyOutResponse>
   void received(boost::system::error_code problem, std::size_t size);
   void send(v1::CopyOutResponse message);
   void reported(Result<FilesReport> report);
-  void limit_wait();
+  // Ends the copy unless something comes in time.
+  void limit_wait(std::chrono::milliseconds limit, const char* problem);
+  // After the report: ends the reading once everything that the guest's process wrote was read.
+  void end_with_what_is_left();
   // Takes the next step, unless a read or a write is in progress.
   void go_on();
   void finish(const grpc::Status& status);
@@ -57,6 +60,8 @@ class CopyOutStream final : public grpc::ServerWriteReactor<v1::CopyOutResponse>
   v1::CopyOutResponse message_;
   std::optional<grpc::Status> ends_with_;
   std::optional<Result<FilesReport>> report_;
+  // What was in the pipe at the first opportunity after the report, without what was read since.
+  std::optional<std::size_t> left_;
   bool is_at_end_ = false;  // of the pipe
   bool is_reading_ = false;
   bool is_writing_ = false;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/reasons.h"
+#include "model/spec/maxima.h"
 #include "rpc/status.h"
 
 namespace agbox {
@@ -77,6 +79,13 @@ EventStream<Subscription, Request>* EventStream<Subscription, Request>::open(
 
 template <class Subscription, class Request>
 void EventStream<Subscription, Request>::begin(const Subscribe& subscribe, const Request& request) {
+  if (streams_->size() >= maxima::kEventStreams) {
+    return finish(
+        to_status({reason::kResourceExhausted,
+                   "subscriptions to events: at most " + std::to_string(maxima::kEventStreams) +
+                       " are possible; wait until some of them end, or follow all "
+                       "sandboxes with SubscribeEvents"}));
+  }
   streams_->add(*this);
   if (has_finished_) return;
   auto on_available = [weak = this->weak_from_this()] {

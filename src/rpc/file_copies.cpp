@@ -3,8 +3,9 @@
 
 namespace agbox {
 
-FileCopies::FileCopies(ControlLoop& control)
+FileCopies::FileCopies(ControlLoop& control, std::chrono::milliseconds stall_limit)
     : control_(control),
+      stall_limit_(stall_limit),
       io_(1),
       keep_running_(boost::asio::make_work_guard(io_)),
       thread_([this] { io_.run(); }) {}

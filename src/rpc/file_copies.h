@@ -33,7 +33,10 @@ using BeginFileCopy = std::function<Task(const std::string& sandbox_id, FileOrde
 
 class FileCopies {
  public:
-  explicit FileCopies(ControlLoop& control);
+  // `stall_limit`: how long a sandbox may move no byte of a copy. Any process of its user can stop
+  // the one that copies.
+  explicit FileCopies(ControlLoop& control,
+                      std::chrono::milliseconds stall_limit = std::chrono::minutes(2));
   // Drops posted work that has not begun: the calls must have ended before.
   ~FileCopies();
   FileCopies(const FileCopies&) = delete;
@@ -48,6 +51,7 @@ class FileCopies {
   ControlLoop& control() { return control_; }
   // On this thread. Its streams may end after their service.
   const std::shared_ptr<OpenStreams>& streams() { return streams_; }
+  std::chrono::milliseconds stall_limit() const { return stall_limit_; }
 
   // How long the guest may take to report once nothing more comes or goes through the pipe: a slow
   // disk has to take what the pipe holds.
@@ -55,6 +59,7 @@ class FileCopies {
 
  private:
   ControlLoop& control_;
+  const std::chrono::milliseconds stall_limit_;
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_running_;
   std::shared_ptr<OpenStreams> streams_ = std::make_shared<OpenStreams>();

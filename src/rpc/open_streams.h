@@ -6,6 +6,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <cstddef>
 #include <optional>
 #include <set>
 
@@ -28,6 +29,7 @@ class OpenStreams {
     if (ended_with_) stream.end(*ended_with_);
   }
   void remove(OpenStream& stream) { streams_.erase(&stream); }
+  std::size_t size() const { return streams_.size(); }
 
   // Also those that are added later.
   void end_all(const grpc::Status& status) {

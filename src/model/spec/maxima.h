@@ -47,6 +47,11 @@ inline constexpr std::size_t kLogReaders = 256;
 // Of the usage of sandboxes, at one time.
 inline constexpr std::size_t kStatsWatchers = 256;
 
+// Subscriptions to events, at one time; of slow subscribers each has a page of events in memory.
+inline constexpr std::size_t kEventStreams = 8192;
+// Clients that are attached to execs or read their output, at one time.
+inline constexpr std::size_t kOutputStreams = 4096;
+
 // Copies into and out of running sandboxes, at one time: each costs a process inside, a pipe and a
 // buffer.
 inline constexpr std::size_t kFileCopies = 64;
