@@ -107,8 +107,14 @@ void FakeDocker::clear_faults() {
 
 int FakeDocker::calls(std::string_view call) {
   return on_loop([&] {
-    return static_cast<int>(std::ranges::count_if(
-        server_->log, [&](const std::string& seen) { return fake::matches_glob(call, seen); }));
+    int count = 0;
+    for (std::size_t i = 0; i < server_->log.size(); ++i) {
+      if (fake::matches_glob(call, server_->log[i]) ||
+          fake::matches_glob(call, server_->named_log[i])) {
+        ++count;
+      }
+    }
+    return count;
   });
 }
 int FakeDocker::held(std::string_view call) {
@@ -129,7 +135,10 @@ std::vector<std::string> FakeDocker::call_log() {
   return on_loop([&] { return server_->log; });
 }
 void FakeDocker::forget_calls() {
-  on_loop([&] { server_->log.clear(); });
+  on_loop([&] {
+    server_->log.clear();
+    server_->named_log.clear();
+  });
 }
 
 int FakeDocker::open_connections() {

@@ -118,11 +118,13 @@ asio::awaitable<bool> Server::handle(Session& session, http::request<http::strin
   request.path = percent_decode(request.path);
   const std::string version = take_version(request.path);
   const std::string call = request.method + " " + request.path;
+  const std::string named = engine.named(request);
   log.push_back(call);
+  named_log.push_back(named);
   if (const auto problem = version_problem(version)) {
     co_return co_await write(session, *problem);
   }
-  const Fault fault = take_fault(call, engine.named(request));
+  const Fault fault = take_fault(call, named);
   bell.ring();
   switch (fault.kind) {
     case FaultKind::None:

@@ -74,6 +74,7 @@ struct Server : std::enable_shared_from_this<Server> {
   std::multiset<std::string> held_calls;
   std::vector<std::string> abandoned_calls;
   std::vector<std::string> log;
+  std::vector<std::string> named_log;  // the same calls, see Engine::named()
 
   void begin();
   void listen();
