@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,7 @@ import unit_tests
 from changes import changed_files
 from checks import CHECKS
 from commands import CORES, PYTHON, ROOT, as_root, end_all, heed_interruptions, run_quietly
+from go_tests import GoTest, go_tests
 from pace import Pace
 from pytest_run import FOUND_NOTHING, PytestRun, run_pytest
 from sudo import keep_authorized, passed_on
@@ -174,6 +176,36 @@ class Run:
                           seconds=test["seconds"], fixture_seconds=test["fixture_seconds"], text=test["text"],
                           limit=self.limit(node, self.budget.test), run_again=run_again)
 
+    def go_programs(self) -> None:
+        """For the end-to-end tests, which run as root and leave nothing in a user's clone."""
+        self.command("build Go", ["scripts/test-go", "--build"], after=("packages",))
+
+    def go_tests(self, after: tuple[str, ...]) -> None:
+        report = REPORTS / "go.json"
+
+        def work() -> list[TestResult]:
+            ended = run_quietly(["scripts/test-go", "--json", str(report)], 1200, idle=True)
+            lines = report.read_text().splitlines() if report.is_file() else []
+            results = [self.go_result(test) for test in go_tests(lines)
+                       if unit_tests.fits(self.arguments.k, test.name)]
+            has_failed = any(result.outcome == "failed" for result in results)
+            if ended.code and not has_failed or not results and not self.arguments.k:
+                results.append(TestResult("go: scripts/test-go", "go", "failed", 0, ended.text))
+            return results
+
+        self.test_step("Go SDK", work, after)
+
+    def go_result(self, test: GoTest) -> TestResult:
+        def run_again() -> TestResult:
+            began = time.monotonic()
+            ended = run_quietly(["scripts/test-go", "--run", test.name])
+            return TestResult(f"go: {test.name}", "go", "failed" if ended.code else "passed",
+                              time.monotonic() - began, ended.text)
+
+        has_race = "DATA RACE" in test.text
+        return TestResult(name=f"go: {test.name}", group="go", outcome=test.outcome, seconds=test.seconds, text=test.text,
+                          limit=self.limit(test.name, self.budget.unit_test), run_again=None if has_race else run_again)
+
     def tidy(self, after: tuple[str, ...]) -> None:
         builds = [f"--build=build/{preset}" for preset in ("asan", "release")]
         size = ["--costly"] if self.arguments.long else ["--changed"]
@@ -187,14 +219,18 @@ class Run:
             try:
                 roots = pool.submit(self.engine_roots)
                 self.packages()
+                programs = pool.submit(self.go_programs)
                 if not self.arguments.k:
                     self.checks()
                 is_built = self.build("release", ["all"], after=("packages", "checks"))
+                programs.result()
                 with self.pace:
                     unit = pool.submit(self.sanitizers)
+                    go = pool.submit(self.go_tests, ("build Go",))
                     if is_built:
-                        self.pytest(after=("build release",))
+                        self.pytest(after=("build release", "build Go"))
                     unit.result()
+                    go.result()
                 roots.result()
             except BaseException:
                 end_all()  # otherwise the pool waits for them
@@ -216,6 +252,8 @@ class Run:
         self.packages()
         self.engine_roots()
         self.checks()
+        self.go_programs()
+        self.go_tests(after=("build Go",))
         if self.build("release", ["all"], after=("checks",)):
             self.pytest(after=("build release",))
         if self.build("asan", ["all"], after=("pytest",)):

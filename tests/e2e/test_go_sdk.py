@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Go SDK's own tests with a real daemon and engine, with the race detector: sdk/go/client/daemon_test.go."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.contract import REPOSITORY
+from support.daemon import PrivateDaemon
+from support.images import make_image
+from support.sandboxes import CONFIG, left_over, started
+
+PROGRAM = REPOSITORY / "build" / "go" / "bin" / "client.test"
+SOURCE = REPOSITORY / "sdk" / "go" / "client" / "daemon_test.go"
+TESTS = re.findall(r"^func (Test\w+)", SOURCE.read_text(), re.M)
+
+
+@pytest.fixture
+def program(test_user, directory) -> Path:
+    """The tests, where the test user can run them."""
+    if not PROGRAM.is_file():
+        pytest.fail(f"there is no {PROGRAM}; build it with scripts/test-go --build", pytrace=False)
+    test_user.share(directory)
+    return Path(shutil.copy(PROGRAM, directory))
+
+
+@pytest.fixture
+def daemon(make_daemon, test_user, engine) -> PrivateDaemon:
+    make_image(engine.api, "debian:12")  # by name; the tests need only a shell
+    return started(make_daemon(user=test_user, engine=engine, config=CONFIG))
+
+
+def test_all_of_them(daemon, program, engine) -> None:
+    argv = daemon.user.command([str(program), "-test.v", "-test.timeout=120s", f"-test.run=^({'|'.join(TESTS)})$"])
+    output = []
+    # Closes the pipes and waits; the stdin that it closes ends a test that waits for an answer.
+    with subprocess.Popen(argv, env=daemon.environment, cwd=daemon.home, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            for line in process.stdout:
+                output.append(line)
+                if line == "ask kill_daemon\n":
+                    daemon.kill()
+                elif line == "ask start_daemon\n":
+                    started(daemon)
+                else:
+                    continue
+                print("done", file=process.stdin, flush=True)
+        except BaseException:
+            process.kill()
+            raise
+    text = "".join(output)
+    assert process.returncode == 0, text
+    passed = re.findall(r"^--- PASS: (\w+)", text, re.M)
+    assert sorted(passed) == sorted(TESTS), text
+    assert left_over(engine) == []
