@@ -9,12 +9,13 @@ import pytest
 from support.daemon import PrivateDaemon
 from support.images import make_image
 from support.sandboxes import CONFIG, emptied, started
-from support.sdk import REPOSITORY, sdk_environment, sdk_python
+from support.sdk import REPOSITORY, sdk_environment, sdk_go_program, sdk_python
 
 CONFORMANCE = REPOSITORY / "tests" / "conformance"
 CLIENTS: dict[str, Callable[[], list[str]]] = {
     "python": lambda: [sdk_python(), str(CONFORMANCE / "python" / "runner.py")],
     "python-sync": lambda: [sdk_python(), str(CONFORMANCE / "python" / "runner_sync.py")],
+    "go": lambda: [sdk_go_program("conformance")],
 }
 
 

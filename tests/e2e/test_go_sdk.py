@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.contract import REPOSITORY
 from support.daemon import PrivateDaemon
 from support.images import make_image
 from support.sandboxes import CONFIG, left_over, started
+from support.sdk import REPOSITORY, sdk_go_program
 
-PROGRAM = REPOSITORY / "build" / "go" / "bin" / "client.test"
 SOURCE = REPOSITORY / "sdk" / "go" / "client" / "daemon_test.go"
 TESTS = re.findall(r"^func (Test\w+)", SOURCE.read_text(), re.M)
 
@@ -20,10 +19,8 @@ TESTS = re.findall(r"^func (Test\w+)", SOURCE.read_text(), re.M)
 @pytest.fixture
 def program(test_user, directory) -> Path:
     """The tests, where the test user can run them."""
-    if not PROGRAM.is_file():
-        pytest.fail(f"there is no {PROGRAM}; build it with scripts/test-go --build", pytrace=False)
     test_user.share(directory)
-    return Path(shutil.copy(PROGRAM, directory))
+    return Path(shutil.copy(sdk_go_program("client.test"), directory))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from support.daemon import PrivateDaemon
 from support.process import base_environment
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+_GO_PROGRAMS = REPOSITORY / "build" / "go" / "bin"
 _PYTHON = REPOSITORY / "build" / "tools" / "python" / "bin" / "python"
 
 
@@ -18,6 +19,14 @@ def sdk_python() -> str:
     if not _PYTHON.exists():
         pytest.fail(f"there is no {_PYTHON}; run scripts/install-packages --for sdk", pytrace=False)
     return str(_PYTHON)
+
+
+def sdk_go_program(name: str) -> str:
+    """A program with the race detector, which uses the Go SDK."""
+    program = _GO_PROGRAMS / name
+    if not program.is_file():
+        pytest.fail(f"there is no {program}; build it with scripts/test-go --build", pytrace=False)
+    return str(program)
 
 
 def sdk_environment(daemon: PrivateDaemon | None = None) -> dict[str, str]:
