@@ -129,6 +129,12 @@ def test_limits_hold(limits: Limits, message: str, target: Path) -> None:
         )
 
 
+def test_levels_are_limited(target: Path) -> None:
+    unpack(archive(file("tree" + "/d" * 127)), target)
+    with pytest.raises(UnsafeArchiveError, match="more than 128 levels"):
+        unpack(archive(file("tree" + "/d" * 128)), target)
+
+
 @pytest.mark.parametrize("cut", [1, 400, 512, 600, 1024, 1100, 1535])
 def test_an_archive_that_ends_early_is_reported_and_leaves_no_part_of_a_file(cut: int, target: Path) -> None:
     data = archive(file("tree", b"x" * 600))

@@ -25,6 +25,8 @@ _PIECE: Final = 1 << 18
 _MAX_EXTENDED: Final = 1 << 16
 _MAX_EXTENTS: Final = 1 << 20
 _MAX_NUMBER_DIGITS: Final = 20
+# Each is held open.
+_MAX_DEPTH: Final = 128
 
 
 # --- packing ----------------------------------------------------------------------------------------
@@ -226,6 +228,8 @@ class Unpacker:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or "\0" in name:
             raise UnsafeArchiveError(f"{name!r} leads out of the target")
+        if len(parts) > _MAX_DEPTH:
+            raise UnsafeArchiveError(f"more than {_MAX_DEPTH} levels of directories")
         if self._root != ".":
             if not parts or parts[0] != self._root:
                 raise UnsafeArchiveError(f"{name!r} is not below {self._root!r}")
