@@ -21,14 +21,15 @@ import (
 type CopyOptions struct {
 	// Root of the sandbox reads or writes. By default its runtime user does, who owns the files.
 	AsRoot bool
-	// Bounds of what a sandbox, which is not trusted, makes CopyOut write; 0 means 2 million entries and 1 TiB of files.
+	// Bounds of what a sandbox, which can send much more than it stores, makes CopyOut write; 0 means 2 million entries and
+	// 64 GiB of files.
 	MaxEntries int
 	MaxBytes   int64
 }
 
 const (
 	defaultMaxEntries = 2_000_000
-	defaultMaxBytes   = 1 << 40
+	defaultMaxBytes   = 64 << 30
 	maxReadFile       = 64 << 20
 	maxAfterArchive   = 1 << 20 // tar programs fill up with zeros
 )

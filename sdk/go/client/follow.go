@@ -18,15 +18,20 @@ import (
 
 // An outage is the time in which the daemon cannot be reached, during a wait or a stream.
 type outage struct {
-	client *Client
-	what   string // is waited for, for error messages
-	began  time.Time
+	client  *Client
+	what    string // is waited for, for error messages
+	began   time.Time
+	reached time.Time // when the daemon was last found to answer again
 }
 
 func (c *Client) outage(what string) *outage { return &outage{client: c, what: what} }
 
-// pauseBeforeReconnect keeps a daemon that ends every stream from being called in a busy loop.
-const pauseBeforeReconnect = 20 * time.Millisecond
+const (
+	// Keeps a daemon that ends every stream from being called in a busy loop.
+	pauseBeforeReconnect = 20 * time.Millisecond
+	// A stream that has lasted so long was open, although nothing may have been sent: its loss is another outage.
+	openAfter = time.Second
+)
 
 // end is called whenever the daemon has answered.
 func (o *outage) end() { o.began = time.Time{} }
@@ -39,8 +44,8 @@ func (o *outage) wait(ctx context.Context, loss error) error {
 	if !isLoss(loss) {
 		return loss
 	}
-	if o.began.IsZero() {
-		o.began = time.Now()
+	if now := time.Now(); o.began.IsZero() || now.Sub(o.reached) > openAfter && !o.reached.IsZero() {
+		o.began = now
 	}
 	limit, cancel := context.WithDeadline(ctx, o.began.Add(o.client.reconnectTimeout))
 	defer cancel()
@@ -59,6 +64,7 @@ func (o *outage) wait(ctx context.Context, loss error) error {
 		return rawclient.NewSandboxClientError(fmt.Sprintf("lost the daemon while waiting for %s, and could not reach it for %s: %v",
 			o.what, o.client.reconnectTimeout, loss), loss)
 	}
+	o.reached = time.Now()
 	return nil
 }
 

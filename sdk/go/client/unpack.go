@@ -47,7 +47,10 @@ type attributes struct {
 
 const (
 	maxName      = 4096
+	maxLevels    = 128
 	maxNameBytes = 256 << 20
+	// Of modes: other users of this machine may not write what a sandbox says that they may.
+	keptBits fs.FileMode = 0o755
 )
 
 // unpack writes a stream to a target, with the rules of copy commands. name is that of its root; empty if its content
@@ -152,6 +155,9 @@ func (u *unpacker) nameFor(header *tar.Header) (string, error) {
 		}
 	}
 	name = path.Clean(name)
+	if strings.Count(name, "/") > maxLevels {
+		return "", fmt.Errorf("it has more than %d levels of directories", maxLevels)
+	}
 	if u.name == "" {
 		return name, nil
 	}
@@ -201,7 +207,7 @@ func (u *unpacker) makeDirectory(name string, entry *tar.Header) error {
 		u.order = append(u.order, name)
 	}
 	if entry != nil {
-		found.mode, found.modified = fs.FileMode(entry.Mode).Perm(), entry.ModTime
+		found.mode, found.modified = fs.FileMode(entry.Mode)&keptBits, entry.ModTime
 	}
 	return nil
 }
@@ -219,7 +225,7 @@ func (u *unpacker) writeFile(name string, header *tar.Header, content io.Reader)
 		if err := copySparse(file, content, header.Size); err != nil {
 			return archiveError(err)
 		}
-		return file.Chmod(fs.FileMode(header.Mode).Perm())
+		return file.Chmod(fs.FileMode(header.Mode) & keptBits)
 	}, header.ModTime)
 }
 

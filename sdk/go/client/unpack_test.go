@@ -49,7 +49,7 @@ func archiveOf(t *testing.T, entries ...entry) []byte {
 	return made.Bytes()
 }
 
-func directory(name string) entry { return entry{name: name, kind: tar.TypeDir, mode: 0o750} }
+func directory(name string) entry { return entry{name: name, kind: tar.TypeDir, mode: 0o772} }
 func link(name, to string) entry  { return entry{name: name, kind: tar.TypeSymlink, link: to} }
 
 // unpackHere unpacks into a directory of its own, and returns what is in its parent then, with the content of files.
@@ -109,6 +109,7 @@ func TestAHostileStreamWritesNothingElsewhere(t *testing.T) {
 		"device":                   {directory("tree"), {name: "tree/device", kind: tar.TypeChar}},
 		"FIFO":                     {directory("tree"), {name: "tree/fifo", kind: tar.TypeFifo}},
 		"a second root":            {{name: "tree", content: "x"}, {name: "other", content: "y"}},
+		"too many levels":          {{name: strings.Repeat("x/", 200), kind: tar.TypeDir}},
 		"a long name":              {{name: strings.Repeat("x/", 3000), kind: tar.TypeDir}},
 		"too many bytes":           {{name: "tree", content: strings.Repeat("x", 1<<20+1)}},
 	} {
@@ -163,7 +164,7 @@ func TestATreeArrivesAsItWas(t *testing.T) {
 	target := t.TempDir()
 	zeros := strings.Repeat("\x00", 200<<10)
 	stream := archiveOf(t,
-		directory("name-of-the-sandbox"), entry{name: "name-of-the-sandbox/run.sh", content: "#!/bin/sh\n", mode: 0o4755},
+		directory("name-of-the-sandbox"), entry{name: "name-of-the-sandbox/run.sh", content: "#!/bin/sh\n", mode: 0o4777},
 		link("name-of-the-sandbox/out", "/etc/passwd"), entry{name: "name-of-the-sandbox/new/deep", content: zeros + "x"},
 		entry{name: "name-of-the-sandbox/closed", kind: tar.TypeDir, mode: 0o500}, entry{name: "name-of-the-sandbox/closed/file", content: "in"},
 	)

@@ -234,8 +234,7 @@ func TestADaemonThatCannotBeReachedSaysWhy(t *testing.T) {
 		filepath.Join(directory, strings.Repeat("x", 99)): "is too long",
 	} {
 		client := open(t, socket)
-		began := time.Now()
-		_, err := client.Ping(t.Context())
+		_, err := client.Ping(t.Context()) // within its deadline: otherwise that would be the error
 		var unreachable *rawclient.DaemonUnreachableError
 		if !errors.As(err, &unreachable) || unreachable.SocketPath != socket || unreachable.WasSent {
 			t.Fatalf("%s: %#v", socket, err)
@@ -246,13 +245,9 @@ func TestADaemonThatCannotBeReachedSaysWhy(t *testing.T) {
 		if unreachable.Code() != codes.Unavailable {
 			t.Error(unreachable.Code())
 		}
-		if passed := time.Since(began); passed > 4*time.Second {
-			t.Errorf("it took %s", passed)
-		}
 	}
 }
 
-// closing accepts connections and closes them.
 func TestADaemonThatClosesTheConnectionIsUnreachable(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "agboxd.sock")
 	listener, err := net.Listen("unix", socket)
