@@ -25,7 +25,7 @@ def daemon(make_daemon, engine):
 def test_the_python_sdk_does_what_its_guide_says(daemon, engine, tmp_path: Path) -> None:
     environment = {**sdk_environment(daemon), "AGBOX_TEST_IMAGE": make_image(engine.api, "python-sdk:1")}
     cases = str(REPOSITORY / "tests" / "e2e" / "python_sdk" / "cases.py")
-    options = ["-q", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={SDK}", f"--basetemp={tmp_path}/cases"]
+    options = ["-q", "-c", str(SDK / "pyproject.toml"), "--noconftest", f"--basetemp={tmp_path}/cases"]
     ran = run(sdk_python(), "-m", "pytest", *options, cases, env=environment, check=False, timeout=300)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert left_over(engine) == []

@@ -90,6 +90,25 @@ async def test_a_timeout_of_the_caller_cancels_the_command(sandbox: Sandbox) -> 
             assert await ended(sandbox, running.exec_id) is ExecState.CANCELLED
 
 
+def test_ctrl_c_cancels_the_command(box: str) -> None:
+    with sync.Sandbox.open(box) as sandbox:
+        before = sandbox.refresh().last_event_sequence
+
+        def interrupt() -> None:
+            with contextlib.closing(sandbox.events(from_sequence=before)) as events:
+                next(events)  # it has started
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            sandbox.run(FOREVER)
+        thread.join(PATIENCE)
+        with contextlib.closing(sandbox.events(from_sequence=before)) as events:
+            kinds = [next(events).event_type for _ in range(2)]
+    assert kinds == [SandboxEventType.EXEC_STARTED, SandboxEventType.EXEC_CANCELLED]
+
+
 @in_box
 async def test_leaving_a_block_cancels_what_runs_and_detach_does_not(sandbox: Sandbox) -> None:
     async with sandbox.start("echo begin; exec sleep 86400") as process:
