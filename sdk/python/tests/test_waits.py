@@ -164,12 +164,12 @@ def test_a_daemon_may_be_lost_after_a_long_silence(
     def subscribe(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         if request.from_sequence == 1:
             yield event(2)
-            silence.wait(0.6)
+            silence.wait(2.5)
             context.abort(grpc.StatusCode.UNAVAILABLE, "lost")
         yield event(3)
 
     for module in (asynchronous, synchronous):
-        monkeypatch.setattr(module, "_LONGEST_ABSENCE", 0.4)
+        monkeypatch.setattr(module, "_LONGEST_ABSENCE", 2.0)
     create(daemon)
     daemon.answers["SubscribeSandboxEvents"] = subscribe
     daemon.start()
