@@ -36,7 +36,7 @@ bool is_cpu_crowded();
 // Why a walk has no result: it would be incomplete.
 enum class WalkProblem {
   Failed,   // for example for lack of memory or descriptors
-  TooSlow,  // past its deadline: the other processes leave us hardly any CPU time
+  TooSlow,  // past its deadline: its many processes leave us hardly any CPU time
 };
 
 // Every process of this container as seen by one walk of /proc. Processes come and go during a
@@ -44,7 +44,11 @@ enum class WalkProblem {
 class ProcessTable {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  static std::expected<ProcessTable, WalkProblem> read(Deadline deadline = Deadline::max());
+  // A container of so few processes does not keep us from the CPU: they are read however long it
+  // takes next to the load of others.
+  static constexpr std::size_t kFew = 64;
+  static std::expected<ProcessTable, WalkProblem> read(Deadline deadline = Deadline::max(),
+                                                       std::size_t few = kFew);
   explicit ProcessTable(std::vector<Process> processes);
 
   std::vector<Process> children_of(pid_t parent) const;

@@ -4,10 +4,11 @@
 // faster than it is killed.
 //
 // Thousands of processes that never sleep leave us hardly any CPU time: a walk that takes 50 ms
-// alone then takes minutes. So if a walk is too slow, or finds new processes again and again, one
-// system call stops every process of the container, the walk is repeated without competitors, and
-// then all but the killed ones continue. Other execs pause for that long; a process among them that
-// was already stopped continues too. A tree that is such a crowd itself has no grace period.
+// alone then takes minutes. So if a walk of many processes is too slow, or finds new ones again and
+// again, one system call stops every process of the container, the walk is repeated without
+// competitors, and then all but the killed ones continue. Other execs pause for that long; a
+// process among them that was already stopped continues too. A tree that is such a crowd itself has
+// no grace period.
 //
 // All trees share one walk, and the guest's loop makes one walk per iteration, so that it stays
 // responsive.
@@ -37,8 +38,10 @@ class TreeKiller {
   using Walk = std::function<std::expected<ProcessTable, WalkProblem>(Moment deadline)>;
   // If `signal_every_process` is empty, walks take as long as they take. `is_crowded`: a walk need
   // not even be tried, which would use up the little CPU time that we have.
-  explicit TreeKiller(SignalEveryProcess signal_every_process, Walk walk = ProcessTable::read,
-                      std::function<bool()> is_crowded = is_cpu_crowded)
+  explicit TreeKiller(
+      SignalEveryProcess signal_every_process,
+      Walk walk = [](Moment deadline) { return ProcessTable::read(deadline); },
+      std::function<bool()> is_crowded = is_cpu_crowded)
       : signal_every_process_(std::move(signal_every_process)),
         walk_(std::move(walk)),
         is_crowded_(std::move(is_crowded)) {}
