@@ -89,9 +89,9 @@ class Packing {
   }
   bool is_shadow() const { return source_.use == TreeUse::ShadowCopy; }
   std::string what() const { return is_shadow() ? "builtin tool source" : "copy source"; }
-  std::string leave_out(std::string_view things) const {
-    return is_shadow() ? "remove " + std::string(things) + ", or leave the tool out"
-                       : "leave " + std::string(things) + " out with exclude_patterns";
+  // A shadow copy leaves out by itself what it cannot pack.
+  static std::string leave_out(std::string_view things) {
+    return "leave " + std::string(things) + " out with exclude_patterns";
   }
   std::unexpected<Error> unreadable(std::string_view path, int problem) const {
     return refused(what() + " cannot be read: " + shown(path) + ": " + errno_text(problem));
@@ -104,7 +104,7 @@ class Packing {
     // Another mount, or what was found is a link by now.
     if (problem == EXDEV) {
       return refused(what() + " contains another filesystem: " + shown(path) + "; " +
-                     leave_out("it") + (is_shadow() ? "" : ", or copy it on its own"));
+                     leave_out("it") + ", or copy it on its own");
     }
     if (problem == ELOOP || problem == ENOENT || problem == ENOTDIR) return changed(path);
     return unreadable(path, problem);
@@ -162,6 +162,9 @@ class Packing {
       if (entry == nullptr) return {};
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
+      if (is_shadow() && progress_.entries >= limits_.entries) {
+        return skip(parent, "beyond " + std::to_string(limits_.entries) + " entries");
+      }
       path = parent;
       path.append(parent.empty() ? "" : "/").append(name);
       if (excluded_.excludes(path)) continue;
@@ -388,8 +391,17 @@ class Packing {
     } else {
       entry.extents = {{.offset = 0, .length = entry.size}};
     }
+    if (is_shadow() && progress_.bytes + entry.stored_bytes() > limits_.bytes) {
+      return skip(path,
+                  "the copy would have more than " + std::to_string(limits_.bytes) + " bytes");
+    }
     AGBOX_TRY_VOID(put_header(entry));
-    for (const TarExtent& extent : entry.extents) AGBOX_TRY_VOID(put_extent(file, path, extent));
+    bool is_whole = true;
+    for (const TarExtent& extent : entry.extents) {
+      AGBOX_TRY(is_read, put_extent(file, path, extent));
+      is_whole = is_whole && is_read;
+    }
+    if (!is_whole) AGBOX_TRY_VOID(skip(path, "became shorter while it was copied"));
     struct stat after{};
     if (::fstat(file, &after) != 0) return unreadable(path, errno);
     const bool is_same =
@@ -398,22 +410,28 @@ class Packing {
     return out_.write(tar_padding(entry.stored_bytes()));
   }
 
-  Result<> put_extent(int file, std::string_view path, const TarExtent& extent) {
+  // False if the file of a shadow copy has become shorter: zeros take the place of the rest.
+  Result<bool> put_extent(int file, std::string_view path, const TarExtent& extent) {
+    bool is_whole = true;
     for (std::uint64_t done = 0; done < extent.length;) {
       AGBOX_TRY(room, out_.room());
       const std::size_t wanted =
           static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), extent.length - done));
-      const ssize_t got =
-          ::pread(file, room.data(), wanted, static_cast<off_t>(extent.offset + done));
+      ssize_t got = ::pread(file, room.data(), wanted, static_cast<off_t>(extent.offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return unreadable(path, errno);
-      if (got == 0) return changed(path);  // it has become shorter
+      if (got == 0 && !is_shadow()) return changed(path);  // it has become shorter
+      if (got == 0) {
+        is_whole = false;
+        std::ranges::fill(room.first(wanted), '\0');
+        got = static_cast<ssize_t>(wanted);
+      }
       AGBOX_FAILPOINT("copy.part");
       out_.commit(static_cast<std::size_t>(got));
       done += static_cast<std::uint64_t>(got);
       progress_.bytes += static_cast<std::uint64_t>(got);
     }
-    return {};
+    return is_whole;
   }
 
   TreeSource source_;

@@ -29,8 +29,9 @@ enum class TreeUse {
   Copy,
   // Of a builtin tool, whose programs and sandboxes may write to it: a symbolic link that leads out
   // of the tree stays as it is, FIFOs, sockets and devices are left out, and so is what vanishes.
-  // Of a file that grows, the beginning is packed. What cannot be read is left out and reported:
-  // otherwise a sandbox could make the tool unusable for the next one.
+  // Of a file that grows, the beginning is packed; one that shrinks is filled with zeros. What
+  // cannot be read, and what is beyond the limits, is left out. Both are reported: if they failed
+  // the copy, a sandbox could make the tool unusable for the next one.
   ShadowCopy,
 };
 
@@ -48,7 +49,7 @@ struct PackProgress {
   AbortSignal abort{};
 };
 
-// What a shadow copy lacks although it is a file, directory or link of the tree.
+// What a shadow copy lacks although it is in a file, directory or link of the tree.
 struct SkippedEntries {
   std::uint64_t entries = 0;
   std::string first{};  // its path and the reason, for people
