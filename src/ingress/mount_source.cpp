@@ -175,15 +175,13 @@ Result<> check_successor(const KnownSource& known, const PinnedSource& source,
 Result<PinnedSource> reopen_source(const KnownSource& known, const std::string& boot_id,
                                    const ForbiddenSources* forbidden) {
   const std::string& path = known.path;
-  const std::string what =
-      (is_of_tool(known.use) ? "builtin tool " : "") + name_of(known.use) + " " + path;
+  const std::string what = name_of(known);
   const auto changed = [&](const std::string& how) {
     return fail(reason::kMountChanged, what + " " + how +
                                            " since the sandbox was created; restore it, or create "
                                            "the sandbox again");
   };
-  PinnedSource source{
-      .fd = open_beneath(AT_FDCWD, path.c_str(), O_PATH, kNoLinks), .path = path, .identity = {}};
+  PinnedSource source{.fd = open_beneath(AT_FDCWD, path.c_str(), O_PATH, kNoLinks), .path = path};
   if (!source.fd) {
     if (errno == ELOOP) return changed("became a symbolic link, or one of its parents did,");
     if (errno == ENOENT || errno == ENOTDIR) return changed("was removed");
@@ -224,10 +222,18 @@ std::string name_of(SourceUse use) {
   return "source";
 }
 
+std::string name_of(const SourceRequest& request) {
+  return name_of(request.use) + " " + request.path;
+}
+
+std::string name_of(const KnownSource& known) {
+  return (is_of_tool(known.use) ? "builtin tool " : "") + name_of(known.use) + " " + known.path;
+}
+
 Result<PinnedSource> pin_source(OpenSource opened, const SourceRules& rules) {
   const std::string& path = opened.asked;
   const SourceUse use = opened.use;
-  PinnedSource source{.fd = std::move(opened.fd), .path = std::move(opened.path), .identity = {}};
+  PinnedSource source{.fd = std::move(opened.fd), .path = std::move(opened.path)};
   struct stat status{};
   if (::fstat(source.fd.get(), &status) != 0) return invalid_source(use, path, errno);
   AGBOX_TRY_VOID(check_kind(use, path, status.st_mode));
@@ -253,6 +259,7 @@ Result<ResolvedSources> resolve_mount_sources(const std::vector<SourceRequest>& 
                                               const SourceRules& rules) {
   ResolvedSources resolved{.sources = {}, .boot_id = read_boot_id()};
   for (const SourceRequest& request : requests) {
+    if (rules.inspected != nullptr) rules.inspected->set(name_of(request));
     AGBOX_TRY(source, resolve_mount_source(request, rules));
     resolved.sources.push_back(std::move(source));
   }
@@ -260,10 +267,12 @@ Result<ResolvedSources> resolve_mount_sources(const std::vector<SourceRequest>& 
 }
 
 Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known,
-                                                       const ForbiddenSources& forbidden) {
+                                                       const ForbiddenSources& forbidden,
+                                                       InspectedNow* inspected) {
   const std::string boot_id = read_boot_id();
   std::vector<PinnedSource> sources;
   for (const KnownSource& one : known) {
+    if (inspected != nullptr) inspected->set(name_of(one));
     AGBOX_TRY(source, reopen_source(one, boot_id, &forbidden));
     sources.push_back(std::move(source));
   }

@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -30,7 +32,24 @@ struct RuntimeIdentity {
 struct PinnedSource {
   UniqueFd fd;       // O_PATH
   std::string path;  // without links
-  FileIdentity identity;
+  FileIdentity identity{};
+};
+
+// What a thread inspects now, for another one: its disk may hang.
+class InspectedNow {
+ public:
+  void set(std::string name) {
+    const std::lock_guard lock(mutex_);
+    name_ = std::move(name);
+  }
+  std::string name() const {
+    const std::lock_guard lock(mutex_);
+    return name_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string name_;
 };
 
 enum class SourceUse { Mount, Copy, ToolDirectory, ToolFile, ToolSocket };
@@ -43,12 +62,15 @@ struct SourceRequest {
 
 // What messages call it; callers add which tool it belongs to.
 std::string name_of(SourceUse use);
+// With its path: "mount source /srv/project".
+std::string name_of(const SourceRequest& request);
 
 struct SourceRules {
   std::filesystem::path home;  // of the daemon's user; empty if unknown
   RuntimeIdentity user;
   const ForbiddenSources& forbidden;
   std::vector<std::filesystem::path> engine_files;  // which are forbidden too
+  InspectedNow* inspected = nullptr;
 };
 
 struct ResolvedSources {
@@ -76,7 +98,7 @@ Result<PinnedSource> pin_source(OpenSource source, const SourceRules& rules);
 struct KnownSource {
   std::string path;
   FileIdentity identity;
-  std::string boot_id;  // in another boot the device may have another number
+  std::string boot_id;          // in another boot the device may have another number
   SourceUse use = SourceUse::Mount;
   uid_t user = 0;  // of the daemon
 };
@@ -85,7 +107,9 @@ struct KnownSource {
 // file by replacing it, and make their socket again when they start: a tool's may be another one of
 // the same kind that belongs to the daemon's user, and that a new sandbox could have.
 Result<std::vector<PinnedSource>> reopen_mount_sources(const std::vector<KnownSource>& known,
-                                                       const ForbiddenSources& forbidden);
+                                                       const ForbiddenSources& forbidden,
+                                                       InspectedNow* inspected = nullptr);
+std::string name_of(const KnownSource& known);
 
 // For what is copied: it has no successor.
 Result<PinnedSource> reopen_copy_source(const KnownSource& known);

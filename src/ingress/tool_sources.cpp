@@ -218,6 +218,11 @@ Result<Outcome> resolve_path(const RequestedResource& requested, const SourceRul
 
 }  // namespace
 
+std::string name_of(const RequestedResource& requested) {
+  return "builtin tool " + std::string(requested.tool) + " resource " +
+         std::string(requested.resource->id);
+}
+
 ToolSockets tool_sockets(const std::map<std::string, std::string>& environment, uid_t user) {
   const auto value = [&environment](const std::string& name) -> std::filesystem::path {
     const auto found = environment.find(name);
@@ -239,6 +244,7 @@ Result<ResolvedTools> resolve_tools(const std::vector<RequestedResource>& reques
                                     const ToolSockets& sockets, const SourceRules& rules) {
   ResolvedTools resolved;
   for (const RequestedResource& one : requested) {
+    if (rules.inspected != nullptr) rules.inspected->set(name_of(one));
     AGBOX_TRY(outcome, one.resource->kind == Kind::Socket ? resolve_socket(one, sockets, rules)
                                                           : resolve_path(one, rules));
     std::visit(Overloaded{[&](FoundResource&& it) { resolved.found.push_back(std::move(it)); },

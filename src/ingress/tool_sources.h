@@ -23,6 +23,9 @@ using ToolSockets = std::map<std::string_view, std::filesystem::path>;
 // As the environment of the daemon names them: those of its user, not of a caller.
 ToolSockets tool_sockets(const std::map<std::string, std::string>& environment, uid_t user);
 
+// "builtin tool git resource gh-auth".
+std::string name_of(const RequestedResource& requested);
+
 struct FoundResource {
   RequestedResource requested;
   PinnedSource source;

@@ -162,6 +162,7 @@ class Packing {
       if (entry == nullptr) return {};
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
+      ++progress_.steps;
       if (is_shadow() && progress_.entries >= limits_.entries) {
         return skip(parent, "beyond " + std::to_string(limits_.entries) + " entries");
       }
@@ -430,6 +431,7 @@ class Packing {
       out_.commit(static_cast<std::size_t>(got));
       done += static_cast<std::uint64_t>(got);
       progress_.bytes += static_cast<std::uint64_t>(got);
+      ++progress_.steps;
     }
     return is_whole;
   }

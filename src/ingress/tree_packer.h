@@ -46,6 +46,7 @@ struct TreeSource {
 struct PackProgress {
   std::atomic<std::uint64_t> entries = 0;
   std::atomic<std::uint64_t> bytes = 0;
+  std::atomic<std::uint64_t> steps = 0;  // changes as long as the disk and the reader respond
   AbortSignal abort{};
 };
 

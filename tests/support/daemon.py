@@ -196,6 +196,10 @@ class PrivateDaemon:
             self.stop()
         return self.start()
 
+    @property
+    def is_sanitized(self) -> bool:
+        return _is_sanitized(self.bin_dir / "agboxd")
+
     def end(self) -> None:
         """After a test, however it went. A daemon that is killed, or has sandboxes left, leaves its
         firewall behind, and rightly so; nobody needs it any more."""
@@ -208,7 +212,7 @@ class PrivateDaemon:
         self._check_end()
 
     def _end_process(self) -> None:
-        if not _is_sanitized(self.bin_dir / "agboxd"):
+        if not self.is_sanitized:
             self.kill()
             return
         # Leaks are reported only by a process that exits.

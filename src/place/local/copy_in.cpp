@@ -7,13 +7,12 @@
 
 #include <array>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <cerrno>
 #include <exception>
+#include <optional>
 #include <utility>
 
-#include "async/run_blocking.h"
-#include "async/worker_thread.h"
+#include "async/cancellation.h"
 #include "base/shown_path.h"
 #include "base/unique_fd.h"
 #include "ingress/tree_packer.h"
@@ -44,19 +43,12 @@ GuestResult<Pipe> make_pipe() {
   return Pipe{.reading = UniqueFd(ends[0]), .writing = UniqueFd(ends[1])};
 }
 
-// What a copy needs of this process. Sandboxes share the limits of this user, so there may be none.
-struct Packer {
-  std::unique_ptr<WorkerThread> thread;
-  std::shared_ptr<PackProgress> progress;
-};
-
-GuestResult<Packer> make_packer() {
+// Sandboxes share the limits of this user, so there may be no descriptor left.
+GuestResult<std::shared_ptr<PackProgress>> make_progress() {
   try {
-    return Packer{.thread = std::make_unique<WorkerThread>(),
-                  .progress = std::make_shared<PackProgress>()};
+    return std::make_shared<PackProgress>();
   } catch (const std::exception& error) {
-    return guest_fail(GuestErrorKind::Unavailable,
-                      std::string("start a thread that copies: ") + error.what());
+    return guest_fail(GuestErrorKind::Unavailable, error.what());
   }
 }
 
@@ -93,46 +85,58 @@ std::string warning_of(const v1::CopySpec& copy, const SkippedEntries& skipped) 
          (is_one ? "" : std::to_string(skipped.entries) + " entries, such as ") + skipped.first;
 }
 
-// Reports at most once per interval, and not in the first.
-class Reports : public std::enable_shared_from_this<Reports> {
+// Calls `act` after each interval, until it is destroyed.
+class Ticks : public std::enable_shared_from_this<Ticks> {
  public:
-  Reports(const asio::any_io_executor& executor, std::chrono::milliseconds interval,
-          std::function<void()> report)
-      : timer_(executor), interval_(interval), report_(std::move(report)) {}
+  Ticks(const asio::any_io_executor& executor, std::chrono::milliseconds interval,
+        std::function<void()> act)
+      : timer_(executor), interval_(interval), act_(std::move(act)) {}
 
   void start() {
     timer_.expires_after(interval_);
     timer_.async_wait([weak = weak_from_this()](boost::system::error_code cancelled) {
       const auto self = weak.lock();
-      if (cancelled || !self || !self->report_) return;
-      self->report_();
+      if (cancelled || !self) return;
+      self->act_();
       self->start();
     });
-  }
-  void stop() {
-    report_ = nullptr;
-    timer_.cancel();
   }
 
  private:
   asio::steady_timer timer_;
   std::chrono::milliseconds interval_;
-  std::function<void()> report_;
+  std::function<void()> act_;
 };
 
-// Packs on `worker`. Aborted if the caller is cancelled.
-asio::awaitable<Result<SkippedEntries>> pack(WorkerThread& worker, TreeSource source, UniqueFd pipe,
-                                             std::shared_ptr<PackProgress> packed) {
-  auto slot = (co_await asio::this_coro::cancellation_state).slot();
-  if (slot.is_connected()) {
-    slot.assign([packed](asio::cancellation_type) { packed->abort.fire(); });
+std::shared_ptr<Ticks> start_ticks(const asio::any_io_executor& executor,
+                                   std::chrono::milliseconds interval, std::function<void()> act) {
+  auto ticks = std::make_shared<Ticks>(executor, interval, std::move(act));
+  ticks->start();
+  return ticks;
+}
+
+GuestError failure_of(const Error& error) {
+  if (error.reason() == reason::kCancelled) return {GuestErrorKind::Cancelled, error.message()};
+  const bool may_pass = error.reason() == reason::kResourceExhausted;
+  return {may_pass ? GuestErrorKind::Unavailable : GuestErrorKind::Refused, error.message()};
+}
+
+// Gives the call up if it has not moved for as long as `stall`, or the caller is cancelled.
+template <class T>
+asio::awaitable<Result<T>> while_it_moves(DiskCall<Result<T>> call, const PackProgress& packed,
+                                          std::chrono::milliseconds stall, std::string source) {
+  while (true) {
+    const std::uint64_t before = packed.steps;
+    auto done = co_await call.wait(std::chrono::steady_clock::now() + stall);
+    if (done) co_return std::move(*done);
+    if (co_await is_cancelled()) co_return fail(reason::kCancelled, "cancelled");
+    if (packed.steps != before) continue;
+    co_return fail(
+        reason::kHostNotReady,
+        "copy source " + shown_path(source) + ": nothing could be read for " +
+            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(stall).count()) +
+            " s: its disk does not respond; is it on a network filesystem that is not reachable?");
   }
-  auto done = co_await run_blocking(
-      worker.executor(), [source = std::move(source), pipe = std::move(pipe), packed]() mutable {
-        return pack_tree(std::move(source), std::move(pipe), PackLimits{}, *packed);
-      });
-  slot.clear();
-  co_return done;
 }
 
 }  // namespace
@@ -141,22 +145,25 @@ asio::awaitable<GuestResult<CopyOutcome>> copy_in(CopyServices services,
                                                   std::shared_ptr<guestlink::GuestLink> guest,
                                                   v1::CopySpec copy, KnownSource known,
                                                   std::function<void(std::string phase)> progress) {
-  const auto failed = [](const Error& error) {
-    const auto kind =
-        error.reason() == reason::kCancelled ? GuestErrorKind::Cancelled : GuestErrorKind::Refused;
-    return guest_fail(kind, error.message());
-  };
-  auto turn = co_await services.turns.acquire();
-  if (!turn) co_return failed(turn.error());
-  // Its own thread: a large tree or a slow disk would block those that others wait for.
-  AGBOX_CO_TRY(packer, make_packer());
-  WorkerThread& worker = *packer.thread;
-  const auto packed = packer.progress;
-  // Destroyed before the thread, which it must not wait for.
+  std::optional<Semaphore::Permit> turn;
+  if (auto acquired = co_await services.turns.acquire()) {
+    turn.emplace(std::move(*acquired));
+  } else {
+    co_return std::unexpected(failure_of(acquired.error()));
+  }
+  AGBOX_CO_TRY(packed, make_progress());
+  // The thread ends by itself, unless a disk hangs.
   const std::shared_ptr<void> aborts(nullptr, [packed](void*) { packed->abort.fire(); });
+  auto reports = start_ticks(services.executor, services.report_interval,
+                             [&] { progress(phase_of(copy, *packed)); });
+  const auto end_of_turn =
+      start_ticks(services.executor, services.longest_turn, [&turn] { turn.reset(); });
 
-  auto source = co_await run_blocking(worker.executor(), [&] { return open_source(copy, known); });
-  if (!source) co_return failed(source.error());
+  auto opening = services.disk.start([copy, known] { return open_source(copy, known); });
+  if (!opening) co_return std::unexpected(failure_of(opening.error()));
+  auto source =
+      co_await while_it_moves(std::move(*opening), *packed, services.stall, copy.source());
+  if (!source) co_return std::unexpected(failure_of(source.error()));
   AGBOX_CO_TRY(pipe, make_pipe());
   AGBOX_CO_TRY(tree,
                guest->receive_tree({.target = copy.target(),
@@ -164,14 +171,19 @@ asio::awaitable<GuestResult<CopyOutcome>> copy_in(CopyServices services,
                                     // A caller may copy into a mount of the same request.
                                     .is_outside_mounts = source->tree.use == TreeUse::ShadowCopy},
                                    std::move(pipe.reading)));
-  const auto reports = std::make_shared<Reports>(services.executor, services.report_interval,
-                                                 [&] { progress(phase_of(copy, *packed)); });
-  reports->start();
-  const auto done = co_await pack(worker, std::move(source->tree), std::move(pipe.writing), packed);
-  reports->stop();
+  auto packing = services.disk.start(
+      [tree = std::move(source->tree), pipe = std::move(pipe.writing), packed]() mutable {
+        return pack_tree(std::move(tree), std::move(pipe), PackLimits{}, *packed);
+      });
+  if (!packing) co_return std::unexpected(failure_of(packing.error()));
+  const auto done =
+      co_await while_it_moves(std::move(*packing), *packed, services.stall, copy.source());
+  reports.reset();
 
   // The reader's own reason is better than "it closed the pipe".
-  if (!done && done.error().reason() != reason::kReaderGone) co_return failed(done.error());
+  if (!done && done.error().reason() != reason::kReaderGone) {
+    co_return std::unexpected(failure_of(done.error()));
+  }
   AGBOX_CO_TRY(report,
                co_await guest->tree_report(tree, std::chrono::steady_clock::now() + kReportLimit));
   if (report.failure.empty() && done) {

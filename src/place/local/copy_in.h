@@ -4,6 +4,8 @@
 //
 //   source ---- pack_tree() ====== pipe ====== agbox-guest receive ---- the container's files
 //               own thread                     own process
+//
+// The disk of the source may be slow, or hang for good: others do not wait for it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,6 +16,7 @@
 #include <string>
 
 #include "agbox/v1/spec.pb.h"
+#include "async/disk_calls.h"
 #include "async/semaphore.h"
 #include "guestlink/guest_link.h"
 #include "ingress/mount_source.h"
@@ -24,8 +27,13 @@ namespace agbox {
 
 struct CopyServices {
   boost::asio::any_io_executor executor;
-  Semaphore& turns;  // limits the threads that pack
+  Semaphore& turns;  // limits those that have just begun
+  DiskCalls& disk;   // limits all
   std::chrono::milliseconds report_interval{1000};
+  // A copy that takes longer goes on without its turn.
+  std::chrono::milliseconds longest_turn{5000};
+  // How long nothing may move. More than the packer waits for the guest, which has its own reason.
+  std::chrono::milliseconds stall{90000};
 };
 
 // See SandboxPlace::copy_in().

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place/local/local_place.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "async/run_blocking.h"
@@ -10,10 +8,8 @@
 #include "guestlink/guest_program.h"
 #include "guestlink/link_directory.h"
 #include "guestlink/sha256.h"
-#include "ingress/gpu_groups.h"
 #include "ingress/host_ports.h"
-#include "ingress/mount_points.h"
-#include "model/spec/tool_targets.h"
+#include "place/local/accepted_sources.h"
 #include "place/local/doctor/local_diagnosis.h"
 #include "place/local/file_watch.h"
 #include "place/local/host_resolvers.h"
@@ -27,35 +23,11 @@ namespace {
 // What was refused within this time is reported.
 constexpr std::chrono::seconds kLately{10};
 constexpr std::chrono::seconds kBetweenSearches{5};
-// Each has a thread and keeps a disk busy.
-constexpr int kConcurrentCopies = 2;
-
-store::v1::MountSource kept_source(const PinnedSource& source, const std::string& boot_id) {
-  store::v1::MountSource kept;
-  kept.set_device(source.identity.device);
-  kept.set_inode(source.identity.inode);
-  kept.set_boot_id(boot_id);
-  return kept;
-}
-
-// `sources` begins with those of the mounts.
-std::vector<PlacedMount> placed_mounts(const v1::CreateSpec& spec,
-                                       const std::vector<PinnedSource>& sources,
-                                       const ResolvedTools& tools) {
-  std::vector<PlacedMount> placed;
-  for (const v1::MountSpec& mount : spec.mounts()) {
-    placed.push_back({.source = &sources.at(placed.size()),
-                      .target = mount.target(),
-                      .is_writable = mount.writable()});
-  }
-  for (const FoundResource& tool : tools.found) {
-    if (tool.is_shadow_copied) continue;
-    placed.push_back({.source = &tool.source,
-                      .target = std::string(tool.requested.resource->target),
-                      .is_writable = tool.requested.resource->is_writable});
-  }
-  return placed;
-}
+// They keep a disk busy. One that takes long lets the next one begin.
+constexpr int kConcurrentCopies = 4;
+// Each has a thread.
+constexpr int kHeldCopyThreads = 2;
+constexpr int kMostCopies = 64;
 
 }  // namespace
 
@@ -72,21 +44,23 @@ Result<std::unique_ptr<LocalPlace>> LocalPlace::create(const asio::any_io_execut
 LocalPlace::LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
                        HostIsolation& isolation, LocalPlaceOptions options, Logger log)
     : options_(std::move(options)),
-      forbidden_sources_(options_.forbidden_sources),
-      shared_{.executor = executor,
-              .blocking = std::move(blocking),
-              .isolation = isolation,
-              .instance_id = options_.instance_id,
-              // Per instance: another daemon of the same user, or this one with another store, may
-              // have the same state root. Not its ID: mounts of a container are public.
-              .link_root = options_.state_root / "links" /
-                           guestlink::sha256_of(options_.instance_id).substr(0, 16),
-              .guest_limits = options_.guest_limits,
-              .forbidden_sources = forbidden_sources_,
-              .log = std::move(log),
-              .spare_files = SpareFiles(options_.output_root, options_.instance_id),
-              .copies = Semaphore(executor, kConcurrentCopies),
-              .conversations = TaskGroup(executor)} {}
+      shared_{
+          .executor = executor,
+          .blocking = std::move(blocking),
+          .isolation = isolation,
+          .instance_id = options_.instance_id,
+          // Per instance: another daemon of the same user, or this one with another store, may
+          // have the same state root. Not its ID: mounts of a container are public.
+          .link_root = options_.state_root / "links" /
+                       guestlink::sha256_of(options_.instance_id).substr(0, 16),
+          .guest_limits = options_.guest_limits,
+          .forbidden_sources = std::make_shared<const ForbiddenSources>(options_.forbidden_sources),
+          .log = std::move(log),
+          .spare_files = SpareFiles(options_.output_root, options_.instance_id),
+          .source_calls = SourceCalls(executor, options_.source_limit),
+          .copies = Semaphore(executor, kConcurrentCopies),
+          .copy_calls = DiskCalls(executor, kHeldCopyThreads, kMostCopies),
+          .conversations = TaskGroup(executor)} {}
 
 void LocalPlace::describe(store::v1::CreatedWith& created_with) const {
   created_with.set_guest_program(options_.guest_program.string());
@@ -97,83 +71,32 @@ asio::awaitable<Result<std::unique_ptr<MountPins>>> LocalPlace::resolve_mounts(
     v1::CreateSpec& spec, store::v1::CreatedWith& created_with, std::string engine_directory) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   created_with.clear_gpu_gids();
-  if (!spec.gpus().empty()) {
-    AGBOX_CO_TRY(groups, co_await run_blocking(shared_.mount_files->executor(),
-                                               [&] { return gpu_groups(options_.devices); }));
-    created_with.mutable_gpu_gids()->Assign(groups.begin(), groups.end());
-  }
-  const std::vector<RequestedResource> resources = requested_resources(spec);
-  if (spec.mounts().empty() && spec.copies().empty() && resources.empty()) co_return nullptr;
-  SourceRules rules{.home = options_.home,
-                    .user = {.uid = created_with.host_uid(), .gid = created_with.host_gid()},
-                    .forbidden = forbidden_sources_,
-                    .engine_files = {}};
-  if (!engine_directory.empty()) rules.engine_files.emplace_back(std::move(engine_directory));
-  std::vector<SourceRequest> requests;
-  for (const v1::MountSpec& mount : spec.mounts()) {
-    requests.push_back({.path = mount.source(), .is_writable = mount.writable()});
-  }
-  for (const v1::CopySpec& copy : spec.copies()) {
-    requests.push_back({.path = copy.source(), .use = SourceUse::Copy});
-  }
-  AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(), [&] {
-                 return resolve_mount_sources(requests, rules);
-               }));
-  AGBOX_CO_TRY(tools, co_await run_blocking(shared_.mount_files->executor(), [&] {
-                 return resolve_tools(resources, options_.tool_sockets, rules);
-               }));
-  created_with.clear_mounts();
-  created_with.clear_copies();
-  keep_tools(tools, pinned.boot_id, created_with);
-  created_with.clear_warnings();
-  for (std::string& warning : tool_warnings(spec, tools)) {
-    created_with.add_warnings(std::move(warning));
-  }
-  auto source = pinned.sources.begin();
-  const auto keep = [&](std::string* path, store::v1::MountSource& kept) {
-    *path = source->path;
-    kept = kept_source(*source, pinned.boot_id);
-    ++source;
-  };
-  for (v1::MountSpec& mount : *spec.mutable_mounts()) {
-    keep(mount.mutable_source(), *created_with.add_mounts());
-  }
-  const auto copies = source;
-  for (v1::CopySpec& copy : *spec.mutable_copies()) {
-    keep(copy.mutable_source(), *created_with.add_copies());
-  }
-  AGBOX_CO_TRY_VOID(check_tool_targets(spec, created_with));
-  const std::vector<PlacedMount> placed = placed_mounts(spec, pinned.sources, tools);
-  AGBOX_CO_TRY_VOID(co_await run_blocking(shared_.mount_files->executor(),
-                                          [&] { return check_mount_points(placed); }));
-  // A copy reads its source once, and compares it then; only mounts are pinned.
-  std::vector<PinnedSource> pins;
-  for (FoundResource& tool : tools.found) {
-    if (!tool.is_shadow_copied) pins.push_back(std::move(tool.source));
-  }
-  std::move(pinned.sources.begin(), copies, std::back_inserter(pins));
-  co_return std::make_unique<LocalMountPins>(std::move(pins));
+  SourceSearch search{.spec = spec,
+                      .created_with = created_with,
+                      .engine_directory = std::move(engine_directory),
+                      .home = options_.home,
+                      .tool_sockets = options_.tool_sockets,
+                      .devices = options_.devices,
+                      .forbidden = shared_.forbidden_sources};
+  if (!search.is_needed()) co_return nullptr;
+  auto names = search.names();
+  AGBOX_CO_TRY(accepted,
+               co_await shared_.source_calls.run(
+                   std::move(names), [search = std::move(search)](InspectedNow& inspected) mutable {
+                     return accept_sources(std::move(search), inspected);
+                   }));
+  log_tools(accepted.tools);
+  spec = std::move(accepted.spec);
+  created_with = std::move(accepted.created_with);
+  co_return std::make_unique<LocalMountPins>(std::move(accepted.pins));
 }
 
-void LocalPlace::keep_tools(const ResolvedTools& tools, const std::string& boot_id,
-                            store::v1::CreatedWith& created_with) const {
-  created_with.clear_tools();
+void LocalPlace::log_tools(const ResolvedTools& tools) const {
   for (const FoundResource& found : tools.found) {
-    const ToolResource& resource = *found.requested.resource;
-    store::v1::ToolSource& kept = *created_with.add_tools();
-    *kept.mutable_found() = kept_source(found.source, boot_id);
-    v1::BuiltinResource& shown = *kept.mutable_resource();
-    shown.set_tool(std::string(found.requested.tool));
-    shown.set_id(std::string(resource.id));
-    shown.set_source(found.source.path);
-    shown.set_target(std::string(resource.target));
-    shown.set_writable(resource.is_writable);
-    shown.set_socket(resource.kind == ToolResource::Kind::Socket);
-    shown.set_shadow_copy(found.is_shadow_copied);
-    if (!found.unsearched.empty()) {
-      shared_.log.warn("mounting a builtin tool whose symbolic links were not all inspected",
-                       {{"mount", std::string(resource.id)}, {"reason", found.unsearched}});
-    }
+    if (found.unsearched.empty()) continue;
+    shared_.log.warn(
+        "mounting a builtin tool whose symbolic links were not all inspected",
+        {{"mount", std::string(found.requested.resource->id)}, {"reason", found.unsearched}});
   }
   for (const MissingResource& missing : tools.missing) {
     const ToolResource& resource = *missing.requested.resource;

@@ -35,6 +35,8 @@ struct LocalPlaceOptions {
   // The files that list the resolvers of this host; none if they are configured.
   std::vector<std::filesystem::path> resolver_files{};
   guestlink::LinkLimits guest_limits{};
+  // How long the sources of one create or start may take.
+  std::chrono::milliseconds source_limit{15000};
 };
 
 class LocalPlace final : public Place {
@@ -79,14 +81,11 @@ class LocalPlace final : public Place {
   LocalPlace(const asio::any_io_executor& executor, asio::any_io_executor blocking,
              HostIsolation& isolation, LocalPlaceOptions options, Logger log);
 
-  // Records what the tools show.
-  void keep_tools(const ResolvedTools& tools, const std::string& boot_id,
-                  store::v1::CreatedWith& created_with) const;
+  void log_tools(const ResolvedTools& tools) const;
   std::vector<SandboxGuest> guests() const;
   asio::awaitable<void> search_holders(std::vector<KernelBudget> budgets);
 
   LocalPlaceOptions options_;  // with the copy of the guest program
-  ForbiddenSources forbidden_sources_;
   // Of what the kernel refused lately; from the latest search.
   BudgetHolders holders_;
   bool is_searching_ = false;

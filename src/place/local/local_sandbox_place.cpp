@@ -229,6 +229,7 @@ asio::awaitable<Result<>> LocalSandboxPlace::pin_mounts(const SandboxFacts& fact
   const std::vector<HostMount> mounts = mounts_of(facts);
   if (mounts.empty()) co_return Result<>{};
   std::vector<KnownSource> known;
+  std::vector<std::string> names;
   for (const HostMount& mount : mounts) {
     if (mount.found == nullptr) {
       co_return fail(reason::kMountChanged, "mount source " + mount.source +
@@ -237,10 +238,13 @@ asio::awaitable<Result<>> LocalSandboxPlace::pin_mounts(const SandboxFacts& fact
     }
     known.push_back(
         known_source(mount.source, *mount.found, mount.use, facts.created_with.host_uid()));
+    names.push_back(name_of(known.back()));
   }
-  AGBOX_CO_TRY(pinned, co_await run_blocking(shared_.mount_files->executor(), [this, &known] {
-                 return reopen_mount_sources(known, shared_.forbidden_sources);
-               }));
+  AGBOX_CO_TRY(pinned, co_await shared_.source_calls.run(
+                           std::move(names),
+                           [known, forbidden = shared_.forbidden_sources](InspectedNow& inspected) {
+                             return reopen_mount_sources(known, *forbidden, &inspected);
+                           }));
   pins_ = std::make_unique<LocalMountPins>(std::move(pinned));
   co_return Result<>{};
 }
@@ -334,9 +338,9 @@ asio::awaitable<GuestResult<CopyOutcome>> LocalSandboxPlace::copy_in(
   KnownSource source =
       known_source(copy.spec.source(), *copy.found,
                    copy.is_shadow ? SourceUse::ToolDirectory : SourceUse::Copy, /*user=*/0);
-  co_return co_await agbox::copy_in({.executor = shared_.executor, .turns = shared_.copies},
-                                    std::move(guest), std::move(copy.spec), std::move(source),
-                                    std::move(progress));
+  co_return co_await agbox::copy_in(
+      {.executor = shared_.executor, .turns = shared_.copies, .disk = shared_.copy_calls},
+      std::move(guest), std::move(copy.spec), std::move(source), std::move(progress));
 }
 
 std::string LocalSandboxPlace::new_secret() const {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "async/disk_calls.h"
 #include "async/semaphore.h"
 #include "async/task_group.h"
-#include "async/worker_thread.h"
 #include "base/log.h"
 #include "base/thread_checker.h"
 #include "execlog/exec_logs.h"
@@ -24,6 +24,7 @@
 #include "ingress/forbidden_sources.h"
 #include "ingress/mount_source.h"
 #include "isolation/host_isolation.h"
+#include "place/local/source_calls.h"
 #include "place/local/user_limits.h"
 #include "place/place.h"
 
@@ -39,12 +40,12 @@ struct LocalResources {
   std::string instance_id;
   std::filesystem::path link_root;  // of new sandboxes
   guestlink::LinkLimits guest_limits;
-  const ForbiddenSources& forbidden_sources;
+  std::shared_ptr<const ForbiddenSources> forbidden_sources;
   Logger log;
   SpareFiles spare_files;
-  // For sources of mounts: they may be on a disk that hangs, and nothing else has to wait for it.
-  std::unique_ptr<WorkerThread> mount_files = std::make_unique<WorkerThread>();
-  Semaphore copies;                                 // that are being packed
+  SourceCalls source_calls;                         // for the sources of mounts
+  Semaphore copies;                                 // that have begun to pack lately
+  DiskCalls copy_calls;                             // for the trees that are packed
   std::set<std::filesystem::path> being_removed{};  // link directories that no sandbox claims
   std::set<LocalSandboxPlace*> sandboxes{};
   ThreadChecker thread{};

@@ -55,8 +55,10 @@ class MountSource : public testing::Test {
   }
   Result<std::vector<PinnedSource>> reopen(const PinnedSource& source,
                                            const std::string& boot_id) const {
-    return reopen_mount_sources(
-        {{.path = source.path, .identity = source.identity, .boot_id = boot_id}}, *forbidden_);
+    return reopen_mount_sources({{.path = source.path,
+                                  .identity = source.identity,
+                                                          .boot_id = boot_id}},
+                                *forbidden_);
   }
   // How a tool's source of that kind, which was something else at first, is found again.
   std::string reopened(const std::string& path, SourceUse use, uid_t user) {
@@ -254,6 +256,27 @@ TEST_F(MountSource, InAnotherBootADeviceMayHaveAnotherNumber) {
   EXPECT_TRUE(reopen(source, "an earlier boot").has_value());
   source.identity.inode += 1;
   EXPECT_FALSE(reopen(source, "an earlier boot").has_value());
+}
+
+TEST_F(MountSource, WhatIsInspectedNowHasAName) {
+  InspectedNow inspected;
+  const SourceRules rules{.home = home_,
+                          .user = {.uid = kSomebody, .gid = kSomebody},
+                          .forbidden = *forbidden_,
+                          .engine_files = {},
+                          .inspected = &inspected};
+  EXPECT_TRUE(resolve_mount_sources({{.path = at("home/file")}}, rules).has_value());
+  EXPECT_EQ(inspected.name(), "mount source " + at("home/file").string());
+  EXPECT_FALSE(
+      resolve_mount_sources({{.path = "~/project", .use = SourceUse::Copy}, {.path = "/"}}, rules)
+          .has_value());
+  EXPECT_EQ(inspected.name(), "mount source /");
+  const PinnedSource source = resolve(at("home/project")).value();
+  EXPECT_TRUE(reopen_mount_sources(
+                  {{.path = source.path, .identity = source.identity, .boot_id = boot_id()}},
+                  *forbidden_, &inspected)
+                  .has_value());
+  EXPECT_EQ(inspected.name(), "mount source " + at("home/project").string());
 }
 
 TEST_F(MountSource, OfAToolAFileMayBeReplacedByOneOfTheDaemonsUser) {
