@@ -132,6 +132,18 @@ std::unexpected<Error> cannot_open(SourceUse use, const std::string& path, int e
                                : invalid_source(use, path, error_number);
 }
 
+// In nanoseconds since 1970; 0 if the filesystem does not say. Together with the inode it tells a
+// file from one that was created after it was removed.
+std::int64_t creation_time(int fd) {
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  struct statx status{};
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BTIME, &status) != 0 ||
+      (status.stx_mask & STATX_BTIME) == 0) {
+    return 0;
+  }
+  return status.stx_btime.tv_sec * kNanoseconds + status.stx_btime.tv_nsec;
+}
+
 Result<PinnedSource> resolve_mount_source(const SourceRequest& request, const SourceRules& rules) {
   AGBOX_TRY(path, expanded(request, rules.home));
   AGBOX_TRY(real, with_real_parents(request.use, path));
@@ -192,9 +204,13 @@ Result<PinnedSource> reopen_source(const KnownSource& known, const std::string& 
     return fail(reason::kHostNotReady, what + " cannot be inspected: " + std::strerror(errno));
   }
   source.identity = {.device = status.st_dev, .inode = status.st_ino};
+  source.birth_time = creation_time(source.fd.get());
   const bool is_same_device =
       source.identity.device == known.identity.device || boot_id != known.boot_id;
-  const bool is_same = is_same_device && source.identity.inode == known.identity.inode;
+  const bool is_same_birth =
+      source.birth_time == known.birth_time || source.birth_time == 0 || known.birth_time == 0;
+  const bool is_same =
+      is_same_device && is_same_birth && source.identity.inode == known.identity.inode;
   if (is_same) return source;
   if (forbidden == nullptr || !is_successor(known, status)) {
     return changed("was replaced by another file or directory");
@@ -252,6 +268,7 @@ Result<PinnedSource> pin_source(OpenSource opened, const SourceRules& rules) {
   }
   if (opened.is_writable) AGBOX_TRY_VOID(check_writable(source, use, status, rules.user));
   source.identity = {.device = status.st_dev, .inode = status.st_ino};
+  source.birth_time = creation_time(source.fd.get());
   return source;
 }
 

@@ -33,6 +33,7 @@ struct PinnedSource {
   UniqueFd fd;       // O_PATH
   std::string path;  // without links
   FileIdentity identity{};
+  std::int64_t birth_time = 0;  // when it was created; 0 if its filesystem does not say
 };
 
 // What a thread inspects now, for another one: its disk may hang.
@@ -98,6 +99,7 @@ Result<PinnedSource> pin_source(OpenSource source, const SourceRules& rules);
 struct KnownSource {
   std::string path;
   FileIdentity identity;
+  std::int64_t birth_time = 0;  // 0 if it is not known
   std::string boot_id;          // in another boot the device may have another number
   SourceUse use = SourceUse::Mount;
   uid_t user = 0;  // of the daemon

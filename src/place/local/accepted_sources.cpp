@@ -17,6 +17,7 @@ store::v1::MountSource kept_source(const PinnedSource& source, const std::string
   kept.set_device(source.identity.device);
   kept.set_inode(source.identity.inode);
   kept.set_boot_id(boot_id);
+  kept.set_birth_time(source.birth_time);
   return kept;
 }
 

@@ -88,6 +88,7 @@ KnownSource known_source(std::string path, const store::v1::MountSource& found, 
                          uid_t user) {
   return {.path = std::move(path),
           .identity = {.device = found.device(), .inode = found.inode()},
+          .birth_time = found.birth_time(),
           .boot_id = found.boot_id(),
           .use = use,
           .user = user};

@@ -57,7 +57,8 @@ class MountSource : public testing::Test {
                                            const std::string& boot_id) const {
     return reopen_mount_sources({{.path = source.path,
                                   .identity = source.identity,
-                                                          .boot_id = boot_id}},
+                                  .birth_time = source.birth_time,
+                                  .boot_id = boot_id}},
                                 *forbidden_);
   }
   // How a tool's source of that kind, which was something else at first, is found again.
@@ -256,6 +257,23 @@ TEST_F(MountSource, InAnotherBootADeviceMayHaveAnotherNumber) {
   EXPECT_TRUE(reopen(source, "an earlier boot").has_value());
   source.identity.inode += 1;
   EXPECT_FALSE(reopen(source, "an earlier boot").has_value());
+}
+
+// While a sandbox is stopped nothing keeps the inode of a source.
+TEST_F(MountSource, AnotherFileWithTheSameInodeIsNoticed) {
+  auto source = resolve(at("home/project")).value();
+  ASSERT_NE(source.birth_time, 0) << "no filesystem of this host says when a file was created";
+  fs::last_write_time(at("home/project"), fs::file_time_type::clock::now() + std::chrono::hours(1));
+  std::ofstream(at("home/project/new")) << "x";
+  EXPECT_TRUE(reopen(source, boot_id()).has_value()) << "what is changed is still the same";
+  source.birth_time -= 1;
+  for (const std::string& boot : {boot_id(), std::string("an earlier boot")}) {
+    const auto opened = reopen(source, boot);
+    ASSERT_FALSE(opened.has_value());
+    EXPECT_THAT(opened.error().message(), HasSubstr("was replaced by another file or directory"));
+  }
+  source.birth_time = 0;
+  EXPECT_TRUE(reopen(source, boot_id()).has_value()) << "as an older daemon has stored it";
 }
 
 TEST_F(MountSource, WhatIsInspectedNowHasAName) {
