@@ -51,8 +51,8 @@ func (s ExecState) String() string {
 // String returns the name of the type in the API, such as "SANDBOX_READY".
 func (t SandboxEventType) String() string { return agboxv1.EventType(t).String() }
 
-// The waits of one client after its answer was lost: the request is repeated with the ID that we chose, so that it has
-// been carried out once, however often it was sent.
+// created sends a request that creates something. If its answer is lost and the ID is ours, it is sent again: "already
+// exists" then says that an earlier one arrived, and isKnown is true.
 func created[Response any](
 	ctx context.Context, o *outage, isOurs bool, send func(context.Context) (Response, error),
 ) (response Response, isKnown bool, err error) {
