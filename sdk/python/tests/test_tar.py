@@ -238,6 +238,30 @@ def test_extended_headers_are_checked(text: bytes, target: Path) -> None:
     assert outside(target) == [str(target.parent)]
 
 
+def test_a_link_whose_target_has_a_zero_byte_is_refused(target: Path) -> None:
+    record = b"16 linkpath=a\0b\n"
+    head = info("x", tarfile.XHDTYPE, size=len(record)).tobuf(tarfile.USTAR_FORMAT)
+    data = head + record + bytes(-len(record) % BLOCK) + archive(link("tree", "y"))
+    with pytest.raises(UnsafeArchiveError, match="link to nothing"):
+        unpack(data, target)
+
+
+def test_a_time_that_no_file_can_have_is_none(target: Path) -> None:
+    made = info("tree", size=1)
+    header = bytearray(made.tobuf(tarfile.GNU_FORMAT))
+    header[136:148] = b"\x80" + b"\xff" * 11
+    header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
+    unpack(bytes(header) + b"x" + bytes(3 * BLOCK - 1), target)
+    assert (target / "tree").stat().st_mtime == 0
+
+
+@pytest.mark.parametrize("endless", [b"", info("x", tarfile.XHDTYPE).tobuf(tarfile.USTAR_FORMAT)])
+def test_an_archive_without_an_end_is_refused(endless: bytes, target: Path) -> None:
+    data = archive(file("tree")) if not endless else b""
+    with pytest.raises(UnsafeArchiveError):
+        unpack(data + (endless or bytes(BLOCK)) * 5000, target)
+
+
 def test_a_tree_is_packed_so_that_others_and_we_can_unpack_it(tmp_path: Path, target: Path) -> None:
     source = tmp_path / "source"
     (source / "sub" / ("d" * 200)).mkdir(parents=True)

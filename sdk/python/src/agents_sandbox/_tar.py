@@ -21,7 +21,9 @@ from agents_sandbox.errors import UnsafeArchiveError
 
 _BLOCK: Final = 512
 _PIECE: Final = 1 << 18
-# Of the extended header of one entry: names and targets of links are at most 4 KiB each.
+# Tools fill the last of their records.
+_MAX_FILLER: Final = 1 << 20
+# Of the extended headers of one entry: names and targets of links are at most 4 KiB each.
 _MAX_EXTENDED: Final = 1 << 16
 _MAX_EXTENTS: Final = 1 << 20
 _MAX_NUMBER_DIGITS: Final = 20
@@ -172,10 +174,12 @@ class Unpacker:
         while True:
             records: dict[str, str] = {}
             header = yield _BLOCK
+            extended = 0
             while header[156:157] in (b"x", b"g"):
                 size = _number(header[124:136])
-                if size > _MAX_EXTENDED:
-                    raise UnsafeArchiveError(f"an extended header of {size} bytes")
+                extended += _BLOCK + size
+                if extended > _MAX_EXTENDED:
+                    raise UnsafeArchiveError(f"extended headers of {extended} bytes")
                 _check_sum(header)
                 body = yield _padded(size)
                 if header[156:157] == b"x":
@@ -183,8 +187,9 @@ class Unpacker:
                 header = yield _BLOCK
             if not any(header):
                 self._has_ended = True
-                while True:  # what follows is filler
+                for _ in range(_MAX_FILLER // _BLOCK):
                     yield _BLOCK
+                raise UnsafeArchiveError(f"more than {_MAX_FILLER} bytes after the end of the archive")
             _check_sum(header)
             entry = _entry(header, records)
             if entry.is_sparse:
@@ -206,7 +211,7 @@ class Unpacker:
         if entry.kind == tarfile.DIRTYPE:
             self._sink.directory(path, entry.mode)
         elif entry.kind == tarfile.SYMTYPE:
-            if not entry.link:
+            if not entry.link or "\0" in entry.link:
                 raise UnsafeArchiveError(f"{entry.name!r} is a link to nothing")
             self._sink.symlink(path, entry.link)
         elif entry.kind in (tarfile.REGTYPE, tarfile.AREGTYPE):
@@ -280,7 +285,7 @@ def _entry(header: bytes, records: dict[str, str]) -> _Entry:
         link=records.get("linkpath", _text(header[157:257])),
         kind=kind,
         mode=_number(header[100:108]) & 0o777,
-        mtime=_seconds(records["mtime"]) if "mtime" in records else float(_number(header[136:148])),
+        mtime=_seconds(records["mtime"] if "mtime" in records else str(_number(header[136:148]))),
         stored=stored,
         size=stored,
     )
