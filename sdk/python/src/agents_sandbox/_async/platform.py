@@ -50,11 +50,14 @@ class Duplex:
     def __init__(self, method: Any) -> None:
         self._call = method()
         self._is_cancelled = False
+        self._has_failed_to_send = False
 
     async def send(self, request: Any) -> None:
         """Nothing is raised if the call has ended."""
-        with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
+        try:
             await self._call.write(request)
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            self._has_failed_to_send = True
 
     async def receive(self) -> Any:
         """None at the end."""
@@ -62,6 +65,11 @@ class Duplex:
             response = await self._call.read()
         except asyncio.CancelledError:
             if self._is_cancelled:  # by cancel(), and not the task
+                return None
+            raise
+        except grpc.RpcError as status:
+            # If a write meets the end of the call, gRPC forgets how it ended, and what was not read yet.
+            if self._has_failed_to_send and status.code() is grpc.StatusCode.INTERNAL:
                 return None
             raise
         return None if response is grpc.aio.EOF else response
