@@ -48,6 +48,7 @@ type attributes struct {
 const (
 	maxName      = 4096
 	maxLevels    = 128
+	maxHeaders   = 32 << 20 // of one entry; that of a sparse file lists its parts
 	maxNameBytes = 256 << 20
 	// Of modes: other users of this machine may not write what a sandbox says that they may.
 	keptBits fs.FileMode = 0o755
@@ -68,7 +69,7 @@ func unpack(stream io.Reader, target, name string, maxEntries int, maxBytes int6
 	u := &unpacker{
 		root: root, name: name, maxEntries: maxEntries, maxBytes: maxBytes, directories: map[string]*attributes{},
 	}
-	err = u.unpackAll(tar.NewReader(stream))
+	err = u.unpackAll(&boundedHeaders{stream: stream})
 	return u.done, errors.Join(err, u.finishDirectories())
 }
 
@@ -102,9 +103,33 @@ func place(target, name string) (directory, newName string, err error) {
 	return filepath.Dir(target), filepath.Base(target), nil
 }
 
-func (u *unpacker) unpackAll(archive *tar.Reader) error {
+// boundedHeaders reads a stream in which only files have any length: extended headers may follow each other without end.
+type boundedHeaders struct {
+	stream io.Reader
+	isFile bool // whose content is being read
+	left   int  // of the headers
+}
+
+var errHeaders = fmt.Errorf("the headers of an entry have more than %d bytes", maxHeaders)
+
+func (b *boundedHeaders) Read(into []byte) (int, error) {
+	if b.isFile {
+		return b.stream.Read(into)
+	}
+	if b.left == 0 {
+		return 0, errHeaders
+	}
+	size, err := b.stream.Read(into[:min(len(into), b.left)])
+	b.left -= size
+	return size, err
+}
+
+func (u *unpacker) unpackAll(stream *boundedHeaders) error {
+	archive := tar.NewReader(stream)
 	for {
+		stream.isFile, stream.left = false, maxHeaders
 		header, err := archive.Next()
+		stream.isFile = true
 		if errors.Is(err, io.EOF) {
 			if u.done.entries == 0 {
 				return archiveError(io.ErrUnexpectedEOF)

@@ -145,6 +145,29 @@ func TestTooManyEntriesAreRefused(t *testing.T) {
 	}
 }
 
+// A repeating reader has the same bytes again and again.
+type repeating struct {
+	data []byte
+	at   int
+}
+
+func (r *repeating) Read(into []byte) (int, error) {
+	size := copy(into, r.data[r.at:])
+	r.at = (r.at + size) % len(r.data)
+	return size, nil
+}
+
+func TestHeadersWithoutAnEndAreRefused(t *testing.T) {
+	extended := archiveOf(t, entry{name: strings.Repeat("x", 200), content: "x"})[:1024] // the extended header and its record
+	if extended[156] != tar.TypeXHeader {
+		t.Fatalf("this begins with %q", extended[156])
+	}
+	_, err := unpack(&repeating{data: extended}, t.TempDir(), "tree", 1000, 1<<20)
+	if !errors.Is(err, errHeaders) {
+		t.Error(err)
+	}
+}
+
 func TestWhatIsNoArchiveIsRefused(t *testing.T) {
 	whole := archiveOf(t, entry{name: "file", content: strings.Repeat("x", 2000)})
 	for name, stream := range map[string][]byte{
