@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from pathlib import Path
@@ -212,3 +213,20 @@ def test_a_timeout_that_is_not_positive_is_refused(
     with pytest.raises(ValueError, match=f"{name} must be more than 0"):
         client.module.AgentsSandboxClient(**{name: 0.0})
     assert runtime_directory.exists()
+
+
+def test_a_client_is_closed_with_or_without_an_event_loop(daemon: FakeDaemon) -> None:
+    daemon.answers["Ping"] = lambda *_: service_pb2.PingResponse(version="1", daemon="agboxd")
+    daemon.start()
+    outside, inside = sdk.AgentsSandboxClient(), sdk.AgentsSandboxClient()
+    assert asyncio.run(outside.ping()) == sdk.PingInfo("1", "agboxd")
+    outside.close()
+
+    async def close() -> None:
+        await inside.ping()
+        await inside.close()
+        for client in (outside, inside):
+            with pytest.raises(sdk.SandboxClientError, match="the client was closed"):
+                await client.ping()
+
+    asyncio.run(close())
