@@ -145,6 +145,35 @@ func TestInputAndOutputAreCompleteAcrossAKillOfTheDaemon(t *testing.T) {
 	}
 }
 
+func TestACommandThatDoesNotReadItsInputIsNoError(t *testing.T) {
+	box := newBox(t)
+	for range 20 { // it may end before, during and after a write
+		result, err := box.RunCommand(t.Context(), client.Command{
+			Args: []string{"sh", "-c", "echo begin; exit 3"}, Stdin: bytes.NewReader(make([]byte, 1<<20)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.ExitCode != 3 || string(result.Stdout) != "begin\n" {
+			t.Errorf("%d %q", result.ExitCode, result.Stdout)
+		}
+	}
+}
+
+func TestAnExecWithoutStdinTakesNoInput(t *testing.T) {
+	exec, err := newBox(t).Start(t.Context(), client.Command{Args: []string{"sleep", "4569"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var base *client.SandboxClientError
+	if _, err := exec.Attach(t.Context(), client.AttachOptions{}).Wait(); !errors.As(err, &base) || base.Reason() != "EXEC_HAS_NO_INPUT" {
+		t.Error(err)
+	}
+	if result, err := exec.Cancel(t.Context()); err != nil || result.State != client.ExecStateCancelled {
+		t.Errorf("%v %v", result, err)
+	}
+}
+
 func TestTheContextEndsTheCommandInTheSandbox(t *testing.T) {
 	box := newBox(t)
 	ctx, cancel := context.WithCancel(t.Context())
