@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.execs import Execs, output
 from support.host_files import own
-from support.images import Image, make_image
+from support.images import Image, make_image, program_files
 from support.sandboxes import (
     CONFIG,
     DELETED,
@@ -70,9 +70,7 @@ def peak_memory_kib(daemon) -> int:
 
 
 def image_with_git(engine) -> str:
-    libraries = subprocess.run(["ldd", GIT], check=True, stdout=subprocess.PIPE, text=True).stdout
-    paths = [GIT, *re.findall(r"(/[^ ]+) \(0x", libraries)]
-    files = {path: Path(path).read_bytes() for path in paths}
+    files = program_files(GIT)
     return make_image(engine.api, "copies-git:1", Image(files=files))
 
 

@@ -68,6 +68,12 @@ class Image:
         return buffer.getvalue()
 
 
+def program_files(path: str) -> dict[str, bytes]:
+    """A program of this machine and the libraries that it is linked with, as `files` of an image."""
+    linked = run("ldd", path).stdout.split()
+    return {name: Path(name).read_bytes() for name in (path, *linked) if name.startswith("/")}
+
+
 def make_image(api: EngineApi, name: str, image: Image = Image()) -> str:
     """Creates `name` (repository:tag) on the engine and returns it."""
     repository, _, tag = name.rpartition(":")

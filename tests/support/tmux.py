@@ -51,6 +51,11 @@ class Terminal:
         """All that it showed, without trailing spaces."""
         return self._tmux("capture-pane", "-p", "-S", "-")
 
+    def visible(self) -> str:
+        """What it shows now, without trailing spaces and empty lines at the end."""
+        lines = [line.rstrip() for line in self._tmux("capture-pane", "-p").splitlines()]
+        return "\n".join(lines).rstrip("\n")
+
     def wait_for(self, text: str, timeout: float = 30) -> str:
         """Until a line of the screen is this text; tmux has no event for it."""
         deadline = time.monotonic() + timeout
