@@ -27,7 +27,17 @@ endif()
 
 if(TARGET agbox)
   install(TARGETS agbox RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  # The program writes its own completions; one that cannot (yet) is installed without them.
+  # The program writes its own manual and completions; one that cannot (yet) is installed without them.
+  install(CODE "
+    execute_process(COMMAND \"$<TARGET_FILE:agbox>\" manual OUTPUT_VARIABLE text
+                    ERROR_VARIABLE complaint RESULT_VARIABLE code)
+    if(code EQUAL 0)
+      file(WRITE \"${CMAKE_BINARY_DIR}/agbox.1\" \"\${text}\")
+      file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1\" TYPE FILE
+           FILES \"${CMAKE_BINARY_DIR}/agbox.1\")
+    else()
+      message(STATUS \"No man page: agbox manual ended with \${code}\")
+    endif()")
   install(CODE "
     set(directory \"${CMAKE_BINARY_DIR}/completions\")
     file(REMOVE_RECURSE \"\${directory}\")

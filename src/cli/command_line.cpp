@@ -17,13 +17,12 @@ namespace agbox::cli {
 namespace {
 
 void add_exec(CommandLine& line, CLI::App& parent) {
-  CLI::App& command =
-      *parent.add_subcommand("exec", "Manage execs: commands that run in sandboxes");
-  line.requires_subcommand(command);
+  CLI::App& command = add_flat_exec(line, parent);
   add_exec_run(line, command);
   add_exec_get(line, command);
   add_exec_cancel(line, command);
   add_exec_list(line, command);
+  add_exec_wait(line, command);
 }
 
 void add_sandbox(CommandLine& line, CLI::App& parent) {
@@ -36,11 +35,13 @@ void add_sandbox(CommandLine& line, CLI::App& parent) {
   add_sandbox_stop(line, command);
   add_sandbox_resume(line, command);
   add_sandbox_exec(line, command);
+  add_sandbox_wait(line, command);
 }
 
-constexpr std::array kCommands = {add_attach,  add_completion, add_cp,     add_doctor,
-                                  add_events,  add_exec,       add_logs,   add_ping,
-                                  add_sandbox, add_stats,      add_version};
+constexpr std::array kCommands = {
+    add_attach,  add_completion, add_cp,     add_daemon, add_doctor, add_events, add_exec,
+    add_inspect, add_logs,       add_manual, add_ping,   add_prune,  add_ps,     add_rm,
+    add_run,     add_sandbox,    add_setup,  add_start,  add_stats,  add_stop,   add_version};
 
 // A suggestion that differs more is a guess.
 constexpr std::size_t kSuggestedDistance = 2;
@@ -77,27 +78,30 @@ std::optional<Leftover> leftover(const CLI::App& root) {
   }
 }
 
-// Names that the user may have meant: mistyped or not typed to the end.
-std::vector<std::string> suggestions(const CLI::App& command, std::string_view word) {
-  std::vector<std::string> names;
-  for (const CLI::App* child : visible_subcommands(command)) {
-    const std::string& name = child->get_name();
-    const std::size_t longest_difference = std::min(kSuggestedDistance, name.size() / 2);
-    const bool is_close = word.size() <= name.size() + kSuggestedDistance &&
-                          edit_distance(word, name) <= longest_difference;
-    if (is_close || (!word.empty() && name.starts_with(word))) names.push_back(name);
-  }
-  return names;
+// Whether the user may have meant `name`: `word` is mistyped, or not typed to the end.
+bool is_near(std::string_view word, const std::string& name) {
+  const std::size_t longest_difference = std::min(kSuggestedDistance, name.size() / 2);
+  const bool is_close = word.size() <= name.size() + kSuggestedDistance &&
+                        edit_distance(word, name) <= longest_difference;
+  return is_close || (!word.empty() && name.starts_with(word));
+}
+
+// `near`: the names that the user may have meant.
+std::string did_you_mean(const std::vector<std::string>& near, const std::string& before = "") {
+  std::string text = near.empty() ? "" : "\n\nDid you mean this?";
+  for (const std::string& name : near) text += "\n  " + before + name;
+  return text;
 }
 
 // Existing clients rely on the first line.
 int refuse_command(Console& console, const CLI::App& command, const std::string& word) {
   const std::string path = command_path(command);
-  std::string message = "Error: unknown command \"" + word + "\" for \"" + path + "\"";
-  const auto names = suggestions(command, word);
-  if (!names.empty()) message += "\n\nDid you mean this?";
-  for (const std::string& name : names) message += "\n  " + path + " " + name;
-  console.error(message);
+  std::vector<std::string> near;
+  for (const CLI::App* child : visible_subcommands(command)) {
+    if (is_near(word, child->get_name())) near.push_back(child->get_name());
+  }
+  console.failure("Error: unknown command \"" + word + "\" for \"" + path + "\"" +
+                  did_you_mean(near, path + " "));
   return kUsageError;
 }
 
@@ -105,8 +109,19 @@ int usage_error(Console& console, const CLI::App& command, const std::string& me
   // The usage text ends with a newline and the console adds another.
   std::string usage = usage_text(command);
   usage.pop_back();
-  console.error("Error: " + message + "\n\n" + usage);
+  console.failure("Error: " + message + "\n\n" + usage);
   return kUsageError;
+}
+
+int refuse_flag(Console& console, const CLI::App& command, const std::string& given) {
+  const std::string flag = given.substr(0, given.find('='));
+  std::vector<std::string> near;
+  for (const CLI::Option* known : flags_of(command)) {
+    for (const std::string& name : known->get_lnames()) {
+      if (is_near(flag.substr(2), name)) near.push_back("--" + name);
+    }
+  }
+  return usage_error(console, command, "unknown flag: " + flag + did_you_mean(near));
 }
 
 // CLI11 calls a flag without its value "1 required IMAGE missing".
@@ -146,15 +161,57 @@ std::size_t given_arguments(const CLI::App& command) {
 int refuse_leftover(Console& console, const Leftover& left) {
   const CLI::App& command = *left.command;
   const std::string& first = left.arguments.front();
-  if (first.starts_with("--") && first != "--") {
-    return usage_error(console, command, "unknown flag: " + first.substr(0, first.find('=')));
-  }
+  if (first.starts_with("--") && first != "--") return refuse_flag(console, command, first);
   if (first.starts_with("-") && first.size() > 1 && first != "--") {
     return usage_error(console, command,
                        "unknown shorthand flag: '" + first.substr(1, 1) + "' in " + first);
   }
   if (!visible_subcommands(command).empty()) return refuse_command(console, command, first);
   return refuse_count(console, command, given_arguments(command) + left.arguments.size());
+}
+
+const CLI::App* subcommand_of(const CLI::App& command, const std::string& word) {
+  const auto children = command.get_subcommands({});
+  const auto found = std::ranges::find(
+      children, word,
+      [](const CLI::App* child) -> const std::string& { return child->get_name(); });
+  return found == children.end() ? nullptr : *found;
+}
+
+// Whether the word after this flag is its value: of "--env", "-e" and "-ite", not of "--env=A=B"
+// and
+// "-eA=B".
+bool takes_next_word(const CLI::App& command, const std::string& word) {
+  const auto flags = flags_of(command);
+  const auto find = [&flags](bool is_short, const std::string& name) {
+    const auto found = std::ranges::find_if(flags, [&](const CLI::Option* flag) {
+      const auto& names = is_short ? flag->get_snames() : flag->get_lnames();
+      return std::ranges::find(names, name) != names.end();
+    });
+    return found == flags.end() ? nullptr : *found;
+  };
+  if (word.starts_with("--")) {
+    const CLI::Option* const flag = find(false, word.substr(2));
+    return flag != nullptr && takes_value(*flag);
+  }
+  for (std::size_t i = 1; i < word.size(); ++i) {
+    const CLI::Option* const flag = find(true, word.substr(i, 1));
+    if (flag == nullptr) return false;
+    if (takes_value(*flag)) return i + 1 == word.size();
+  }
+  return false;
+}
+
+// The usage error if the command line has a flag of the parent of `command`: "exec -i list".
+std::optional<std::string> misplaced_flag(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  if (parent == nullptr || parent->get_parent() == nullptr) return std::nullopt;
+  const auto flags = flags_of(*parent);
+  const auto given =
+      std::ranges::find_if(flags, [](const CLI::Option* flag) { return flag->count() > 0; });
+  if (given == flags.end()) return std::nullopt;
+  return (*given)->get_name() + " is a flag of \"" + command_path(*parent) + "\", not of \"" +
+         command_path(command) + "\"";
 }
 
 bool lacks_argument(const CLI::App& command) {
@@ -189,15 +246,22 @@ void CommandLine::on(CLI::App& command, Action action) {
 }
 
 void CommandLine::requires_subcommand(CLI::App& command) {
-  on(command, [&command](Console& console) {
-    std::string names;
-    for (const CLI::App* child : command.get_subcommands({})) {  // in the order they were added
-      names += (names.empty() ? "" : ", ") + child->get_name();
-    }
-    console.error(name_without_program(command) + " command requires a subcommand\n" +
+  on(command, [&command](Console& console) { return refuse_missing_subcommand(console, command); });
+}
+
+int CommandLine::refuse_missing_subcommand(Console& console, const CLI::App& command) {
+  std::string names;
+  for (const CLI::App* child : command.get_subcommands({})) {  // in the order they were added
+    names += (names.empty() ? "" : ", ") + child->get_name();
+  }
+  console.failure(name_without_program(command) + " command requires a subcommand\n" +
                   "available subcommands: " + names);
-    return static_cast<int>(kUsageError);
-  });
+  return kUsageError;
+}
+
+int CommandLine::refuse_unknown_subcommand(Console& console, const CLI::App& command,
+                                           const std::string& word) {
+  return refuse_command(console, command, word);
 }
 
 void CommandLine::accepts_args_after_dashes(CLI::App& command, std::vector<std::string>& args) {
@@ -219,18 +283,44 @@ std::optional<std::string> CommandLine::missing_args(const CLI::App& command) co
   return name + " requires <sandbox_id> -- <command> [args...]";
 }
 
-void CommandLine::take_args_after_dashes(std::vector<std::string>& arguments) {
-  const auto dashes = std::ranges::find(arguments, "--");
+void CommandLine::accepts_trailing_args(CLI::App& command, std::vector<std::string>& args) {
+  accepts_args_after_dashes(command, args);
+  command.footer("[--] [<command> [args...]]");
+  trailing_args_.insert(&command);
+}
+
+void CommandLine::take_args(std::vector<std::string>& arguments) {
   const CLI::App* command = &root_;
-  for (auto word = arguments.begin(); word != dashes; ++word) {
-    for (const CLI::App* child : visible_subcommands(*command)) {
-      if (child->get_name() == *word) command = child;
+  std::size_t given = 0;       // arguments of `command`
+  bool has_own_words = false;  // `command` was given an argument or a flag
+  bool is_literal = false;     // "--" came before the arguments of `command`
+  const auto take = [&](auto first, auto erased) {
+    args_after_dashes_.at(command)->assign(first, arguments.end());
+    arguments.erase(erased, arguments.end());
+  };
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    const bool takes_args = args_after_dashes_.contains(command);
+    const bool is_trailing = trailing_args_.contains(command);
+    if (*word == "--" && !is_literal) {
+      if (takes_args && (!is_trailing || given > 0)) return take(word + 1, word);
+      if (!is_trailing) return;
+      is_literal = has_own_words = true;
+      continue;
     }
+    if (!is_literal && is_flag(*word)) {
+      has_own_words = true;
+      if (takes_next_word(*command, *word) && word + 1 != arguments.end()) ++word;
+      continue;
+    }
+    const CLI::App* const child = has_own_words ? nullptr : subcommand_of(*command, *word);
+    if (child != nullptr) {
+      command = child;
+      continue;
+    }
+    if (is_trailing && given == arguments_of(*command).size()) return take(word, word);
+    has_own_words = true;
+    ++given;
   }
-  const auto target = args_after_dashes_.find(command);
-  if (dashes == arguments.end() || target == args_after_dashes_.end()) return;
-  target->second->assign(dashes + 1, arguments.end());
-  arguments.erase(dashes, arguments.end());
 }
 
 int CommandLine::run(std::vector<std::string> arguments, Console& console) {
@@ -239,9 +329,30 @@ int CommandLine::run(std::vector<std::string> arguments, Console& console) {
   return code == kSuccess && !was_written ? kRuntimeError : code;
 }
 
+int CommandLine::refuse(Console& console, const CLI::ParseError& error) const {
+  // Report an unknown argument rather than what is missing because of it.
+  const auto left = leftover(root_);
+  const CLI::App& command = selected(root_);
+  if (const auto misplaced = misplaced_flag(command)) {
+    return usage_error(console, command, *misplaced);
+  }
+  if (!left || !is_flag(left->arguments.front())) {
+    if (const auto missing = missing_args(command)) return refuse_usage(console, *missing);
+  }
+  if (left) return refuse_leftover(console, *left);
+  if (lacks_argument(command)) return refuse_count(console, command, given_arguments(command));
+  return usage_error(console, command, in_plain_words(error, command));
+}
+
 int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& console) {
-  take_args_after_dashes(arguments);
+  take_args(arguments);
+  const bool wants_json = std::ranges::find(arguments, "--json") != arguments.end();
   std::ranges::reverse(arguments);  // as CLI11 expects them
+  const auto refused = [&](int code) {
+    const auto own = refusal_codes_.find(&selected(root_));
+    return own == refusal_codes_.end() ? code : static_cast<int>(own->second);
+  };
+  if (wants_json) console.report_failures_as_json();
   try {
     root_.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
@@ -253,21 +364,17 @@ int CommandLine::parse_and_act(std::vector<std::string> arguments, Console& cons
     console.out(help_text(selected(root_)));
     return kSuccess;
   } catch (const CLI::ParseError& error) {
-    // Report an unknown argument rather than what is missing because of it.
-    const auto left = leftover(root_);
-    const CLI::App& command = selected(root_);
-    if (!left || !is_flag(left->arguments.front())) {
-      if (const auto missing = missing_args(command)) return refuse_usage(console, *missing);
-    }
-    if (left) return refuse_leftover(console, *left);
-    if (lacks_argument(command)) return refuse_count(console, command, given_arguments(command));
-    return usage_error(console, command, in_plain_words(error, command));
+    return refused(refuse(console, error));
   }
   if (wants_version_) {
     console.out(version_line());
     return kSuccess;
   }
-  if (const auto missing = missing_args(selected(root_))) return refuse_usage(console, *missing);
+  const CLI::App& command = selected(root_);
+  if (const auto misplaced = misplaced_flag(command)) {
+    return usage_error(console, command, *misplaced);
+  }
+  if (const auto missing = missing_args(command)) return refused(refuse_usage(console, *missing));
   if (action_) return action_(console);
   console.out(version_line() + "Run \"agbox --help\" for usage information.\n");
   return kSuccess;

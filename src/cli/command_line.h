@@ -27,6 +27,9 @@ enum ExitCode : int {
   kUsageError = 2,
   kTimedOut = 124,    // `exec run --timeout`, as timeout(1)
   kNoExitCode = 125,  // `exec run`: the command has no exit code to pass on
+  // `run` and `exec`, as docker's: not the command failed, but agbox. Any other code is the
+  // command's.
+  kOwnFailure = 125,
 };
 
 using Action = std::function<int(Console&)>;
@@ -64,13 +67,26 @@ class CommandLine {
   void accepts_args_after_dashes(CLI::App& command, std::vector<std::string>& args);
   // As above, and makes it a usage error if they or the sandbox ID are missing.
   void requires_args_after_dashes(CLI::App& command, std::vector<std::string>& args);
+  // As docker: the first word after the arguments of `command` that is no flag begins the words of
+  // a command, which are stored unparsed; "--" before them is optional.
+  void accepts_trailing_args(CLI::App& command, std::vector<std::string>& args);
+  // The exit code if the command line of `command` is refused, instead of kUsageError.
+  void refuses_with(const CLI::App& command, ExitCode code) { refusal_codes_[&command] = code; }
+
+  // Reports that `command` was given no subcommand, or one that does not exist; returns the exit
+  // code.
+  static int refuse_missing_subcommand(Console& console, const CLI::App& command);
+  static int refuse_unknown_subcommand(Console& console, const CLI::App& command,
+                                       const std::string& word);
 
   // `arguments` does not include the program name. Returns the exit code.
   int run(std::vector<std::string> arguments, Console& console);
 
  private:
   int parse_and_act(std::vector<std::string> arguments, Console& console);
-  void take_args_after_dashes(std::vector<std::string>& arguments);
+  // Reports why the parser refused the command line; returns the exit code.
+  int refuse(Console& console, const CLI::ParseError& error) const;
+  void take_args(std::vector<std::string>& arguments);
   // The usage error if `command` lacks arguments that it requires.
   std::optional<std::string> missing_args(const CLI::App& command) const;
 
@@ -79,6 +95,8 @@ class CommandLine {
   Action action_;
   std::map<const CLI::App*, std::vector<std::string>*> args_after_dashes_;
   std::set<const CLI::App*> requires_args_;
+  std::set<const CLI::App*> trailing_args_;
+  std::map<const CLI::App*, ExitCode> refusal_codes_;
 };
 
 // The commands of agbox.

@@ -127,6 +127,17 @@ std::vector<std::string> spellings(const CLI::Option& flag) {
 constexpr const char* kBashPath =
     "\n        if [[ ${COMP_WORDS[COMP_CWORD]} == [^-]* ]]; then compopt -o default; return; fi";
 
+// The command that prints the IDs which an argument of it may have; empty if there is none.
+std::string id_command(const CLI::App& command) {
+  for (const CLI::Option* argument : arguments_of(command)) {
+    const std::string name = argument->get_name(true);
+    if (name == "sandbox_id") return "ps -q 2>/dev/null";
+    if (name == "exec_id") return "exec list -q 2>/dev/null";
+    if (name == "id") return "exec list -aq 2>/dev/null";
+  }
+  return "";
+}
+
 // Whether an argument of it is a path of this machine.
 bool takes_path(const CLI::App& command) {
   return std::ranges::any_of(arguments_of(command), [](const CLI::Option* argument) {
@@ -208,6 +219,20 @@ std::string fish_branch(const std::vector<std::string>& patterns, std::string_vi
   return "            case " + joined(patterns, " ") + "\n                " + std::string(action);
 }
 
+// Flags are asked for by their first character, and then the daemon is not asked.
+std::string bash_ids(const CLI::App& command) {
+  const std::string ids = id_command(command);
+  if (ids.empty()) return "";
+  return "\n        [[ ${COMP_WORDS[COMP_CWORD]} == -* ]] || words+=\" $(\"${COMP_WORDS[0]}\" " +
+         ids + ")\"";
+}
+
+std::string zsh_ids(const CLI::App& command) {
+  const std::string ids = id_command(command);
+  if (ids.empty()) return "";
+  return "\n      [[ ${words[CURRENT]} == -* ]] || compadd -- ${(f)\"$(${words[1]} " + ids + ")\"}";
+}
+
 }  // namespace
 
 std::string bash_completion(const CLI::App& root) {
@@ -219,7 +244,7 @@ std::string bash_completion(const CLI::App& root) {
       for (const std::string& spelling : spellings(*flag)) words.push_back(spelling);
     }
     candidates += "      " + in_quotes(command_path(command)) +
-                  ") words=" + in_quotes(joined(words, " ")) +
+                  ") words=" + in_quotes(joined(words, " ")) + bash_ids(command) +
                   (takes_path(command) ? kBashPath : "") + " ;;\n";
   });
   return filled(kBash, {{"@NAME@", root.get_name()},
@@ -247,7 +272,7 @@ std::string zsh_completion(const CLI::App& root) {
     }
     candidates += "    " + in_quotes(command_path(command)) + ")\n      commands=(" + commands +
                   " )\n      flags=(" + flags + " )" + (takes_path(command) ? "; _files" : "") +
-                  " ;;\n";
+                  zsh_ids(command) + " ;;\n";
   });
   return filled(
       kZsh,
@@ -270,6 +295,9 @@ std::string fish_completion(const CLI::App& root) {
                in_quotes(child->get_description(), kQuote) + "\n";
     }
     if (takes_path(command)) rules += rule + " -F\n";
+    if (const std::string ids = id_command(command); !ids.empty()) {
+      rules += rule + " -a " + in_quotes("(" + root.get_name() + " " + ids + ")", kQuote) + "\n";
+    }
     for (const CLI::Option* flag : flags_of(command)) {
       rules += rule;
       for (const std::string& short_name : flag->get_snames()) rules += " -s " + short_name;

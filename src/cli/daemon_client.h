@@ -18,6 +18,9 @@ std::optional<sdk::RawClient> open_client(Console& console);
 // Prints "<attempt>: <error>" and returns the exit code.
 int fail_call(Console& console, std::string_view attempt, const sdk::Error& error);
 
+// The same with a message of its own, which is whole.
+int fail(Console& console, const std::string& message, const sdk::Error& error);
+
 // Rejects a command line that parsed but is invalid; returns the exit code.
 int refuse_usage(Console& console, const std::string& message);
 

@@ -3,10 +3,8 @@
 
 #include <agbox/exec_run.h>
 
-#include <system_error>
 #include <utility>
 
-#include "cli/command_line.h"
 #include "cli/daemon_client.h"
 #include "cli/format/exec_text.h"
 
@@ -22,14 +20,29 @@ constexpr std::size_t kTailBytes = 4096;
 
 }  // namespace
 
+int exec_exit_code(Console& console, const v1::ExecStatus& exec, std::string_view shown) {
+  if (exec.state() == v1::EXEC_STATE_FINISHED) return kSuccess;
+  const bool has_code = exec.state() == v1::EXEC_STATE_FAILED && exec.exit_code() != 0;
+  // No message if it would only repeat the exit code, or the reason why the command could not
+  // start, which is the last line of its stderr.
+  const bool is_known = exec.error() == "exit code " + std::to_string(exec.exit_code()) ||
+                        shown.ends_with(exec.error() + "\n");
+  if (has_code && is_known) return exec.exit_code();
+  const std::string why = exec.error().empty() ? "" : ": " + exec.error();
+  console.error("exec " + exec.exec_id() + " ended as " + state_text(exec.state()) + why);
+  if (exec.error_code() == "TIMEOUT") return kTimedOut;
+  return has_code ? exec.exit_code() : kNoExitCode;
+}
+
 ForegroundExec::ForegroundExec(Console& console, const sdk::RawClient& client,
                                const Interrupt& interrupt, std::string exec_id,
-                               OnInterrupt on_interrupt)
+                               OnInterrupt on_interrupt, int own_failure)
     : console_(console),
       client_(client),
       interrupt_(interrupt),
       exec_id_(std::move(exec_id)),
       on_interrupt_(on_interrupt),
+      own_failure_(own_failure),
       on_signal_(interrupt.token(), [this] { signalled(); }) {}
 
 void ForegroundExec::attach(InteractiveSession::Options options) {
@@ -95,14 +108,12 @@ int ForegroundExec::exit_code() {
   const auto exec = sdk::wait_for_exec(client_, exec_id_, follow);
   if (!exec) return report_lost(exec.error());
   if (const std::string lost = truncation_text(*exec); !lost.empty()) console_.error(lost);
-  if (stdout_problem_ != 0) {
-    console_.error("write to stdout: " + std::generic_category().message(stdout_problem_));
-  }
-  if (stdout_problem_ != 0 || stderr_problem_ != 0) return kRuntimeError;
+  if (stdout_problem_ != 0) console_.report_write_problem(stdout_problem_);
+  if (stdout_problem_ != 0 || stderr_problem_ != 0) return own_failure_;
   // Judge by the state: the response to the cancellation may arrive after the exec has ended.
   const bool was_interrupted = interrupt_.token().stop_requested();
   if (was_interrupted && exec->state() == v1::EXEC_STATE_CANCELLED) return interrupt_.exit_code();
-  return code_of(*exec);
+  return exec_exit_code(console_, *exec, stderr_tail_);
 }
 
 sdk::Result<void> ForegroundExec::read_output(const sdk::OutputSinks& sinks) {
@@ -125,21 +136,7 @@ int ForegroundExec::report_lost(const sdk::Error& error) const {
   if (error.kind != sdk::ErrorKind::Cancelled) fail_call(console_, "read exec output", error);
   console_.error("Exec " + exec_id_ + " keeps running.\n  Show exec:          agbox exec get " +
                  exec_id_ + "\n  Cancel exec:        agbox exec cancel " + exec_id_);
-  return kRuntimeError;
-}
-
-int ForegroundExec::code_of(const v1::ExecStatus& exec) const {
-  if (exec.state() == v1::EXEC_STATE_FINISHED) return kSuccess;
-  const bool has_code = exec.state() == v1::EXEC_STATE_FAILED && exec.exit_code() != 0;
-  // No message if it would only repeat the exit code, or the reason why the command could not
-  // start, which is the last line of its stderr.
-  const bool is_known = exec.error() == "exit code " + std::to_string(exec.exit_code()) ||
-                        stderr_tail_.ends_with(exec.error() + "\n");
-  if (has_code && is_known) return exec.exit_code();
-  const std::string why = exec.error().empty() ? "" : ": " + exec.error();
-  console_.error("exec " + exec_id_ + " ended as " + state_text(exec.state()) + why);
-  if (exec.error_code() == "TIMEOUT") return kTimedOut;
-  return has_code ? exec.exit_code() : kNoExitCode;
+  return own_failure_;
 }
 
 }  // namespace agbox::cli

@@ -12,11 +12,16 @@
 #include <string>
 #include <string_view>
 
+#include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/interactive_session.h"
 #include "cli/interrupt.h"
 
 namespace agbox::cli {
+
+// The exit code of agbox for an exec that has ended. Prints what the code does not say, unless it
+// is the end of `shown`, its stderr.
+int exec_exit_code(Console& console, const v1::ExecStatus& exec, std::string_view shown = "");
 
 class ForegroundExec {
  public:
@@ -26,7 +31,8 @@ class ForegroundExec {
   };
 
   ForegroundExec(Console& console, const sdk::RawClient& client, const Interrupt& interrupt,
-                 std::string exec_id, OnInterrupt on_interrupt = OnInterrupt::Cancel);
+                 std::string exec_id, OnInterrupt on_interrupt = OnInterrupt::Cancel,
+                 int own_failure = kRuntimeError);
 
   // Attaches to it, instead of only reading its output.
   void attach(InteractiveSession::Options options);
@@ -42,13 +48,13 @@ class ForegroundExec {
   void pass(std::string_view bytes, int (Console::*to)(std::string_view) const, int& problem);
   int report_left() const;
   int report_lost(const sdk::Error& error) const;
-  int code_of(const v1::ExecStatus& exec) const;
 
   Console& console_;
   const sdk::RawClient& client_;
   const Interrupt& interrupt_;
   std::string exec_id_;
   OnInterrupt on_interrupt_;
+  int own_failure_;  // the exit code if agbox fails, not the command
   std::optional<InteractiveSession> session_;
   std::once_flag cancelled_once_;
   int stdout_problem_ = 0;

@@ -24,24 +24,7 @@ std::string table(const std::string& title, const std::vector<Row>& rows) {
 
 // "-h, --help" or "    --image TEXT"
 std::string flag_column(const CLI::Option& flag) {
-  std::string out = flag.get_snames().empty() ? "    " : "-" + flag.get_snames().front();
-  for (const std::string& name : flag.get_lnames()) {
-    out += (out == "    " ? "--" : ", --") + name;
-  }
-  if (takes_value(flag)) out += " " + flag.get_type_name();
-  return out;
-}
-
-std::string usage_line(const CLI::App& command) {
-  std::string out = command_path(command);
-  for (const CLI::Option* argument : arguments_of(command)) {
-    const std::string name = "<" + argument->get_name(true) + ">";
-    out += argument->get_required() ? " " + name : " [" + name + "]";
-  }
-  if (!visible_subcommands(command).empty()) out += " [command]";
-  if (!flags_of(command).empty()) out += " [flags]";
-  if (!command.get_footer().empty()) out += " " + command.get_footer();
-  return out;
+  return (flag.get_snames().empty() ? "    " : "") + flag_text(flag);
 }
 
 }  // namespace
@@ -88,6 +71,30 @@ std::vector<std::string> choices_of(const CLI::Option& flag) {
 
 bool takes_value(const CLI::Option& flag) {
   return flag.get_items_expected_max() > 0;
+}
+
+std::string flag_text(const CLI::Option& flag) {
+  std::string out;
+  for (const std::string& name : flag.get_snames()) out += (out.empty() ? "-" : ", -") + name;
+  for (const std::string& name : flag.get_lnames()) out += (out.empty() ? "--" : ", --") + name;
+  return takes_value(flag) ? out + " " + flag.get_type_name() : out;
+}
+
+std::string usage_line(const CLI::App& command) {
+  std::string out = command_path(command);
+  const auto arguments = arguments_of(command);
+  const bool has_subcommands = !visible_subcommands(command).empty();
+  for (const CLI::Option* argument : arguments) {
+    std::string name = "<" + argument->get_name(true) + ">";
+    if (argument->get_items_expected_max() > 1) name += "...";
+    out += argument->get_required() || has_subcommands ? " " + name : " [" + name + "]";
+  }
+  // A command of its own, and a parent of others.
+  const bool is_both = has_subcommands && !arguments.empty();
+  if (has_subcommands && !is_both) out += " [command]";
+  if (!flags_of(command).empty()) out += " [flags]";
+  if (!command.get_footer().empty()) out += " " + command.get_footer();
+  return is_both ? out + "\n  " + command_path(command) + " [command]" : out;
 }
 
 std::string usage_text(const CLI::App& command) {

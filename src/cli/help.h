@@ -21,6 +21,12 @@ std::vector<const CLI::Option*> flags_of(const CLI::App& command);
 std::vector<std::string> choices_of(const CLI::Option& flag);
 bool takes_value(const CLI::Option& flag);
 
+// "-h, --help" or "--image IMAGE"
+std::string flag_text(const CLI::Option& flag);
+// "agbox exec run <sandbox_id> [flags] -- <command> [args...]". Two lines for a command that also
+// is the parent of others.
+std::string usage_line(const CLI::App& command);
+
 // Usage line, arguments, subcommands and flags.
 std::string usage_text(const CLI::App& command);
 // The description, followed by the usage.

@@ -15,7 +15,7 @@ namespace agbox::cli {
 
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 std::atomic<int> pipe_of_handler = -1;
 // Whether the signal at the same index of kSignals is handled, not ignored.
@@ -42,7 +42,7 @@ void on_signal(int signal) {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(Hangup hangup) {
   std::array<int, 2> ends{};
   // Without a pipe, a signal terminates the program as usual.
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
@@ -53,7 +53,9 @@ Interrupt::Interrupt() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction former{};
     ::sigaction(kSignals[i], nullptr, &former);
-    is_handled[i] = former.sa_handler != SIG_IGN;  // the parent ignores it on purpose (nohup)
+    const bool is_wanted = kSignals[i] != SIGHUP || hangup == Hangup::Handled;
+    // The parent ignores it on purpose (nohup).
+    is_handled[i] = is_wanted && former.sa_handler != SIG_IGN;
     if (is_handled[i]) former_.emplace_back(kSignals[i], former);
   }
   for (const auto& [signal, former] : former_) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// While an Interrupt exists, SIGINT (Ctrl-C) and SIGTERM request a stop instead of terminating the
-// program, so that a command can still report what keeps running. A second signal, of either kind,
-// terminates the program. At most one Interrupt may exist at a time.
+// While an Interrupt exists, SIGINT (Ctrl-C), SIGTERM and, if wanted, SIGHUP (the window was
+// closed) request a stop instead of terminating the program, so that a command can still report
+// what keeps running. A second signal, of either kind, terminates the program. At most one
+// Interrupt may exist at a time.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,12 @@ namespace agbox::cli {
 
 class Interrupt {
  public:
-  Interrupt();
+  enum class Hangup {
+    Terminates,  // as without an Interrupt
+    Handled,     // as the other signals
+  };
+
+  explicit Interrupt(Hangup hangup = Hangup::Terminates);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -25,8 +26,8 @@ def commands_of(agbox: pathlib.Path, *path: str) -> list[str]:
 
 def flags_of(agbox: pathlib.Path, *path: str) -> list[str]:
     section = run(agbox, *path, "--help").stdout.split("\nFlags:\n")[1].split("\n\n")[0]
-    return [word.rstrip(",") for line in section.splitlines() for word in line.split()[:2]
-            if word.startswith("-")]
+    names = [re.match(r" +((?:--?[\w-]+(?:, )?)+)", line)[1] for line in section.splitlines()]
+    return [name for each in names for name in each.split(", ")]
 
 
 def complete_in_bash(agbox: pathlib.Path, *words: str) -> list[str]:

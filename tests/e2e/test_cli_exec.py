@@ -152,7 +152,7 @@ def test_a_closed_stdout_cancels_the_exec(box: PrivateDaemon) -> None:
         assert live.stdout.read(2) == b"y\n"
         live.stdout.close()
         assert live.wait(20) == 1
-        assert live.stderr.read() == b"write to stdout: Broken pipe\n"
+        assert live.stderr.read() == b"", "head has what it wants"
     assert shown(box, "cli-pipe")["state"] == "EXEC_STATE_CANCELLED"
 
 

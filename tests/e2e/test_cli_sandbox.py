@@ -35,6 +35,8 @@ def test_a_sandbox_from_create_to_delete(box_daemon):
     assert re.fullmatch(
         r"Waiting for sandbox cli-life to be ready\.\.\.\n"
         r"Sandbox ready in \d+\.\ds\.\n"
+        r"  Open a shell:       agbox exec -it cli-life\n"
+        r"  Run a command:      agbox exec cli-life COMMAND\n"
         r"  Show sandbox:       agbox sandbox get cli-life\n"
         r"  Delete sandbox:     agbox sandbox delete cli-life\n", created.stderr)
 

@@ -15,6 +15,7 @@ CONFIG = '[network]\ndns = ["192.0.2.53"]\n'
 # Documents whose examples need nothing but a daemon.
 DOCUMENTS = (
     "docs/published_ports.md",
+    "docs/quick_start.md",
     "docs/running_commands.md",
     "docs/sandbox_container_lifecycle.md",
 )
@@ -69,6 +70,7 @@ def test_an_example_runs(daemon, example: str) -> None:
     for line in example.splitlines():
         result = agbox(daemon, line)
     assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
+    wait_until(lambda: agbox(daemon, "agbox ps -q").stdout == "", "the end of the deletions of agbox run")
 
 
 @pytest.mark.xdist_group("servers")
@@ -119,3 +121,4 @@ def test_the_session_in_the_readme_prints_what_it_shows(daemon) -> None:
             shown += f"{line}\n{result.stdout}{result.stderr}"
     seconds = re.compile(r"\d+\.\ds")
     assert seconds.sub("0.0s", shown) == seconds.sub("0.0s", session)
+    wait_until(lambda: agbox(daemon, "agbox ps -q").stdout == "", "the end of the deletions of agbox run")

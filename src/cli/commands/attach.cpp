@@ -8,6 +8,7 @@
 #include "cli/daemon_client.h"
 #include "cli/detach_keys.h"
 #include "cli/foreground_exec.h"
+#include "cli/id_lookup.h"
 
 namespace agbox::cli {
 
@@ -24,27 +25,25 @@ int attach(Console& console, const AttachFlags& flags) {
   if (!detach_keys) return refuse_usage(console, detach_keys.error().message());
   const auto client = open_client(console);
   if (!client) return kRuntimeError;
-  v1::GetExecRequest request;
-  request.set_exec_id(flags.exec_id);
-  const auto response = client->get_exec(request);
-  if (!response) return fail_call(console, "attach to exec", response.error());
-  const v1::ExecStatus& exec = response->exec();
+  const auto found = find_exec(*client, flags.exec_id);
+  if (!found) return fail_call(console, "attach to exec", found.error());
+  const v1::ExecStatus& exec = *found;
   const bool is_running = !sdk::is_terminal(exec.state());
   const bool takes_input = is_running && !flags.no_stdin;
   if (takes_input && !exec.stdin()) {
-    console.error("attach to exec: exec " + flags.exec_id +
-                  " has no stdin, because it was not started with -i or -t; use agbox attach "
-                  "--no-stdin or agbox logs -f to follow its output");
+    console.failure("attach to exec: exec " + exec.exec_id() +
+                    " has no stdin, because it was not started with -i or -t; use agbox attach "
+                    "--no-stdin or agbox logs -f to follow its output");
     return kRuntimeError;
   }
   if (takes_input && exec.tty() && ::isatty(STDIN_FILENO) == 0) {
     return refuse_usage(console,
-                        "exec " + flags.exec_id +
+                        "exec " + exec.exec_id() +
                             " has a terminal, and stdin is none; run agbox attach in a terminal, "
                             "or use --no-stdin");
   }
   const Interrupt interrupt;
-  ForegroundExec foreground(console, *client, interrupt, flags.exec_id,
+  ForegroundExec foreground(console, *client, interrupt, exec.exec_id(),
                             ForegroundExec::OnInterrupt::Leave);
   foreground.attach({.takes_input = takes_input,
                      .is_terminal = takes_input && exec.tty(),
@@ -58,7 +57,7 @@ int attach(Console& console, const AttachFlags& flags) {
 void add_attach(CommandLine& line, CLI::App& parent) {
   auto [command, flags] =
       line.add(parent, "attach", "Connect stdin and output to a running exec", attach);
-  command.add_option("exec_id", flags.exec_id, "Exec ID")->required();
+  command.add_option("exec_id", flags.exec_id, "Exec ID, or its beginning")->required();
   command.add_flag("--no-stdin", flags.no_stdin, "Only follow the output");
   command
       .add_option("--detach-keys", flags.detach_keys,

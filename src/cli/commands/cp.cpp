@@ -16,6 +16,8 @@
 #include "cli/format/elapsed.h"
 #include "cli/format/message_json.h"
 #include "cli/format/printable.h"
+#include "cli/id_lookup.h"
+#include "cli/idle_resume.h"
 #include "cli/interrupt.h"
 #include "model/spec/limits.h"
 
@@ -31,6 +33,7 @@ struct CpFlags {
   bool as_root = false;
   std::string max_size;
   bool json = false;
+  bool no_resume = false;
 };
 
 constexpr auto kQuietAtFirst = 1s;
@@ -125,13 +128,29 @@ int fail_copy(Console& console, const CpFlags& flags, const Interrupt& interrupt
   return fail_call(console, "copy " + flags.source + " to " + flags.target, error);
 }
 
+// Replaces the beginning of a sandbox ID by the ID, and resumes a sandbox that was idle. False if
+// that failed; the reason is then on stderr.
+bool find_and_resume(Console& console, const sdk::RawClient& client, const CpFlags& flags,
+                     const Interrupt& interrupt, CopyLocation& location) {
+  auto* const inside = std::get_if<SandboxPath>(&location);
+  if (inside == nullptr) return true;
+  const auto sandbox = find_sandbox(client, inside->sandbox_id);
+  if (!sandbox) {
+    fail_call(console, "copy " + flags.source + " to " + flags.target, sandbox.error());
+    return false;
+  }
+  inside->sandbox_id = sandbox->sandbox_id();
+  return flags.no_resume || resume_if_idle(console, client, *sandbox, interrupt);
+}
+
 int copy_files(Console& console, const CpFlags& flags) {
-  const auto source = parse_copy_location(flags.source);
+  auto source = parse_copy_location(flags.source);
   if (!source) return refuse_usage(console, source.error());
-  const auto target = parse_copy_location(flags.target);
+  auto target = parse_copy_location(flags.target);
   if (!target) return refuse_usage(console, target.error());
-  const auto copy = copy_between(*source, *target);
-  if (!copy) return refuse_usage(console, copy.error());
+  if (const auto copy = copy_between(*source, *target); !copy) {
+    return refuse_usage(console, copy.error());
+  }
   if (flags.json && std::holds_alternative<TarStream>(*target)) {
     return refuse_usage(console, "--json prints to stdout, where the tar archive goes");
   }
@@ -144,6 +163,12 @@ int copy_files(Console& console, const CpFlags& flags) {
   const SystemClock clock;
   const BootTime began = clock.boot_now();
   const Interrupt interrupt;
+  for (CopyLocation* const location : {&*source, &*target}) {
+    if (find_and_resume(console, *client, flags, interrupt, *location)) continue;
+    return interrupt.token().stop_requested() ? interrupt.exit_code()
+                                              : static_cast<int>(kRuntimeError);
+  }
+  const auto copy = copy_between(*source, *target);
   CopyProgress progress(console, clock);
   options.on_progress = [&](const sdk::FileCopyProgress& now) { progress.show(now); };
   options.stop = interrupt.token();
@@ -189,6 +214,8 @@ void add_cp(CommandLine& line, CLI::App& parent) {
       .add_option("--max-size", flags.max_size,
                   "Stop after so much data, such as 500g; 64 GiB by default")
       ->type_name("SIZE");
+  command.add_flag("--no-resume", flags.no_resume,
+                   "Do not resume a sandbox that was stopped because it was idle");
   command.add_flag("--json", flags.json, "Print the number of entries and bytes as JSON");
 }
 

@@ -13,6 +13,7 @@
 #include "cli/daemon_client.h"
 #include "cli/format/event_line.h"
 #include "cli/format/message_json.h"
+#include "cli/id_lookup.h"
 #include "cli/interrupt.h"
 #include "cli/key_value_flag.h"
 
@@ -24,8 +25,9 @@ constexpr const char* kNow = "now";
 
 struct EventsFlags {
   explicit EventsFlags(CLI::App& command)
-      : sandbox_id_option(command.add_option("sandbox_id", sandbox_id, "Sandbox ID")),
-        labels(command, "--label", "With --all: only of sandboxes with this label (repeatable)"),
+      : sandbox_id_option(
+            command.add_option("sandbox_id", sandbox_id, "Sandbox ID, or its beginning")),
+        labels(command, "-l,--label", "With --all: only of sandboxes with this label (repeatable)"),
         types(command.add_option(
             "--type", [](const CLI::results_t&) { return true; },
             "With --all: only these types, e.g. SANDBOX_READY,SANDBOX_FAILED (repeatable)")) {
@@ -61,16 +63,14 @@ int show_one(Console& console, const EventsFlags& flags) {
   }
   const auto client = open_client(console);
   if (!client) return kRuntimeError;
-  v1::GetSandboxRequest request;
-  request.set_sandbox_id(flags.sandbox_id);
-  const auto response = client->get_sandbox(request);
-  if (!response) return fail_call(console, "get sandbox", response.error());
-  const std::uint64_t newest = response->sandbox().last_event_sequence();
+  const auto sandbox = find_sandbox(*client, flags.sandbox_id);
+  if (!sandbox) return fail_call(console, "get sandbox", sandbox.error());
+  const std::uint64_t newest = sandbox->last_event_sequence();
   // A deleted sandbox has no further events.
-  const bool follows = flags.follow && response->sandbox().state() != v1::SANDBOX_STATE_DELETED;
+  const bool follows = flags.follow && sandbox->state() != v1::SANDBOX_STATE_DELETED;
 
   const Interrupt interrupt;
-  sdk::EventFollower events(*client, flags.sandbox_id, *from, {.stop = interrupt.token()});
+  sdk::EventFollower events(*client, sandbox->sandbox_id(), *from, {.stop = interrupt.token()});
   const bool is_beyond = *from > newest;  // the daemon rejects it
   for (std::uint64_t shown = *from; follows || is_beyond || shown < newest;) {
     const auto event = events.next();

@@ -8,6 +8,7 @@
 #include "cli/format/elapsed.h"
 #include "cli/format/exec_text.h"
 #include "cli/interrupt.h"
+#include "cli/wait_report.h"
 
 namespace agbox::cli {
 
@@ -27,8 +28,12 @@ int cancel_exec(Console& console, const std::string& exec_id) {
     return fail_call(console, "cancel exec", accepted.error());
   }
   const Interrupt interrupt;
-  console.error("Waiting for exec " + exec_id + " to be cancelled...");
-  const auto ended = sdk::wait_for_exec(*client, exec_id, {.stop = interrupt.token()});
+  const std::string what = "Waiting for exec " + exec_id + " to be cancelled";
+  console.error(what + "...");
+  const auto ended = [&] {
+    const WaitReport waiting(console, clock, what);
+    return sdk::wait_for_exec(*client, exec_id, {.stop = interrupt.token()});
+  }();
   if (!ended && ended.error().kind == sdk::ErrorKind::Cancelled) {
     console.error("Stopped waiting; the daemon continues the cancellation.");
     return interrupt.exit_code();

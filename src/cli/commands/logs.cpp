@@ -9,18 +9,21 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
-#include <system_error>
 
 #include "base/rfc3339.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
 #include "cli/format/exec_text.h"
+#include "cli/id_lookup.h"
 #include "cli/interrupt.h"
 #include "model/duration.h"
 
 namespace agbox::cli {
 
 namespace {
+
+// The container whose log is that of the sandbox.
+constexpr const char* kPrimary = "primary";
 
 struct LogsFlags {
   std::string id;
@@ -78,9 +81,7 @@ class OutputWriters {
   }
   bool has_failed() const { return out_.problem() != 0 || error_.problem() != 0; }
   int report(Console& console) const {
-    if (out_.problem() != 0) {
-      console.error("write to stdout: " + std::generic_category().message(out_.problem()));
-    }
+    if (out_.problem() != 0) console.report_write_problem(out_.problem());
     return kRuntimeError;
   }
 
@@ -90,22 +91,21 @@ class OutputWriters {
   OutputWriter error_;
 };
 
-int show_exec_logs(Console& console, const LogsFlags& flags) {
-  const auto client = open_client(console);
-  if (!client) return kRuntimeError;
+int show_exec_logs(Console& console, const sdk::RawClient& client, const LogsFlags& flags,
+                   const std::string& exec_id) {
   const Interrupt interrupt;
   std::stop_source stop;
   const std::stop_callback on_signal(interrupt.token(), [&stop] { stop.request_stop(); });
   OutputWriters writers(console, flags, stop);
   const auto read =
-      sdk::read_output(*client, flags.id, writers.sinks(), {.stop = stop.get_token()},
+      sdk::read_output(client, exec_id, writers.sinks(), {.stop = stop.get_token()},
                        flags.follow ? sdk::OutputExtent::UntilExit : sdk::OutputExtent::SoFar);
   if (writers.has_failed()) return writers.report(console);
   if (!read && interrupt.token().stop_requested()) return interrupt.exit_code();
   if (!read) return fail_call(console, "read exec output", read.error());
   v1::GetExecRequest request;
-  request.set_exec_id(flags.id);
-  const auto response = client->get_exec(request);
+  request.set_exec_id(exec_id);
+  const auto response = client.get_exec(request);
   if (!response) return fail_call(console, "get exec", response.error());
   const std::string warning = truncation_text(response->exec());
   if (!warning.empty()) console.error(warning);
@@ -129,10 +129,11 @@ std::optional<WallTime> parse_since(const std::string& text) {
   return std::max(since, WallTime());
 }
 
-int show_container_logs(Console& console, const LogsFlags& flags) {
+int show_container_logs(Console& console, const sdk::RawClient& client, const LogsFlags& flags,
+                        const std::string& sandbox_id, const std::string& container) {
   v1::ReadContainerLogsRequest request;
-  request.set_sandbox_id(flags.id);
-  request.set_container(flags.container);
+  request.set_sandbox_id(sandbox_id);
+  request.set_container(container);
   request.set_follow(flags.follow);
   request.set_stream(flags.selected());
   if (flags.tail_flag->count() > 0) {
@@ -153,14 +154,12 @@ int show_container_logs(Console& console, const LogsFlags& flags) {
     request.mutable_since()->set_seconds(seconds.time_since_epoch().count());
     request.mutable_since()->set_nanos(static_cast<std::int32_t>((*since - seconds).count()));
   }
-  const auto client = open_client(console);
-  if (!client) return kRuntimeError;
   const Interrupt interrupt;
   std::stop_source stop;
   const std::stop_callback on_signal(interrupt.token(), [&stop] { stop.request_stop(); });
   OutputWriters writers(console, flags, stop);
   const sdk::OutputSinks sinks = writers.sinks();
-  sdk::ContainerLogFollower log(*client, request, {.stop = stop.get_token()});
+  sdk::ContainerLogFollower log(client, request, {.stop = stop.get_token()});
   while (true) {
     const auto piece = log.next();
     if (writers.has_failed()) return writers.report(console);
@@ -179,12 +178,25 @@ int show_logs(Console& console, const LogsFlags& flags) {
   if (has_choice && flags.stream != "stdout" && flags.stream != "stderr") {
     return refuse_usage(console, "--stream must be \"stdout\" or \"stderr\"");
   }
-  if (flags.is_of_container()) return show_container_logs(console, flags);
+  const auto client = open_client(console);
+  if (!client) return kRuntimeError;
+  if (flags.is_of_container()) {
+    const auto sandbox = find_sandbox(*client, flags.id);
+    if (!sandbox) return fail_call(console, "read container logs", sandbox.error());
+    return show_container_logs(console, *client, flags, sandbox->sandbox_id(), flags.container);
+  }
+  const auto exec = find_exec(*client, flags.id);
+  if (!exec) {
+    // As docker logs: the log of the container that a sandbox is.
+    const auto sandbox = find_sandbox(*client, flags.id);
+    if (!sandbox) return fail_call(console, "read exec output", exec.error());
+    return show_container_logs(console, *client, flags, sandbox->sandbox_id(), kPrimary);
+  }
   for (const CLI::Option* flag : {flags.tail_flag, flags.since_flag}) {
     if (flag->count() == 0) continue;
     return refuse_usage(console, flag->get_name() + " requires --container");
   }
-  return show_exec_logs(console, flags);
+  return show_exec_logs(console, *client, flags, exec->exec_id());
 }
 
 }  // namespace
@@ -192,7 +204,7 @@ int show_logs(Console& console, const LogsFlags& flags) {
 void add_logs(CommandLine& line, CLI::App& parent) {
   auto [command, flags] =
       line.add(parent, "logs", "Show the output of an exec or of a container", show_logs);
-  command.add_option("id", flags.id, "Exec ID, or with --container a sandbox ID")->required();
+  command.add_option("id", flags.id, "Exec ID, or sandbox ID, or its beginning")->required();
   flags.container_flag =
       command
           .add_option("--container", flags.container,

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cli/commands/commands.h"
+#include "cli/daemon_client.h"
 #include "cli/format/message_json.h"
 #include "cli/format/printable.h"
 
@@ -41,21 +42,16 @@ std::optional<std::string> describe_isolation(const v1::PingResponse& response) 
          response.isolation_last_repair();
 }
 
-int fail_ping(Console& console, const sdk::Error& error) {
-  console.error("ping: " + error.message);
-  return kRuntimeError;
-}
-
 int ping(Console& console, const PingFlags& flags) {
   const auto client = sdk::RawClient::open();
-  if (!client) return fail_ping(console, client.error());
+  if (!client) return fail_call(console, "ping", client.error());
   // The first call also connects; the second measures the round trip alone.
   auto response = client->ping();
-  if (!response) return fail_ping(console, response.error());
+  if (!response) return fail_call(console, "ping", response.error());
   const auto sent = steady_clock::now();
   response = client->ping();
   const auto round_trip = steady_clock::now() - sent;
-  if (!response) return fail_ping(console, response.error());
+  if (!response) return fail_call(console, "ping", response.error());
 
   if (flags.json) {
     console.out(message_json(*response));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// agbox sandbox get: prints one sandbox, one field per line.
+// agbox sandbox get: prints one sandbox, one field per line. agbox inspect prints several, which it
+// finds by the beginnings of their IDs too.
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
@@ -7,6 +9,7 @@
 #include "cli/format/message_json.h"
 #include "cli/format/printable.h"
 #include "cli/format/sandbox_text.h"
+#include "cli/id_lookup.h"
 #include "model/spec/ports.h"
 
 namespace agbox::cli {
@@ -81,12 +84,38 @@ int get_sandbox(Console& console, const GetFlags& flags) {
   return kSuccess;
 }
 
+struct InspectFlags {
+  std::vector<std::string> sandbox_ids;
+  bool json = false;
+};
+
+int inspect_sandboxes(Console& console, const InspectFlags& flags) {
+  const auto client = open_client(console);
+  if (!client) return kRuntimeError;
+  for (const std::string& given : flags.sandbox_ids) {
+    auto found = find_sandbox(*client, given);
+    if (!found) return fail_call(console, "get sandbox", found.error());
+    v1::GetSandboxResponse response;
+    *response.mutable_sandbox() = *std::move(found);
+    if (&given != &flags.sandbox_ids.front() && !flags.json) console.out("\n");
+    console.out(flags.json ? message_json(response) : text_of(response.sandbox()));
+  }
+  return kSuccess;
+}
+
 }  // namespace
 
 void add_sandbox_get(CommandLine& line, CLI::App& parent) {
   auto [command, flags] = line.add(parent, "get", "Show a sandbox", get_sandbox);
   command.add_option("sandbox_id", flags.sandbox_id, "Sandbox ID")->required();
   command.add_flag("--json", flags.json, "Print JSON");
+}
+
+void add_inspect(CommandLine& line, CLI::App& parent) {
+  auto [command, flags] = line.add(parent, "inspect", "Show sandboxes", inspect_sandboxes);
+  command.add_option("sandbox_id", flags.sandbox_ids, "Sandbox IDs, or their beginnings")
+      ->required();
+  command.add_flag("--json", flags.json, "Print JSON, an object for each");
 }
 
 }  // namespace agbox::cli

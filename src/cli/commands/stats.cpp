@@ -9,10 +9,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/for_each_page.h"
 #include "cli/format/message_json.h"
 #include "cli/format/stats_text.h"
 #include "cli/format/table.h"
+#include "cli/id_lookup.h"
 #include "cli/interrupt.h"
 #include "model/duration.h"
 
@@ -31,17 +31,18 @@ struct StatsFlags {
 // Those that the caller names, or all that run.
 sdk::Result<std::vector<std::string>> wanted_sandboxes(const sdk::RawClient& client,
                                                        const StatsFlags& flags) {
-  if (!flags.sandbox_ids.empty()) return flags.sandbox_ids;
   std::vector<std::string> ids;
-  const auto listed = for_each_page(
-      v1::ListSandboxesRequest(),
-      [&](const v1::ListSandboxesRequest& page) { return client.list_sandboxes(page); },
-      [&ids](const v1::ListSandboxesResponse& page) {
-        for (const v1::SandboxHandle& sandbox : page.sandboxes()) {
-          if (sandbox.state() == v1::SANDBOX_STATE_READY) ids.push_back(sandbox.sandbox_id());
-        }
-      });
+  for (const std::string& given : flags.sandbox_ids) {
+    auto found = find_sandbox(client, given);
+    if (!found) return std::unexpected(found.error());
+    ids.push_back(found->sandbox_id());
+  }
+  if (!ids.empty()) return ids;
+  const auto listed = list_all_sandboxes(client, {});
   if (!listed) return std::unexpected(listed.error());
+  for (const v1::SandboxHandle& sandbox : listed->sandboxes()) {
+    if (sandbox.state() == v1::SANDBOX_STATE_READY) ids.push_back(sandbox.sandbox_id());
+  }
   return ids;
 }
 
@@ -149,7 +150,9 @@ int show_stats(Console& console, const StatsFlags& flags) {
   const auto client = open_client(console);
   if (!client) return kRuntimeError;
   auto sandbox_ids = wanted_sandboxes(*client, flags);
-  if (!sandbox_ids) return fail_call(console, "list sandboxes", sandbox_ids.error());
+  if (!sandbox_ids) {
+    return fail_call(console, flags.follow ? "watch stats" : "get stats", sandbox_ids.error());
+  }
   if (!flags.follow) return show_once(console, *client, flags, *sandbox_ids);
   return follow_all(console, *client, flags, *sandbox_ids, *interval);
 }
@@ -158,8 +161,9 @@ int show_stats(Console& console, const StatsFlags& flags) {
 
 void add_stats(CommandLine& line, CLI::App& parent) {
   auto [command, flags] = line.add(parent, "stats", "Show resource usage of sandboxes", show_stats);
-  command.add_option("sandbox_id", flags.sandbox_ids,
-                     "Sandbox IDs (default: all sandboxes that are ready now)");
+  command.add_option(
+      "sandbox_id", flags.sandbox_ids,
+      "Sandbox IDs, or their beginnings (default: all sandboxes that are ready now)");
   command.add_flag("-f,--follow", flags.follow, "Keep printing until the sandboxes are deleted");
   flags.interval_flag =
       command

@@ -8,12 +8,14 @@
 #include <chrono>
 #include <string>
 
+#include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
 #include "cli/default_image.h"
 #include "cli/doctor/finding_text.h"
 #include "cli/doctor/unreachable_daemon.h"
 #include "cli/format/message_json.h"
+#include "cli/wait_report.h"
 
 namespace agbox::cli {
 
@@ -58,14 +60,18 @@ int doctor(Console& console, const DoctorFlags& flags) {
   }
   if (!response) return fail_call(console, "doctor", response.error());
   if (std::ranges::find(response->features(), "diagnose") == response->features().end()) {
-    console.error("doctor: agboxd " + response->version() +
-                  " is too old to run checks: update it, then run \"systemctl --user restart "
-                  "agboxd\"");
+    console.failure("doctor: agboxd " + response->version() +
+                    " is too old to run checks: update it, then run \"systemctl --user restart "
+                    "agboxd\"");
     return kRuntimeError;
   }
   v1::DiagnoseRequest request;
   request.add_images(kDefaultImage);
-  const auto findings = client->diagnose(request, kDiagnoseTimeout);
+  const SystemClock clock;
+  const auto findings = [&] {
+    const WaitReport waiting(console, clock, "Checking this machine");
+    return client->diagnose(request, kDiagnoseTimeout);
+  }();
   if (!findings && is_unreachable(findings.error())) {
     return diagnose_without_daemon(console, flags, findings.error());
   }

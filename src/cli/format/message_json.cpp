@@ -123,6 +123,32 @@ std::string map(const Message& message, const FieldDescriptor& field, int depth)
   return enclosed('{', items, '}', depth);
 }
 
+bool is_unset(const Message& message, const FieldDescriptor& field) {
+  return field.has_presence() && !message.GetReflection()->HasField(message, &field);
+}
+
+std::string field_json(const Message& message, const FieldDescriptor& field, int depth) {
+  if (field.is_map()) return map(message, field, depth);
+  if (field.is_repeated()) return list(message, field, depth);
+  return is_unset(message, field) ? "null" : Value(message, field, -1).json(depth);
+}
+
+// Newlines in JSON strings are escaped, so every raw one is formatting.
+std::string on_one_line(const std::string& json) {
+  std::string out;
+  bool is_indentation = false;
+  for (const char c : json) {
+    if (c == '\n') {
+      if (out.ends_with(',')) out += ' ';
+      is_indentation = true;
+    } else if (c != ' ' || !is_indentation) {
+      out += c;
+      is_indentation = false;
+    }
+  }
+  return out;
+}
+
 std::string object(const Message& message, int depth) {
   if (const auto* time = dynamic_cast<const google::protobuf::Timestamp*>(&message)) {
     return json_quote(TimeUtil::ToString(*time));
@@ -133,19 +159,9 @@ std::string object(const Message& message, int depth) {
   std::vector<std::string> items;
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
-    std::string value;
-    if (field.is_map()) {
-      value = map(message, field, depth + 1);
-    } else if (field.is_repeated()) {
-      value = list(message, field, depth + 1);
-    } else if (field.has_presence() && !message.GetReflection()->HasField(message, &field)) {
-      // Unset oneof members and optional scalars are omitted; an unset message is null.
-      if (field.containing_oneof() != nullptr) continue;
-      value = "null";
-    } else {
-      value = Value(message, field, -1).json(depth + 1);
-    }
-    items.push_back(json_quote(field.name()) + ": " + value);
+    // Unset oneof members and optional scalars are omitted; an unset message is null.
+    if (is_unset(message, field) && field.containing_oneof() != nullptr) continue;
+    items.push_back(json_quote(field.name()) + ": " + field_json(message, field, depth + 1));
   }
   return enclosed('{', items, '}', depth);
 }
@@ -157,19 +173,31 @@ std::string message_json(const Message& message) {
 }
 
 std::string message_json_line(const Message& message) {
-  // Newlines in JSON strings are escaped, so every raw one is formatting.
-  std::string out;
-  bool is_indentation = false;
-  for (const char c : object(message, 0)) {
-    if (c == '\n') {
-      if (out.ends_with(',')) out += ' ';
-      is_indentation = true;
-    } else if (c != ' ' || !is_indentation) {
-      out += c;
-      is_indentation = false;
+  return on_one_line(object(message, 0)) + "\n";
+}
+
+std::string field_text(const Message& message, const FieldDescriptor& field,
+                       const std::optional<std::string>& key) {
+  const Reflection& reflection = *message.GetReflection();
+  if (key) {
+    for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+      const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
+      const auto text = [&entry](const FieldDescriptor* part) { return field_text(entry, *part); };
+      if (text(field.message_type()->map_key()) == *key) {
+        return text(field.message_type()->map_value());
+      }
     }
+    return "";
   }
-  return out + "\n";
+  if (field.is_repeated()) return on_one_line(field_json(message, field, 0));
+  if (is_unset(message, field)) return "";
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    return reflection.GetString(message, &field);
+  }
+  std::string text = on_one_line(field_json(message, field, 0));
+  // Numbers of 64 bits, enumerators, times and durations: nothing in them is escaped.
+  const bool is_quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
 }
 
 }  // namespace agbox::cli

@@ -17,7 +17,7 @@ void PhaseReport::show(const v1::SandboxEvent& event) {
   if (event.has_companion_container()) return show_companion(event);
   const std::string& phase = event.sandbox_phase().phase();
   if (event.event_type() != v1::SANDBOX_PREPARING || phase.empty() || phase == kFirstPhase) return;
-  if (console_.is_terminal()) return console_.status(phase);
+  if (console_.is_terminal()) return waiting_.show(phase);
   const BootTime now = clock_.boot_now();
   const bool is_too_soon = last_line_at_ && now - *last_line_at_ < std::chrono::seconds(1);
   if (phase == last_phase_ || is_too_soon) return;

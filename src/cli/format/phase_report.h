@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports the progress of a sandbox that is being created: an image pull on a terminal as one line
-// that is rewritten, else as one line per phase and at most one per second; each companion that
-// became ready or failed as a line that stays.
+// Reports the progress of a sandbox that is being created: what is waited for and an image pull on
+// a terminal as one line that is rewritten, else a pull as one line per phase and at most one per
+// second; each companion that became ready or failed as a line that stays.
 #pragma once
 
 #include <agbox/v1/event.pb.h>
@@ -11,12 +11,15 @@
 
 #include "base/clock.h"
 #include "cli/console.h"
+#include "cli/wait_report.h"
 
 namespace agbox::cli {
 
 class PhaseReport {
  public:
-  PhaseReport(Console& console, const Clock& clock) : console_(console), clock_(clock) {}
+  // `what` is waited for: "Waiting for sandbox box-1 to be ready".
+  PhaseReport(Console& console, const Clock& clock, const std::string& what)
+      : console_(console), clock_(clock), waiting_(console, clock, what) {}
 
   void show(const v1::SandboxEvent& event);
 
@@ -25,6 +28,7 @@ class PhaseReport {
 
   Console& console_;
   const Clock& clock_;
+  WaitReport waiting_;
   std::string last_phase_;
   std::optional<BootTime> last_line_at_;
 };

@@ -3,6 +3,8 @@
 // sanitized for a terminal and joined to one line.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,9 @@ class Table {
 
   // As many cells as the header has.
   void add(std::vector<std::string> cells);
-  std::string text() const;
+  // For a terminal of so many columns, long cells are cut, but never those of the first column:
+  // they are IDs that the user copies.
+  std::string text(std::optional<std::size_t> columns = std::nullopt) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;

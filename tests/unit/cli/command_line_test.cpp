@@ -237,5 +237,17 @@ TEST(CompletionScript, KnowsFlagsThatTakeAValue) {
   }
 }
 
+TEST(CompletionScript, AsksTheDaemonForIds) {
+  CommandLine line(all_commands());
+  EXPECT_THAT(bash_completion(line.root()),
+              HasSubstr("'agbox start') words='-h --help -l --label --json'\n"
+                        "        [[ ${COMP_WORDS[COMP_CWORD]} == -* ]] || words+=\" "
+                        "$(\"${COMP_WORDS[0]}\" ps -q 2>/dev/null)\" ;;"));
+  EXPECT_THAT(zsh_completion(line.root()),
+              HasSubstr("|| compadd -- ${(f)\"$(${words[1]} exec list -q 2>/dev/null)\"} ;;"));
+  EXPECT_THAT(fish_completion(line.root()),
+              HasSubstr("\"agbox logs\"' -a '(agbox exec list -aq 2>/dev/null)'\n"));
+}
+
 }  // namespace
 }  // namespace agbox::cli

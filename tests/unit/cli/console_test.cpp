@@ -4,17 +4,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <thread>
 
 #include "cli/format/printable.h"
 #include "unit/cli/captured_console.h"
+#include "unit/cli/captured_terminal.h"
 
 namespace agbox::cli {
 namespace {
@@ -42,15 +41,33 @@ TEST(Console, AFullDeviceIsAnError) {
   EXPECT_STREQ(text.data(), "write to stdout: No space left on device\n");
 }
 
-TEST(Console, AReaderThatLeftIsAnError) {
+TEST(Console, AReaderThatLeftIsAnErrorWithoutAMessage) {
   std::signal(SIGPIPE, SIG_IGN);
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const UniqueFd writer(ends[1]);
   ::close(ends[0]);
-  Console console(writer.get(), writer.get());
+  const UniqueFd errors(::memfd_create("errors", MFD_CLOEXEC));
+  Console console(writer.get(), errors.get());
   console.out("text");
   EXPECT_FALSE(console.flush());
+  EXPECT_EQ(::lseek(errors.get(), 0, SEEK_END), 0);
+}
+
+TEST(Console, AFailureIsJsonTooIfTheCommandPrintsJson) {
+  CapturedConsole captured;
+  captured.console().failure("no");
+  EXPECT_TRUE(captured.console().flush());
+  EXPECT_EQ(captured.out(), "");
+  captured.console().report_failures_as_json();
+  captured.console().failure(
+      "not \"found\"\x1b",
+      {.code = "NOT_FOUND", .reason = "SANDBOX_NOT_FOUND", .metadata = {{"sandbox_id", "box-1"}}});
+  EXPECT_TRUE(captured.console().flush());
+  EXPECT_EQ(captured.out(),
+            "{\"error\": {\"message\": \"not \\\"found\\\"\\u001b\", \"code\": \"NOT_FOUND\", "
+            "\"reason\": \"SANDBOX_NOT_FOUND\", \"metadata\": {\"sandbox_id\": \"box-1\"}}}\n");
+  EXPECT_EQ(captured.error(), "no\nnot \"found\"\\x1b\n");
 }
 
 TEST(Console, APipeThatDoesNotBlockGetsEverything) {
@@ -81,39 +98,8 @@ TEST(Console, MessagesCannotDriveTheTerminal) {
   EXPECT_EQ(captured.error(), "no such image \\x1b]0;owned\\x07\\x1b[2J\n");
 }
 
-// What a terminal of `columns` was sent.
-class Terminal {
- public:
-  explicit Terminal(unsigned short columns) {
-    EXPECT_EQ(::grantpt(master_.get()), 0);
-    EXPECT_EQ(::unlockpt(master_.get()), 0);
-    slave_ = UniqueFd(::open(::ptsname(master_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    EXPECT_EQ(::ioctl(slave_.get(), TIOCSWINSZ, &size), 0);
-  }
-  int fd() const { return slave_.get(); }
-  // The kernel may pass one text on in several pieces.
-  void expect(std::string_view text) const {
-    std::string received(text.size(), '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-      const ssize_t more = ::read(master_.get(), received.data() + size, text.size() - size);
-      ASSERT_GT(more, 0);
-      size += static_cast<std::size_t>(more);
-      ASSERT_EQ(received.substr(0, size), text.substr(0, size));
-    }
-    int left = 0;
-    EXPECT_EQ(::ioctl(master_.get(), FIONREAD, &left), 0);
-    EXPECT_EQ(left, 0) << "after " << text;
-  }
-
- private:
-  UniqueFd master_{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
-  UniqueFd slave_;
-};
-
 TEST(Console, AStatusIsRewrittenByTheNextAndWipedByAMessage) {
-  const Terminal terminal(80);
+  const CapturedTerminal terminal(80);
   Console console(terminal.fd(), terminal.fd());
   ASSERT_TRUE(console.is_terminal());
   console.status("pulling:\n 10 %");
@@ -127,7 +113,7 @@ TEST(Console, AStatusIsRewrittenByTheNextAndWipedByAMessage) {
 }
 
 TEST(Console, AStatusNeverWraps) {
-  const Terminal terminal(10);
+  const CapturedTerminal terminal(10);
   Console console(terminal.fd(), terminal.fd());
   console.status("0123456789abc");
   terminal.expect("\r\x1b[K012345678");

@@ -7,13 +7,16 @@
 namespace agbox::cli {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
 
 class ContainerLogsCommand : public Commands {
  protected:
   static void prepare(test::ScriptedDaemon& daemon) {
+    daemon.sandbox = box_in(v1::SANDBOX_STATE_READY);
     daemon.log.resize(3);
     daemon.log[0].set_stream(v1::OUTPUT_STREAM_STDOUT);
     daemon.log[0].set_data(std::string("out\0\xff\n", 6));
@@ -31,7 +34,8 @@ TEST_F(ContainerLogsCommand, PrintsBytesUnchangedWhereTheyBelong) {
   EXPECT_EQ(out_, std::string("out\0\xff\nmore\n", 11));
   EXPECT_EQ(error_, "err\n");
   EXPECT_THAT(daemon_.calls(),
-              ElementsAre("ReadContainerLogs sandbox_id: \"box-1\" container: \"db\""));
+              ElementsAre("GetSandbox sandbox_id: \"box-1\"",
+                          "ReadContainerLogs sandbox_id: \"box-1\" container: \"db\""));
 }
 
 TEST_F(ContainerLogsCommand, SelectsWhatToPrint) {
@@ -39,7 +43,8 @@ TEST_F(ContainerLogsCommand, SelectsWhatToPrint) {
                  "primary", "--stream", "stdout", "box-1"}),
             0);
   EXPECT_THAT(daemon_.calls(),
-              ElementsAre("ReadContainerLogs sandbox_id: \"box-1\" container: \"primary\" follow: "
+              ElementsAre("GetSandbox sandbox_id: \"box-1\"",
+                          "ReadContainerLogs sandbox_id: \"box-1\" container: \"primary\" follow: "
                           "true since { seconds: 1767323045 nanos: 500000000 } tail: 0 stream: "
                           "OUTPUT_STREAM_STDOUT"));
   EXPECT_EQ(run({"logs", "--since", "10m", "--container", "db", "box-1"}), 0);
@@ -55,7 +60,16 @@ TEST_F(ContainerLogsCommand, RefusesWhatMakesNoSense) {
   EXPECT_EQ(error_, "--tail requires --container\n");
   EXPECT_EQ(run({"logs", "--since", "1h", "exec-1"}), 2);
   EXPECT_EQ(error_, "--since requires --container\n");
-  EXPECT_THAT(daemon_.calls(), IsEmpty());
+  EXPECT_THAT(daemon_.calls(), Not(Contains(StartsWith("Read"))));
+}
+
+TEST_F(ContainerLogsCommand, OfASandboxAreThoseOfItsPrimaryContainer) {
+  daemon_.next_statuses = {{grpc::NOT_FOUND, "no such exec"}};
+  daemon_.pages.resize(1);  // no sandbox has execs
+  EXPECT_EQ(run({"logs", "--tail", "9", "box-1"}), 0);
+  EXPECT_EQ(daemon_.calls().back(),
+            "ReadContainerLogs sandbox_id: \"box-1\" container: \"primary\" tail: 9");
+  EXPECT_EQ(error_, "err\n");
 }
 
 TEST_F(ContainerLogsCommand, EndsWithCtrlC) {

@@ -21,7 +21,7 @@ v1::SandboxEvent preparing(const std::string& phase) {
 TEST(PhaseReport, ALinePerNewPhaseAndAtMostOnePerSecond) {
   CapturedConsole captured;
   ManualClock clock;
-  PhaseReport report(captured.console(), clock);
+  PhaseReport report(captured.console(), clock, "Waiting");
   report.show(preparing("pulling: 10 %"));
   clock.advance(999ms);
   report.show(preparing("pulling: 20 %"));
@@ -36,7 +36,7 @@ TEST(PhaseReport, ALinePerNewPhaseAndAtMostOnePerSecond) {
 TEST(PhaseReport, EachCompanionThatBecameReadyOrFailedIsALineAtOnce) {
   CapturedConsole captured;
   const ManualClock clock;
-  PhaseReport report(captured.console(), clock);
+  PhaseReport report(captured.console(), clock, "Waiting");
   const auto companion = [](v1::EventType type, const std::string& name, const std::string& code,
                             const std::string& message) {
     v1::SandboxEvent event;
@@ -63,7 +63,7 @@ TEST(PhaseReport, EachCompanionThatBecameReadyOrFailedIsALineAtOnce) {
 TEST(PhaseReport, WhatEveryCreateHasIsNoNews) {
   CapturedConsole captured;
   const ManualClock clock;
-  PhaseReport report(captured.console(), clock);
+  PhaseReport report(captured.console(), clock, "Waiting");
   report.show(preparing("materialize"));
   report.show(preparing(""));
   v1::SandboxEvent failed = preparing("x");

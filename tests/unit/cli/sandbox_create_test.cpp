@@ -56,6 +56,8 @@ TEST_F(SandboxCreate, WaitsUntilItIsReadyAndSaysHowToGoOn) {
   EXPECT_THAT(error_, MatchesRegex("Waiting for sandbox box-1 to be ready\\.\\.\\.\n"
                                    "  pulling busybox: 1 of 2 MB\n"
                                    "Sandbox ready in [0-9]+\\.[0-9]s\\.\n"
+                                   "  Open a shell:       agbox exec -it box-1\n"
+                                   "  Run a command:      agbox exec box-1 COMMAND\n"
                                    "  Show sandbox:       agbox sandbox get box-1\n"
                                    "  Delete sandbox:     agbox sandbox delete box-1\n"));
   EXPECT_THAT(daemon.calls(),

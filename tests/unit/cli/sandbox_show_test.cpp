@@ -305,7 +305,7 @@ TEST_F(SandboxShow, SandboxAloneNamesItsCommands) {
   EXPECT_EQ(run({"sandbox"}), 2);
   EXPECT_EQ(error_,
             "sandbox command requires a subcommand\n"
-            "available subcommands: create, list, get, delete, stop, resume, exec\n");
+            "available subcommands: create, list, get, delete, stop, resume, exec, wait\n");
   EXPECT_EQ(run({"sandbox", "x"}), 2);
   EXPECT_EQ(error_, "Error: unknown command \"x\" for \"agbox sandbox\"\n");
 }

@@ -57,7 +57,7 @@ TEST_F(SandboxStateCommands, AFailureIsToldWithWhatCanBeDone) {
   failed.mutable_sandbox_phase()->set_error_message("its network is gone");
   daemon.events = {failed};
   EXPECT_EQ(run({"sandbox", "resume", "box-1", "--json"}), 1);
-  EXPECT_EQ(out_, "");
+  EXPECT_THAT(out_, StartsWith("{\"error\": {\"message\": \"sandbox box-1 failed: its network"));
   EXPECT_EQ(error_,
             "Waiting for sandbox box-1 to be resumed...\n"
             "sandbox box-1 failed: its network is gone\n"

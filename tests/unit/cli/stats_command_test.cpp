@@ -64,6 +64,7 @@ TEST_F(StatsCommand, ShowsOneRowPerContainer) {
   EXPECT_EQ(run({"stats", "box-1", "box-1"}), 0);
   EXPECT_THAT(daemon_.calls(),
               ElementsAre(HasSubstr("ListSandboxes"), "GetStats sandbox_id: \"box-1\"",
+                          "GetSandbox sandbox_id: \"box-1\"", "GetSandbox sandbox_id: \"box-1\"",
                           "GetStats sandbox_id: \"box-1\"", "GetStats sandbox_id: \"box-1\""));
 }
 
@@ -71,7 +72,8 @@ TEST_F(StatsCommand, FollowsAndComputesTheUsageInBetween) {
   EXPECT_EQ(run({"stats", "-f", "--interval", "1.5s", "box-1"}), 0);
   EXPECT_THAT(out_, HasSubstr("box-1       primary    25.0%        3.50s"));
   EXPECT_THAT(daemon_.calls(),
-              ElementsAre("WatchStats sandbox_id: \"box-1\" interval { seconds: 1 nanos: "
+              ElementsAre("GetSandbox sandbox_id: \"box-1\"",
+                          "WatchStats sandbox_id: \"box-1\" interval { seconds: 1 nanos: "
                           "500000000 }"));
 }
 
