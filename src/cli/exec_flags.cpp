@@ -53,9 +53,11 @@ ExecFlags::ExecFlags(CLI::App& command, Environment environment)
                                const std::string& description) {
     command.add_option(flag, value, description)->type_name(type)->take_last();
   };
-  text("-w,--cwd,--workdir", cwd_, "PATH", "Working directory (default /workspace)");
+  text("-w,--cwd,--workdir", cwd_, "PATH",
+       "Working directory (default /workspace, in a service or companion that of its image)");
   text("-u,--user", user_, "USER",
-       "User that runs the command: a name or uid of the container, e.g. root (default agbox)");
+       "User that runs the command: a name or uid of the container, e.g. root (default agbox, "
+       "in a service or companion that of its image)");
   text("--timeout", timeout_, "DURATION",
        "End the command after this time, e.g. 30s or 1h30m, with exit code 124");
   command.add_flag("-i,--interactive", interactive_, "Pass stdin to the command");

@@ -84,6 +84,7 @@ Directory::Call<v1::CreateExecResponse> Directory::create_exec(std::string sandb
       AGBOX_CO_TRY_VOID(co_await actor->refuse(taken.error()).wait());
     }
     AGBOX_CO_TRY_VOID(spec);
+    AGBOX_CO_TRY_VOID(actor->name_container(spec->request));
     if (spec->request.exec_id().empty()) spec->request.set_exec_id(random_uuid());
     const std::string exec_id = spec->request.exec_id();
     if (SandboxExecs* const owner = services_.execs.owner(exec_id)) {
@@ -93,7 +94,7 @@ Directory::Call<v1::CreateExecResponse> Directory::create_exec(std::string sandb
       if (co_await is_cancelled()) co_return std::unexpected(shutting_down());
       continue;
     }
-    const auto reachable = actor->check_reaches_guest();
+    const auto reachable = actor->check_reaches_guest(spec->request.container());
     if (reachable) co_return co_await actor->execs().create(std::move(*spec));
     if (engine_asked_->is_set()) {
       // That the ID was used says more: a repeated request need not be repeated once more.

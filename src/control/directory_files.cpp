@@ -50,12 +50,12 @@ Directory::Call<FilesReport> Directory::transfer_files(std::string sandbox_id, F
     return actor;
   };
   AGBOX_CO_TRY(actor, checked());
-  if (!actor->check_reaches_guest() && !engine_asked_->is_set()) {
+  if (!actor->check_reaches_guest(/*container=*/"") && !engine_asked_->is_set()) {
     AGBOX_CO_TRY_VOID(co_await wait_for(engine_asked_));
     AGBOX_CO_TRY(again, checked());
     actor = again;
   }
-  AGBOX_CO_TRY_VOID(actor->check_reaches_guest());
+  AGBOX_CO_TRY_VOID(actor->check_reaches_guest(/*container=*/""));
   if (file_copies_ >= maxima::kFileCopies ||
       actor->file_copies() >= maxima::kFileCopiesPerSandbox) {
     co_return fail(reason::kResourceExhausted,

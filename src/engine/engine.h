@@ -148,7 +148,7 @@ class Engine {
   // Pulls its image if necessary. Concurrent pulls of one image are one.
   virtual EngineAwaitable<> ensure_companion_image(CompanionFacts& facts, Progress progress) = 0;
   // Its existing container or a new one; its ID is in the facts. Not interrupted by cancellation.
-  virtual EngineAwaitable<> ensure_companion(CompanionFacts& facts) = 0;
+  virtual EngineAwaitable<> ensure_companion(CompanionFacts& facts, Attachments attachments) = 0;
   // Requires the sandbox's network. Succeeds if it runs. Records in the facts what distinguishes
   // this start from the next. Not interrupted by cancellation.
   virtual EngineAwaitable<> start_companion(CompanionFacts& facts) = 0;
@@ -157,6 +157,9 @@ class Engine {
   // not end within `timeout`: then it may still be running.
   virtual EngineAwaitable<ProbeOutcome> probe_companion(CompanionFacts facts,
                                                         std::chrono::milliseconds timeout) = 0;
+  // Starts a guest in it, next to what it runs, and returns its pid as the engine sees it. Refused
+  // if it does not run, or was not created with the guest's attachments.
+  virtual EngineAwaitable<std::int64_t> start_companion_guest(CompanionFacts facts) = 0;
   // The end of what it printed, for people; empty if nothing, or that is not known.
   virtual EngineAwaitable<std::string> companion_output(CompanionFacts facts) = 0;
   // Succeeds if it does not run, or is gone.

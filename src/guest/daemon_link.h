@@ -29,6 +29,7 @@ class DaemonLink {
 
   void collect(Watches& watches);
   // Dropped if not connected: the next hello reports our state.
+  bool is_connected() const { return socket_.has_value(); }
   void send(const v1::ToDaemon& message);
   // The daemon accepted us, and has our reply: reconnect without delay after the next loss.
   void accepted();

@@ -38,10 +38,12 @@ std::string read_account_file(const char* path) {
   return text;
 }
 
-Result<Identity> identity_of(const std::string& user, const Identity& runtime_user,
+Result<Identity> identity_of(const std::string& user, RuntimeUser runtime_user,
                              const AccountFiles& files) {
   // By number it is the same user, who must not get another group for that.
-  if (user == guestwire::kUserName || user == std::to_string(runtime_user.uid)) return runtime_user;
+  if (user == runtime_user.name || user == std::to_string(runtime_user.identity.uid)) {
+    return runtime_user.identity;
+  }
   auto resolved = resolve_user(user, files);
   // An image without account files has a root all the same.
   const bool is_root = user == kRoot || (resolved && resolved->uid == 0 && resolved->home == "/");
@@ -75,20 +77,22 @@ std::vector<std::string> environment_of(const Identity& runtime_user) {
   return environment_of(runtime_user, guestwire::kUserName);
 }
 
-ExecOrder exec_order_of(v1::StartExec message, const Identity& runtime_user, LogFiles files) {
+ExecOrder exec_order_of(v1::StartExec message, RuntimeUser runtime_user, LogFiles files) {
   std::vector<std::string> own(std::move_iterator(message.mutable_environment()->begin()),
                                std::move_iterator(message.mutable_environment()->end()));
   ExecOrder order{.command = {},
                   .environment = {},
                   .working_directory = message.working_directory(),
-                  .user = runtime_user,
+                  .user = runtime_user.identity,
                   .files = std::move(files),
                   .limits = {message.output_limit_bytes(), message.free_space_reserve_bytes()},
+                  .runtime_user_name = runtime_user.name,
                   .user_name = message.user(),
                   .has_input = message.has_input() || message.has_terminal()};
   if (message.has_terminal()) order.terminal = terminal_size_of(message.terminal());
   if (order.user_name.empty()) {
-    own = environment_with(in_turn(environment_of(runtime_user), std::move(own)));
+    own = environment_with(
+        in_turn(environment_of(runtime_user.identity, runtime_user.name), std::move(own)));
   }
   order.environment = std::move(own);
   for (std::string& argument : *message.mutable_command()) {
@@ -102,10 +106,10 @@ Result<> resolve_user_of(ExecOrder& order) {
   const AccountFiles files{.passwd = read_account_file("/etc/passwd"),
                            .group = read_account_file("/etc/group"),
                            .shadow = std::nullopt};
-  AGBOX_TRY(user, identity_of(order.user_name, order.user, files));
+  AGBOX_TRY(user, identity_of(order.user_name, {order.user, order.runtime_user_name}, files));
   const bool is_runtime_user = user == order.user;
   const std::string name =
-      is_runtime_user ? guestwire::kUserName : user_name_of(user.uid, files.passwd);
+      is_runtime_user ? order.runtime_user_name : user_name_of(user.uid, files.passwd);
   order.user = std::move(user);
   order.environment =
       environment_with(in_turn(environment_of(order.user, name), std::move(order.environment)));

@@ -21,6 +21,7 @@ struct ExecOrder {
   Identity user;
   LogFiles files;
   OutputLimits limits;
+  std::string runtime_user_name{};
   // A user whose identity is not known yet: see resolve_user_of().
   std::string user_name{};
   bool has_input = false;
@@ -33,8 +34,14 @@ TerminalSize terminal_size_of(const v1::TerminalSize& size);
 std::vector<std::string> environment_of(const Identity& user, std::string_view name);
 std::vector<std::string> environment_of(const Identity& runtime_user);
 
+// Who runs what does not say otherwise.
+struct RuntimeUser {
+  const Identity& identity;
+  const std::string& name;
+};
+
 // Moves the message's content, so that nothing is in memory twice.
-ExecOrder exec_order_of(v1::StartExec message, const Identity& runtime_user, LogFiles files);
+ExecOrder exec_order_of(v1::StartExec message, RuntimeUser runtime_user, LogFiles files);
 
 // Replaces the user_name, if there is one, by its identity according to the container's account
 // files, and completes the environment. Reads files, so that only a runner may call it. Fails with

@@ -68,6 +68,8 @@ class Execs {
   void terminate_all();
   // Some process of an exec runs, if only in the background.
   bool any_runs() const { return !runners_.empty(); }
+  // It has one, possibly ended, that is not forgotten.
+  bool has_any() const { return !execs_.empty(); }
 
  private:
   struct Exec {

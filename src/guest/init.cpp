@@ -14,6 +14,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "base/check.h"
 #include "guest/privilege.h"
@@ -32,6 +35,9 @@ constexpr milliseconds kLogFlushTimeout{1000};
 constexpr milliseconds kLastEndTimeout{1000};
 // Time for execs to end by SIGTERM when the container is stopped. The engine waits longer.
 constexpr milliseconds kStopGrace{2000};
+
+// One that joined, has no execs and is not connected: the daemon starts another if it needs one.
+constexpr std::chrono::seconds kNeedless{60};
 
 bool has_ended(const UniqueFd& pidfd) {
   pollfd ended{pidfd.get(), POLLIN, 0};
@@ -60,6 +66,17 @@ std::string_view engine_home() {
 }  // namespace
 
 int Init::run() {
+  return run(std::nullopt);
+}
+
+int Init::join(std::string user) {
+  std::error_code problem;
+  const auto directory = std::filesystem::current_path(problem);
+  return run(
+      Joined{.user = std::move(user), .working_directory = problem ? "/" : directory.string()});
+}
+
+int Init::run(std::optional<Joined> joined) {
   make_undumpable();
   prefer_short_time_slice();
   return_memory_early();
@@ -76,14 +93,16 @@ int Init::run() {
   // Now, because later root inside may replace it, for instance by a FIFO that never opens.
   UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   AGBOX_CHECK(null, "opening /dev/null");
-  Init init(std::move(root), std::move(null), std::move(signals));
+  Init init(std::move(root), std::move(null), std::move(signals), std::move(joined));
   return init.loop();
 }
 
-Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals)
+Init::Init(UniqueFd root, UniqueFd null, UniqueFd signals, std::optional<Joined> joined)
     : root_(std::move(root)),
       null_(std::move(null)),
       signals_(std::move(signals)),
+      joined_(std::move(joined)),
+      needless_at_(steady_clock::now() + kNeedless),
       signal_every_process_(every_process_of_container()),
       out_(STDOUT_FILENO, tail_),
       err_(STDERR_FILENO, tail_),
@@ -173,6 +192,7 @@ void Init::round() {
   execs_.collect(watches);
   connection_probes_.collect(watches);
   if (stopped_at_ && !command_runs()) watches.wake(*stopped_at_ + kStopGrace);
+  if (joined_ && !execs_.has_any()) watches.wake(needless_at_);
 
   wait_and_serve(watches);
   if (phase_ == v1::PHASE_ENTRYPOINT && steady_clock::now() >= entrypoint_deadline_) {
@@ -180,6 +200,8 @@ void Init::round() {
   }
   execs_.work();
   connection_probes_.end_overdue();
+  if (joined_ && link_->is_connected() && greeted_) needless_at_ = steady_clock::now() + kNeedless;
+  if (joined_ && !execs_.has_any() && steady_clock::now() >= needless_at_) end(0);
   // A running command ends the container itself.
   if (stopped_at_ && !command_runs() &&
       (!execs_.any_runs() || steady_clock::now() >= *stopped_at_ + kStopGrace)) {
@@ -292,9 +314,9 @@ void Init::on_entrypoint_late() {
   fail(v1::EntrypointFailed::CAUSE_TOOK_TOO_LONG, 0, "");
 }
 
-// Kills everything; the guest keeps running to report the failure to the daemon.
+// As PID 1 it kills everything; the guest keeps running to report the failure to the daemon.
 void Init::fail(v1::EntrypointFailed::Cause cause, int code, std::string detail) {
-  ::kill(-1, SIGKILL);
+  if (signal_every_process_) signal_every_process_(SIGKILL);
   out_.finish(milliseconds(0));
   err_.finish(milliseconds(0));
   enter_socket_.close();

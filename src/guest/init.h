@@ -7,6 +7,10 @@
 //                                          +-- exited or timed out --> Failed
 //
 // One thread, one loop, no exceptions. It keeps running while the daemon is unreachable.
+//
+// In a companion it is not PID 1: the engine starts it next to what the container runs, to run
+// execs. Then it prepares nothing, starts nothing else, and neither stops nor signals what is not
+// of its execs.
 #pragma once
 
 #include <sys/types.h>
@@ -32,9 +36,19 @@ class Init {
  public:
   // Runs until the container must end; returns its exit code.
   static int run();
+  // The same in a container that runs already. Its execs are run by `user` unless they say
+  // otherwise, as in an image's USER.
+  static int join(std::string user);
 
  private:
-  Init(UniqueFd root, UniqueFd null, UniqueFd signals);
+  // What it joined.
+  struct Joined {
+    std::string user;
+    std::string working_directory;  // in which the engine started it: that of the image
+  };
+
+  Init(UniqueFd root, UniqueFd null, UniqueFd signals, std::optional<Joined> joined);
+  static int run(std::optional<Joined> joined);
 
   int loop();
   void round();
@@ -76,6 +90,8 @@ class Init {
   UniqueFd root_;
   UniqueFd null_;
   UniqueFd signals_;
+  std::optional<Joined> joined_;
+  Moment needless_at_;  // of one that joined
   TreeKiller::SignalEveryProcess signal_every_process_;
   std::optional<DaemonLink> link_;
   std::string secret_;

@@ -96,7 +96,8 @@ bool Init::on_challenge(const v1::Challenge& challenge) {
 
 bool Init::on_welcome(const v1::Welcome& welcome) {
   if (phase_ == v1::PHASE_FRESH) {
-    preparation_ = prepare(root_.get(), welcome);
+    preparation_ =
+        joined_ ? prepare_joined(root_.get(), joined_->user) : prepare(root_.get(), welcome);
     *enter_reply_.mutable_user() = preparation_.report.user();
     if (const auto dropped = drop_capabilities(); !dropped) {
       preparation_.report.set_failure(dropped.error().message());
@@ -152,7 +153,11 @@ bool Init::on_start_exec(v1::StartExec message) {
   auto files = link_->take_descriptors();
   if (!files || phase_ != v1::PHASE_PASSED) return false;
   const std::string id = message.exec_id();
-  execs_.start(id, exec_order_of(std::move(message), preparation_.runtime_user,
+  if (joined_ && message.working_directory().empty()) {
+    message.set_working_directory(joined_->working_directory);
+  }
+  execs_.start(id, exec_order_of(std::move(message),
+                                 {preparation_.runtime_user, preparation_.runtime_user_name},
                                  {std::move(files->first), std::move(files->second)}));
   return true;
 }

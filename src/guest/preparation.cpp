@@ -35,6 +35,19 @@ class Preparing {
     return std::move(done_);
   }
 
+  Preparation run_joined(const std::string& user) {
+    const AccountFiles image = read_accounts();
+    if (auto resolved = resolve_user(user, image)) {
+      done_.runtime_user = *resolved;
+    } else {
+      refuse(resolved.error());
+    }
+    done_.image_user = done_.runtime_user;
+    done_.runtime_user_name = user_name_of(done_.runtime_user.uid, image.passwd);
+    fill_user();
+    return std::move(done_);
+  }
+
  private:
   void note(std::string text) { done_.report.add_notes(std::move(text)); }
   // Only the first failure is reported.
@@ -72,6 +85,7 @@ class Preparing {
     }
     const AccountFiles written = with_runtime_user(image, plan);
     done_.runtime_user = runtime_identity(written, plan);
+    done_.runtime_user_name = kUserName;
     // Group first: a user whose group has no name is worse than a group without users.
     write_account("group", image.group, written.group);
     if (image.shadow) write_account("shadow", *image.shadow, *written.shadow);
@@ -201,6 +215,10 @@ class Preparing {
 
 Preparation prepare(int root, const v1::Welcome& welcome) {
   return Preparing(root, welcome).run();
+}
+
+Preparation prepare_joined(int root, const std::string& user) {
+  return Preparing(root, v1::Welcome::default_instance()).run_joined(user);
 }
 
 }  // namespace agbox::guest

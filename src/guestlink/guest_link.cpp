@@ -120,12 +120,16 @@ bool GuestLink::admit(Connection::Socket socket) {
   const auto may_be_guest = [&] {
     return peer->uid == limits_.guest_uid && peer->process.may_be(process_);
   };
+  const std::int64_t engine_pid = process_.pid == 0 ? expectation_.engine_pid : 0;
   if (!may_be_guest()) return refuse(kAnotherProcess);
   if (unproven_.size() >= limits_.unproven_connections) {
     return refuse("too many are not authenticated yet");
   }
   peer->process.start_time = start_time_of(peer->process.pid);
   if (!may_be_guest()) return refuse(kAnotherProcess);
+  if (engine_pid != 0 && !may_have_pid_outside(peer->process.pid, engine_pid)) {
+    return refuse(kAnotherProcess);
+  }
   auto connection =
       std::make_shared<Connection>(std::move(socket), *peer, limits_.hand_over, tasks_);
   connection->limit_time(limits_.handshake);

@@ -44,8 +44,14 @@ bool is_gone(const std::filesystem::path& root, const std::filesystem::path& pat
 }  // namespace
 
 std::filesystem::path LinkDirectory::path_of(const std::filesystem::path& root,
-                                             std::string_view sandbox_id) {
-  return root / hash_of(sandbox_id);
+                                             std::string_view sandbox_id,
+                                             std::string_view companion) {
+  const std::filesystem::path path = root / hash_of(sandbox_id);
+  return companion.empty() ? path : companions_of(path) / hash_of(companion);
+}
+
+std::filesystem::path LinkDirectory::companions_of(const std::filesystem::path& path) {
+  return path.string() + ".companions";
 }
 
 Result<LinkDirectory> LinkDirectory::open(const std::filesystem::path& path) {
@@ -62,18 +68,20 @@ Result<LinkDirectory> LinkDirectory::open(const std::filesystem::path& path) {
 }
 
 Result<LinkDirectory> LinkDirectory::make(const std::filesystem::path& root,
-                                          std::string_view sandbox_id) {
-  const auto path = path_of(root, sandbox_id);
+                                          std::string_view sandbox_id, std::string_view companion) {
+  const auto path = path_of(root, sandbox_id, companion);
   AGBOX_TRY_VOID(make_private_directory(root.parent_path()));  // shared by all instances
   AGBOX_TRY_VOID(make_private_directory(root));
+  if (!companion.empty()) AGBOX_TRY_VOID(make_private_directory(path.parent_path()));
   AGBOX_TRY_VOID(make_private_directory(path));
   return open(path);
 }
 
 GuestResult<LinkDirectory> LinkDirectory::adopt(const std::filesystem::path& root,
                                                 std::string_view sandbox_id,
-                                                DirectoryIdentity expected) {
-  const auto path = path_of(root, sandbox_id);
+                                                DirectoryIdentity expected,
+                                                std::string_view companion) {
+  const auto path = path_of(root, sandbox_id, companion);
   auto directory = open(path);
   if (directory && directory->identity() == expected) return std::move(*directory);
   const std::string whose = "the directory of the guest of sandbox " + std::string(sandbox_id);
@@ -111,6 +119,7 @@ std::filesystem::path LinkDirectory::draft_of(const std::filesystem::path& path)
 Result<> LinkDirectory::remove(const std::filesystem::path& path) {
   std::error_code problem;
   std::filesystem::remove(draft_of(path), problem);
+  if (!problem) std::filesystem::remove_all(companions_of(path), problem);
   if (!problem) std::filesystem::remove_all(path, problem);
   if (!problem) return {};
   return fail(reason::kHostNotReady,

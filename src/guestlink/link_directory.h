@@ -28,19 +28,23 @@ class LinkDirectory {
   // Of connections that wait to be accepted. Any process inside can fill it.
   static constexpr int kQueueLength = 1024;
 
-  // <root>/<16 hex digits of a hash of the sandbox ID>: an ID may have 200 bytes.
+  // <root>/<16 hex digits of a hash of the sandbox ID>: an ID may have 200 bytes. Of a companion:
+  // <that of its sandbox>.companions/<the same of its name>.
   static std::filesystem::path path_of(const std::filesystem::path& root,
-                                       std::string_view sandbox_id);
+                                       std::string_view sandbox_id,
+                                       std::string_view companion = {});
 
   // Creates it if missing, and the root too; 0700.
-  static Result<LinkDirectory> make(const std::filesystem::path& root, std::string_view sandbox_id);
+  static Result<LinkDirectory> make(const std::filesystem::path& root, std::string_view sandbox_id,
+                                    std::string_view companion = {});
   // The one that a running container has mounted; an error that says what to do if it is gone or is
   // another one. Unavailable if that cannot be determined now, or no more is known.
   static GuestResult<LinkDirectory> adopt(const std::filesystem::path& root,
-                                          std::string_view sandbox_id, DirectoryIdentity expected);
+                                          std::string_view sandbox_id, DirectoryIdentity expected,
+                                          std::string_view companion = {});
   // The directories below the root, by name. Other names are ignored.
   static Result<std::vector<std::filesystem::path>> list(const std::filesystem::path& root);
-  // Succeeds if it does not exist.
+  // With those of its companions. Succeeds if it does not exist.
   static Result<> remove(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -56,6 +60,7 @@ class LinkDirectory {
   LinkDirectory(std::filesystem::path path, UniqueFd fd, DirectoryIdentity identity)
       : path_(std::move(path)), fd_(std::move(fd)), identity_(identity) {}
   static Result<LinkDirectory> open(const std::filesystem::path& path);
+  static std::filesystem::path companions_of(const std::filesystem::path& path);
   static std::filesystem::path draft_of(const std::filesystem::path& path);
 
   std::filesystem::path path_;

@@ -27,6 +27,9 @@ struct Expectation {
   // guest's, because nothing else runs in it before go().
   std::optional<std::string> secret;
   PeerProcess process;  // as far as known: the engine's State.Pid, or that of an earlier hello
+  // The pid of its process as the engine sees it, which may be in another PID namespace than ours.
+  // 0: not known, or nothing else runs next to it.
+  std::int64_t engine_pid = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> supplemental_gids;

@@ -3,9 +3,22 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/process_stat.h"
 
 namespace agbox::guestlink {
+namespace {
+
+// From ours inwards.
+constexpr std::string_view kPidsOfNamespaces = "NSpid:";
+
+}  // namespace
 
 std::optional<Peer> peer_of(int socket) {
   ucred credentials{};
@@ -17,6 +30,22 @@ std::optional<Peer> peer_of(int socket) {
 std::uint64_t start_time_of(pid_t pid) {
   const auto stat = read_process_stat(pid);
   return stat ? stat->start_ticks : 0;
+}
+
+bool may_have_pid_outside(pid_t process, std::int64_t pid) {
+  if (process == 0) return true;
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!line.starts_with(kPidsOfNamespaces)) continue;
+    std::istringstream rest(line.substr(kPidsOfNamespaces.size()));
+    std::vector<std::int64_t> pids;
+    for (std::int64_t one = 0; rest >> one;) pids.push_back(one);
+    // The last is that of its own namespace, where it can create processes until it has any pid.
+    if (pids.size() > 1) pids.pop_back();
+    return std::ranges::find(pids, pid) != pids.end();
+  }
+  return true;  // it has ended
 }
 
 PeerProcess if_alive(const PeerProcess& process) {

@@ -109,8 +109,9 @@ class SandboxPlace {
   // MOUNT_CHANGED unless the guest found the sources at their targets: the engine resolves their
   // paths again at every start.
   virtual Result<> check_mounts(const SandboxFacts& facts, const GuestHello& hello) = 0;
-  // Listens for the guest of the next start; that of an earlier one is disconnected.
-  virtual GuestResult<> expect(const SandboxFacts& facts) = 0;
+  // Listens for the guest of the next start; that of an earlier one is disconnected. `engine_pid`
+  // is its process as the engine sees it, if other processes run next to it already; otherwise 0.
+  virtual GuestResult<> expect(const SandboxFacts& facts, std::int64_t engine_pid) = 0;
   // The container may have ended: hello() and entrypoint() fail once with MayHaveEnded, so that the
   // caller can inspect it.
   virtual void container_may_have_ended() = 0;
@@ -205,6 +206,12 @@ class Place {
   // The listener outlives the handle.
   virtual std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                              GuestListener& listener) = 0;
+  // The handle of a companion's container, for execs. Facts that are passed to it are those of that
+  // container: see facts_for_place(). Its guest is no PID 1, and comes and goes while the container
+  // runs; what its container shows of the place is removed by the sandbox's own handle.
+  virtual std::unique_ptr<SandboxPlace> open_companion(const std::string& sandbox_id,
+                                                       const std::string& companion,
+                                                       GuestListener& listener) = 0;
   // Closes the connection to every guest; they reconnect to the next daemon. Call before
   // destruction.
   virtual asio::awaitable<void> disconnect() = 0;

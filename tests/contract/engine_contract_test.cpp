@@ -945,6 +945,16 @@ TEST_P(OwnedObjects, AProcessThatDoesNotEndInTimeIsLeftAlone) {
   EXPECT_EQ(must(client_->inspect_container(id)).status, "running");
 }
 
+TEST_P(OwnedObjects, AProcessThatIsStartedRunsOnAsRoot) {
+  const std::string id = running("one");
+  const std::int64_t pid = must(client_->start_process(id, {"sleep", "1000"}));
+  if (is_fake()) return;  // nothing runs
+  EXPECT_GT(pid, 0);
+  const ProcessEnd found = must(client_->run_process(
+      id, {"sh", "-c", "test $(stat -c %u /proc/$(pidof sleep | cut -d' ' -f1)) = 0"}, 30s));
+  EXPECT_EQ(found.exit_code, 0) << found.output;
+}
+
 TEST_P(OwnedObjects, AContainerIsFoundByItsLabelsUnderEitherName) {
   const ObjectOwner other{.instance = owner_.instance, .sandbox_id = "other"};
   const EngineLabels key{{"agbox-test-key", "k"}};

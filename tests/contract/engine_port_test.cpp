@@ -194,7 +194,7 @@ class EnginePort : public testing::TestWithParam<std::string> {
     made.dns = {"192.0.2.53"};
     made.engine_id = listener_.id;
     must(engine_->ensure_companion_image(made, [](const std::string&) {}));
-    must(engine_->ensure_companion(made));
+    must(engine_->ensure_companion(made, {}));
     facts.containers[name] = made.container;
     return made;
   }
@@ -406,14 +406,24 @@ TEST_P(EnginePort, EnsuringACompanionTwiceCreatesOne) {
   const std::string id = db.container.container_id();
   EXPECT_THAT(id, Not(IsEmpty()));
   EXPECT_EQ(state_of(db), State::Created);
-  must(engine_->ensure_companion(db));
+  must(engine_->ensure_companion(db, {}));
   EXPECT_EQ(db.container.container_id(), id);
   // As after a create whose answer was lost.
   db.container.Clear();
   EXPECT_EQ(state_of(db), State::Missing);
-  must(engine_->ensure_companion(db));
+  must(engine_->ensure_companion(db, {}));
   EXPECT_EQ(db.container.container_id(), id);
   EXPECT_NE(companion(facts, "cache").container.container_id(), id);
+}
+
+TEST_P(EnginePort, AGuestJoinsOnlyACompanionThatWasCreatedForIt) {
+  SandboxFacts& facts = sandbox("box");
+  CompanionFacts db = companion(facts, "db");
+  const auto refused = run(engine_->start_companion_guest(db));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), EngineErrorKind::Refused);
+  db.container.set_container_id("gone");
+  EXPECT_EQ(run(engine_->start_companion_guest(db)).error().kind(), EngineErrorKind::Refused);
 }
 
 TEST_P(EnginePort, ACompanionStartsOnTheSandboxsNetworkAndEachStartHasAMark) {
@@ -566,7 +576,7 @@ TEST_P(EnginePort, TheEndOfWhatACompanionPrintedIsKnown) {
   talking.spec.set_name("talking");
   talking.spec.mutable_command()->at(2) = "echo first; echo the last; exit 4";
   talking.container.Clear();
-  must(engine_->ensure_companion(talking));
+  must(engine_->ensure_companion(talking, {}));
   const MemoryMachine::CompanionId id{facts.sandbox_id, "talking"};
   if (fake_) {
     fake_->engine().print(*fake_->engine().find_container(talking.container.container_id()),

@@ -16,7 +16,7 @@ STARTING, READY, FAILED, STOPPED = 1, 2, 3, 4
 LISTS = ("required_services", "optional_services", "companion_containers")
 
 _STEPS = (
-    *("companion.image", "companion.container", "companion.find", "companion.account_files"),
+    *("companion.image", "companion.guest_directory", "companion.container", "companion.find", "companion.account_files"),
     *("companion.start", "companion.started", "companion.inspect", "companion.probe"),
     *("companions.hooks", "hook.commit", "hook.end_commit"),
 )

@@ -159,14 +159,16 @@ type ExecStatus struct {
 	// A cancel was accepted, or its timeout has passed. The state changes once all of its processes
 	// are gone.
 	CancelRequested bool `protobuf:"varint,107,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
-	// As requested. Empty: agbox.
+	// As requested. Empty: agbox, or in a service or companion the user of its image.
 	User string `protobuf:"bytes,108,opt,name=user,proto3" json:"user,omitempty"`
 	// As requested. Absent: no limit.
 	Timeout *durationpb.Duration `protobuf:"bytes,109,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// It takes input: see AttachExec.
 	Stdin bool `protobuf:"varint,110,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	// It has a terminal.
-	Tty           bool `protobuf:"varint,111,opt,name=tty,proto3" json:"tty,omitempty"`
+	Tty bool `protobuf:"varint,111,opt,name=tty,proto3" json:"tty,omitempty"`
+	// The service or companion in which it runs. Empty: the primary container.
+	Container     string `protobuf:"bytes,112,opt,name=container,proto3" json:"container,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -348,6 +350,13 @@ func (x *ExecStatus) GetTty() bool {
 	return false
 }
 
+func (x *ExecStatus) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
 // Resource usage of the command and the descendants that it waited for.
 type ExecUsage struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -520,7 +529,7 @@ var File_agbox_v1_exec_proto protoreflect.FileDescriptor
 
 const file_agbox_v1_exec_proto_rawDesc = "" +
 	"\n" +
-	"\x13agbox/v1/exec.proto\x12\bagbox.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x06\n" +
+	"\x13agbox/v1/exec.proto\x12\bagbox.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\x06\n" +
 	"\n" +
 	"ExecStatus\x12\x17\n" +
 	"\aexec_id\x18\x01 \x01(\tR\x06execId\x12\x1d\n" +
@@ -546,7 +555,8 @@ const file_agbox_v1_exec_proto_rawDesc = "" +
 	"\x04user\x18l \x01(\tR\x04user\x123\n" +
 	"\atimeout\x18m \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
 	"\x05stdin\x18n \x01(\bR\x05stdin\x12\x10\n" +
-	"\x03tty\x18o \x01(\bR\x03tty\x1a?\n" +
+	"\x03tty\x18o \x01(\bR\x03tty\x12\x1c\n" +
+	"\tcontainer\x18p \x01(\tR\tcontainer\x1a?\n" +
 	"\x11EnvOverridesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x01\n" +

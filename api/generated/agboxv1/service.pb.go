@@ -1123,13 +1123,14 @@ type CreateExecRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	SandboxId string                 `protobuf:"bytes,1,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
 	Command   []string               `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`
-	// Absolute. Default: /workspace.
+	// Absolute. Default: /workspace, or in a service or companion the directory of its image.
 	Cwd string `protobuf:"bytes,3,opt,name=cwd,proto3" json:"cwd,omitempty"`
 	// Added to the environment of the sandbox, or replacing variables of it.
 	EnvOverrides map[string]string `protobuf:"bytes,4,rep,name=env_overrides,json=envOverrides,proto3" json:"env_overrides,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Empty: a UUID is generated.
 	ExecId string `protobuf:"bytes,5,opt,name=exec_id,json=execId,proto3" json:"exec_id,omitempty"`
-	// Who runs it: a name or uid of the container, optionally with ":group". Empty: agbox.
+	// Who runs it: a name or uid of the container, optionally with ":group". Empty: agbox, or in
+	// a service or companion the user of its image.
 	User string `protobuf:"bytes,100,opt,name=user,proto3" json:"user,omitempty"`
 	// How long it may take, from its acceptance on. Then its processes are ended as by CancelExec,
 	// and EXEC_CANCELLED has the error code TIMEOUT. Absent: no limit.
@@ -1137,7 +1138,10 @@ type CreateExecRequest struct {
 	// AttachExec can write to its stdin. Otherwise that is /dev/null.
 	Stdin bool `protobuf:"varint,102,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	// It runs in a terminal, whose output is its stdout. Implies `stdin`.
-	Terminal      *Terminal `protobuf:"bytes,103,opt,name=terminal,proto3" json:"terminal,omitempty"`
+	Terminal *Terminal `protobuf:"bytes,103,opt,name=terminal,proto3" json:"terminal,omitempty"`
+	// The service or companion in which it runs. Empty: the primary container, and so is "primary"
+	// unless a companion is called that. CONTAINER_NOT_FOUND if the sandbox has none of that name.
+	Container     string `protobuf:"bytes,104,opt,name=container,proto3" json:"container,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1233,6 +1237,13 @@ func (x *CreateExecRequest) GetTerminal() *Terminal {
 		return x.Terminal
 	}
 	return nil
+}
+
+func (x *CreateExecRequest) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
 }
 
 type CreateExecResponse struct {
@@ -2864,7 +2875,7 @@ const file_agbox_v1_service_proto_rawDesc = "" +
 	"\x06cursor\x18\x01 \x01(\tR\x06cursor\x12,\n" +
 	"\x05event\x18\x02 \x01(\v2\x16.agbox.v1.SandboxEventR\x05event\x12\x1b\n" +
 	"\tcaught_up\x18\x03 \x01(\bR\bcaughtUp\x12%\n" +
-	"\x0eevents_missing\x18\x04 \x01(\bR\reventsMissing\"\x9b\x03\n" +
+	"\x0eevents_missing\x18\x04 \x01(\bR\reventsMissing\"\xb9\x03\n" +
 	"\x11CreateExecRequest\x12\x1d\n" +
 	"\n" +
 	"sandbox_id\x18\x01 \x01(\tR\tsandboxId\x12\x18\n" +
@@ -2875,7 +2886,8 @@ const file_agbox_v1_service_proto_rawDesc = "" +
 	"\x04user\x18d \x01(\tR\x04user\x123\n" +
 	"\atimeout\x18e \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
 	"\x05stdin\x18f \x01(\bR\x05stdin\x12.\n" +
-	"\bterminal\x18g \x01(\v2\x12.agbox.v1.TerminalR\bterminal\x1a?\n" +
+	"\bterminal\x18g \x01(\v2\x12.agbox.v1.TerminalR\bterminal\x12\x1c\n" +
+	"\tcontainer\x18h \x01(\tR\tcontainer\x1a?\n" +
 	"\x11EnvOverridesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"}\n" +

@@ -103,6 +103,7 @@ Result<v1::ExecStatus> run(const RawClient& client, const std::string& sandbox_i
   v1::CreateExecRequest request;
   request.set_sandbox_id(sandbox_id);
   request.mutable_command()->Assign(command.begin(), command.end());
+  request.set_container(options.container);
   request.set_cwd(options.cwd);
   request.mutable_env_overrides()->insert(options.env_overrides.begin(),
                                           options.env_overrides.end());

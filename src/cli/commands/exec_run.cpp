@@ -24,6 +24,7 @@ struct ExecRunFlags : ExecFlags {
 
   CLI::App& self;
   std::string sandbox_id;
+  std::string container;
   std::string exec_id;
   bool detach = false;
   bool json = false;
@@ -34,6 +35,7 @@ struct ExecRunFlags : ExecFlags {
 int start_command(Console& console, const sdk::RawClient& client, const Interrupt& interrupt,
                   const ExecRunFlags& flags, v1::CreateExecRequest request,
                   std::optional<InteractiveSession::Options> session, int own_failure) {
+  request.set_container(flags.container);
   // Choose the ID here: if the response is lost, the user can still look up the exec.
   request.set_exec_id(flags.exec_id.empty() ? random_uuid() : flags.exec_id);
   const auto created = client.create_exec(request, kNoTimeout);
@@ -116,6 +118,11 @@ constexpr const char* kPurpose =
     "Run a command in a sandbox, stream its output and return its exit code";
 
 void add_flags(CLI::App& command, ExecRunFlags& flags) {
+  command
+      .add_option("--container", flags.container,
+                  "Run it in this service or companion (default: primary)")
+      ->type_name("NAME")
+      ->take_last();
   command
       .add_option("--exec-id", flags.exec_id,
                   "Exec ID, never reused: 4 to 200 letters, digits, - and _ (default: generated)")

@@ -187,6 +187,16 @@ EngineAwaitable<> CompanionSupervisor::in_turn(EngineAwaitable<> call) {
   co_return co_await std::move(call);
 }
 
+EngineAwaitable<> CompanionSupervisor::make() {
+  auto attachments = co_await guest_->prepare();
+  if (!attachments) {
+    const bool is_final = is_definite(attachments.error());
+    co_return engine_fail(is_final ? EngineErrorKind::Refused : EngineErrorKind::Unavailable,
+                          attachments.error().message());
+  }
+  co_return co_await shared_.services.engine.ensure_companion(facts_, std::move(*attachments));
+}
+
 asio::awaitable<bool> CompanionSupervisor::create() {
   const auto image = co_await until_answered<void>(
       [this] { return shared_.services.engine.ensure_companion_image(facts_, progress_); });
@@ -197,8 +207,7 @@ asio::awaitable<bool> CompanionSupervisor::create() {
     co_return false;
   }
   if (!co_await shared_.changed.wait(may_start_, Condition::Deadline::max())) co_return false;
-  const auto made = co_await until_answered<void>(
-      [this] { return in_turn(shared_.services.engine.ensure_companion(facts_)); });
+  const auto made = co_await until_answered<void>([this] { return in_turn(make()); });
   if (co_await is_cancelled()) co_return false;
   may_create_ = false;
   if (!made) {
@@ -213,6 +222,7 @@ asio::awaitable<bool> CompanionSupervisor::create() {
 asio::awaitable<bool> CompanionSupervisor::start(Counts counts) {
   if (!co_await shared_.changed.wait(may_start_, Condition::Deadline::max())) co_return false;
   if (!co_await shared_.services.isolation.at_last_in_place()) co_return false;
+  guest_->container_ended("it was started again");
   // What it runs is the image's, from the first moment. The bridge may be new since the last start.
   EngineResult<> started;
   const auto verified = co_await shared_.services.isolation.verify_network(shared_.place);
@@ -251,6 +261,7 @@ asio::awaitable<bool> CompanionSupervisor::restart(const CompanionSeen& seen) {
   const auto printed = co_await until_answered<std::string>(
       [this] { return shared_.services.engine.companion_output(facts_); });
   if (co_await is_cancelled()) co_return false;
+  guest_->container_ended(loss.how);
   facts_.container.set_last_exit(exit_text(loss));
   const bool was_ready = known().state() == v1::COMPANION_STATE_READY;
   const char* const code = loss.is_out_of_memory ? kOutOfMemory

@@ -17,6 +17,7 @@
 #include "async/retry_timer.h"
 #include "base/log.h"
 #include "control/actor_services.h"
+#include "control/companion/companion_guest.h"
 #include "control/companion/primary_hooks.h"
 #include "control/sandbox/sandbox_journal.h"
 #include "model/sandbox/companion_plan.h"
@@ -44,6 +45,8 @@ class CompanionSupervisor {
   // Until it is cancelled, or the companion cannot come back.
   asio::awaitable<void> run();
   void set_may_start(MayStart may_start) { may_start_ = std::move(may_start); }
+  // It outlives the supervisor.
+  void set_guest(CompanionGuest& guest) { guest_ = &guest; }
   // Before run(). `progress` reports pulls.
   void prepare(CompanionBegin begin, Engine::Progress progress);
 
@@ -85,6 +88,7 @@ class CompanionSupervisor {
   asio::awaitable<bool> wait_for_hint(std::optional<std::chrono::milliseconds> limit = {});
   asio::awaitable<bool> wait_out(std::chrono::nanoseconds pause);
   EngineAwaitable<> in_turn(EngineAwaitable<> call);
+  EngineAwaitable<> make();
   // Repeats the call while the engine is unreachable. An error is definite, or the caller was
   // cancelled.
   template <class T>
@@ -103,6 +107,7 @@ class CompanionSupervisor {
   Shared shared_;
   CompanionFacts facts_;
   MayStart may_start_;
+  CompanionGuest* guest_ = nullptr;
   Logger log_;
   Engine::Progress progress_;
   RetryTimer retry_timer_;

@@ -114,7 +114,8 @@ asio::awaitable<Result<>> PrimaryHooks::send(const CompanionFacts& companion) {
       .command = {"sh", "-lc",
                   companion.spec.post_start_on_primary(static_cast<int>(known.hooks_done()))},
       .working_directory = guestwire::kWorkspace,
-      .environment = exec_environment(sandbox_.facts, companion.spec.envs()),
+      .environment =
+          exec_environment(sandbox_.facts.spec.create_spec.envs(), companion.spec.envs()),
       .output_limit_bytes = sandbox_.facts.created_with.exec_output_max_bytes()};
   const auto sent = sandbox_.place.start_exec(order);
   sandbox_.place.close_output(exec_id);

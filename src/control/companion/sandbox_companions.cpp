@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kStopRetry{5};
 }  // namespace
 
 SandboxCompanions::SandboxCompanions(ActorServices& services, PrimaryHooks::Sandbox sandbox,
-                                     Logger log)
+                                     SandboxExecs& execs, Logger log)
     : services_(services),
       sandbox_id_(sandbox.facts.sandbox_id),
       log_(std::move(log)),
@@ -37,6 +37,16 @@ SandboxCompanions::SandboxCompanions(ActorServices& services, PrimaryHooks::Sand
                                     .changed = changed_},
         std::move(facts), log_);
     companion->set_may_start([this, raw = companion.get()] { return may_start(*raw); });
+    guests_.push_back(std::make_unique<CompanionGuest>(
+        services,
+        CompanionGuest::Sandbox{
+            .facts = sandbox.facts,
+            .journal = sandbox.journal,
+            .execs = execs,
+            .is_supervised = [this] { return is_supervised_ && has_network_; },
+            .spawn = [this](asio::awaitable<void> work) { spawn_for_guest(std::move(work)); }},
+        companion->facts(), log_));
+    companion->set_guest(*guests_.back());
     hooks_.restore(companion->facts());
     companion->show();
     if (!companion->facts().container.container_id().empty()) may_run_ = true;
@@ -72,6 +82,8 @@ void SandboxCompanions::begin(CompanionBegin begin, Engine::Progress progress) {
         services_.tasks.spawn("sandbox " + sandbox_id_ + " companion " + companion->facts().name(),
                               supervise(*companion)));
   }
+  if (begin != CompanionBegin::Adopt) return;
+  for (const auto& guest : guests_) guest->resume();
 }
 
 asio::awaitable<void> SandboxCompanions::supervise(CompanionSupervisor& companion) {
@@ -80,14 +92,39 @@ asio::awaitable<void> SandboxCompanions::supervise(CompanionSupervisor& companio
 }
 
 void SandboxCompanions::task_ended() {
-  if (--running_ == 0) is_quiet_.set();
+  --running_;
+  if (running_ + guests_running_ == 0) is_quiet_.set();
   changed_.notify();
 }
 
+void SandboxCompanions::spawn_for_guest(asio::awaitable<void> work) {
+  if (guests_running_ == 0) guest_tasks_.clear();
+  ++guests_running_;
+  is_quiet_.reset();
+  guest_tasks_.push_back(services_.tasks.spawn("sandbox " + sandbox_id_ + " guest of a companion",
+                                               run_for_guest(std::move(work))));
+}
+
+asio::awaitable<void> SandboxCompanions::run_for_guest(asio::awaitable<void> work) {
+  co_await std::move(work);
+  --guests_running_;
+  if (running_ + guests_running_ == 0) is_quiet_.set();
+}
+
+CompanionGuest* SandboxCompanions::guest_of(const std::string& name) const {
+  const auto found = std::ranges::find(guests_, name, [](const auto& one) { return one->name(); });
+  return found == guests_.end() ? nullptr : found->get();
+}
+
+void SandboxCompanions::rest() {
+  for (const auto& guest : guests_) guest->rest();
+}
+
 asio::awaitable<void> SandboxCompanions::quiesce() {
-  for (const Task& task : std::exchange(tasks_, {})) task.cancel();
-  co_await is_quiet_.wait_uncancelled();
   is_supervised_ = false;
+  for (const Task& task : std::exchange(tasks_, {})) task.cancel();
+  for (const Task& task : std::exchange(guest_tasks_, {})) task.cancel();
+  co_await is_quiet_.wait_uncancelled();
 }
 
 void SandboxCompanions::network_is_up() {
@@ -146,6 +183,7 @@ std::map<std::string, store::v1::Container> SandboxCompanions::containers() cons
 }
 
 void SandboxCompanions::forget_containers() {
+  rest();
   for (const auto& companion : companions_) companion->forget_container();
 }
 
@@ -162,8 +200,9 @@ void SandboxCompanions::follow(Wanted wanted) {
     for (const Task& task : std::exchange(tasks_, {})) task.cancel();
   }
   if (wanted == Wanted::Stop && std::exchange(may_run_, false)) {
-    for (const Task& task : std::exchange(tasks_, {})) task.cancel();
     is_supervised_ = false;
+    for (const Task& task : std::exchange(tasks_, {})) task.cancel();
+    for (const Task& task : std::exchange(guest_tasks_, {})) task.cancel();
     is_quiet_.reset();
     ++running_;
     tasks_.push_back(
@@ -226,6 +265,7 @@ std::vector<Mutation> SandboxCompanions::stored() const {
 
 void SandboxCompanions::forget() {
   AGBOX_CHECK(running_ == 0, "companions of a deleted sandbox are not supervised");
+  for (const auto& guest : guests_) guest->forget();
   companions_.clear();
 }
 

@@ -21,6 +21,7 @@
 #include "async/task_group.h"
 #include "base/log.h"
 #include "control/actor_services.h"
+#include "control/companion/companion_guest.h"
 #include "control/companion/companion_supervisor.h"
 #include "control/companion/primary_hooks.h"
 #include "control/sandbox/operations/operation.h"
@@ -34,7 +35,8 @@ namespace agbox {
 class SandboxCompanions {
  public:
   // The facts' containers are what an earlier run of the daemon stored.
-  SandboxCompanions(ActorServices& services, PrimaryHooks::Sandbox sandbox, Logger log);
+  SandboxCompanions(ActorServices& services, PrimaryHooks::Sandbox sandbox, SandboxExecs& execs,
+                    Logger log);
   SandboxCompanions(const SandboxCompanions&) = delete;
 
   // --- operations ---
@@ -55,8 +57,14 @@ class SandboxCompanions {
   asio::awaitable<void> stop_containers();
   // Their containers, by name.
   std::map<std::string, store::v1::Container> containers() const;
+  // They were stopped with their sandbox.
+  void rest();
   // They are removed.
   void forget_containers();
+
+  // --- execs ---
+  // nullptr if there is no companion of that name.
+  CompanionGuest* guest_of(const std::string& name) const;
 
   // --- between operations ---
   enum class Wanted {
@@ -81,6 +89,8 @@ class SandboxCompanions {
 
  private:
   asio::awaitable<void> supervise(CompanionSupervisor& companion);
+  void spawn_for_guest(asio::awaitable<void> work);
+  asio::awaitable<void> run_for_guest(asio::awaitable<void> work);
   asio::awaitable<void> stop_all();
   asio::awaitable<Result<>> run_hooks(CompanionSupervisor& companion);
   void task_ended();
@@ -92,14 +102,17 @@ class SandboxCompanions {
   Condition changed_;
   PrimaryHooks hooks_;
   std::vector<std::unique_ptr<CompanionSupervisor>> companions_;
+  std::vector<std::unique_ptr<CompanionGuest>> guests_;
   bool has_network_ = false;
   // Supervisors, or the task that stops the containers of a failed sandbox.
   std::vector<Task> tasks_;
   std::size_t running_ = 0;
+  std::vector<Task> guest_tasks_;
+  std::size_t guests_running_ = 0;
   bool is_supervised_ = false;
   bool may_run_ = false;  // a container of them
   std::uint64_t engine_backs_ = 0;
-  Event is_quiet_;
+  Event is_quiet_;  // nothing of both runs
 };
 
 }  // namespace agbox

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variables that a command in the primary container gets in addition to the container's own:
+// The variables that a command in a container gets in addition to the container's own:
 // NAME=value, the last of a name counts.
 #pragma once
 
@@ -10,16 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "model/sandbox/sandbox_facts.h"
-
 namespace agbox {
 
-// The container already has the sandbox's variables, except that the guest's own HOME and USER
+// The container already has `envs`, those of its spec, except that the guest's own HOME and USER
 // override them. `own` are the command's, which come after both.
 inline std::vector<std::string> exec_environment(
-    const SandboxFacts& facts, const google::protobuf::Map<std::string, std::string>& own) {
+    const google::protobuf::Map<std::string, std::string>& envs,
+    const google::protobuf::Map<std::string, std::string>& own) {
   std::vector<std::string> lines;
-  const auto& envs = facts.spec.create_spec.envs();
   for (const char* name : {"HOME", "USER"}) {
     const auto found = envs.find(name);
     if (found != envs.end()) lines.push_back(found->first + "=" + found->second);

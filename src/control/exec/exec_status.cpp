@@ -49,6 +49,7 @@ v1::ExecStatus to_exec_status(const ExecRecord& exec, std::uint64_t last_event_s
   status.set_error_code(record.error_code());
   status.set_cancel_requested(record.cancel_requested());
   status.set_user(exec.request.user());
+  status.set_container(exec.request.container());
   status.set_stdin(has_input(exec.request));
   status.set_tty(exec.request.has_terminal());
   if (exec.request.has_timeout()) *status.mutable_timeout() = exec.request.timeout();

@@ -7,6 +7,7 @@
 #include "async/cancellation.h"
 #include "base/check.h"
 #include "base/failpoint.h"
+#include "control/companion/companion_guest.h"
 #include "control/exec/exec_environment.h"
 #include "control/exec/running_execs.h"
 #include "model/reasons.h"
@@ -49,6 +50,7 @@ SandboxExecs::SandboxExecs(ActorServices& services, Sandbox sandbox, Logger log)
       journal_(sandbox.journal),
       facts_(sandbox.facts),
       place_(sandbox.place),
+      guest_of_companion_(std::move(sandbox.guest_of_companion)),
       check_takes_execs_(std::move(sandbox.check_takes_execs)),
       on_change_(std::move(sandbox.on_change)),
       log_(std::move(log)),
@@ -62,7 +64,12 @@ void SandboxExecs::restore(std::vector<ExecRecord> running) {
   for (ExecRecord& stored : running) {
     const std::string exec_id = stored.request.exec_id();
     const std::size_t bytes = stored.request.ByteSizeLong();
-    RunningExec exec{.shown = {}, .record = stored.record, .bytes = bytes, .may_run = true};
+    CompanionGuest* const guest = guest_of_companion_(stored.request.container());
+    RunningExec exec{.guest = guest,
+                     .shown = {},
+                     .record = stored.record,
+                     .bytes = bytes,
+                     .may_run = guest == nullptr || guest->may_have_execs()};
     exec.shown = std::make_shared<const ExecRecord>(std::move(stored));
     begin_timeout(exec);
     enter(exec_id, std::move(exec));
@@ -132,7 +139,15 @@ std::shared_ptr<const OnExecEnd> SandboxExecs::watch(std::string_view exec_id, O
 
 // --- create ---
 
-Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
+SandboxPlace& SandboxExecs::place_of(const CompanionGuest* guest) const {
+  return guest == nullptr ? place_ : guest->place();
+}
+
+bool SandboxExecs::is_reachable(const CompanionGuest* guest) const {
+  return guest == nullptr ? !is_held_ && place_.is_connected() : guest->is_ready();
+}
+
+Result<> SandboxExecs::check_maxima(const ExecRequest& spec, const CompanionGuest* guest) const {
   const char* const wait = "wait until some of them end, or cancel some";
   if (execs_.size() >= maxima::kExecsPerSandbox) {
     return too_many("running execs of sandbox " + journal_.sandbox_id(), maxima::kExecsPerSandbox,
@@ -151,29 +166,30 @@ Result<> SandboxExecs::check_maxima(const ExecRequest& spec) const {
   }
   // A guest that is disconnected, or has not started the workload yet, gets it later; one that does
   // not read may never get it.
-  if (is_held_ || !place_.is_connected()) return {};
-  return place_.takes_execs();
+  return is_reachable(guest) ? place_of(guest).takes_execs() : Result<>();
 }
 
 asio::awaitable<Result<v1::CreateExecResponse>> SandboxExecs::create(ExecRequest spec) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   const std::string exec_id = spec.request.exec_id();
-  for (const std::string& variable : exec_environment(facts_, {})) spec.bytes += variable.size();
+  CompanionGuest* const guest = guest_of_companion_(spec.request.container());
+  for (const std::string& variable : environment_of(guest, {})) spec.bytes += variable.size();
   if (spec.bytes > maxima::kExecBytes) {
     co_return too_many(
         "bytes of an exec's command and environment, HOME and USER of the sandbox included",
         maxima::kExecBytes, "use shorter ones");
   }
-  AGBOX_CO_TRY_VOID(check_maxima(spec));
-  if (needs_current_guest(spec.request) && place_.is_connected() && !place_.guest_is_current()) {
+  AGBOX_CO_TRY_VOID(check_maxima(spec, guest));
+  SandboxPlace& place = place_of(guest);
+  if (needs_current_guest(spec.request) && place.is_connected() && !place.guest_is_current()) {
     co_return fail(reason::kGuestTooOld, guest_too_old(journal_.sandbox_id()),
                    {{"sandbox_id", journal_.sandbox_id()}});
   }
-  enter(exec_id, {.shown = {}, .record = {}, .bytes = spec.bytes});
+  enter(exec_id, {.guest = guest, .shown = {}, .record = {}, .bytes = spec.bytes});
   on_change_();
   auto output = co_await record_start(exec_id, std::move(spec.request));
   if (!output) {
-    co_await place_.discard_output(exec_id);
+    co_await place.discard_output(exec_id);
     leave(exec_id);
     co_return std::unexpected(std::move(output.error()));
   }
@@ -181,7 +197,7 @@ asio::awaitable<Result<v1::CreateExecResponse>> SandboxExecs::create(ExecRequest
   // It is on disk, so it runs as soon as the guest has it; until then a restarted daemon continues
   // from here. The command starts while the reply is being sent.
   if (no_more_) {
-    place_.close_output(exec_id);
+    place.close_output(exec_id);
     end_unstarted(exec_id, *no_more_);
   } else {
     co_await send(exec_id);
@@ -195,7 +211,8 @@ asio::awaitable<Result<v1::CreateExecResponse>> SandboxExecs::create(ExecRequest
 
 asio::awaitable<Result<OutputPaths>> SandboxExecs::record_start(std::string exec_id,
                                                                 v1::CreateExecRequest request) {
-  AGBOX_CO_TRY(output, co_await place_.create_output(facts_.created_with, exec_id));
+  AGBOX_CO_TRY(output,
+               co_await place_of(*find(exec_id)).create_output(facts_.created_with, exec_id));
   // It may have been stopped while the files were created.
   if (const auto taken = check_takes_execs_(); !taken) {
     AGBOX_CO_TRY_VOID(co_await journal_.refuse(taken.error()).wait());
@@ -335,10 +352,10 @@ void SandboxExecs::show_end(const std::string& exec_id, const ExecOutcome& outco
 void SandboxExecs::end(const std::string& exec_id, const ExecOutcome& outcome) {
   std::vector<Mutation> mutations;
   add_end(exec_id, *find(exec_id), outcome, mutations);
-  auto show = [this, exec_id, outcome] {
+  auto show = [this, exec_id, outcome, guest = find(exec_id)->guest] {
     AGBOX_FAILPOINT("exec.end_commit.after");
     show_end(exec_id, outcome);
-    forget(exec_id);
+    forget(exec_id, guest);
   };
   AGBOX_FAILPOINT("exec.end_commit.before");
   journal_.append(std::move(mutations), Urgency::GoesOn, std::move(show));
@@ -353,7 +370,9 @@ SandboxExecs::Part SandboxExecs::end_those(
     // create() ends one that is still being accepted: the store may refuse it.
     if (!exec.shown || exec.is_ending || !is_meant(exec)) continue;
     const ExecOutcome own = outcome_unless_cancelled(exec, outcome);
-    if (!exec.may_run) unstarted.push_back({exec_id, exec.record, own.error_message});
+    if (!exec.may_run) {
+      unstarted.push_back({&place_of(exec), exec_id, exec.record, own.error_message});
+    }
     add_end(exec_id, exec, own, all.mutations);
     ended.emplace_back(exec_id, own);
   }
@@ -364,6 +383,29 @@ SandboxExecs::Part SandboxExecs::end_those(
   return all;
 }
 
+bool SandboxExecs::has_any_of(const CompanionGuest& guest) const {
+  return std::ranges::any_of(execs_, [&guest](const auto& exec) {
+    return exec.second.guest == &guest && exec.second.shown && !exec.second.is_ending;
+  });
+}
+
+void SandboxExecs::end_sent_of(const CompanionGuest& guest, const ExecOutcome& outcome) {
+  end_of(guest, outcome, /*may_run=*/true);
+}
+
+void SandboxExecs::end_unsent_of(const CompanionGuest& guest, const ExecOutcome& outcome) {
+  end_of(guest, outcome, /*may_run=*/false);
+}
+
+void SandboxExecs::end_of(const CompanionGuest& guest, const ExecOutcome& outcome, bool may_run) {
+  Part part = end_those(outcome, [&guest, may_run](const RunningExec& exec) {
+    return exec.guest == &guest && exec.may_run == may_run;
+  });
+  if (part.mutations.empty()) return;
+  AGBOX_FAILPOINT("exec.companion_end.before");
+  journal_.append(std::move(part.mutations), Urgency::GoesOn, std::move(part.show));
+}
+
 SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
   no_more_ = outcome;
   return end_those(outcome, [](const RunningExec&) { return true; });
@@ -371,9 +413,11 @@ SandboxExecs::Part SandboxExecs::end_all(const ExecOutcome& outcome) {
 
 SandboxExecs::Part SandboxExecs::end_for_restart(const ExecOutcome& outcome) {
   is_held_ = true;
-  Part part = end_those(outcome, [](const RunningExec& exec) { return exec.may_run; });
+  Part part = end_those(
+      outcome, [](const RunningExec& exec) { return exec.guest == nullptr && exec.may_run; });
   for (auto& [exec_id, exec] : execs_) {
-    if (exec.shown && !exec.is_ending) exec.waits_since = services_.clock.boot_now();
+    if (exec.guest == nullptr && exec.shown && !exec.is_ending)
+      exec.waits_since = services_.clock.boot_now();
   }
   set_wait_deadline();
   return part;
@@ -384,6 +428,7 @@ SandboxExecs::Part SandboxExecs::end_for_restart(const ExecOutcome& outcome) {
 void SandboxExecs::hold_restored() {
   is_held_ = true;
   for (auto& [exec_id, exec] : execs_) {
+    if (exec.guest != nullptr) continue;
     exec.may_run = false;
     exec.waits_since = services_.clock.boot_now();
   }

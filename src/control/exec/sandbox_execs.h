@@ -42,6 +42,8 @@
 
 namespace agbox {
 
+class CompanionGuest;
+
 class SandboxExecs {
  public:
   // What they need of their sandbox.
@@ -49,6 +51,8 @@ class SandboxExecs {
     const SandboxFacts& facts;  // always current
     SandboxPlace& place;
     SandboxJournal& journal;
+    // nullptr if there is no companion of that name.
+    std::function<CompanionGuest*(const std::string& name)> guest_of_companion;
     std::function<Result<>()> check_takes_execs;
     std::function<void()> on_change;  // an exec was added or removed
   };
@@ -92,12 +96,20 @@ class SandboxExecs {
   Result<> resize_terminal(const std::string& exec_id, TerminalSize size);
   Result<> signal(const std::string& exec_id, int number);
 
-  // --- reports of the guest ---
-  void guest_connected(const GuestHello& hello);
-  void guest_ended(const ExecEnd& end);
+  // --- reports of a guest: that of the primary, or of a companion ---
+  void guest_connected(const GuestHello& hello, CompanionGuest* guest = nullptr);
+  void guest_ended(const ExecEnd& end, const CompanionGuest* guest = nullptr);
   // It was given to the guest's link, which could not send it.
-  void guest_not_reached(const std::string& exec_id, const std::string& why);
-  void guest_truncated(const std::string& exec_id);
+  void guest_not_reached(const std::string& exec_id, const std::string& why,
+                         const CompanionGuest* guest = nullptr);
+  void guest_truncated(const std::string& exec_id, const CompanionGuest* guest = nullptr);
+
+  // --- the guest of a companion, which comes and goes while its sandbox runs ---
+  bool has_any_of(const CompanionGuest& guest) const;
+  // It has ended, and what it may have run with it.
+  void end_sent_of(const CompanionGuest& guest, const ExecOutcome& outcome);
+  // It cannot be started.
+  void end_unsent_of(const CompanionGuest& guest, const ExecOutcome& outcome);
 
   // --- changes of the sandbox ---
   // Their part of a larger change: the mutations precede the sandbox's own event, `show` is called
@@ -129,6 +141,7 @@ class SandboxExecs {
 
  private:
   struct RunningExec {
+    CompanionGuest* guest = nullptr;          // of its companion; nullptr: it runs in the primary
     std::shared_ptr<const ExecRecord> shown;  // empty while it is being accepted
     store::v1::Exec record;                   // as decided; may be ahead of the disk
     std::size_t bytes = 0;
@@ -141,24 +154,36 @@ class SandboxExecs {
     std::vector<std::weak_ptr<const OnExecEnd>> watchers{};
   };
 
-  Result<> check_maxima(const ExecRequest& spec) const;
+  SandboxPlace& place_of(const CompanionGuest* guest) const;
+  SandboxPlace& place_of(const RunningExec& exec) const { return place_of(exec.guest); }
+  // Its guest takes execs now.
+  bool is_reachable(const CompanionGuest* guest) const;
+  // Its container is down or starting.
+  bool is_held(const RunningExec& exec) const { return is_held_ && exec.guest == nullptr; }
+  // An exec that this guest may report about; nullptr if it is not one of its own.
+  RunningExec* find(std::string_view exec_id, const CompanionGuest* guest);
+  void end_of(const CompanionGuest& guest, const ExecOutcome& outcome, bool may_run);
+  std::vector<std::string> environment_of(
+      const CompanionGuest* guest,
+      const google::protobuf::Map<std::string, std::string>& overrides) const;
+  Result<> check_maxima(const ExecRequest& spec, const CompanionGuest* guest) const;
   // Creates its files and records it.
   asio::awaitable<Result<OutputPaths>> record_start(std::string exec_id,
                                                     v1::CreateExecRequest request);
   // Ends it if its files cannot be opened.
   asio::awaitable<void> send(std::string exec_id);
   void give_to_guest(const std::string& exec_id);
-  std::vector<std::string> environment_of(const v1::CreateExecRequest& request) const;
   asio::awaitable<Result<ExecInput>> take_input(std::string exec_id,
                                                 std::shared_ptr<const InputWriter> writer);
   // Fails if the exec has ended, or another one writes.
   Result<> check_writes(const std::string& exec_id, const InputWriter* writer) const;
   void send_cancel(const std::string& exec_id);
-  void forget(const std::string& exec_id);
+  void forget(const std::string& exec_id, const CompanionGuest* guest);
   void end(const std::string& exec_id, const ExecOutcome& outcome);
 
   // One that no guest got, and why.
   struct Unstarted {
+    SandboxPlace* place;
     std::string exec_id;
     store::v1::Exec record;
     std::string reason;
@@ -193,7 +218,8 @@ class SandboxExecs {
   ActorServices& services_;
   SandboxJournal& journal_;
   const SandboxFacts& facts_;
-  SandboxPlace& place_;
+  SandboxPlace& place_;  // of the primary
+  std::function<CompanionGuest*(const std::string& name)> guest_of_companion_;
   std::function<Result<>()> check_takes_execs_;
   std::function<void()> on_change_;
   Logger log_;
@@ -202,7 +228,7 @@ class SandboxExecs {
   int opening_ = 0;  // whose files are being opened or written; they may have ended
   // The outcome of an exec that was still being accepted when the sandbox stopped taking execs.
   std::optional<ExecOutcome> no_more_;
-  // The container is down or starting: a connected guest has not started the workload yet.
+  // The primary is down or starting: a connected guest has not started the workload yet.
   bool is_held_ = false;
   Condition changed_;  // an exec was shown or removed
 };

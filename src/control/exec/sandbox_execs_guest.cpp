@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "control/companion/companion_guest.h"
 #include "control/exec/exec_environment.h"
 #include "control/exec/sandbox_execs.h"
 #include "guestwire/place.h"
@@ -31,8 +32,9 @@ std::string SandboxExecs::guest_too_old(const std::string& sandbox_id) {
 asio::awaitable<void> SandboxExecs::send(std::string exec_id) {
   RunningExec* exec = find(exec_id);
   if (exec == nullptr || std::exchange(exec->is_opening, true)) co_return;
+  SandboxPlace& place = place_of(*exec);
   ++opening_;
-  const auto opened = co_await place_.open_output(exec_id, exec->record);
+  const auto opened = co_await place.open_output(exec_id, exec->record);
   --opening_;
   // It may have ended meanwhile, and a request for another exec with its ID be under way.
   exec = find(exec_id);
@@ -44,13 +46,14 @@ asio::awaitable<void> SandboxExecs::send(std::string exec_id) {
       end(exec_id, unstarted_outcome(opened.error().message()));
     }
   }
-  place_.close_output(exec_id);  // opened again for an exec that waits for the guest
+  place.close_output(exec_id);  // opened again for an exec that waits for the guest
 }
 
-std::vector<std::string> SandboxExecs::environment_of(const v1::CreateExecRequest& request) const {
-  auto environment = exec_environment(facts_, request.env_overrides());
-  if (request.has_terminal()) environment.insert(environment.begin(), "TERM=" + term_of(request));
-  return environment;
+std::vector<std::string> SandboxExecs::environment_of(
+    const CompanionGuest* guest,
+    const google::protobuf::Map<std::string, std::string>& overrides) const {
+  return exec_environment(guest == nullptr ? facts_.spec.create_spec.envs() : guest->envs(),
+                          overrides);
 }
 
 void SandboxExecs::give_to_guest(const std::string& exec_id) {
@@ -62,23 +65,31 @@ void SandboxExecs::give_to_guest(const std::string& exec_id) {
   if (journal_.status().state != v1::SANDBOX_STATE_READY) return end(exec_id, cancelled_outcome());
   // While its files were opened.
   if (find(exec_id)->shown->record.cancel_requested()) return end(exec_id, cancelled_outcome());
-  if (is_held_) return wait_for_restart(*find(exec_id));
-  if (!place_.is_connected()) return;  // sent when it reconnects
+  CompanionGuest* const guest = find(exec_id)->guest;
+  SandboxPlace& place = place_of(guest);
+  if (is_held(*find(exec_id))) return wait_for_restart(*find(exec_id));
+  if (!is_reachable(guest)) {  // sent when it is
+    if (guest != nullptr) guest->summon();
+    return;
+  }
   if (AGBOX_FAILPOINT_FAILS("exec.send.before")) return;
   const v1::CreateExecRequest& request = find(exec_id)->shown->request;
-  if (needs_current_guest(request) && !place_.guest_is_current()) {
+  if (needs_current_guest(request) && !place.guest_is_current()) {
     return end_unstarted(exec_id, unstarted_outcome(guest_too_old(journal_.sandbox_id())));
   }
-  const ExecOrder order{
-      .exec_id = exec_id,
-      .command = {request.command().begin(), request.command().end()},
-      .working_directory = request.cwd().empty() ? std::string(kWorkspace) : request.cwd(),
-      .environment = environment_of(request),
-      .output_limit_bytes = facts_.created_with.exec_output_max_bytes(),
-      .user = request.user(),
-      .has_input = has_input(request),
-      .terminal = terminal_of(request)};
-  const auto sent = place_.start_exec(order);
+  std::vector<std::string> environment = environment_of(guest, request.env_overrides());
+  if (request.has_terminal()) environment.insert(environment.begin(), "TERM=" + term_of(request));
+  const std::string image_directory;  // the guest of a companion knows it
+  const std::string otherwise = guest == nullptr ? std::string(kWorkspace) : image_directory;
+  const ExecOrder order{.exec_id = exec_id,
+                        .command = {request.command().begin(), request.command().end()},
+                        .working_directory = request.cwd().empty() ? otherwise : request.cwd(),
+                        .environment = std::move(environment),
+                        .output_limit_bytes = facts_.created_with.exec_output_max_bytes(),
+                        .user = request.user(),
+                        .has_input = has_input(request),
+                        .terminal = terminal_of(request)};
+  const auto sent = place.start_exec(order);
   find(exec_id)->may_run = find(exec_id)->may_run || sent.has_value();
   changed_.notify();
   if (!sent) {
@@ -89,10 +100,11 @@ void SandboxExecs::give_to_guest(const std::string& exec_id) {
 }
 
 void SandboxExecs::send_cancel(const std::string& exec_id) {
-  if (is_held_) return end(exec_id, cancelled_outcome());  // it never ran, and never will
-  if (!place_.is_connected()) return;
+  const RunningExec& exec = *find(exec_id);
+  if (is_held(exec)) return end(exec_id, cancelled_outcome());  // it never ran, and never will
+  if (!is_reachable(exec.guest)) return;
   if (AGBOX_FAILPOINT_FAILS("exec.cancel_send.before")) return;
-  const auto sent = place_.cancel_exec(exec_id, kCancelGrace);
+  const auto sent = place_of(exec).cancel_exec(exec_id, kCancelGrace);
   if (!sent) {
     log_.warn("cancel waits for the guest to come back",
               {{"exec_id", exec_id}, {"error", sent.error().message()}});
@@ -101,10 +113,11 @@ void SandboxExecs::send_cancel(const std::string& exec_id) {
 }
 
 // If it fails, the guest reports the end again on its next connect, and gets ForgetExec then.
-void SandboxExecs::forget(const std::string& exec_id) {
+void SandboxExecs::forget(const std::string& exec_id, const CompanionGuest* guest) {
   if (AGBOX_FAILPOINT_FAILS("exec.forget.before")) return;
-  if (!place_.is_connected()) return;
-  const auto sent = place_.forget_exec(exec_id);
+  SandboxPlace& place = place_of(guest);
+  if (!place.is_connected()) return;
+  const auto sent = place.forget_exec(exec_id);
   if (!sent) {
     log_.debug("exec is forgotten later",
                {{"exec_id", exec_id}, {"error", sent.error().message()}});
@@ -116,15 +129,15 @@ void SandboxExecs::forget(const std::string& exec_id) {
 
 // Reconciles the two lists: what only we know is sent to the guest; what only the guest knows has
 // ended and is on disk.
-void SandboxExecs::guest_connected(const GuestHello& hello) {
+void SandboxExecs::guest_connected(const GuestHello& hello, CompanionGuest* guest) {
   const std::set<std::string_view> known(hello.execs.begin(), hello.execs.end());
   for (const std::string& exec_id : hello.execs) {
-    const RunningExec* exec = find(exec_id);
-    if (exec == nullptr || !exec->shown) forget(exec_id);
+    const RunningExec* exec = find(exec_id, guest);
+    if (exec == nullptr || !exec->shown) forget(exec_id, guest);
   }
   std::vector<std::string> ours;
   for (const auto& [exec_id, exec] : execs_) {
-    if (exec.shown && !exec.is_ending) ours.push_back(exec_id);
+    if (exec.guest == guest && exec.shown && !exec.is_ending) ours.push_back(exec_id);
   }
   for (const std::string& exec_id : ours) {
     const bool is_cancelled = find(exec_id)->shown->record.cancel_requested();
@@ -139,10 +152,16 @@ void SandboxExecs::guest_connected(const GuestHello& hello) {
   changed_.notify();
 }
 
-void SandboxExecs::guest_ended(const ExecEnd& ended) {
+SandboxExecs::RunningExec* SandboxExecs::find(std::string_view exec_id,
+                                              const CompanionGuest* guest) {
+  RunningExec* const exec = find(exec_id);
+  return exec != nullptr && exec->guest == guest ? exec : nullptr;
+}
+
+void SandboxExecs::guest_ended(const ExecEnd& ended, const CompanionGuest* guest) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  RunningExec* exec = find(ended.exec_id);
-  if (exec == nullptr || !exec->shown) return forget(ended.exec_id);
+  RunningExec* exec = find(ended.exec_id, guest);
+  if (exec == nullptr || !exec->shown) return forget(ended.exec_id, guest);
   if (exec->is_ending) return;
   if (AGBOX_FAILPOINT_FAILS("exec.end.before")) return;
   store::v1::Exec& record = exec->record;
@@ -153,16 +172,17 @@ void SandboxExecs::guest_ended(const ExecEnd& ended) {
   end(ended.exec_id, outcome_of(ended, record.cancel_requested()));
 }
 
-void SandboxExecs::guest_not_reached(const std::string& exec_id, const std::string& why) {
+void SandboxExecs::guest_not_reached(const std::string& exec_id, const std::string& why,
+                                     const CompanionGuest* guest) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
-  const RunningExec* exec = find(exec_id);
+  const RunningExec* exec = find(exec_id, guest);
   if (exec == nullptr || !exec->shown || exec->is_ending) return;
   end_unstarted(exec_id,
                 exec->record.cancel_requested() ? cancelled_outcome() : unstarted_outcome(why));
 }
 
-void SandboxExecs::guest_truncated(const std::string& exec_id) {
-  RunningExec* exec = find(exec_id);
+void SandboxExecs::guest_truncated(const std::string& exec_id, const CompanionGuest* guest) {
+  RunningExec* exec = find(exec_id, guest);
   if (exec == nullptr || !exec->shown || exec->is_ending || exec->record.output_truncated()) return;
   exec->record.set_output_truncated(true);
   log_.warn("output of an exec is dropped from here on", {{"exec_id", exec_id}});

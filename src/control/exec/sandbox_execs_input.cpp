@@ -49,7 +49,7 @@ asio::awaitable<Result<ExecInput>> SandboxExecs::take_input(
   }
   const auto is_reachable = [this, &exec_id] {
     const RunningExec* exec = find(exec_id);
-    return !is_held_ && place_.is_connected() && exec->may_run && !exec->is_opening;
+    return this->is_reachable(exec->guest) && exec->may_run && !exec->is_opening;
   };
   const auto is_decided = [&] { return !check_writes(exec_id, writer.get()) || is_reachable(); };
   AGBOX_FAILPOINT("exec.attach.before");
@@ -63,7 +63,7 @@ asio::awaitable<Result<ExecInput>> SandboxExecs::take_input(
                        " does not take input: its guest is not connected; attach again later",
                    {{"sandbox_id", journal_.sandbox_id()}});
   }
-  auto input = co_await place_.attach_input(exec_id);
+  auto input = co_await place_of(*find(exec_id)).attach_input(exec_id);
   AGBOX_FAILPOINT("exec.attach.after");
   AGBOX_CO_TRY_VOID(check_writes(exec_id, writer.get()));
   co_return input;
@@ -81,7 +81,7 @@ Result<> SandboxExecs::check_writes(const std::string& exec_id, const InputWrite
 
 Result<> SandboxExecs::end_input(const std::string& exec_id, const InputWriter* writer) {
   AGBOX_TRY_VOID(check_writes(exec_id, writer));
-  return place_.end_input(exec_id);
+  return place_of(*find(exec_id)).end_input(exec_id);
 }
 
 Result<> SandboxExecs::resize_terminal(const std::string& exec_id, TerminalSize size) {
@@ -93,13 +93,13 @@ Result<> SandboxExecs::resize_terminal(const std::string& exec_id, TerminalSize 
         "exec " + exec_id + " has no terminal: it was created without one (agbox exec run -t)",
         {{"exec_id", exec_id}});
   }
-  return place_.resize_terminal(exec_id, size);
+  return place_of(*exec).resize_terminal(exec_id, size);
 }
 
 Result<> SandboxExecs::signal(const std::string& exec_id, int number) {
   const RunningExec* exec = find(exec_id);
   if (exec == nullptr || !exec->shown) return std::unexpected(exec_already_terminal(exec_id));
-  return place_.signal_exec(exec_id, number);
+  return place_of(*exec).signal_exec(exec_id, number);
 }
 
 }  // namespace agbox

@@ -21,7 +21,8 @@ constexpr auto kLongestWaitForReasons = 2s;
 }  // namespace
 
 void SandboxExecs::end_unstarted(const std::string& exec_id, const ExecOutcome& outcome) {
-  explain({{exec_id, find(exec_id)->record, outcome.error_message}});
+  const RunningExec& exec = *find(exec_id);
+  explain({{&place_of(exec), exec_id, exec.record, outcome.error_message}});
   end(exec_id, outcome);
 }
 
@@ -37,8 +38,8 @@ void SandboxExecs::explain(std::vector<Unstarted> unstarted) {
 asio::awaitable<void> SandboxExecs::write_reasons(std::vector<Unstarted> unstarted,
                                                   std::shared_ptr<bool> is_done) {
   AGBOX_FAILPOINT("exec.reason.before");
-  for (const auto& [exec_id, record, reason] : unstarted) {
-    const auto written = co_await place_.explain_output(record, reason);
+  for (const auto& [place, exec_id, record, reason] : unstarted) {
+    const auto written = co_await place->explain_output(record, reason);
     if (!written) {
       log_.warn("exec was not started, and its stderr log cannot say why",
                 {{"exec_id", exec_id}, {"error", written.error().message()}});

@@ -63,9 +63,9 @@ class Run {
         run_.companions.begin(CompanionBegin::Resume, run_.progress);
         co_return co_await start();
       case OperationKind::UndoResume:
-        co_return co_await undo_resume(services_, run_.place, facts());
+        co_return co_await stopped(undo_resume(services_, run_.place, facts()));
       case OperationKind::Stop:
-        co_return co_await stop_sandbox(services_, run_.place, facts(), run_.execs);
+        co_return co_await stopped(stop_sandbox(services_, run_.place, facts(), run_.execs));
       case OperationKind::Delete:
       case OperationKind::CleanUp:
         co_return co_await remove_objects(teardown(services_, run_.place, facts()));
@@ -111,6 +111,12 @@ class Run {
     if (removed) run_.companions.forget_containers();
     report_.is_outdated = run_.objects_made != made_before;
     co_return removed;
+  }
+
+  asio::awaitable<OperationResult<>> stopped(asio::awaitable<OperationResult<>> stop) {
+    auto result = co_await std::move(stop);
+    if (result) run_.companions.rest();
+    co_return result;
   }
 
   // The result of an inspection, and the conclusion from it.

@@ -70,7 +70,7 @@ SandboxActor::SandboxActor(ActorServices& services, std::string sandbox_id, Sand
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
-      companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, log_),
+      companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, execs_, log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {}
 
@@ -86,7 +86,7 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
       place_(services.place.open(facts_.sandbox_id, *this)),
       journal_(services, record, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
-      companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, log_),
+      companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, execs_, log_),
       is_reconnected_(services.loop.io().get_executor()),
       retry_timer_(services.loop.io().get_executor(), kFirstRetryDelay, kLongestRetryDelay) {
   keep_only_primary();
@@ -97,11 +97,13 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
 }
 
 SandboxExecs::Sandbox SandboxActor::as_seen_by_execs() {
-  return {.facts = facts_,
-          .place = *place_,
-          .journal = journal_,
-          .check_takes_execs = [this] { return check_takes_execs(); },
-          .on_change = [this] { set_deadline(); }};
+  return {
+      .facts = facts_,
+      .place = *place_,
+      .journal = journal_,
+      .guest_of_companion = [this](const std::string& name) { return companions_.guest_of(name); },
+      .check_takes_execs = [this] { return check_takes_execs(); },
+      .on_change = [this] { set_deadline(); }};
 }
 
 // --- start and recovery ---
@@ -227,6 +229,13 @@ Result<ContainerId> SandboxActor::container(const std::string& name) const {
                  (why.empty() ? std::string() : ": " + why));
 }
 
+Result<> SandboxActor::name_container(v1::CreateExecRequest& request) const {
+  if (request.container().empty()) return {};
+  AGBOX_TRY(found, container(request.container()));
+  if (companions_.guest_of(request.container()) == nullptr) request.clear_container();
+  return {};
+}
+
 // --- commands ---
 
 // Work that needs the engine is not started while it is unreachable.
@@ -282,7 +291,9 @@ Result<> SandboxActor::check_takes_execs() const {
               {{"sandbox_id", id()}});
 }
 
-Result<> SandboxActor::check_reaches_guest() const {
+Result<> SandboxActor::check_reaches_guest(const std::string& container) const {
+  const CompanionGuest* const guest = companions_.guest_of(container);
+  if (guest != nullptr) return guest->is_ready() ? Result<>() : check_engine();
   if (is_up(state_) && place_->is_connected()) return {};
   return check_engine();
 }

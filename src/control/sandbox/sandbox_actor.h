@@ -96,8 +96,11 @@ class SandboxActor final : private GuestListener {
   Result<> check_takes_execs() const;
   // See SandboxJournal::refuse().
   OnDisk refuse(Error why) { return journal_.refuse(std::move(why)); }
-  // ENGINE_UNAVAILABLE if its guest is not connected, and only the engine could bring it back.
-  Result<> check_reaches_guest() const;
+  // Of an exec: empty if that is the primary. CONTAINER_NOT_FOUND if it does not exist.
+  Result<> name_container(v1::CreateExecRequest& request) const;
+  // ENGINE_UNAVAILABLE if the guest of this container is not connected, and only the engine could
+  // bring it back. Empty: the primary.
+  Result<> check_reaches_guest(const std::string& container) const;
 
   // Copies into and out of it that are in progress: while there is one, it is not idle.
   std::size_t file_copies() const { return file_copies_; }

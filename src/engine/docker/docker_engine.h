@@ -75,8 +75,8 @@ class DockerEngine final : public Engine {
   EngineAwaitable<> ensure_companion_image(CompanionFacts& facts, Progress progress) override {
     return companions_.ensure_companion_image(facts, std::move(progress));
   }
-  EngineAwaitable<> ensure_companion(CompanionFacts& facts) override {
-    return companions_.ensure_companion(facts);
+  EngineAwaitable<> ensure_companion(CompanionFacts& facts, Attachments attachments) override {
+    return companions_.ensure_companion(facts, std::move(attachments));
   }
   EngineAwaitable<> start_companion(CompanionFacts& facts) override {
     return companions_.start_companion(facts);
@@ -87,6 +87,9 @@ class DockerEngine final : public Engine {
   EngineAwaitable<ProbeOutcome> probe_companion(CompanionFacts facts,
                                                 std::chrono::milliseconds timeout) override {
     return companions_.probe_companion(std::move(facts), timeout);
+  }
+  EngineAwaitable<std::int64_t> start_companion_guest(CompanionFacts facts) override {
+    return companions_.start_companion_guest(std::move(facts));
   }
   EngineAwaitable<std::string> companion_output(CompanionFacts facts) override {
     return companions_.companion_output(std::move(facts));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a sandbox's place its primary container has to see. Control passes it from the place to
+// What of a sandbox's place one of its containers has to see. Control passes it from the place to
 // the engine.
 #pragma once
 

@@ -116,7 +116,13 @@ asio::awaitable<Result<std::optional<TakenPort>>> LocalPlace::find_taken_port(Po
 
 std::unique_ptr<SandboxPlace> LocalPlace::open(const std::string& sandbox_id,
                                                GuestListener& listener) {
-  return std::make_unique<LocalSandboxPlace>(shared_, sandbox_id, listener);
+  return std::make_unique<LocalSandboxPlace>(shared_, sandbox_id, /*companion=*/"", listener);
+}
+
+std::unique_ptr<SandboxPlace> LocalPlace::open_companion(const std::string& sandbox_id,
+                                                         const std::string& companion,
+                                                         GuestListener& listener) {
+  return std::make_unique<LocalSandboxPlace>(shared_, sandbox_id, companion, listener);
 }
 
 asio::awaitable<void> LocalPlace::disconnect() {

@@ -55,6 +55,9 @@ class LocalPlace final : public Place {
   asio::awaitable<Result<std::optional<TakenPort>>> find_taken_port(PortMappings ports) override;
   std::unique_ptr<SandboxPlace> open(const std::string& sandbox_id,
                                      GuestListener& listener) override;
+  std::unique_ptr<SandboxPlace> open_companion(const std::string& sandbox_id,
+                                               const std::string& companion,
+                                               GuestListener& listener) override;
   asio::awaitable<void> disconnect() override;
 
   asio::awaitable<Result<>> start_isolation(std::vector<Ipv4Address> resolvers,

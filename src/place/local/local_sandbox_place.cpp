@@ -106,8 +106,11 @@ guestlink::Expectation expectation_of(const SandboxFacts& facts) {
 }  // namespace
 
 LocalSandboxPlace::LocalSandboxPlace(LocalResources& shared, std::string sandbox_id,
-                                     GuestListener& listener)
-    : shared_(shared), sandbox_id_(std::move(sandbox_id)), listener_(listener) {
+                                     std::string companion, GuestListener& listener)
+    : shared_(shared),
+      sandbox_id_(std::move(sandbox_id)),
+      companion_(std::move(companion)),
+      listener_(listener) {
   AGBOX_ON_ITS_THREAD(shared_.thread);
   shared_.sandboxes.insert(this);
 }
@@ -131,9 +134,10 @@ std::filesystem::path LocalSandboxPlace::link_root(const SandboxFacts& facts) co
 
 void LocalSandboxPlace::open_link(LinkDirectory directory) {
   close_link();
+  Logger log = shared_.log.with({"sandbox_id", sandbox_id_});
+  if (!companion_.empty()) log = log.with({"companion", companion_});
   link_ = std::make_shared<GuestLink>(shared_.executor, std::move(directory), shared_.guest_limits,
-                                      listener_, shared_.conversations,
-                                      shared_.log.with({"sandbox_id", sandbox_id_}));
+                                      listener_, shared_.conversations, std::move(log));
 }
 
 asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFacts& facts) {
@@ -143,13 +147,14 @@ asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFact
     co_return guest_fail(GuestErrorKind::Unavailable,
                          "what another sandbox left in the guest's directory is being removed");
   }
-  auto made = co_await run_blocking(
-      shared_.blocking,
-      [root, created_with = facts.created_with, id = sandbox_id_]() -> Result<Directories> {
-        AGBOX_TRY(link, LinkDirectory::make(root, id));
-        AGBOX_TRY(output, make_exec_log_directory(created_with, id));
-        return Directories{.link = std::move(link), .output = std::move(output)};
-      });
+  auto made = co_await run_blocking(shared_.blocking,
+                                    [root, created_with = facts.created_with, id = sandbox_id_,
+                                     companion = companion_]() -> Result<Directories> {
+                                      AGBOX_TRY(link, LinkDirectory::make(root, id, companion));
+                                      AGBOX_TRY(output, make_exec_log_directory(created_with, id));
+                                      return Directories{.link = std::move(link),
+                                                         .output = std::move(output)};
+                                    });
   if (!made) co_return guest_fail(GuestErrorKind::Refused, made.error().message());
   const auto identity = made->link.identity();
   store::v1::Container& primary = facts.containers[""];
@@ -157,8 +162,11 @@ asio::awaitable<GuestResult<Attachments>> LocalSandboxPlace::prepare(SandboxFact
   primary.set_guest_folder_inode(identity.inode);
   Attachments attachments{
       {.source = facts.created_with.guest_program(), .target = guestwire::kProgramInside},
-      {.source = made->link.path(), .target = guestwire::kLinkDirectoryInside},
-      {.source = made->output, .target = kOutputInside}};
+      {.source = made->link.path(), .target = guestwire::kLinkDirectoryInside}};
+  // What the primary's commands print is not for companions.
+  if (companion_.empty()) {
+    attachments.push_back({.source = made->output, .target = kOutputInside});
+  }
   for (const HostMount& mount : mounts_of(facts)) {
     attachments.push_back(
         {.source = mount.source, .target = mount.target, .read_only = !mount.is_writable});
@@ -172,9 +180,10 @@ asio::awaitable<GuestResult<>> LocalSandboxPlace::adopt(const SandboxFacts& fact
   const store::v1::Container primary = primary_of(facts);
   const guestlink::DirectoryIdentity identity{.device = primary.guest_folder_device(),
                                               .inode = primary.guest_folder_inode()};
-  AGBOX_CO_TRY(directory, co_await run_blocking(shared_.blocking, [root = link_root(facts),
-                                                                   id = sandbox_id_, identity] {
-                 return LinkDirectory::adopt(root, id, identity);
+  AGBOX_CO_TRY(directory,
+               co_await run_blocking(shared_.blocking, [root = link_root(facts), id = sandbox_id_,
+                                                        identity, companion = companion_] {
+                 return LinkDirectory::adopt(root, id, identity, companion);
                }));
   open_link(std::move(directory));
   co_return GuestResult<>{};
@@ -275,10 +284,11 @@ Result<> LocalSandboxPlace::check_mounts(const SandboxFacts& facts, const GuestH
   return {};
 }
 
-GuestResult<> LocalSandboxPlace::expect(const SandboxFacts& facts) {
+GuestResult<> LocalSandboxPlace::expect(const SandboxFacts& facts, std::int64_t engine_pid) {
   AGBOX_TRY(guest, link());
   guestlink::Expectation expectation = expectation_of(facts);
   const store::v1::Container primary = primary_of(facts);
+  expectation.engine_pid = engine_pid;
   expectation.image_user = primary.image().user();
   std::set<std::filesystem::path> targets;
   for (const HostMount& mount : mounts_of(facts)) {

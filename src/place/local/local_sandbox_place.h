@@ -60,7 +60,9 @@ struct LocalMountPins final : MountPins {
 
 class LocalSandboxPlace final : public SandboxPlace {
  public:
-  LocalSandboxPlace(LocalResources& shared, std::string sandbox_id, GuestListener& listener);
+  // `companion` is empty for the primary container.
+  LocalSandboxPlace(LocalResources& shared, std::string sandbox_id, std::string companion,
+                    GuestListener& listener);
   ~LocalSandboxPlace() override;
   LocalSandboxPlace(const LocalSandboxPlace&) = delete;
 
@@ -73,7 +75,7 @@ class LocalSandboxPlace final : public SandboxPlace {
   void keep(std::unique_ptr<MountPins> pins) override;
   asio::awaitable<Result<>> pin_mounts(const SandboxFacts& facts) override;
   Result<> check_mounts(const SandboxFacts& facts, const GuestHello& hello) override;
-  GuestResult<> expect(const SandboxFacts& facts) override;
+  GuestResult<> expect(const SandboxFacts& facts, std::int64_t engine_pid) override;
   void container_may_have_ended() override;
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline deadline) override;
   asio::awaitable<Verification> verify(VerifyFrom from) override;
@@ -119,6 +121,7 @@ class LocalSandboxPlace final : public SandboxPlace {
 
   LocalResources& shared_;
   const std::string sandbox_id_;
+  const std::string companion_;
   GuestListener& listener_;
   std::unique_ptr<LocalMountPins> pins_;  // of a start that is due or in progress
   Link link_;  // none before prepare() or adopt(); shared with its coroutines

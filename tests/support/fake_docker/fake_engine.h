@@ -141,6 +141,8 @@ class Engine {
                                 const Request& request);
   // Runs what was created. The body ends with the connection, unless it is a refusal.
   Reply start_exec(const std::string& exec_id);
+  // It runs on, and its output goes nowhere.
+  Reply detach_exec(const std::string& exec_id);
   bool has_end(const std::string& exec_id) const;
   // "POST /containers/<id>/start" with the object's name in the place of its id; the container's in
   // that of an exec.

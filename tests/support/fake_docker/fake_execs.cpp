@@ -72,6 +72,13 @@ Reply Engine::start_exec(const std::string& exec_id) {
   return {.body = frame(kStdout, exec.answer.output) + frame(kStderr, exec.answer.errors)};
 }
 
+Reply Engine::detach_exec(const std::string& exec_id) {
+  Reply started = start_exec(exec_id);
+  if (started.status != 200) return started;
+  execs.at(exec_id).answer.has_end = false;
+  return {};
+}
+
 bool Engine::has_end(const std::string& exec_id) const {
   return execs.at(exec_id).answer.has_end;
 }

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "engine/docker/api/engine_identity.h"
 #include "model/spec/image_reference.h"
+#include "support/fake_docker/fake_json.h"
 
 namespace agbox::fake {
 namespace {
@@ -324,6 +325,9 @@ asio::awaitable<bool> Server::follow_log(Session& session, const Request& reques
 
 asio::awaitable<bool> Server::start_exec(Session& session, const Request& request) {
   const std::string exec_id = between(request.path, "/exec/", "/start");
+  if (parse_body(request.body)["Detach"] == json::value(true)) {
+    co_return co_await write(session, engine.detach_exec(exec_id));
+  }
   const Reply reply = engine.start_exec(exec_id);
   if (reply.status != 200) co_return co_await write(session, reply);
   const std::string answer =

@@ -142,7 +142,7 @@ class MemoryEngine final : public Engine {
     progress("pulling " + facts.spec.image() + " into memory");
     co_return EngineResult<>{};
   }
-  EngineAwaitable<> ensure_companion(CompanionFacts& facts) override {
+  EngineAwaitable<> ensure_companion(CompanionFacts& facts, Attachments) override {
     const v1::HealthcheckConfig& check = facts.spec.healthcheck();
     machine_.companions.try_emplace(id_of(facts)).first->second.has_check =
         check.test_size() > 0 && check.test(0) != "NONE";
@@ -191,6 +191,9 @@ class MemoryEngine final : public Engine {
       co_return engine_fail(EngineErrorKind::TimedOut, "the check did not end");
     }
     co_return probe->second.outcome;
+  }
+  EngineAwaitable<std::int64_t> start_companion_guest(CompanionFacts facts) override {
+    co_return engine_fail(EngineErrorKind::Refused, facts.name() + " has no guest in memory");
   }
   EngineAwaitable<std::string> companion_output(CompanionFacts facts) override {
     const MemoryCompanion* companion = machine_.find(id_of(facts));

@@ -53,7 +53,7 @@ class MemorySandboxPlace final : public SandboxPlace {
   void keep(std::unique_ptr<MountPins>) override {}
   asio::awaitable<Result<>> pin_mounts(const SandboxFacts&) override { co_return Result<>{}; }
   Result<> check_mounts(const SandboxFacts&, const GuestHello&) override { return {}; }
-  GuestResult<> expect(const SandboxFacts&) override { return {}; }
+  GuestResult<> expect(const SandboxFacts&, std::int64_t) override { return {}; }
   void container_may_have_ended() override {}
   asio::awaitable<GuestResult<GuestHello>> hello(Deadline) override {
     if (!is_connected_) co_return guest_fail(GuestErrorKind::Silent, "no guest");
@@ -167,6 +167,12 @@ class MemoryPlace final : public Place {
     auto place = std::make_unique<MemorySandboxPlace>(executor_, machine_, sandbox_id, listener);
     opened_[sandbox_id] = place.get();
     return place;
+  }
+  std::unique_ptr<SandboxPlace> open_companion(const std::string& sandbox_id,
+                                               const std::string& companion,
+                                               GuestListener& listener) override {
+    return std::make_unique<MemorySandboxPlace>(executor_, machine_, sandbox_id + "/" + companion,
+                                                listener);
   }
   asio::awaitable<void> disconnect() override { co_return; }
 

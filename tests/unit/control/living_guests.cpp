@@ -33,6 +33,7 @@ struct LivingGuests::Guest {
   std::string secret;
   std::optional<guest::v1::Go> order;
   std::map<std::string, GivenExec> execs;
+  std::vector<std::string> claimed;
   bool is_connected = false;
   bool is_frozen = false;
   bool has_ended = false;
@@ -60,7 +61,13 @@ struct LivingGuests::Guest {
 LivingGuests::LivingGuests(asio::any_io_executor executor, FakeDocker& docker)
     : executor_(std::move(executor)), docker_(docker) {
   fake::Engine& engine = docker_.engine();
-  engine.on_start = [this](fake::Container& container) { begin(container); };
+  engine.on_start = [this](fake::Container& container) {
+    if (container.labels.at(component_label()) != "companion") begin(container);
+  };
+  // The guest of a companion joins what runs.
+  engine.on_exec = [this](fake::Container& container, const fake::Exec& exec) {
+    if (exec.command.front() == guestwire::kProgramInside) begin(container);
+  };
   engine.on_change = [this, others = engine.on_change] {
     end_those_without_a_container();
     others();
@@ -68,7 +75,6 @@ LivingGuests::LivingGuests(asio::any_io_executor executor, FakeDocker& docker)
 }
 
 void LivingGuests::begin(const fake::Container& container) {
-  if (container.labels.at(component_label()) == "companion") return;
   auto guest = std::make_shared<Guest>(executor_, script);
   guest->container_id = container.id;
   guest->container_name = container.name;
@@ -78,6 +84,10 @@ void LivingGuests::begin(const fake::Container& container) {
       guest->directory = std::string(mount.at("Source").as_string());
     }
     guest->sources[std::string(mount.at("Target").as_string())] = mount.at("Source").as_string();
+  }
+  // The daemon takes only the one that it has just started.
+  if (const auto former = guests_.find(container.id); former != guests_.end()) {
+    former->second->end();
   }
   guests_[container.id] = guest;
   if (!script.connects) return;
@@ -136,7 +146,7 @@ asio::awaitable<void> LivingGuests::converse(std::shared_ptr<Guest> self) {
   }
   if (self->phase == guest::v1::PHASE_FRESH) self->phase = guest::v1::PHASE_PREPARED;
   co_await self->link.send(prepared);
-  std::vector<std::string> known;
+  std::vector<std::string> known = self->claimed;
   for (const auto& [exec_id, exec] : self->execs) known.push_back(exec_id);
   co_await self->link.send(guestlink::ScriptedGuest::execs_known(known));
   self->is_connected = true;
@@ -280,6 +290,10 @@ void LivingGuests::say(const std::string& container, const ToDaemon& message) {
   Guest* guest = find(container);
   AGBOX_CHECK(guest != nullptr && guest->is_connected, "the guest is connected");
   guest->link.send_now(message);
+}
+
+void LivingGuests::claim(const std::string& container, std::vector<std::string> exec_ids) {
+  find(container)->claimed = std::move(exec_ids);
 }
 
 void LivingGuests::freeze(const std::string& container) {

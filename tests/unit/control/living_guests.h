@@ -81,6 +81,8 @@ class LivingGuests {
   const std::vector<guest::v1::TryConnection>& tried() const { return tried_; }
   // A word of the test's own choice, for guests that lie.
   void say(const std::string& container, const guest::v1::ToDaemon& message);
+  // On its next connection the guest lists these execs too, which it was never given.
+  void claim(const std::string& container, std::vector<std::string> exec_ids);
   // Ends the connection; the guest comes back.
   void cut(const std::string& container);
   // Its container is paused: once its connection is gone it does not come back before it is thawed.

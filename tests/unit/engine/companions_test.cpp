@@ -89,7 +89,7 @@ class CompanionsTest : public testing::Test {
   }
   void start() {
     must(engine_.ensure_workload(sandbox_, {}));
-    must(engine_.ensure_companion(db_));
+    must(engine_.ensure_companion(db_, {}));
     must(engine_.start_companion(db_));
     sandbox_.containers["db"] = db_.container;
   }
@@ -140,7 +140,7 @@ TEST_F(CompanionsTest, AForeignContainerOfItsNameIsNamedAndLeftAlone) {
   ContainerSpec theirs{.name = kContainerName, .image = "postgres"};
   theirs.labels = companion_labels("another instance", "s1", "db", {});
   const auto id = run(another_client.create_container(theirs));
-  const auto refused = run(engine_.ensure_companion(db_));
+  const auto refused = run(engine_.ensure_companion(db_, {}));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().kind(), EngineErrorKind::Conflict);
   EXPECT_THAT(
@@ -155,8 +155,8 @@ TEST_F(CompanionsTest, AnotherOfOursWithItsNameGivesItAnother) {
   other.sandbox_id = "s1-a";
   CompanionFacts met = db_;
   met.spec.set_name("a-db");
-  must(engine_.ensure_companion(other));
-  must(engine_.ensure_companion(met));
+  must(engine_.ensure_companion(other, {}));
+  must(engine_.ensure_companion(met, {}));
   EXPECT_EQ(docker_.engine().find_container(other.container.container_id())->name,
             "agbox-cc-s1-a-db");
   EXPECT_THAT(docker_.engine().find_container(met.container.container_id())->name,
@@ -165,15 +165,15 @@ TEST_F(CompanionsTest, AnotherOfOursWithItsNameGivesItAnother) {
 
 TEST_F(CompanionsTest, ALostAnswerOfACreateIsMadeGoodByAskingAgain) {
   docker_.lose_answer("POST /containers/create", 1);
-  EXPECT_TRUE(run(engine_.ensure_companion(db_)).error().is_open());
+  EXPECT_TRUE(run(engine_.ensure_companion(db_, {})).error().is_open());
   EXPECT_THAT(db_.container.container_id(), IsEmpty());
-  must(engine_.ensure_companion(db_));
+  must(engine_.ensure_companion(db_, {}));
   EXPECT_THAT(docker_.container_names(), ElementsAre(kContainerName));
 }
 
 TEST_F(CompanionsTest, ACreateThatIsCancelledIsNotLeftToTheEngine) {
   docker_.hold("POST /containers/create");
-  auto call = loop_.spawn(engine_.ensure_companion(db_));
+  auto call = loop_.spawn(engine_.ensure_companion(db_, {}));
   loop_.run_until([&] { return docker_.held("POST /containers/create") == 1; });
   call.cancel();
   loop_.run_until_idle();
@@ -210,13 +210,13 @@ TEST_F(CompanionsTest, ARefusalNamesTheCompanionAndTheField) {
   db_.spec.set_disk_limit("1g");
   docker_.reply("POST /containers/create", 500,
                 R"({"message":"--storage-opt is supported only for overlay over xfs"})");
-  EXPECT_THAT(run(engine_.ensure_companion(db_)).error().message(),
+  EXPECT_THAT(run(engine_.ensure_companion(db_, {})).error().message(),
               StartsWith("companion container \"db\": disk_limit not supported by Docker runtime"));
 }
 
 TEST_F(CompanionsTest, AnEngineWithoutItsInitIsNamed) {
   must(engine_.ensure_workload(sandbox_, {}));
-  must(engine_.ensure_companion(db_));
+  must(engine_.ensure_companion(db_, {}));
   docker_.reply("POST /containers/*/start", 400,
                 R"({"message":"exec: \"docker-init\": executable file not found in $PATH"})");
   const auto refused = run(engine_.start_companion(db_));
@@ -231,7 +231,7 @@ TEST_F(CompanionsTest, AnEngineWithoutItsInitIsNamed) {
 
 TEST_F(CompanionsTest, IsNotStartedIfItsAccountFilesWouldBlockTheEngine) {
   must(engine_.ensure_workload(sandbox_, {}));
-  must(engine_.ensure_companion(db_));
+  must(engine_.ensure_companion(db_, {}));
   container().files["/etc/passwd"].mode = fake::kFifoMode;
   const auto refused = run(engine_.start_companion(db_));
   ASSERT_FALSE(refused.has_value());

@@ -137,6 +137,7 @@ CompanionFacts companion(v1::CompanionContainerSpec spec) {
 
 ContainerSpec companion_spec(v1::CompanionContainerSpec spec) {
   return companion_settings(kInstance, companion(std::move(spec)),
+                            {{.source = "/guests/1", .target = "/.agbox-guest"}},
                             {.seccomp_profile = "{}", .descriptor_limit = 5000})
       .value();
 }
@@ -160,7 +161,7 @@ TEST(ContainerSettings, ACompanionIsHardenedLikeThePrimary) {
   EXPECT_EQ(made.log_options, primary.log_options);
 }
 
-TEST(ContainerSettings, ACompanionHasItsImagesProgramAndNothingOfTheHost) {
+TEST(ContainerSettings, ACompanionHasItsImagesProgramAndOfTheHostOnlyTheGuest) {
   const ContainerSpec made = companion_spec({});
   EXPECT_EQ(made.name, "agbox-cc-s-01-db");
   EXPECT_EQ(made.image, "postgres");
@@ -172,7 +173,9 @@ TEST(ContainerSettings, ACompanionHasItsImagesProgramAndNothingOfTheHost) {
   EXPECT_EQ(made.stop_signal, "");
   EXPECT_TRUE(made.env.empty());
   EXPECT_FALSE(made.health_check.has_value()) << "the image's";
-  EXPECT_TRUE(made.mounts.empty());
+  ASSERT_EQ(made.mounts.size(), 1U);
+  EXPECT_EQ(made.mounts[0].target, "/.agbox-guest");
+  EXPECT_FALSE(made.mounts[0].is_writable);
   EXPECT_TRUE(made.ports.empty());
   EXPECT_TRUE(made.has_init);
   EXPECT_FALSE(made.has_all_gpus);
@@ -216,7 +219,7 @@ TEST(ContainerSettings, ACompanionHasWhatItsSpecSays) {
 TEST(ContainerSettings, ALimitThatCannotBeUnderstoodIsNamed) {
   v1::CompanionContainerSpec spec;
   spec.set_memory_limit("much");
-  const auto refused = companion_settings(kInstance, companion(spec), {});
+  const auto refused = companion_settings(kInstance, companion(spec), {}, {});
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message(), testing::HasSubstr("memory_limit"));
 }

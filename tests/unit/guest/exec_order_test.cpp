@@ -16,6 +16,7 @@ using testing::Not;
 using testing::StartsWith;
 
 const Identity kUser{.uid = 1000, .gid = 1000, .gids = {}, .home = "/home/agbox"};
+const std::string kName = "agbox";
 
 TEST(ExecOrderOf, TheLastOfANameWins) {
   ::setenv("FROM_CONTAINER", "1", 1);
@@ -25,7 +26,7 @@ TEST(ExecOrderOf, TheLastOfANameWins) {
   for (const char* entry : {"BOTH=caller", "A=first", "A=last=a=b", "EMPTY="}) {
     message.add_environment(entry);
   }
-  const ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  const ExecOrder order = exec_order_of(std::move(message), {kUser, kName}, {});
   for (const char* entry : {"FROM_CONTAINER=1", "BOTH=caller", "A=last=a=b",
                             "EMPTY=", "HOME=/home/agbox", "USER=agbox"}) {
     EXPECT_THAT(order.environment, Contains(entry).Times(1));
@@ -36,7 +37,7 @@ TEST(ExecOrderOf, TheLastOfANameWins) {
 TEST(ExecOrderOf, ACallerMayChooseItsHome) {
   v1::StartExec message;
   message.add_environment("HOME=/elsewhere");
-  const ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  const ExecOrder order = exec_order_of(std::move(message), {kUser, kName}, {});
   EXPECT_THAT(order.environment, Contains("HOME=/elsewhere"));
   EXPECT_THAT(order.environment, Not(Contains("HOME=/home/agbox")));
 }
@@ -49,7 +50,7 @@ TEST(ExecOrderOf, KeepsEverythingElse) {
   message.set_working_directory("/workspace");
   message.set_output_limit_bytes(5);
   message.set_free_space_reserve_bytes(6);
-  const ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  const ExecOrder order = exec_order_of(std::move(message), {kUser, kName}, {});
   EXPECT_THAT(order.command, ElementsAre("printf", "", "\xff"));
   EXPECT_EQ(order.working_directory, "/workspace");
   EXPECT_EQ(order.limits.bytes, 5U);
@@ -61,7 +62,7 @@ TEST(ResolveUserOf, CompletesTheEnvironmentOfAnotherUser) {
   v1::StartExec message;
   message.set_user("root");
   message.add_environment("HOME_OF=$HOME");
-  ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  ExecOrder order = exec_order_of(std::move(message), {kUser, kName}, {});
   ASSERT_TRUE(resolve_user_of(order));
   EXPECT_EQ(order.user.uid, 0U);
   EXPECT_THAT(order.environment, IsSupersetOf({"USER=root", "HOME=/root", "HOME_OF=$HOME"}));
@@ -71,17 +72,29 @@ TEST(ResolveUserOf, TheRuntimeUserStaysItself) {
   for (const char* user : {"agbox", "1000"}) {
     v1::StartExec message;
     message.set_user(user);
-    ExecOrder order = exec_order_of(std::move(message), kUser, {});
+    ExecOrder order = exec_order_of(std::move(message), {kUser, kName}, {});
     ASSERT_TRUE(resolve_user_of(order));
     EXPECT_EQ(order.user, kUser);
     EXPECT_THAT(order.environment, Contains("USER=agbox"));
   }
 }
 
+TEST(ResolveUserOf, ACompanionsUserHasItsOwnName) {
+  const std::string name = "postgres";
+  for (const char* user : {"", "postgres", "1000"}) {
+    v1::StartExec message;
+    message.set_user(user);
+    ExecOrder order = exec_order_of(std::move(message), {kUser, name}, {});
+    ASSERT_TRUE(resolve_user_of(order));
+    EXPECT_EQ(order.user, kUser);
+    EXPECT_THAT(order.environment, Contains("USER=postgres"));
+  }
+}
+
 TEST(ResolveUserOf, AUidNeedsNoName) {
   v1::StartExec message;
   message.set_user("54321:12345");
-  ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  ExecOrder order = exec_order_of(std::move(message), {kUser, kName}, {});
   ASSERT_TRUE(resolve_user_of(order));
   EXPECT_EQ(order.user.uid, 54321U);
   EXPECT_EQ(order.user.gid, 12345U);
@@ -91,7 +104,7 @@ TEST(ResolveUserOf, AUidNeedsNoName) {
 TEST(ResolveUserOf, AnUnknownNameIsNamed) {
   v1::StartExec message;
   message.set_user("nobody-here");
-  ExecOrder order = exec_order_of(std::move(message), kUser, {});
+  ExecOrder order = exec_order_of(std::move(message), {kUser, kName}, {});
   const auto resolved = resolve_user_of(order);
   ASSERT_FALSE(resolved);
   EXPECT_THAT(resolved.error().message(), HasSubstr("user 'nobody-here' is neither in"));

@@ -58,6 +58,9 @@ class LocalPlaceTest : public testing::Test, private GuestListener {
   std::unique_ptr<SandboxPlace> open_sandbox(const std::string& sandbox_id) {
     return place_->open(sandbox_id, *this);
   }
+  std::unique_ptr<SandboxPlace> open_companion(const std::string& name) {
+    return place_->open_companion("box-1", name, *this);
+  }
   void close() {
     if (!place_) return;
     run(place_->disconnect());
@@ -213,7 +216,7 @@ TEST_F(LocalPlaceTest, WithoutALinkEveryCallIsRefused) {
       {.exec_id = "exec-1", .command = {"true"}, .working_directory = "/", .environment = {}}));
   EXPECT_FALSE(sandbox_->cancel_exec("exec-1", 1s));
   EXPECT_FALSE(sandbox_->forget_exec("exec-1"));
-  EXPECT_FALSE(sandbox_->expect(facts()));
+  EXPECT_FALSE(sandbox_->expect(facts(), 0));
   EXPECT_THAT(sandbox_->go({}).error().message(),
               HasSubstr("sandbox box-1 has no link to a guest"));
   sandbox_->container_may_have_ended();
@@ -222,19 +225,50 @@ TEST_F(LocalPlaceTest, WithoutALinkEveryCallIsRefused) {
 TEST_F(LocalPlaceTest, ALinkThatRestsKeepsItsDirectoryForTheNextStart) {
   SandboxFacts made = facts();
   const fs::path directory = link_directory(result_of(sandbox_->prepare(made)).value());
-  ASSERT_TRUE(sandbox_->expect(made));
+  ASSERT_TRUE(sandbox_->expect(made, 0));
   sandbox_->rest();
   sandbox_->rest();
   EXPECT_FALSE(sandbox_->is_connected());
-  EXPECT_FALSE(sandbox_->expect(made));
+  EXPECT_FALSE(sandbox_->expect(made, 0));
   EXPECT_TRUE(fs::exists(directory));
   ASSERT_TRUE(result_of(sandbox_->adopt(made)));
-  ASSERT_TRUE(sandbox_->expect(made));
+  ASSERT_TRUE(sandbox_->expect(made, 0));
   run([&]() -> asio::awaitable<void> {
     EXPECT_TRUE(co_await guest_.arrive(directory));
     EXPECT_TRUE(co_await sandbox_->hello(std::chrono::steady_clock::now() + 5s));
   }());
   EXPECT_EQ(connected_, 1);
+}
+
+TEST_F(LocalPlaceTest, ACompanionSeesItsGuestAndNoOutput) {
+  SandboxFacts made = facts();
+  const fs::path own = link_directory(result_of(sandbox_->prepare(made)).value());
+  const auto companion = open_companion("db");
+  SandboxFacts of_companion = facts();
+  const auto prepared = result_of(companion->prepare(of_companion));
+  ASSERT_TRUE(prepared.has_value());
+  ASSERT_EQ(prepared->size(), 2U);
+  EXPECT_EQ((*prepared)[0].target, "/.agbox-guest");
+  EXPECT_EQ((*prepared)[1].target, "/.agbox-link");
+  const fs::path directory = link_directory(*prepared);
+  EXPECT_NE(directory, own);
+  companion->rest();
+  EXPECT_TRUE(result_of(companion->adopt(of_companion)));
+  // With that of its sandbox.
+  EXPECT_TRUE(result_of(sandbox_->remove(made)));
+  EXPECT_FALSE(fs::exists(directory));
+  EXPECT_FALSE(fs::exists(directory.parent_path()));
+}
+
+TEST_F(LocalPlaceTest, NextToOtherProcessesOnlyThatOfTheEngineConnects) {
+  const auto companion = open_companion("db");
+  SandboxFacts made = facts();
+  const fs::path directory = link_directory(result_of(companion->prepare(made)).value());
+  ASSERT_TRUE(companion->expect(made, ::getpid() + 1));
+  run([&]() -> asio::awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(directory)); }());
+  ASSERT_TRUE(companion->expect(made, ::getpid()));
+  run([&]() -> asio::awaitable<void> { EXPECT_TRUE(co_await guest_.arrive(directory)); }());
+  companion->rest();
 }
 
 TEST_F(LocalPlaceTest, TheRuntimeUserJoinsTheGroupsOfTheGpus) {
@@ -255,7 +289,7 @@ TEST_F(LocalPlaceTest, TheRuntimeUserJoinsTheGroupsOfTheGpus) {
   made.created_with.add_gpu_gids(44);
   const auto prepared = result_of(sandbox_->prepare(made));
   ASSERT_TRUE(prepared.has_value());
-  ASSERT_TRUE(sandbox_->expect(made).has_value());
+  ASSERT_TRUE(sandbox_->expect(made, 0).has_value());
   run([&]() -> asio::awaitable<void> {
     EXPECT_TRUE(co_await guest_.connect(link_directory(*prepared)));
     const auto welcome = co_await guest_.shake_hands(guest::v1::PHASE_FRESH);

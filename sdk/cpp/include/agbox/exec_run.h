@@ -27,10 +27,12 @@ struct OutputSinks {
 };
 
 struct RunOptions {
-  // Empty: /workspace.
+  // A service or companion of the sandbox. Empty: the primary container.
+  std::string container = {};
+  // Empty: /workspace, or in a service or companion the directory of its image.
   std::string cwd = {};
   std::map<std::string, std::string> env_overrides = {};
-  // A name or uid of the container. Empty: agbox.
+  // A name or uid of the container. Empty: agbox, or in a service or companion that of its image.
   std::string user = {};
   // Zero: no limit. Then the command is ended, as cancelled and with the error code TIMEOUT.
   std::chrono::nanoseconds timeout{0};

@@ -46,7 +46,7 @@ asio::awaitable<OperationResult<>> admit_companions(OperationServices& services,
 
 asio::awaitable<OperationResult<>> start_primary(OperationServices& services, SandboxPlace& place,
                                                  SandboxFacts& facts) {
-  AGBOX_CO_TRY_VOID(place.expect(facts));
+  AGBOX_CO_TRY_VOID(place.expect(facts, /*engine_pid=*/0));
   auto started = co_await services.engine.start(facts);
   if (started || started.error().kind() != EngineErrorKind::PortInUse) co_return started;
   // It was free when the sandbox was accepted. The holder, if it still has it, is better known here

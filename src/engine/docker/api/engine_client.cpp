@@ -342,6 +342,23 @@ EngineAwaitable<ProcessEnd> EngineClient::run_process(std::string container_id,
   }
 }
 
+EngineAwaitable<std::int64_t> EngineClient::start_process(std::string container_id,
+                                                          std::vector<std::string> command,
+                                                          CallOptions options) {
+  const json::object body{{"User", "0:0"}, {"Cmd", json::array(command.begin(), command.end())}};
+  AGBOX_CO_TRY(exec_id, co_await ask({.call = EngineCall::ExecCreate,
+                                      .object = std::move(container_id),
+                                      .body = json::serialize(body)},
+                                     options, read_created_id));
+  CallOptions limited = options;
+  if (!limited.deadline) limited.deadline = route_of(EngineCall::ExecCreate).deadline;
+  AGBOX_CO_TRY_VOID(co_await order(
+      {.call = EngineCall::ExecStart, .object = exec_id, .body = R"({"Detach":true,"Tty":false})"},
+      std::move(limited)));
+  AGBOX_CO_TRY(seen, co_await inspect_exec(exec_id, options));
+  co_return seen.pid;
+}
+
 EngineAwaitable<> EngineClient::remove_container(std::string id, RemoveOptions remove,
                                                  CallOptions options) {
   UrlQuery query;

@@ -123,6 +123,12 @@ class EngineClient {
                                           std::chrono::milliseconds timeout,
                                           CallOptions options = {});
 
+  // Starts a process as root and returns at once, with its pid as the engine sees it. Its output
+  // goes nowhere.
+  EngineAwaitable<std::int64_t> start_process(std::string container_id,
+                                              std::vector<std::string> command,
+                                              CallOptions options = {});
+
   EngineAwaitable<EngineStream> open_events(EventFilter filter, CallOptions options = {});
 
   // --- our own objects, in owned_objects.cpp ---

@@ -99,6 +99,7 @@ EngineResult<ContainerSeen> read_container(std::string_view body) {
     const JsonReader config = container["Config"];
     seen.health_test = config["Healthcheck"]["Test"].texts();
     seen.shell = config["Shell"].texts();
+    seen.user = config["User"].text();
     return seen;
   });
 }
@@ -162,7 +163,9 @@ EngineResult<ImageSeen> read_image(std::string_view body) {
 EngineResult<ExecSeen> read_exec(std::string_view body) {
   return read_with(body, [](const JsonReader& exec) {
     exec["ID"].required_text();
-    ExecSeen seen{.is_running = exec["Running"].flag(), .exit_code = std::nullopt};
+    ExecSeen seen{.is_running = exec["Running"].flag(),
+                  .exit_code = std::nullopt,
+                  .pid = exec["Pid"].number()};
     if (exec.has("ExitCode")) seen.exit_code = exec["ExitCode"].number();
     return seen;
   });

@@ -33,6 +33,7 @@ struct ContainerSeen {
   std::string health;        // starting, healthy, unhealthy; empty or none if nothing checks it
   std::string probe_output;  // of the latest check, for people
   std::vector<std::string> health_test;  // how the engine checks it: CMD and so on; may be empty
+  std::string user;                      // that its programs begin as: USER of its image
   std::vector<std::string> shell;        // that runs such a check; empty: the engine's default
 
   // Actually running: the engine also reports "running" while it waits to restart a crashed
@@ -91,6 +92,7 @@ EngineResult<ImageSeen> read_image(std::string_view body);
 struct ExecSeen {
   bool is_running = false;
   std::optional<std::int64_t> exit_code;  // none before its end
+  std::int64_t pid = 0;                   // as the engine sees it; 0 before its start
 };
 EngineResult<ExecSeen> read_exec(std::string_view body);
 

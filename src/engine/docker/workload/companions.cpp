@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/docker/workload/companions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/docker/step.h"
@@ -9,6 +10,7 @@
 #include "engine/docker/workload/stop_one.h"
 #include "engine/docker/workload/unbroken_call.h"
 #include "engine/docker/workload/unmet_request.h"
+#include "guestwire/place.h"
 #include "model/object_names.h"
 
 namespace agbox {
@@ -58,8 +60,8 @@ EngineAwaitable<> Companions::ensure_companion_image(CompanionFacts& facts,
   co_return EngineResult<>{};
 }
 
-EngineAwaitable<> Companions::ensure_companion(CompanionFacts& facts) {
-  const auto settings = companion_settings(instance_id_, facts, hardening_);
+EngineAwaitable<> Companions::ensure_companion(CompanionFacts& facts, Attachments attachments) {
+  const auto settings = companion_settings(instance_id_, facts, attachments, hardening_);
   if (!settings) co_return std::unexpected(settings.error().within(title(facts)));
   auto call = client_.ensure_container_with(
       owner_of(facts), companion_key(facts.name()), *settings,
@@ -136,6 +138,29 @@ EngineAwaitable<ProbeOutcome> Companions::probe_companion(CompanionFacts facts,
                           "the health check of " + title(facts) + ": " + done.error().message());
   }
   co_return std::unexpected(unrunnable(done.error()));
+}
+
+// --- execs ---
+
+EngineAwaitable<std::int64_t> Companions::start_companion_guest(CompanionFacts facts) {
+  const auto found = co_await require_companion(facts);
+  if (!found) co_return std::unexpected(unrunnable(asked_again(found.error())));
+  if (!found->is_up() || found->is_paused) {
+    co_return engine_fail(EngineErrorKind::Refused, title(facts) + " does not run");
+  }
+  const auto& targets = found->mount_targets;
+  if (std::ranges::find(targets, guestwire::kProgramInside) == targets.end()) {
+    co_return engine_fail(
+        EngineErrorKind::Refused,
+        title(facts) +
+            " was created by an older release, which runs no execs in companions; "
+            "create a new sandbox for it");
+  }
+  const std::vector<std::string> command{guestwire::kProgramInside, "join", found->user};
+  auto call = client_.start_process(found->id, command, on_its_engine(facts));
+  auto started = co_await step("companion.guest", std::move(call));
+  if (!started) co_return std::unexpected(unrunnable(started.error()));
+  co_return started;
 }
 
 EngineAwaitable<std::string> Companions::companion_output(CompanionFacts facts) {

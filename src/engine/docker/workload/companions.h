@@ -37,11 +37,12 @@ class Companions {
         hardening_(std::move(hardening)) {}
 
   EngineAwaitable<> ensure_companion_image(CompanionFacts& facts, Engine::Progress progress);
-  EngineAwaitable<> ensure_companion(CompanionFacts& facts);
+  EngineAwaitable<> ensure_companion(CompanionFacts& facts, Attachments attachments);
   EngineAwaitable<> start_companion(CompanionFacts& facts);
   EngineAwaitable<CompanionSeen> inspect_companion(CompanionFacts facts);
   EngineAwaitable<ProbeOutcome> probe_companion(CompanionFacts facts,
                                                 std::chrono::milliseconds timeout);
+  EngineAwaitable<std::int64_t> start_companion_guest(CompanionFacts facts);
   EngineAwaitable<std::string> companion_output(CompanionFacts facts);
   EngineAwaitable<> stop_companion(CompanionFacts facts);
 

@@ -125,6 +125,12 @@ void set_limits(ContainerSpec& spec, const std::optional<CpuLimit>& cpu,
   if (disk) spec.disk_bytes = disk->bytes();
 }
 
+void set_mounts(ContainerSpec& spec, const Attachments& attachments) {
+  for (const auto& [source, target, read_only] : attachments) {
+    spec.mounts.push_back({.source = source, .target = target, .is_writable = !read_only});
+  }
+}
+
 // The engine counts nanoseconds in 64 bits, which hold 292 years.
 std::chrono::nanoseconds to_nanoseconds(const google::protobuf::Duration& duration) {
   constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365 * 100);
@@ -173,9 +179,7 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
   // An image's own check would run as root before the guest lets anything run.
   primary.health_check = HealthCheck{.test = {"NONE"}};
   primary.stop_signal = "SIGTERM";
-  for (const auto& [source, target, read_only] : attachments) {
-    primary.mounts.push_back({.source = source, .target = target, .is_writable = !read_only});
-  }
+  set_mounts(primary, attachments);
   primary.ports = published_ports(facts);
   primary.dns = {facts.created_with.dns().begin(), facts.created_with.dns().end()};
   set_limits(primary, spec.cpu_limit, spec.memory_limit, spec.disk_limit);
@@ -185,6 +189,7 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
 }
 
 Result<ContainerSpec> companion_settings(std::string_view instance_id, const CompanionFacts& facts,
+                                         const Attachments& attachments,
                                          const Hardening& hardening) {
   const v1::CompanionContainerSpec& spec = facts.spec;
   AGBOX_TRY(cpu, parse_limit<CpuLimit>("cpu_limit", "cpu_limit", spec.cpu_limit()));
@@ -204,6 +209,7 @@ Result<ContainerSpec> companion_settings(std::string_view instance_id, const Com
   // Its programs are no init, and a service that ignores SIGTERM as process 1 would take the whole
   // grace period to stop.
   companion.has_init = true;
+  set_mounts(companion, attachments);
   companion.network_aliases = {facts.name()};
   companion.dns = facts.dns;
   set_limits(companion, cpu, memory, disk);

@@ -25,6 +25,7 @@ ContainerSpec primary_settings(std::string_view instance_id, const SandboxFacts&
 
 // Fails if a limit cannot be understood, which was checked when the sandbox was accepted.
 Result<ContainerSpec> companion_settings(std::string_view instance_id, const CompanionFacts& facts,
+                                         const Attachments& attachments,
                                          const Hardening& hardening);
 
 }  // namespace agbox

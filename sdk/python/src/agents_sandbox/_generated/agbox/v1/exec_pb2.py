@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x61gbox/v1/exec.proto\x12\x08\x61gbox.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf8\x04\n\nExecStatus\x12\x0f\n\x07\x65xec_id\x18\x01 \x01(\t\x12\x12\n\nsandbox_id\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.agbox.v1.ExecState\x12\x0f\n\x07\x63ommand\x18\x04 \x03(\t\x12\x0b\n\x03\x63wd\x18\x05 \x01(\t\x12=\n\renv_overrides\x18\x06 \x03(\x0b\x32&.agbox.v1.ExecStatus.EnvOverridesEntry\x12\x11\n\texit_code\x18\x07 \x01(\x05\x12\r\n\x05\x65rror\x18\x08 \x01(\t\x12\x1b\n\x13last_event_sequence\x18\t \x01(\x04\x12\x17\n\x0fstdout_log_path\x18\x64 \x01(\t\x12\x17\n\x0fstderr_log_path\x18\x65 \x01(\t\x12.\n\nstarted_at\x18\x66 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18g \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10output_truncated\x18h \x01(\x08\x12\"\n\x05usage\x18i \x01(\x0b\x32\x13.agbox.v1.ExecUsage\x12\x12\n\nerror_code\x18j \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18k \x01(\x08\x12\x0c\n\x04user\x18l \x01(\t\x12*\n\x07timeout\x18m \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05stdin\x18n \x01(\x08\x12\x0b\n\x03tty\x18o \x01(\x08\x1a\x33\n\x11\x45nvOverridesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x82\x01\n\tExecUsage\x12+\n\x08user_cpu\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12-\n\nsystem_cpu\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x11peak_memory_bytes\x18\x03 \x01(\x04\"-\n\x0cTerminalSize\x12\x0c\n\x04rows\x18\x01 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x02 \x01(\r\">\n\x08Terminal\x12$\n\x04size\x18\x01 \x01(\x0b\x32\x16.agbox.v1.TerminalSize\x12\x0c\n\x04term\x18\x02 \x01(\t*\x89\x01\n\tExecState\x12\x1a\n\x16\x45XEC_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XEC_STATE_RUNNING\x10\x01\x12\x17\n\x13\x45XEC_STATE_FINISHED\x10\x02\x12\x15\n\x11\x45XEC_STATE_FAILED\x10\x03\x12\x18\n\x14\x45XEC_STATE_CANCELLED\x10\x04*a\n\x0cOutputStream\x12\x1d\n\x19OUTPUT_STREAM_UNSPECIFIED\x10\x00\x12\x18\n\x14OUTPUT_STREAM_STDOUT\x10\x01\x12\x18\n\x14OUTPUT_STREAM_STDERR\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x61gbox/v1/exec.proto\x12\x08\x61gbox.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x05\n\nExecStatus\x12\x0f\n\x07\x65xec_id\x18\x01 \x01(\t\x12\x12\n\nsandbox_id\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.agbox.v1.ExecState\x12\x0f\n\x07\x63ommand\x18\x04 \x03(\t\x12\x0b\n\x03\x63wd\x18\x05 \x01(\t\x12=\n\renv_overrides\x18\x06 \x03(\x0b\x32&.agbox.v1.ExecStatus.EnvOverridesEntry\x12\x11\n\texit_code\x18\x07 \x01(\x05\x12\r\n\x05\x65rror\x18\x08 \x01(\t\x12\x1b\n\x13last_event_sequence\x18\t \x01(\x04\x12\x17\n\x0fstdout_log_path\x18\x64 \x01(\t\x12\x17\n\x0fstderr_log_path\x18\x65 \x01(\t\x12.\n\nstarted_at\x18\x66 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18g \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10output_truncated\x18h \x01(\x08\x12\"\n\x05usage\x18i \x01(\x0b\x32\x13.agbox.v1.ExecUsage\x12\x12\n\nerror_code\x18j \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18k \x01(\x08\x12\x0c\n\x04user\x18l \x01(\t\x12*\n\x07timeout\x18m \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05stdin\x18n \x01(\x08\x12\x0b\n\x03tty\x18o \x01(\x08\x12\x11\n\tcontainer\x18p \x01(\t\x1a\x33\n\x11\x45nvOverridesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x82\x01\n\tExecUsage\x12+\n\x08user_cpu\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12-\n\nsystem_cpu\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x11peak_memory_bytes\x18\x03 \x01(\x04\"-\n\x0cTerminalSize\x12\x0c\n\x04rows\x18\x01 \x01(\r\x12\x0f\n\x07\x63olumns\x18\x02 \x01(\r\">\n\x08Terminal\x12$\n\x04size\x18\x01 \x01(\x0b\x32\x16.agbox.v1.TerminalSize\x12\x0c\n\x04term\x18\x02 \x01(\t*\x89\x01\n\tExecState\x12\x1a\n\x16\x45XEC_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XEC_STATE_RUNNING\x10\x01\x12\x17\n\x13\x45XEC_STATE_FINISHED\x10\x02\x12\x15\n\x11\x45XEC_STATE_FAILED\x10\x03\x12\x18\n\x14\x45XEC_STATE_CANCELLED\x10\x04*a\n\x0cOutputStream\x12\x1d\n\x19OUTPUT_STREAM_UNSPECIFIED\x10\x00\x12\x18\n\x14OUTPUT_STREAM_STDOUT\x10\x01\x12\x18\n\x14OUTPUT_STREAM_STDERR\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,18 +35,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EXECSTATUS_ENVOVERRIDESENTRY']._loaded_options = None
   _globals['_EXECSTATUS_ENVOVERRIDESENTRY']._serialized_options = b'8\001'
-  _globals['_EXECSTATE']._serialized_start=978
-  _globals['_EXECSTATE']._serialized_end=1115
-  _globals['_OUTPUTSTREAM']._serialized_start=1117
-  _globals['_OUTPUTSTREAM']._serialized_end=1214
+  _globals['_EXECSTATE']._serialized_start=997
+  _globals['_EXECSTATE']._serialized_end=1134
+  _globals['_OUTPUTSTREAM']._serialized_start=1136
+  _globals['_OUTPUTSTREAM']._serialized_end=1233
   _globals['_EXECSTATUS']._serialized_start=99
-  _globals['_EXECSTATUS']._serialized_end=731
-  _globals['_EXECSTATUS_ENVOVERRIDESENTRY']._serialized_start=680
-  _globals['_EXECSTATUS_ENVOVERRIDESENTRY']._serialized_end=731
-  _globals['_EXECUSAGE']._serialized_start=734
-  _globals['_EXECUSAGE']._serialized_end=864
-  _globals['_TERMINALSIZE']._serialized_start=866
-  _globals['_TERMINALSIZE']._serialized_end=911
-  _globals['_TERMINAL']._serialized_start=913
-  _globals['_TERMINAL']._serialized_end=975
+  _globals['_EXECSTATUS']._serialized_end=750
+  _globals['_EXECSTATUS_ENVOVERRIDESENTRY']._serialized_start=699
+  _globals['_EXECSTATUS_ENVOVERRIDESENTRY']._serialized_end=750
+  _globals['_EXECUSAGE']._serialized_start=753
+  _globals['_EXECUSAGE']._serialized_end=883
+  _globals['_TERMINALSIZE']._serialized_start=885
+  _globals['_TERMINALSIZE']._serialized_end=930
+  _globals['_TERMINAL']._serialized_start=932
+  _globals['_TERMINAL']._serialized_end=994
 # @@protoc_insertion_point(module_scope)

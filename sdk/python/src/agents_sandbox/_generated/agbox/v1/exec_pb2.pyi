@@ -34,7 +34,7 @@ OUTPUT_STREAM_STDOUT: OutputStream
 OUTPUT_STREAM_STDERR: OutputStream
 
 class ExecStatus(_message.Message):
-    __slots__ = ("exec_id", "sandbox_id", "state", "command", "cwd", "env_overrides", "exit_code", "error", "last_event_sequence", "stdout_log_path", "stderr_log_path", "started_at", "ended_at", "output_truncated", "usage", "error_code", "cancel_requested", "user", "timeout", "stdin", "tty")
+    __slots__ = ("exec_id", "sandbox_id", "state", "command", "cwd", "env_overrides", "exit_code", "error", "last_event_sequence", "stdout_log_path", "stderr_log_path", "started_at", "ended_at", "output_truncated", "usage", "error_code", "cancel_requested", "user", "timeout", "stdin", "tty", "container")
     class EnvOverridesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -63,6 +63,7 @@ class ExecStatus(_message.Message):
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     STDIN_FIELD_NUMBER: _ClassVar[int]
     TTY_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
     exec_id: str
     sandbox_id: str
     state: ExecState
@@ -84,7 +85,8 @@ class ExecStatus(_message.Message):
     timeout: _duration_pb2.Duration
     stdin: bool
     tty: bool
-    def __init__(self, exec_id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., state: _Optional[_Union[ExecState, str]] = ..., command: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., env_overrides: _Optional[_Mapping[str, str]] = ..., exit_code: _Optional[int] = ..., error: _Optional[str] = ..., last_event_sequence: _Optional[int] = ..., stdout_log_path: _Optional[str] = ..., stderr_log_path: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., output_truncated: bool = ..., usage: _Optional[_Union[ExecUsage, _Mapping]] = ..., error_code: _Optional[str] = ..., cancel_requested: bool = ..., user: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stdin: bool = ..., tty: bool = ...) -> None: ...
+    container: str
+    def __init__(self, exec_id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., state: _Optional[_Union[ExecState, str]] = ..., command: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., env_overrides: _Optional[_Mapping[str, str]] = ..., exit_code: _Optional[int] = ..., error: _Optional[str] = ..., last_event_sequence: _Optional[int] = ..., stdout_log_path: _Optional[str] = ..., stderr_log_path: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., output_truncated: bool = ..., usage: _Optional[_Union[ExecUsage, _Mapping]] = ..., error_code: _Optional[str] = ..., cancel_requested: bool = ..., user: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stdin: bool = ..., tty: bool = ..., container: _Optional[str] = ...) -> None: ...
 
 class ExecUsage(_message.Message):
     __slots__ = ("user_cpu", "system_cpu", "peak_memory_bytes")

@@ -195,7 +195,7 @@ class SubscribeEventsResponse(_message.Message):
     def __init__(self, cursor: _Optional[str] = ..., event: _Optional[_Union[_event_pb2.SandboxEvent, _Mapping]] = ..., caught_up: bool = ..., events_missing: bool = ...) -> None: ...
 
 class CreateExecRequest(_message.Message):
-    __slots__ = ("sandbox_id", "command", "cwd", "env_overrides", "exec_id", "user", "timeout", "stdin", "terminal")
+    __slots__ = ("sandbox_id", "command", "cwd", "env_overrides", "exec_id", "user", "timeout", "stdin", "terminal", "container")
     class EnvOverridesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -212,6 +212,7 @@ class CreateExecRequest(_message.Message):
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     STDIN_FIELD_NUMBER: _ClassVar[int]
     TERMINAL_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
     sandbox_id: str
     command: _containers.RepeatedScalarFieldContainer[str]
     cwd: str
@@ -221,7 +222,8 @@ class CreateExecRequest(_message.Message):
     timeout: _duration_pb2.Duration
     stdin: bool
     terminal: _exec_pb2.Terminal
-    def __init__(self, sandbox_id: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., env_overrides: _Optional[_Mapping[str, str]] = ..., exec_id: _Optional[str] = ..., user: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stdin: bool = ..., terminal: _Optional[_Union[_exec_pb2.Terminal, _Mapping]] = ...) -> None: ...
+    container: str
+    def __init__(self, sandbox_id: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., env_overrides: _Optional[_Mapping[str, str]] = ..., exec_id: _Optional[str] = ..., user: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stdin: bool = ..., terminal: _Optional[_Union[_exec_pb2.Terminal, _Mapping]] = ..., container: _Optional[str] = ...) -> None: ...
 
 class CreateExecResponse(_message.Message):
     __slots__ = ("exec_id", "stdout_log_path", "stderr_log_path")
