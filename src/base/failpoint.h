@@ -4,7 +4,7 @@
 //   AGBOX_FAILPOINT("store.before_commit");
 //
 // The environment variable AGBOX_FAILPOINTS arms them; it is read once at process start. A process
-// with more privileges than its caller (file capability, set-uid bit) refuses to start with it.
+// with more privileges than its caller (file capability, set-uid bit) ignores it.
 //
 //   AGBOX_FAILPOINTS="store.before_commit=kill@3;control.after_start=stop"
 //
