@@ -339,10 +339,20 @@ def _ports_belong_to_live_sandboxes(history: History) -> Iterator[str]:
 
 
 def _no_guest_outlives_its_sandbox(history: History) -> Iterator[str]:
+    """A sandbox has a directory for the guest of its primary, and next to it one for those of its companions."""
+    creates = history.creates()
     for look in history.looks:
         live = [sandbox_id for sandbox_id, seen in look.sandboxes.items() if seen.state != "DELETED"]
-        if len(look.guest_directories) > len(live):
-            yield f"{look.name}: {len(look.guest_directories)} guest directories for {len(live)} sandboxes"
+        with_companions = [sandbox_id for sandbox_id in live if sandbox_id not in creates or creates[sandbox_id].companions]
+        of_companions = [name for name in look.guest_directories if name.endswith(".companions")]
+        of_primaries = len(look.guest_directories) - len(of_companions)
+        if of_primaries > len(live):
+            yield f"{look.name}: {of_primaries} guest directories for {len(live)} sandboxes"
+        if len(of_companions) > len(with_companions):
+            yield (
+                f"{look.name}: {len(of_companions)} directories of companions' guests for "
+                f"{len(with_companions)} sandboxes with companions"
+            )
 
 
 # --- the isolation -------------------------------------------------------------------------------

@@ -906,6 +906,10 @@ def leave_the_directory_of_a_guest(history):
     history.looks[-1].guest_directories = ["9f3a"]
 
 
+def leave_the_directory_of_companions(history):
+    history.looks[-1].guest_directories = ["9f3a.companions"]
+
+
 def refuse_a_port_that_is_free(history):
     refuse_a_port(history, 18201)
 
@@ -939,6 +943,7 @@ def fail_for_a_port_that_is_free(history):
         (keep_a_port_published, "the last look: port 18200 is published, and no live sandbox has it"),
         (not_publish_the_port, "READY, and its port 18200 is not published"),
         (leave_the_directory_of_a_guest, "the last look: 1 guest directories for 0 sandboxes"),
+        (leave_the_directory_of_companions, "1 directories of companions' guests for 0 sandboxes with companions"),
         (refuse_a_port_that_is_free, "and no sandbox had one of the ports [18201]"),
         (refuse_the_port_of_a_deleted_sandbox, "and no sandbox had one of the ports [18200]"),
         (name_another_holder, "and not nobody had one of the ports [18200], but one of ['box']"),
