@@ -188,7 +188,7 @@ def listed_rows(*arguments: str) -> list[str]:
 def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
     assert listed_rows() == [
         "ping", "memory", "store", "start", "life", "copies", "service", "companions", "verification", "stop", "fifty", "exec", "exec-cpu",
-        "execs", "output", "readers", "effort", "event", "deliver", "stalled", "idle", "used",
+        "execs", "output", "readers", "effort", "cli", "event", "deliver", "stalled", "idle", "used",
         "recovery", "asleep", "crowded"]
     lines = run_bench("--list", "exec").stdout.splitlines()
     assert lines[0].endswith("(Docker 20.10 and 28)")
@@ -196,7 +196,7 @@ def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
 
 
 def test_a_check_leaves_out_rows_without_gates_unless_they_are_named() -> None:
-    assert set(listed_rows()) - set(listed_rows("--check")) == {"verification"}
+    assert set(listed_rows()) - set(listed_rows("--check")) == {"verification", "cli"}
     assert listed_rows("--check", "verification") == ["verification"]
 
 

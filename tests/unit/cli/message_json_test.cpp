@@ -79,7 +79,8 @@ TEST(MessageJson, ShowsAnExecWithItsValues) {
       "user": "",
       "timeout": null,
       "stdin": false,
-      "tty": false
+      "tty": false,
+      "container": ""
     }
   ],
   "next_page_token": ""

@@ -111,9 +111,10 @@ TEST_F(CompanionExecsTest, ItGoesOnOverARestartOfTheDaemon) {
 }
 
 TEST_F(CompanionExecsTest, OneThatWasAcceptedBeforeACrashRunsOnce) {
-  for (const char* failpoint : {"companion.guest_adopt.before", "companion.guest_start.after",
-                                "companion.guest_hello.after", "companion.guest_go.after",
-                                "companion.guest_commit.before", "companion.guest_commit.after"}) {
+  for (const char* failpoint :
+       {"companion.guest_adopt.before", "companion.guest.before", "companion.guest.after",
+        "companion.guest_start.after", "companion.guest_hello.after", "companion.guest_go.after",
+        "companion.guest_commit.before", "companion.guest_commit.after"}) {
     const std::string exec_id = "after-" + std::to_string(guests_.begun().size());
     end_companion("db");
     run_until([&] { return status("db").state() == v1::COMPANION_STATE_FAILED; });
