@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocking work on disks that may hang for good, such as one of the network. A call that hangs
-// holds up no other, which gets another thread, and nobody has to wait for its end. A call that is
-// given up goes on by itself; so its work owns all that it uses.
+// holds up no other, which gets another thread, and nobody has to wait for its end. A call that
+// timed out continues on its own, so its work owns all that it uses.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -43,7 +43,7 @@ class DiskCall {
 
 class DiskCalls {
  public:
-  // At most `most` calls at a time, those that were given up included. `held` threads exist from
+  // At most `most` calls at a time, including those that timed out. `held` threads exist from
   // the start, because the kernel may refuse others: then calls wait for one of these. Throws
   // std::system_error if it refuses them too.
   DiskCalls(boost::asio::any_io_executor executor, int held, int most);

@@ -132,7 +132,7 @@ std::unexpected<Error> cannot_open(SourceUse use, const std::string& path, int e
                                : invalid_source(use, path, error_number);
 }
 
-// In nanoseconds since 1970; 0 if the filesystem does not say. Together with the inode it tells a
+// In nanoseconds since 1970; 0 if the filesystem has none. With the inode it distinguishes a
 // file from one that was created after it was removed.
 std::int64_t creation_time(int fd) {
   constexpr std::int64_t kNanoseconds = 1'000'000'000;

@@ -2,7 +2,7 @@
 """A filesystem with some large files, whose server stops to respond: as one of the network whose server is gone.
 
     with hung_disk(directory / "disk", uid) as disk:
-        disk.hang()         # whoever looks at `disk.path` or opens one of `disk.files` waits
+        disk.hang()         # an access to `disk.path` or an open of `disk.files` blocks
         disk.wait_for_request()
 
 It speaks the kernel's FUSE protocol; at the end it is unmounted, and who waits gets an error."""
@@ -48,7 +48,7 @@ class HungDisk:
         self._has_content = False
 
     def wait_for_request(self, timeout: float = 60) -> None:
-        """After hang(): until somebody waits."""
+        """After hang(): until an access blocks."""
         assert select.select([self._device], [], [], timeout)[0], "nobody asks the disk"
 
     def wait_for_reader(self, timeout: float = 60) -> None:

@@ -17,7 +17,7 @@
 
 namespace agbox {
 
-// Owns all that it uses: the thread that works on it may be given up.
+// Owns all that it uses: its call may time out and continue.
 struct SourceSearch {
   v1::CreateSpec spec;
   store::v1::CreatedWith created_with;

@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// A disk that hangs until it is told to respond.
+// A disk that hangs until release.
 class HangingDisk {
  public:
   HangingDisk() : responds_(respond_.get_future().share()) {}

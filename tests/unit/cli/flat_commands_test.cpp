@@ -189,7 +189,7 @@ TEST_F(FlatCommands, PruneDeletesWhatDoesNotRunAndAsksFirst) {
     sandbox.set_sandbox_id(id);
     sandbox.set_state(state);
   }
-  // Whoever runs the tests may do so in a terminal.
+  // The tests may be run in a terminal.
   const UniqueFd terminal(::dup(STDIN_FILENO));
   const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(::dup2(nothing.get(), STDIN_FILENO), STDIN_FILENO);
