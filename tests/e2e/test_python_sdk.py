@@ -4,9 +4,11 @@
 import os
 import re
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
+from support.documents import blocks
 from support.images import make_image
 from support.process import run
 from support.sandboxes import CONFIG, left_over, started
@@ -41,6 +43,47 @@ def test_an_example_runs(example: str, words: str, daemon, engine) -> None:
     image = make_image(engine.api, "python-sdk:1")
     ran = run(sdk_python(), str(SDK / "examples" / example), image, env=sdk_environment(daemon), timeout=120)
     assert words in ran.stdout
+    assert left_over(engine) == []
+
+
+# For the parts of programs that the guide shows: their sandbox, with what they expect to find in it.
+AROUND_THE_PARTS = """
+import asyncio
+from agents_sandbox import Sandbox
+
+async def main():
+    async with Sandbox.create(image="debian:12") as sandbox:
+        await sandbox.run("mkdir dist; echo report >report.md")
+{parts}
+        print("all of them")
+
+asyncio.run(main())
+"""
+
+
+def is_program(example: str) -> bool:
+    """Not a part of one, which awaits outside of a function."""
+    try:
+        compile(example, "example", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def test_the_examples_of_the_guide_run(daemon, engine, tmp_path: Path) -> None:
+    make_image(engine.api, "debian:12")  # by name; the examples need only a shell
+    examples = blocks("docs/sdk_async_usage.md", "python") + blocks("sdk/python/README.md", "python")
+    programs = [example for example in examples if is_program(example)]
+    parts = [example for example in examples if not is_program(example)]
+    assert programs and parts
+    for name in ("src", "results"):
+        (tmp_path / name).mkdir()
+    for program in programs:
+        run(sdk_python(), "-c", program, env=sdk_environment(daemon), cwd=tmp_path, timeout=120)
+    together = AROUND_THE_PARTS.format(parts=textwrap.indent("".join(parts), " " * 8))
+    ran = run(sdk_python(), "-c", together, env=sdk_environment(daemon), cwd=tmp_path, timeout=120)
+    assert ran.stdout.endswith("all of them\n")
+    assert (tmp_path / "results" / "dist").is_dir()
     assert left_over(engine) == []
 
 
