@@ -46,15 +46,18 @@ def test_an_example_runs(example: str, words: str, daemon, engine) -> None:
     assert left_over(engine) == []
 
 
-# For the parts of programs that the guide shows: their sandbox, with what they expect to find in it.
-AROUND_THE_PARTS = """
+# Runs the parts of programs that the guide shows, in a sandbox with what they expect to find.
+PARTS = """
 import asyncio
 from agents_sandbox import Sandbox
+
+{functions}
 
 async def main():
     async with Sandbox.create(image="debian:12") as sandbox:
         await sandbox.run("mkdir dist; echo report >report.md")
-{parts}
+        for part in {names}:
+            await part(sandbox)
         print("all of them")
 
 asyncio.run(main())
@@ -80,8 +83,10 @@ def test_the_examples_of_the_guide_run(daemon, engine, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     for program in programs:
         run(sdk_python(), "-c", program, env=sdk_environment(daemon), cwd=tmp_path, timeout=120)
-    together = AROUND_THE_PARTS.format(parts=textwrap.indent("".join(parts), " " * 8))
-    ran = run(sdk_python(), "-c", together, env=sdk_environment(daemon), cwd=tmp_path, timeout=120)
+    functions = "\n".join(f"async def part_{number}(sandbox):\n{textwrap.indent(part, '    ')}"
+                          for number, part in enumerate(parts))
+    names = ", ".join(f"part_{number}" for number in range(len(parts)))
+    ran = run(sdk_python(), "-c", PARTS.format(functions=functions, names=f"[{names}]"), env=sdk_environment(daemon), cwd=tmp_path, timeout=120)
     assert ran.stdout.endswith("all of them\n")
     assert (tmp_path / "results" / "dist").is_dir()
     assert left_over(engine) == []

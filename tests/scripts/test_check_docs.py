@@ -53,3 +53,64 @@ def test_the_heading_of_a_decision_has_its_number(documents: Path) -> None:
     run = check(documents)
     assert (run.returncode, run.stdout) == (
         1, "docs/decisions/0001-a-choice.md: its heading has to be \"# 0001: TITLE\"\n")
+
+
+def test_a_link_to_a_heading_that_does_not_exist_is_reported(documents: Path) -> None:
+    (documents / "README.md").write_text("[a](docs/a.md#what-is-c), [b](docs/a.md#none), [here](#there)\n")
+    (documents / "docs" / "a.md").write_text("## What is C?\n\n```\n# None\n```\n")
+    assert check(documents).stdout == ("README.md: links to docs/a.md#none, but there is no such heading\n"
+                                       "README.md: links to #there, but there is no such heading\n")
+
+
+NO_TEST = ("README.md:3: no test runs this example: name the test in scripts/lib/documented_examples.txt, or write "
+           "<!-- not run: REASON --> before it\n")
+
+
+@pytest.mark.parametrize("before, language, words", [
+    ("Text.", "sh", NO_TEST),
+    ("<!-- not run: -->", "sh", NO_TEST),
+    ("<!-- not run: needs two machines -->", "sh", ""),
+    ("Text.", "text", ""),
+    ("Text.", "shell", 'README.md:3: the language "shell" is none of console, cpp, go, python, sh, text, toml, yaml\n'),
+])
+def test_every_example_runs_or_says_why_not(documents: Path, before: str, language: str, words: str) -> None:
+    (documents / "README.md").write_text(f"{before}\n\n```{language}\ntrue\n```\n")
+    assert check(documents).stdout == words
+
+
+@pytest.mark.parametrize("row, words", [
+    ("README.md sh tests/test_it.py", ""),
+    ("README.md sh tests/none.py", "scripts/lib/documented_examples.txt: tests/none.py does not exist\n"),
+    ("docs/a.md go tests/test_it.py", "scripts/lib/documented_examples.txt: docs/a.md has no example in go\n"),
+])
+def test_the_table_of_examples_names_tests_that_exist(documents: Path, row: str, words: str) -> None:
+    (documents / "README.md").write_text(f"{'<!-- not run: why -->' if 'go' in row else ''}\n\n```sh\ntrue\n```\n")
+    for name, text in (("scripts/lib/documented_examples.txt", f"# comment\n{row}\n"), ("tests/test_it.py", "")):
+        (documents / name).parent.mkdir(parents=True, exist_ok=True)
+        (documents / name).write_text(text)
+    assert check(documents).stdout == words
+
+
+@pytest.mark.parametrize("text, words", [
+    ("`create_sandbox()` and `kLimit` and EXEC_GONE", "README.md: EXEC_GONE is in no source\n"),
+    ("`creat_sandbox` and `Limits::kLimits`", "README.md: creat_sandbox is in no source\nREADME.md: kLimits is in no source\n"),
+    ("`runtime.idle_ttl` and `runtime.idle_tl`", "README.md: idle_tl is in no source\nREADME.md: runtime.idle_tl is no configuration key\n"),
+    ("a create_sandbx without quotes", ""),
+])
+def test_names_in_documents_exist(documents: Path, text: str, words: str) -> None:
+    for name, source in (("src/limits.h", "create_sandbox kLimit"),
+                         ("src/daemon/configuration_key.cpp", '{.table = "runtime",\n .name = "idle_ttl", idle_ttl')):
+        (documents / name).parent.mkdir(parents=True, exist_ok=True)
+        (documents / name).write_text(source)
+    (documents / "README.md").write_text(text + "\n")
+    assert check(documents).stdout == words
+
+
+def test_what_the_api_has_is_documented(documents: Path) -> None:
+    for name, source in (("api/agbox/v1/service.proto", "  rpc Ping(A) returns (B);\n  rpc Pong(A) returns (B);\n"),
+                         ("src/model/reasons.h", 'kGone{ErrorCode::NotFound, "EXEC_GONE"};')):
+        (documents / name).parent.mkdir(parents=True, exist_ok=True)
+        (documents / name).write_text(source)
+    (documents / "README.md").write_text("`Ping`\n")
+    assert check(documents).stdout == ("api/agbox/v1/service.proto: no document mentions Pong\n"
+                                       "src/model/reasons.h: no document mentions EXEC_GONE\n")
