@@ -16,6 +16,8 @@ CHECKS = {
     "failpoints": ["scripts/check-failpoints"],
     "seccomp profile": ["scripts/make-seccomp-profile", "--check"],
     "documents": ["scripts/check-docs"],
+    "results in README.md": ["scripts/results", "--check"],
+    "version": ["scripts/check-version"],
 }
 
 
