@@ -114,3 +114,14 @@ def test_what_the_api_has_is_documented(documents: Path) -> None:
     (documents / "README.md").write_text("`Ping`\n")
     assert check(documents).stdout == ("api/agbox/v1/service.proto: no document mentions Pong\n"
                                        "src/model/reasons.h: no document mentions EXEC_GONE\n")
+
+
+def test_a_table_that_lists_everything_is_compared_with_the_sources(documents: Path) -> None:
+    source = documents / "src" / "control" / "doctor" / "diagnosis.cpp"
+    source.parent.mkdir(parents=True)
+    source.write_text('#include "control/doctor.h"\n    {"engine", "live-restore",\n     "disk"});\n')
+    (documents / "docs" / "doctor.md").write_text(
+        "| Check | Checks | Result if it fails |\n|---|---|---|\n| `engine` | it | broken |\n| `disc` | it | broken |\n\n| `no` |\n")
+    table = 'docs/doctor.md: the table "| Check | Checks | Result if it fails |"'
+    assert check(documents).stdout == (f"{table} has no row for disk\n{table} has no row for live-restore\n"
+                                       f"{table} has a row for disc, which does not exist\n")
