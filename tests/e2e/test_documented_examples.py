@@ -39,8 +39,10 @@ def named_files(document: str) -> dict[str, str]:
     return found
 
 
-def examples() -> list[str]:
-    return [block for document in DOCUMENTS for block in blocks(document, "sh")]
+def examples() -> list:
+    """Named after their document."""
+    return [pytest.param(block, id=f"{document}-{number}") for document in DOCUMENTS
+            for number, block in enumerate(blocks(document, "sh"))]
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def test_the_examples_of_services_print_what_they_show(daemon, engine, say) -> N
             if "sandbox get" in line:  # it may take longer than the sandbox
                 wait_until(lambda: CACHE in agbox(daemon, "agbox sandbox get app-1").stdout, "the optional service")
                 printed += CACHE
-        assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
+    assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
     created, shown, *_ = blocks(SERVICES, "text")
     for line in (created + shown).splitlines():
         assert seconds.sub("0.0s", line) in seconds.sub("0.0s", printed), line
