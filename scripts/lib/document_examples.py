@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every example of the documents runs in a test, or says why it does not.
 
-scripts/lib/documented_examples.txt names the test, by document and language. A single block is exempt if the line before it, or the one
-before an empty line, is a comment: <!-- not run: REASON -->"""
+scripts/lib/documented_examples.txt names the test, by document and language. A single block is exempt if the line before
+it, or the one before an empty line, is a comment: <!-- not run: REASON -->"""
+
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,6 @@ class Block:
     line: int
     language: str
     is_exempt: bool
-    text: str
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -31,8 +31,8 @@ def blocks_of(text: str) -> list[Block]:
             begin = number
             continue
         before = [text for text in lines[:begin] if text][-1:]
-        blocks.append(Block(begin + 1, lines[begin].removeprefix("```"), bool(before and EXEMPTION.match(before[0])),
-                            "\n".join(lines[begin + 1:number])))
+        is_exempt = bool(before and EXEMPTION.match(before[0]))
+        blocks.append(Block(begin + 1, lines[begin].removeprefix("```"), is_exempt))
         begin = None
     return blocks
 
@@ -52,13 +52,17 @@ def example_faults(root: Path, documents: list[Path]) -> list[str]:
         name = str(document.relative_to(root))
         for block in blocks_of(document.read_text()):
             if block.language not in EXAMPLES | OUTPUT:
-                faults.append(f"{name}:{block.line}: the language \"{block.language}\" is none of "
-                              f"{', '.join(sorted(EXAMPLES | OUTPUT - {''}))}")
+                faults.append(
+                    f'{name}:{block.line}: the language "{block.language}" is none of '
+                    f"{', '.join(sorted(EXAMPLES | OUTPUT - {''}))}"
+                )
             elif block.language in EXAMPLES and not block.is_exempt:
                 used.add((name, block.language))
                 if (name, block.language) not in tests:
-                    faults.append(f"{name}:{block.line}: no test runs this example: name the test in "
-                                  "scripts/lib/documented_examples.txt, or write <!-- not run: REASON --> before it")
+                    faults.append(
+                        f"{name}:{block.line}: no test runs this example: name the test in "
+                        "scripts/lib/documented_examples.txt, or write <!-- not run: REASON --> before it"
+                    )
     for (document, language), test in sorted(tests.items()):
         if (document, language) not in used:
             faults.append(f"scripts/lib/documented_examples.txt: {document} has no example in {language}")

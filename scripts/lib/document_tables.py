@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the documents that list all of something have exactly the rows that the sources have."""
+
 import json
 import re
 from pathlib import Path
@@ -11,7 +12,7 @@ def first_cells(document: Path, heading: str) -> list[str]:
     """The names in the first column of the table with this heading."""
     lines = document.read_text().splitlines()
     names = []
-    for line in lines[lines.index(heading) + 2:] if heading in lines else []:
+    for line in lines[lines.index(heading) + 2 :] if heading in lines else []:
         if not line.startswith("|"):
             break
         names += CODE.findall(line.split("|")[1])
@@ -28,7 +29,9 @@ def keys_of_companions(root: Path) -> set[str]:
 
 
 def checks_of_doctor(root: Path) -> set[str]:
-    return set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"[,}]', (root / "src" / "control" / "doctor" / "diagnosis.cpp").read_text()))
+    return set(
+        re.findall(r'"([a-z]+(?:-[a-z]+)*)"[,}]', (root / "src" / "control" / "doctor" / "diagnosis.cpp").read_text())
+    )
 
 
 TABLES = (
@@ -44,6 +47,8 @@ def table_faults(root: Path) -> list[str]:
         if not (root / name).is_file():
             continue
         shown, wanted = set(first_cells(root / name, heading)), wanted_of(root)
-        faults += [f"{name}: the table \"{heading}\" has no row for {row}" for row in sorted(wanted - shown)]
-        faults += [f"{name}: the table \"{heading}\" has a row for {row}, which does not exist" for row in sorted(shown - wanted)]
+        faults += [f'{name}: the table "{heading}" has no row for {row}' for row in sorted(wanted - shown)]
+        faults += [
+            f'{name}: the table "{heading}" has a row for {row}, which does not exist' for row in sorted(shown - wanted)
+        ]
     return faults

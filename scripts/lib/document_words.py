@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names in documents exist: identifiers in code spans and names in capitals (events, reasons, constants) occur in the sources, and
-configuration keys in the daemon's table. And the other way around: calls, events and reasons of the API are documented."""
+"""The names in documents exist: identifiers in code spans and names in capitals (events, reasons, constants) occur in the
+sources, and configuration keys in the daemon's table. And the other way around: calls, events and reasons of the API are
+documented."""
+
 import re
 from pathlib import Path
 
 SOURCES = ("api", "bench", "cmake", "packaging", "scripts", "sdk", "src")
 # Of the kernel, of images, and placeholders.
-NAMES_OF_OTHERS = {"AF_XDP", "CAP_NET_RAW", "CONFIG_NF_CONNTRACK_TIMEOUT", "IP_TRANSPARENT", "nf_conntrack_max",
-                   "RLIMIT_NPROC", "SO_MARK", "UNKNOWN_n"}
+NAMES_OF_OTHERS = {
+    "AF_XDP",
+    "CAP_NET_RAW",
+    "CONFIG_NF_CONNTRACK_TIMEOUT",
+    "IP_TRANSPARENT",
+    "nf_conntrack_max",
+    "RLIMIT_NPROC",
+    "SO_MARK",
+    "UNKNOWN_n",
+}
 # Reasons that never leave the daemon: another one, or a message, reports them to clients.
 INTERNAL_REASONS = {"ENGINE_CONFLICT", "ENGINE_TIMEOUT", "EXEC_INPUT_CLOSED", "EXEC_INPUT_TAKEN"}
 # Its examples of names are not names.
@@ -24,7 +34,10 @@ def words_of_sources(root: Path) -> set[str]:
     words = set()
     for directory in SOURCES:
         for path in (root / directory).rglob("*"):
-            if path.suffix in {".cpp", ".h", ".proto", ".py", ".go", ".cmake", ".txt", ".in", ".toml", ".json", ""} and path.is_file():
+            if (
+                path.suffix in {".cpp", ".h", ".proto", ".py", ".go", ".cmake", ".txt", ".in", ".toml", ".json", ""}
+                and path.is_file()
+            ):
                 words |= set(IDENTIFIER.findall(path.read_text(errors="replace")))
     words |= {path.stem for path in (root / "tests").rglob("*")}
     return words
@@ -55,10 +68,16 @@ def word_faults(root: Path, documents: list[Path]) -> list[str]:
 def undocumented(root: Path, documents: list[Path]) -> list[str]:
     text = "".join(document.read_text() for document in documents)
     faults = []
-    for source, pattern in (("api/agbox/v1/service.proto", r"^  rpc (\w+)"), ("api/agbox/v1/event.proto", r"^  ([A-Z_]+) = [1-9]\d*;"),
-                            ("src/model/reasons.h", r'"([A-Z_]+)"')):
+    for source, pattern in (
+        ("api/agbox/v1/service.proto", r"^  rpc (\w+)"),
+        ("api/agbox/v1/event.proto", r"^  ([A-Z_]+) = [1-9]\d*;"),
+        ("src/model/reasons.h", r'"([A-Z_]+)"'),
+    ):
         path = root / source
         names = set(re.findall(pattern, path.read_text(), re.M)) if path.is_file() else set()
-        faults += [f"{source}: no document mentions {name}" for name in sorted(names - INTERNAL_REASONS)
-                   if not re.search(rf"\b{name}\b", text)]
+        faults += [
+            f"{source}: no document mentions {name}"
+            for name in sorted(names - INTERNAL_REASONS)
+            if not re.search(rf"\b{name}\b", text)
+        ]
     return faults

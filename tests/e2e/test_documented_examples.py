@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of the documents as they stand, on a private daemon. scripts/lib/documented_examples.txt lists which.
+"""Runs the examples of the documents as they stand, on a private daemon. scripts/lib/documented_examples.txt
+lists which.
 
 With AGBOX_RECORD=1 the sessions of the documents get what was printed now: scripts/record."""
 

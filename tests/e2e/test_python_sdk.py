@@ -86,7 +86,8 @@ def test_the_examples_of_the_guide_run(daemon, engine, tmp_path: Path) -> None:
     functions = "\n".join(f"async def part_{number}(sandbox):\n{textwrap.indent(part, '    ')}"
                           for number, part in enumerate(parts))
     names = ", ".join(f"part_{number}" for number in range(len(parts)))
-    ran = run(sdk_python(), "-c", PARTS.format(functions=functions, names=f"[{names}]"), env=sdk_environment(daemon), cwd=tmp_path, timeout=120)
+    together = PARTS.format(functions=functions, names=f"[{names}]")
+    ran = run(sdk_python(), "-c", together, env=sdk_environment(daemon), cwd=tmp_path, timeout=120)
     assert ran.stdout.endswith("all of them\n")
     assert (tmp_path / "results" / "dist").is_dir()
     assert left_over(engine) == []

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands and flags of agbox that documents mention exist. They are compared with the man page, which agbox makes of its own commands."""
+"""The commands and flags of agbox that documents mention exist. They are compared with the man page,
+which agbox makes of its own commands."""
+
 import re
 import shlex
 import subprocess
@@ -36,7 +38,7 @@ def manual(agbox: Path) -> dict[str, Command]:
             command.flags.update(flags)
             if re.search(r"[\w-] \S", line.replace(", ", ",")):
                 command.with_value.update(flags)
-        while (path := path.rpartition(" ")[0]):
+        while path := path.rpartition(" ")[0]:
             commands.setdefault(path, Command(set(EVERYWHERE), set()))
     return commands | {"agbox help": Command(set(EVERYWHERE), set()), "agbox manual": Command(set(EVERYWHERE), set())}
 
@@ -59,7 +61,7 @@ def code_of(document: str) -> list[str]:
 def faults_of(code: str, commands: dict[str, Command]) -> list[str]:
     faults = []
     for match in re.finditer(r"(?:^|[\s(])agbox (?=[a-z-])", code):
-        words = words_of(code[match.end():].replace("\\|", "|"))
+        words = words_of(code[match.end() :].replace("\\|", "|"))
         path = "agbox"
         while words and f"{path} {words[0]}" in commands:
             path = f"{path} {words.pop(0)}"
@@ -118,12 +120,15 @@ def test_flags_that_are_named_alone_are_those_of_a_command(document: Path, comma
     assert alone - known == set()
 
 
-@pytest.mark.parametrize("code, fault", [
-    ("agbox rnu debian:12", "there is no command agbox rnu"),
-    ("agbox sandbox crate", "there is no command agbox sandbox crate"),
-    ("x=$(agbox exec run --kwd /tmp box-1 -- ls -l)", "agbox exec run has no flag --kwd"),
-    ("agbox exec box-1 ls --all; agbox ps --al", "agbox ps has no flag --al"),
-    ("agbox run -itz debian:12 -- ls -Z", "agbox run has no flag -itz"),
-])
+@pytest.mark.parametrize(
+    "code, fault",
+    [
+        ("agbox rnu debian:12", "there is no command agbox rnu"),
+        ("agbox sandbox crate", "there is no command agbox sandbox crate"),
+        ("x=$(agbox exec run --kwd /tmp box-1 -- ls -l)", "agbox exec run has no flag --kwd"),
+        ("agbox exec box-1 ls --all; agbox ps --al", "agbox ps has no flag --al"),
+        ("agbox run -itz debian:12 -- ls -Z", "agbox run has no flag -itz"),
+    ],
+)
 def test_a_command_that_does_not_exist_is_found(code: str, fault: str, commands: dict[str, Command]) -> None:
     assert [found.removeprefix(f"{code}: ") for found in faults_of(code, commands)] == [fault]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workflows of CI: valid YAML, actions of a fixed version, least permissions, and scripts that exist and can be executed."""
+"""The workflows of CI: valid YAML, actions of a fixed version, least permissions, and scripts that can be
+executed."""
+
 import os
 import re
 from pathlib import Path
