@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-EXAMPLES = {"console", "cpp", "go", "python", "sh", "toml", "yaml"}
+EXAMPLES = {"cmake", "console", "cpp", "dockerfile", "go", "python", "sh", "toml", "yaml"}
 OUTPUT = {"", "text"}
 FENCE = re.compile(r"^```(.*)$")
 EXEMPTION = re.compile(r"^<!-- not run: \S.* -->$")

@@ -6,7 +6,8 @@ documented."""
 import re
 from pathlib import Path
 
-SOURCES = ("api", "bench", "cmake", "packaging", "scripts", "sdk", "src")
+SOURCES = ("api", "bench", "cmake", "images", "packaging", "scripts", "sdk", "src")
+TEXTS = {".cmake", ".cpp", ".go", ".h", ".in", ".json", ".proto", ".py", ".sh", ".toml", ".txt", ""}
 # Of the kernel, of images, and placeholders.
 NAMES_OF_OTHERS = {
     "AF_XDP",
@@ -39,7 +40,7 @@ def words_of_sources(root: Path) -> set[str]:
                 and path.is_file()
             ):
                 words |= set(IDENTIFIER.findall(path.read_text(errors="replace")))
-    words |= {path.stem for path in (root / "tests").rglob("*")}
+    words |= {path.stem for directory in ("docs", "tests") for path in (root / directory).rglob("*")}
     return words
 
 
@@ -60,7 +61,10 @@ def word_faults(root: Path, documents: list[Path]) -> list[str]:
         names = set(CAPITALS.findall(text))
         for span in SPAN.findall(text):
             names |= {word for word in IDENTIFIER.findall(span) if "_" in word or re.search("[a-z][A-Z]", word)}
-        faults += [f"{name}: {word} is in no source" for word in sorted(names - known)]
+        faults += [
+            f"{name}: {word} is in no source; a name of others goes into NAMES_OF_OTHERS of scripts/lib/document_words.py"
+            for word in sorted(names - known)
+        ]
         faults += [f"{name}: {key} is no configuration key" for key in sorted(set(KEY.findall(text)) - keys)]
     return faults
 
