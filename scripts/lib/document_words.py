@@ -32,15 +32,12 @@ KEY = re.compile(r"`((?:runtime|artifacts|network|isolation)\.[a-z_]+)[` ]")
 
 
 def words_of_sources(root: Path) -> set[str]:
-    words = set()
+    """And the names of documents and tests."""
+    words = {path.stem for directory in ("docs", "tests") for path in (root / directory).rglob("*")}
     for directory in SOURCES:
         for path in (root / directory).rglob("*"):
-            if (
-                path.suffix in {".cpp", ".h", ".proto", ".py", ".go", ".cmake", ".txt", ".in", ".toml", ".json", ""}
-                and path.is_file()
-            ):
+            if path.suffix in TEXTS and path.is_file():
                 words |= set(IDENTIFIER.findall(path.read_text(errors="replace")))
-    words |= {path.stem for directory in ("docs", "tests") for path in (root / directory).rglob("*")}
     return words
 
 
