@@ -38,6 +38,7 @@ struct ActorServices {
   Deadlines& exec_waits;     // of execs that wait for such a restart
   Deadlines& exec_timeouts;  // of execs that may not take longer
   Deadlines& verifications;  // of sandboxes whose isolation failed
+  Deadlines& leases;         // of sandboxes that no client holds
   bool pauses_unisolated;    // isolation.on_failure
   TimesToLive ttls;
   // The configuration that new sandboxes keep.

@@ -70,6 +70,8 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
                      [this](const std::string& sandbox_id) {
                        if (!services_.is_shutting_down) isolation_.verify_soon(sandbox_id);
                      }),
+      leases_(loop, clock,
+              [this](const std::string& sandbox_id) { directory_.lease_is_due(sandbox_id); }),
       operation_services_{.store = store,
                           .engine = engine,
                           .place = place,
@@ -93,6 +95,7 @@ ControlPlane::ControlPlane(ControlLoop& loop, Store& store, const Clock& clock, 
                 .exec_waits = exec_waits_,
                 .exec_timeouts = exec_timeouts_,
                 .verifications = verifications_,
+                .leases = leases_,
                 .pauses_unisolated = options.pauses_unisolated,
                 .ttls = options.ttls,
                 .created_with = std::move(options.created_with)},
@@ -197,6 +200,7 @@ void ControlPlane::release_waiting_calls() {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.store.stop_waiting();
   directory_.engine_was_asked();
+  directory_.keep_unheld();
   // A diagnosis of a hanging engine could outlast the shutdown deadline.
   takes_diagnoses_ = false;
   diagnoses_.cancel();
@@ -205,6 +209,7 @@ void ControlPlane::release_waiting_calls() {
 void ControlPlane::shut_down(std::function<void()> done) {
   AGBOX_ON_CONTROL_THREAD(services_.loop);
   services_.is_shutting_down = true;
+  directory_.keep_unheld();
   ending_.spawn("shutdown", end_everything(std::move(done)));
 }
 

@@ -66,6 +66,7 @@ class ControlPlane final : private EngineListener {
   Deadlines& exec_waits() { return exec_waits_; }
   Deadlines& exec_timeouts() { return exec_timeouts_; }
   Deadlines& verifications() { return verifications_; }
+  Deadlines& leases() { return leases_; }
 
   // Runs the checks of `agbox doctor`.
   void diagnose(std::vector<std::string> images, Directory::Reply<v1::DiagnoseResponse> reply);
@@ -80,7 +81,8 @@ class ControlPlane final : private EngineListener {
   Task watch_stats(std::string sandbox_id, std::chrono::nanoseconds interval,
                    StatsSampler::Write write, Directory::Reply<void> done);
 
-  // Completes the calls that wait for anything but the store; call before the server shuts down.
+  // Completes the calls that wait for anything but the store, and deletes no sandbox because its
+  // clients are disconnected; call before the server shuts down.
   void release_waiting_calls();
   // Cancels everything in progress; the next start of the daemon continues it. `done` is called
   // when nothing runs any more.
@@ -117,6 +119,7 @@ class ControlPlane final : private EngineListener {
   Deadlines exec_waits_;
   Deadlines exec_timeouts_;
   Deadlines verifications_;
+  Deadlines leases_;
   OperationServices operation_services_;
   ActorServices services_;
   bool was_engine_lost_ = false;  // since its event stream last began

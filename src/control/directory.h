@@ -5,6 +5,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <functional>
 #include <list>
 #include <map>
@@ -97,6 +98,18 @@ class Directory final : public SandboxClaims {
   Task transfer_files(std::string sandbox_id, FileOrder order, OnFilePipe on_open,
                       Reply<FilesReport> reply);
 
+  // --- leases, in directory_leases.cpp ---
+
+  // Gets how long the sandbox is kept once no client holds it. Returns false if this one is gone.
+  using OnHeld = std::function<boost::asio::awaitable<bool>(std::chrono::nanoseconds lease_ttl)>;
+  // Holds a sandbox that has a lease; `on_held` confirms it, and `reply` follows when the sandbox
+  // is deleted. Cancelling the task releases it.
+  Task hold(std::string sandbox_id, OnHeld on_held, Reply<void> reply);
+  // No client has held the sandbox for its lease_ttl.
+  void lease_is_due(const std::string& sandbox_id);
+  // From now on no lease expires: the daemon itself ends the calls that hold sandboxes.
+  void keep_unheld() { keeps_unheld_ = true; }
+
   // --- the engine ---
   // Its container may have ended, or may lack what it was started with.
   void recheck_container(const std::string& sandbox_id);
@@ -170,6 +183,9 @@ class Directory final : public SandboxClaims {
   class CountedCopy;
   Call<FilesReport> transfer_files(std::string sandbox_id, FileOrder order, OnFilePipe on_open);
 
+  class Hold;
+  Call<void> hold(std::string sandbox_id, OnHeld on_held);
+
   Result<SandboxActor*> find(const std::string& sandbox_id) const;
   std::size_t spec_bytes() const;
   std::shared_ptr<Event> new_event() const {
@@ -205,6 +221,8 @@ class Directory final : public SandboxClaims {
   std::list<std::pair<std::string, PortMappings>> undecided_ports_;
   std::size_t waiting_calls_ = 0;
   std::size_t file_copies_ = 0;  // in progress
+  std::size_t holds_ = 0;
+  bool keeps_unheld_ = false;
   // The first attempt to reach the engine has ended, or takes too long to wait for. Work that needs
   // the engine waits for that, not longer.
   std::shared_ptr<Event> engine_asked_;

@@ -19,6 +19,8 @@ inline constexpr Reason kSandboxInvalidState{ErrorCode::FailedPrecondition,
                                              "SANDBOX_INVALID_STATE"};
 inline constexpr Reason kSandboxEventSequenceExpired{ErrorCode::OutOfRange,
                                                      "SANDBOX_EVENT_SEQUENCE_EXPIRED"};
+// It was created without lease_ttl.
+inline constexpr Reason kSandboxHasNoLease{ErrorCode::FailedPrecondition, "SANDBOX_HAS_NO_LEASE"};
 // A sandbox has no container of this name, or not yet, or no longer.
 inline constexpr Reason kContainerNotFound{ErrorCode::NotFound, "CONTAINER_NOT_FOUND"};
 inline constexpr Reason kEventCursorOutOfRange{ErrorCode::OutOfRange, "EVENT_CURSOR_OUT_OF_RANGE"};

@@ -19,6 +19,7 @@
 #include "rpc/copy_out_stream.h"
 #include "rpc/event_stream.h"
 #include "rpc/file_copies.h"
+#include "rpc/hold_stream.h"
 #include "rpc/log_stream.h"
 #include "rpc/open_streams.h"
 #include "rpc/output_stream.h"
@@ -35,10 +36,10 @@ using Context = grpc::CallbackServerContext*;
 
 // Clients test for these names; a released name is never removed.
 constexpr std::string_view kFeatures[] = {
-    "all-events",  "attach",     "builtin-tools", "config-yaml", "container-logs",
-    "copies",      "diagnose",   "error-info",    "exec",        "exec-output",
-    "file-copies", "health",     "isolation",     "list-pages",  "mounts",
-    "ports",       "reflection", "stats",         "stop-resume"};
+    "all-events",  "attach",   "builtin-tools", "config-yaml", "container-logs",
+    "copies",      "diagnose", "error-info",    "exec",        "exec-output",
+    "file-copies", "health",   "isolation",     "leases",      "list-pages",
+    "mounts",      "ports",    "reflection",    "stats",       "stop-resume"};
 
 // Replies with an error, or with the response that `fill` makes of the value.
 template <class Fill>
@@ -74,7 +75,8 @@ using ServiceBase = v1::SandboxService::WithRawCallbackMethod_SubscribeSandboxEv
         v1::SandboxService::WithRawCallbackMethod_ReadExecOutput<
             v1::SandboxService::WithRawCallbackMethod_ReadContainerLogs<
                 v1::SandboxService::WithRawCallbackMethod_WatchStats<
-                    v1::SandboxService::CallbackService>>>>>;
+                    v1::SandboxService::WithRawCallbackMethod_HoldSandbox<
+                        v1::SandboxService::CallbackService>>>>>>;
 
 class SandboxCalls final : public ServiceBase, public SandboxService {
  public:
@@ -114,6 +116,7 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
     event_streams_->end_all(status);
     log_streams_->end_all(status);
     stats_streams_->end_all(status);
+    hold_streams_->end_all(status);
     output_.post([streams = output_streams_, status] { streams->end_all(status); });
     file_copies_.post([streams = file_copies_.streams(), status] { streams->end_all(status); });
   }
@@ -196,6 +199,15 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
       });
       plane_.directory().remove_matching(request->label_selector(), reply);
     });
+  }
+
+  Stream HoldSandbox(Context, const grpc::ByteBuffer* request) override {
+    log_.debug("gRPC HoldSandbox");
+    auto hold = [this](std::string sandbox_id, Directory::OnHeld on_held,
+                       std::function<void(Result<>)> done) {
+      return plane_.directory().hold(std::move(sandbox_id), std::move(on_held), std::move(done));
+    };
+    return open_hold_stream(loop_, std::move(hold), hold_streams_, *request);
   }
 
   Stream SubscribeSandboxEvents(Context, const grpc::ByteBuffer* request) override {
@@ -368,6 +380,7 @@ class SandboxCalls final : public ServiceBase, public SandboxService {
   std::shared_ptr<OpenStreams> event_streams_ = std::make_shared<OpenStreams>();
   std::shared_ptr<OpenStreams> log_streams_ = std::make_shared<OpenStreams>();
   std::shared_ptr<OpenStreams> stats_streams_ = std::make_shared<OpenStreams>();
+  std::shared_ptr<OpenStreams> hold_streams_ = std::make_shared<OpenStreams>();
   std::shared_ptr<OpenStreams> output_streams_ = std::make_shared<OpenStreams>();
   OutputLoop output_;
   FileCopies file_copies_;

@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <climits>
 #include <string>
 #include <utility>
 
@@ -84,6 +85,9 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(ControlLoop& loop, ControlPl
   builder.SetMaxReceiveMessageSize(kMaxReceivedMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  // The kernel reports a client that is gone. One that is suspended, with Ctrl-Z, is still there
+  // and holds what it holds; by default gRPC would ask it every two hours and disconnect it.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
   // gRPC's reflection needs only one queue and one poller.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);

@@ -46,11 +46,13 @@ def test_health_and_reflection_are_served(daemon):
             assert name in next(reflection(iter([list_services]), timeout=10))
 
 
-def test_a_request_that_cannot_be_parsed_is_an_invalid_argument(daemon, contract):
+@pytest.mark.parametrize(("method", "kind"), [("GetSandbox", "unary_unary"), ("HoldSandbox", "unary_stream")])
+def test_a_request_that_cannot_be_parsed_is_an_invalid_argument(daemon, contract, method, kind):
     with daemon.channel() as channel, pytest.raises(grpc.RpcError) as refused:
-        raw(channel, "/agbox.v1.SandboxService/GetSandbox")(b"\xff\xff\xff", timeout=10)
+        answer = raw(channel, f"/agbox.v1.SandboxService/{method}", kind)(b"\xff\xff\xff", timeout=10)
+        list(answer)  # of a stream
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert refused.value.details() == "the request is not a GetSandboxRequest"
+    assert refused.value.details() == f"the request is not a {method}Request"
     assert "grpc-status-details-bin" in dict(refused.value.trailing_metadata())
 
 

@@ -12,6 +12,7 @@ package agboxv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -457,6 +458,8 @@ type SandboxHandle struct {
 	// Its companions and services, in the order in which they were declared: required services,
 	// optional services, companions. companion_containers has the specifications of the latter.
 	Companions []*CompanionStatus `protobuf:"bytes,114,rep,name=companions,proto3" json:"companions,omitempty"`
+	// Of its specification. Absent: it has no lease.
+	LeaseTtl *durationpb.Duration `protobuf:"bytes,115,opt,name=lease_ttl,json=leaseTtl,proto3" json:"lease_ttl,omitempty"`
 	// What of the request the sandbox lacks or has in another form although its create was accepted,
 	// one sentence each, for people: such as a builtin tool of which this host has nothing, or files
 	// that a shadow copy lacks because the daemon may not read them.
@@ -635,6 +638,13 @@ func (x *SandboxHandle) GetCompanions() []*CompanionStatus {
 	return nil
 }
 
+func (x *SandboxHandle) GetLeaseTtl() *durationpb.Duration {
+	if x != nil {
+		return x.LeaseTtl
+	}
+	return nil
+}
+
 func (x *SandboxHandle) GetWarnings() []string {
 	if x != nil {
 		return x.Warnings
@@ -646,7 +656,7 @@ var File_agbox_v1_sandbox_proto protoreflect.FileDescriptor
 
 const file_agbox_v1_sandbox_proto_rawDesc = "" +
 	"\n" +
-	"\x16agbox/v1/sandbox.proto\x12\bagbox.v1\x1a\x13agbox/v1/spec.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x01\n" +
+	"\x16agbox/v1/sandbox.proto\x12\bagbox.v1\x1a\x13agbox/v1/spec.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x01\n" +
 	"\x0fBuiltinResource\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
@@ -666,7 +676,7 @@ const file_agbox_v1_sandbox_proto_rawDesc = "" +
 	"\tlast_exit\x18\a \x01(\tR\blastExit\x12\x1d\n" +
 	"\n" +
 	"error_code\x18\b \x01(\tR\terrorCode\x12#\n" +
-	"\rerror_message\x18\t \x01(\tR\ferrorMessage\"\x93\b\n" +
+	"\rerror_message\x18\t \x01(\tR\ferrorMessage\"\xcb\b\n" +
 	"\rSandboxHandle\x12\x1d\n" +
 	"\n" +
 	"sandbox_id\x18\x01 \x01(\tR\tsandboxId\x12,\n" +
@@ -693,7 +703,8 @@ const file_agbox_v1_sandbox_proto_rawDesc = "" +
 	"\x05ports\x18q \x03(\v2\x15.agbox.v1.PortMappingR\x05ports\x129\n" +
 	"\n" +
 	"companions\x18r \x03(\v2\x19.agbox.v1.CompanionStatusR\n" +
-	"companions\x12\x1a\n" +
+	"companions\x126\n" +
+	"\tlease_ttl\x18s \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12\x1a\n" +
 	"\bwarnings\x18x \x03(\tR\bwarnings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -745,6 +756,7 @@ var file_agbox_v1_sandbox_proto_goTypes = []any{
 	(*MountSpec)(nil),              // 9: agbox.v1.MountSpec
 	(*CopySpec)(nil),               // 10: agbox.v1.CopySpec
 	(*PortMapping)(nil),            // 11: agbox.v1.PortMapping
+	(*durationpb.Duration)(nil),    // 12: google.protobuf.Duration
 }
 var file_agbox_v1_sandbox_proto_depIdxs = []int32{
 	1,  // 0: agbox.v1.CompanionStatus.role:type_name -> agbox.v1.CompanionRole
@@ -759,11 +771,12 @@ var file_agbox_v1_sandbox_proto_depIdxs = []int32{
 	3,  // 9: agbox.v1.SandboxHandle.builtin_resources:type_name -> agbox.v1.BuiltinResource
 	11, // 10: agbox.v1.SandboxHandle.ports:type_name -> agbox.v1.PortMapping
 	4,  // 11: agbox.v1.SandboxHandle.companions:type_name -> agbox.v1.CompanionStatus
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	12, // 12: agbox.v1.SandboxHandle.lease_ttl:type_name -> google.protobuf.Duration
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_agbox_v1_sandbox_proto_init() }

@@ -129,7 +129,7 @@ func (x InputStopped_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InputStopped_Reason.Descriptor instead.
 func (InputStopped_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{40, 0}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{42, 0}
 }
 
 type PingRequest struct {
@@ -878,6 +878,95 @@ func (x *AcceptedResponse) GetAccepted() bool {
 	return false
 }
 
+type HoldSandboxRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SandboxId     string                 `protobuf:"bytes,1,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldSandboxRequest) Reset() {
+	*x = HoldSandboxRequest{}
+	mi := &file_agbox_v1_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldSandboxRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldSandboxRequest) ProtoMessage() {}
+
+func (x *HoldSandboxRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agbox_v1_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldSandboxRequest.ProtoReflect.Descriptor instead.
+func (*HoldSandboxRequest) Descriptor() ([]byte, []int) {
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *HoldSandboxRequest) GetSandboxId() string {
+	if x != nil {
+		return x.SandboxId
+	}
+	return ""
+}
+
+type HoldSandboxResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long the sandbox is kept once no call holds it.
+	LeaseTtl      *durationpb.Duration `protobuf:"bytes,1,opt,name=lease_ttl,json=leaseTtl,proto3" json:"lease_ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldSandboxResponse) Reset() {
+	*x = HoldSandboxResponse{}
+	mi := &file_agbox_v1_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldSandboxResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldSandboxResponse) ProtoMessage() {}
+
+func (x *HoldSandboxResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agbox_v1_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldSandboxResponse.ProtoReflect.Descriptor instead.
+func (*HoldSandboxResponse) Descriptor() ([]byte, []int) {
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *HoldSandboxResponse) GetLeaseTtl() *durationpb.Duration {
+	if x != nil {
+		return x.LeaseTtl
+	}
+	return nil
+}
+
 type SubscribeSandboxEventsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	SandboxId string                 `protobuf:"bytes,1,opt,name=sandbox_id,json=sandboxId,proto3" json:"sandbox_id,omitempty"`
@@ -891,7 +980,7 @@ type SubscribeSandboxEventsRequest struct {
 
 func (x *SubscribeSandboxEventsRequest) Reset() {
 	*x = SubscribeSandboxEventsRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[14]
+	mi := &file_agbox_v1_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +992,7 @@ func (x *SubscribeSandboxEventsRequest) String() string {
 func (*SubscribeSandboxEventsRequest) ProtoMessage() {}
 
 func (x *SubscribeSandboxEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[14]
+	mi := &file_agbox_v1_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1005,7 @@ func (x *SubscribeSandboxEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeSandboxEventsRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeSandboxEventsRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{14}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SubscribeSandboxEventsRequest) GetSandboxId() string {
@@ -959,7 +1048,7 @@ type SubscribeEventsRequest struct {
 
 func (x *SubscribeEventsRequest) Reset() {
 	*x = SubscribeEventsRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[15]
+	mi := &file_agbox_v1_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +1060,7 @@ func (x *SubscribeEventsRequest) String() string {
 func (*SubscribeEventsRequest) ProtoMessage() {}
 
 func (x *SubscribeEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[15]
+	mi := &file_agbox_v1_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +1073,7 @@ func (x *SubscribeEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeEventsRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeEventsRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{15}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SubscribeEventsRequest) GetLabelSelector() map[string]string {
@@ -1063,7 +1152,7 @@ type SubscribeEventsResponse struct {
 
 func (x *SubscribeEventsResponse) Reset() {
 	*x = SubscribeEventsResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[16]
+	mi := &file_agbox_v1_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1164,7 @@ func (x *SubscribeEventsResponse) String() string {
 func (*SubscribeEventsResponse) ProtoMessage() {}
 
 func (x *SubscribeEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[16]
+	mi := &file_agbox_v1_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1177,7 @@ func (x *SubscribeEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeEventsResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeEventsResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{16}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SubscribeEventsResponse) GetCursor() string {
@@ -1148,7 +1237,7 @@ type CreateExecRequest struct {
 
 func (x *CreateExecRequest) Reset() {
 	*x = CreateExecRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[17]
+	mi := &file_agbox_v1_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1249,7 @@ func (x *CreateExecRequest) String() string {
 func (*CreateExecRequest) ProtoMessage() {}
 
 func (x *CreateExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[17]
+	mi := &file_agbox_v1_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1262,7 @@ func (x *CreateExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateExecRequest.ProtoReflect.Descriptor instead.
 func (*CreateExecRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{17}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateExecRequest) GetSandboxId() string {
@@ -1258,7 +1347,7 @@ type CreateExecResponse struct {
 
 func (x *CreateExecResponse) Reset() {
 	*x = CreateExecResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[18]
+	mi := &file_agbox_v1_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1359,7 @@ func (x *CreateExecResponse) String() string {
 func (*CreateExecResponse) ProtoMessage() {}
 
 func (x *CreateExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[18]
+	mi := &file_agbox_v1_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1372,7 @@ func (x *CreateExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateExecResponse.ProtoReflect.Descriptor instead.
 func (*CreateExecResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{18}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CreateExecResponse) GetExecId() string {
@@ -1316,7 +1405,7 @@ type CancelExecRequest struct {
 
 func (x *CancelExecRequest) Reset() {
 	*x = CancelExecRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[19]
+	mi := &file_agbox_v1_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1417,7 @@ func (x *CancelExecRequest) String() string {
 func (*CancelExecRequest) ProtoMessage() {}
 
 func (x *CancelExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[19]
+	mi := &file_agbox_v1_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1430,7 @@ func (x *CancelExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelExecRequest.ProtoReflect.Descriptor instead.
 func (*CancelExecRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{19}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CancelExecRequest) GetExecId() string {
@@ -1360,7 +1449,7 @@ type GetExecRequest struct {
 
 func (x *GetExecRequest) Reset() {
 	*x = GetExecRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[20]
+	mi := &file_agbox_v1_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1461,7 @@ func (x *GetExecRequest) String() string {
 func (*GetExecRequest) ProtoMessage() {}
 
 func (x *GetExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[20]
+	mi := &file_agbox_v1_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1474,7 @@ func (x *GetExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExecRequest.ProtoReflect.Descriptor instead.
 func (*GetExecRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{20}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetExecRequest) GetExecId() string {
@@ -1404,7 +1493,7 @@ type GetExecResponse struct {
 
 func (x *GetExecResponse) Reset() {
 	*x = GetExecResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[21]
+	mi := &file_agbox_v1_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1505,7 @@ func (x *GetExecResponse) String() string {
 func (*GetExecResponse) ProtoMessage() {}
 
 func (x *GetExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[21]
+	mi := &file_agbox_v1_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1518,7 @@ func (x *GetExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExecResponse.ProtoReflect.Descriptor instead.
 func (*GetExecResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{21}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetExecResponse) GetExec() *ExecStatus {
@@ -1453,7 +1542,7 @@ type ListActiveExecsRequest struct {
 
 func (x *ListActiveExecsRequest) Reset() {
 	*x = ListActiveExecsRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[22]
+	mi := &file_agbox_v1_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1554,7 @@ func (x *ListActiveExecsRequest) String() string {
 func (*ListActiveExecsRequest) ProtoMessage() {}
 
 func (x *ListActiveExecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[22]
+	mi := &file_agbox_v1_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1567,7 @@ func (x *ListActiveExecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActiveExecsRequest.ProtoReflect.Descriptor instead.
 func (*ListActiveExecsRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{22}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListActiveExecsRequest) GetSandboxId() string {
@@ -1513,7 +1602,7 @@ type ListActiveExecsResponse struct {
 
 func (x *ListActiveExecsResponse) Reset() {
 	*x = ListActiveExecsResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[23]
+	mi := &file_agbox_v1_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1614,7 @@ func (x *ListActiveExecsResponse) String() string {
 func (*ListActiveExecsResponse) ProtoMessage() {}
 
 func (x *ListActiveExecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[23]
+	mi := &file_agbox_v1_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1627,7 @@ func (x *ListActiveExecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActiveExecsResponse.ProtoReflect.Descriptor instead.
 func (*ListActiveExecsResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{23}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListActiveExecsResponse) GetExecs() []*ExecStatus {
@@ -1568,7 +1657,7 @@ type ListExecsRequest struct {
 
 func (x *ListExecsRequest) Reset() {
 	*x = ListExecsRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[24]
+	mi := &file_agbox_v1_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1669,7 @@ func (x *ListExecsRequest) String() string {
 func (*ListExecsRequest) ProtoMessage() {}
 
 func (x *ListExecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[24]
+	mi := &file_agbox_v1_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1682,7 @@ func (x *ListExecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecsRequest.ProtoReflect.Descriptor instead.
 func (*ListExecsRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{24}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListExecsRequest) GetSandboxId() string {
@@ -1628,7 +1717,7 @@ type ListExecsResponse struct {
 
 func (x *ListExecsResponse) Reset() {
 	*x = ListExecsResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[25]
+	mi := &file_agbox_v1_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1729,7 @@ func (x *ListExecsResponse) String() string {
 func (*ListExecsResponse) ProtoMessage() {}
 
 func (x *ListExecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[25]
+	mi := &file_agbox_v1_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1742,7 @@ func (x *ListExecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecsResponse.ProtoReflect.Descriptor instead.
 func (*ListExecsResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{25}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListExecsResponse) GetExecs() []*ExecStatus {
@@ -1683,7 +1772,7 @@ type ReadExecOutputRequest struct {
 
 func (x *ReadExecOutputRequest) Reset() {
 	*x = ReadExecOutputRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[26]
+	mi := &file_agbox_v1_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1784,7 @@ func (x *ReadExecOutputRequest) String() string {
 func (*ReadExecOutputRequest) ProtoMessage() {}
 
 func (x *ReadExecOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[26]
+	mi := &file_agbox_v1_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1797,7 @@ func (x *ReadExecOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExecOutputRequest.ProtoReflect.Descriptor instead.
 func (*ReadExecOutputRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{26}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReadExecOutputRequest) GetExecId() string {
@@ -1750,7 +1839,7 @@ type ReadExecOutputResponse struct {
 
 func (x *ReadExecOutputResponse) Reset() {
 	*x = ReadExecOutputResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[27]
+	mi := &file_agbox_v1_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1851,7 @@ func (x *ReadExecOutputResponse) String() string {
 func (*ReadExecOutputResponse) ProtoMessage() {}
 
 func (x *ReadExecOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[27]
+	mi := &file_agbox_v1_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1864,7 @@ func (x *ReadExecOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExecOutputResponse.ProtoReflect.Descriptor instead.
 func (*ReadExecOutputResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{27}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReadExecOutputResponse) GetOffset() uint64 {
@@ -1815,7 +1904,7 @@ type ReadContainerLogsRequest struct {
 
 func (x *ReadContainerLogsRequest) Reset() {
 	*x = ReadContainerLogsRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[28]
+	mi := &file_agbox_v1_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +1916,7 @@ func (x *ReadContainerLogsRequest) String() string {
 func (*ReadContainerLogsRequest) ProtoMessage() {}
 
 func (x *ReadContainerLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[28]
+	mi := &file_agbox_v1_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +1929,7 @@ func (x *ReadContainerLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadContainerLogsRequest.ProtoReflect.Descriptor instead.
 func (*ReadContainerLogsRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{28}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReadContainerLogsRequest) GetSandboxId() string {
@@ -1908,7 +1997,7 @@ type ReadContainerLogsResponse struct {
 
 func (x *ReadContainerLogsResponse) Reset() {
 	*x = ReadContainerLogsResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[29]
+	mi := &file_agbox_v1_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2009,7 @@ func (x *ReadContainerLogsResponse) String() string {
 func (*ReadContainerLogsResponse) ProtoMessage() {}
 
 func (x *ReadContainerLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[29]
+	mi := &file_agbox_v1_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2022,7 @@ func (x *ReadContainerLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadContainerLogsResponse.ProtoReflect.Descriptor instead.
 func (*ReadContainerLogsResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{29}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReadContainerLogsResponse) GetStream() OutputStream {
@@ -1973,7 +2062,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[30]
+	mi := &file_agbox_v1_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1985,7 +2074,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[30]
+	mi := &file_agbox_v1_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1998,7 +2087,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{30}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetStatsRequest) GetSandboxId() string {
@@ -2017,7 +2106,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[31]
+	mi := &file_agbox_v1_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2118,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[31]
+	mi := &file_agbox_v1_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2131,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{31}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetStatsResponse) GetStats() *SandboxStats {
@@ -2063,7 +2152,7 @@ type WatchStatsRequest struct {
 
 func (x *WatchStatsRequest) Reset() {
 	*x = WatchStatsRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[32]
+	mi := &file_agbox_v1_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2164,7 @@ func (x *WatchStatsRequest) String() string {
 func (*WatchStatsRequest) ProtoMessage() {}
 
 func (x *WatchStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[32]
+	mi := &file_agbox_v1_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +2177,7 @@ func (x *WatchStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStatsRequest.ProtoReflect.Descriptor instead.
 func (*WatchStatsRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{32}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WatchStatsRequest) GetSandboxId() string {
@@ -2114,7 +2203,7 @@ type WatchStatsResponse struct {
 
 func (x *WatchStatsResponse) Reset() {
 	*x = WatchStatsResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[33]
+	mi := &file_agbox_v1_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2215,7 @@ func (x *WatchStatsResponse) String() string {
 func (*WatchStatsResponse) ProtoMessage() {}
 
 func (x *WatchStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[33]
+	mi := &file_agbox_v1_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2228,7 @@ func (x *WatchStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStatsResponse.ProtoReflect.Descriptor instead.
 func (*WatchStatsResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{33}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchStatsResponse) GetStats() *SandboxStats {
@@ -2167,7 +2256,7 @@ type AttachExecRequest struct {
 
 func (x *AttachExecRequest) Reset() {
 	*x = AttachExecRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[34]
+	mi := &file_agbox_v1_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2268,7 @@ func (x *AttachExecRequest) String() string {
 func (*AttachExecRequest) ProtoMessage() {}
 
 func (x *AttachExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[34]
+	mi := &file_agbox_v1_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2281,7 @@ func (x *AttachExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachExecRequest.ProtoReflect.Descriptor instead.
 func (*AttachExecRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{34}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AttachExecRequest) GetMessage() isAttachExecRequest_Message {
@@ -2304,7 +2393,7 @@ type AttachStart struct {
 
 func (x *AttachStart) Reset() {
 	*x = AttachStart{}
-	mi := &file_agbox_v1_service_proto_msgTypes[35]
+	mi := &file_agbox_v1_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2316,7 +2405,7 @@ func (x *AttachStart) String() string {
 func (*AttachStart) ProtoMessage() {}
 
 func (x *AttachStart) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[35]
+	mi := &file_agbox_v1_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2329,7 +2418,7 @@ func (x *AttachStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachStart.ProtoReflect.Descriptor instead.
 func (*AttachStart) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{35}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AttachStart) GetExecId() string {
@@ -2375,7 +2464,7 @@ type AttachEndInput struct {
 
 func (x *AttachEndInput) Reset() {
 	*x = AttachEndInput{}
-	mi := &file_agbox_v1_service_proto_msgTypes[36]
+	mi := &file_agbox_v1_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2476,7 @@ func (x *AttachEndInput) String() string {
 func (*AttachEndInput) ProtoMessage() {}
 
 func (x *AttachEndInput) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[36]
+	mi := &file_agbox_v1_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2489,7 @@ func (x *AttachEndInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachEndInput.ProtoReflect.Descriptor instead.
 func (*AttachEndInput) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{36}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{38}
 }
 
 type AttachExecResponse struct {
@@ -2419,7 +2508,7 @@ type AttachExecResponse struct {
 
 func (x *AttachExecResponse) Reset() {
 	*x = AttachExecResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[37]
+	mi := &file_agbox_v1_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2520,7 @@ func (x *AttachExecResponse) String() string {
 func (*AttachExecResponse) ProtoMessage() {}
 
 func (x *AttachExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[37]
+	mi := &file_agbox_v1_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2533,7 @@ func (x *AttachExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachExecResponse.ProtoReflect.Descriptor instead.
 func (*AttachExecResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{37}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AttachExecResponse) GetMessage() isAttachExecResponse_Message {
@@ -2548,7 +2637,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_agbox_v1_service_proto_msgTypes[38]
+	mi := &file_agbox_v1_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2649,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[38]
+	mi := &file_agbox_v1_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2662,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{38}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Attached) GetInputOffset() uint64 {
@@ -2602,7 +2691,7 @@ type AttachOutput struct {
 
 func (x *AttachOutput) Reset() {
 	*x = AttachOutput{}
-	mi := &file_agbox_v1_service_proto_msgTypes[39]
+	mi := &file_agbox_v1_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2703,7 @@ func (x *AttachOutput) String() string {
 func (*AttachOutput) ProtoMessage() {}
 
 func (x *AttachOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[39]
+	mi := &file_agbox_v1_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2716,7 @@ func (x *AttachOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachOutput.ProtoReflect.Descriptor instead.
 func (*AttachOutput) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{39}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AttachOutput) GetStream() OutputStream {
@@ -2662,7 +2751,7 @@ type InputStopped struct {
 
 func (x *InputStopped) Reset() {
 	*x = InputStopped{}
-	mi := &file_agbox_v1_service_proto_msgTypes[40]
+	mi := &file_agbox_v1_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2763,7 @@ func (x *InputStopped) String() string {
 func (*InputStopped) ProtoMessage() {}
 
 func (x *InputStopped) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[40]
+	mi := &file_agbox_v1_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2776,7 @@ func (x *InputStopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputStopped.ProtoReflect.Descriptor instead.
 func (*InputStopped) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{40}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *InputStopped) GetReason() InputStopped_Reason {
@@ -2714,7 +2803,7 @@ type DiagnoseRequest struct {
 
 func (x *DiagnoseRequest) Reset() {
 	*x = DiagnoseRequest{}
-	mi := &file_agbox_v1_service_proto_msgTypes[41]
+	mi := &file_agbox_v1_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +2815,7 @@ func (x *DiagnoseRequest) String() string {
 func (*DiagnoseRequest) ProtoMessage() {}
 
 func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[41]
+	mi := &file_agbox_v1_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +2828,7 @@ func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseRequest) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{41}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DiagnoseRequest) GetImages() []string {
@@ -2759,7 +2848,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_agbox_v1_service_proto_msgTypes[42]
+	mi := &file_agbox_v1_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2860,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agbox_v1_service_proto_msgTypes[42]
+	mi := &file_agbox_v1_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2873,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_agbox_v1_service_proto_rawDescGZIP(), []int{42}
+	return file_agbox_v1_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DiagnoseResponse) GetFindings() []*Finding {
@@ -2855,7 +2944,12 @@ const file_agbox_v1_service_proto_rawDesc = "" +
 	"\x13deleted_sandbox_ids\x18\x01 \x03(\tR\x11deletedSandboxIds\x12#\n" +
 	"\rdeleted_count\x18\x02 \x01(\rR\fdeletedCount\".\n" +
 	"\x10AcceptedResponse\x12\x1a\n" +
-	"\baccepted\x18\x01 \x01(\bR\baccepted\"\x9d\x01\n" +
+	"\baccepted\x18\x01 \x01(\bR\baccepted\"3\n" +
+	"\x12HoldSandboxRequest\x12\x1d\n" +
+	"\n" +
+	"sandbox_id\x18\x01 \x01(\tR\tsandboxId\"M\n" +
+	"\x13HoldSandboxResponse\x126\n" +
+	"\tlease_ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\"\x9d\x01\n" +
 	"\x1dSubscribeSandboxEventsRequest\x12\x1d\n" +
 	"\n" +
 	"sandbox_id\x18\x01 \x01(\tR\tsandboxId\x12#\n" +
@@ -2998,7 +3092,7 @@ const file_agbox_v1_service_proto_rawDesc = "" +
 	"\vEventsStart\x12\x1c\n" +
 	"\x18EVENTS_START_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10EVENTS_START_NOW\x10\x01\x12\x17\n" +
-	"\x13EVENTS_START_OLDEST\x10\x022\xea\r\n" +
+	"\x13EVENTS_START_OLDEST\x10\x022\xb8\x0e\n" +
 	"\x0eSandboxService\x125\n" +
 	"\x04Ping\x12\x15.agbox.v1.PingRequest\x1a\x16.agbox.v1.PingResponse\x12P\n" +
 	"\rCreateSandbox\x12\x1e.agbox.v1.CreateSandboxRequest\x1a\x1f.agbox.v1.CreateSandboxResponse\x12G\n" +
@@ -3008,7 +3102,8 @@ const file_agbox_v1_service_proto_rawDesc = "" +
 	"\rResumeSandbox\x12\x1e.agbox.v1.ResumeSandboxRequest\x1a\x1a.agbox.v1.AcceptedResponse\x12G\n" +
 	"\vStopSandbox\x12\x1c.agbox.v1.StopSandboxRequest\x1a\x1a.agbox.v1.AcceptedResponse\x12K\n" +
 	"\rDeleteSandbox\x12\x1e.agbox.v1.DeleteSandboxRequest\x1a\x1a.agbox.v1.AcceptedResponse\x12V\n" +
-	"\x0fDeleteSandboxes\x12 .agbox.v1.DeleteSandboxesRequest\x1a!.agbox.v1.DeleteSandboxesResponse\x12[\n" +
+	"\x0fDeleteSandboxes\x12 .agbox.v1.DeleteSandboxesRequest\x1a!.agbox.v1.DeleteSandboxesResponse\x12L\n" +
+	"\vHoldSandbox\x12\x1c.agbox.v1.HoldSandboxRequest\x1a\x1d.agbox.v1.HoldSandboxResponse0\x01\x12[\n" +
 	"\x16SubscribeSandboxEvents\x12'.agbox.v1.SubscribeSandboxEventsRequest\x1a\x16.agbox.v1.SandboxEvent0\x01\x12X\n" +
 	"\x0fSubscribeEvents\x12 .agbox.v1.SubscribeEventsRequest\x1a!.agbox.v1.SubscribeEventsResponse0\x01\x12G\n" +
 	"\n" +
@@ -3042,7 +3137,7 @@ func file_agbox_v1_service_proto_rawDescGZIP() []byte {
 }
 
 var file_agbox_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_agbox_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_agbox_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_agbox_v1_service_proto_goTypes = []any{
 	(EventsStart)(0),                      // 0: agbox.v1.EventsStart
 	(InputStopped_Reason)(0),              // 1: agbox.v1.InputStopped.Reason
@@ -3060,143 +3155,148 @@ var file_agbox_v1_service_proto_goTypes = []any{
 	(*DeleteSandboxesRequest)(nil),        // 13: agbox.v1.DeleteSandboxesRequest
 	(*DeleteSandboxesResponse)(nil),       // 14: agbox.v1.DeleteSandboxesResponse
 	(*AcceptedResponse)(nil),              // 15: agbox.v1.AcceptedResponse
-	(*SubscribeSandboxEventsRequest)(nil), // 16: agbox.v1.SubscribeSandboxEventsRequest
-	(*SubscribeEventsRequest)(nil),        // 17: agbox.v1.SubscribeEventsRequest
-	(*SubscribeEventsResponse)(nil),       // 18: agbox.v1.SubscribeEventsResponse
-	(*CreateExecRequest)(nil),             // 19: agbox.v1.CreateExecRequest
-	(*CreateExecResponse)(nil),            // 20: agbox.v1.CreateExecResponse
-	(*CancelExecRequest)(nil),             // 21: agbox.v1.CancelExecRequest
-	(*GetExecRequest)(nil),                // 22: agbox.v1.GetExecRequest
-	(*GetExecResponse)(nil),               // 23: agbox.v1.GetExecResponse
-	(*ListActiveExecsRequest)(nil),        // 24: agbox.v1.ListActiveExecsRequest
-	(*ListActiveExecsResponse)(nil),       // 25: agbox.v1.ListActiveExecsResponse
-	(*ListExecsRequest)(nil),              // 26: agbox.v1.ListExecsRequest
-	(*ListExecsResponse)(nil),             // 27: agbox.v1.ListExecsResponse
-	(*ReadExecOutputRequest)(nil),         // 28: agbox.v1.ReadExecOutputRequest
-	(*ReadExecOutputResponse)(nil),        // 29: agbox.v1.ReadExecOutputResponse
-	(*ReadContainerLogsRequest)(nil),      // 30: agbox.v1.ReadContainerLogsRequest
-	(*ReadContainerLogsResponse)(nil),     // 31: agbox.v1.ReadContainerLogsResponse
-	(*GetStatsRequest)(nil),               // 32: agbox.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),              // 33: agbox.v1.GetStatsResponse
-	(*WatchStatsRequest)(nil),             // 34: agbox.v1.WatchStatsRequest
-	(*WatchStatsResponse)(nil),            // 35: agbox.v1.WatchStatsResponse
-	(*AttachExecRequest)(nil),             // 36: agbox.v1.AttachExecRequest
-	(*AttachStart)(nil),                   // 37: agbox.v1.AttachStart
-	(*AttachEndInput)(nil),                // 38: agbox.v1.AttachEndInput
-	(*AttachExecResponse)(nil),            // 39: agbox.v1.AttachExecResponse
-	(*Attached)(nil),                      // 40: agbox.v1.Attached
-	(*AttachOutput)(nil),                  // 41: agbox.v1.AttachOutput
-	(*InputStopped)(nil),                  // 42: agbox.v1.InputStopped
-	(*DiagnoseRequest)(nil),               // 43: agbox.v1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),              // 44: agbox.v1.DiagnoseResponse
-	nil,                                   // 45: agbox.v1.ListSandboxesRequest.LabelSelectorEntry
-	nil,                                   // 46: agbox.v1.DeleteSandboxesRequest.LabelSelectorEntry
-	nil,                                   // 47: agbox.v1.SubscribeEventsRequest.LabelSelectorEntry
-	nil,                                   // 48: agbox.v1.CreateExecRequest.EnvOverridesEntry
-	(*CreateSpec)(nil),                    // 49: agbox.v1.CreateSpec
-	(*SandboxHandle)(nil),                 // 50: agbox.v1.SandboxHandle
-	(EventType)(0),                        // 51: agbox.v1.EventType
-	(*SandboxEvent)(nil),                  // 52: agbox.v1.SandboxEvent
+	(*HoldSandboxRequest)(nil),            // 16: agbox.v1.HoldSandboxRequest
+	(*HoldSandboxResponse)(nil),           // 17: agbox.v1.HoldSandboxResponse
+	(*SubscribeSandboxEventsRequest)(nil), // 18: agbox.v1.SubscribeSandboxEventsRequest
+	(*SubscribeEventsRequest)(nil),        // 19: agbox.v1.SubscribeEventsRequest
+	(*SubscribeEventsResponse)(nil),       // 20: agbox.v1.SubscribeEventsResponse
+	(*CreateExecRequest)(nil),             // 21: agbox.v1.CreateExecRequest
+	(*CreateExecResponse)(nil),            // 22: agbox.v1.CreateExecResponse
+	(*CancelExecRequest)(nil),             // 23: agbox.v1.CancelExecRequest
+	(*GetExecRequest)(nil),                // 24: agbox.v1.GetExecRequest
+	(*GetExecResponse)(nil),               // 25: agbox.v1.GetExecResponse
+	(*ListActiveExecsRequest)(nil),        // 26: agbox.v1.ListActiveExecsRequest
+	(*ListActiveExecsResponse)(nil),       // 27: agbox.v1.ListActiveExecsResponse
+	(*ListExecsRequest)(nil),              // 28: agbox.v1.ListExecsRequest
+	(*ListExecsResponse)(nil),             // 29: agbox.v1.ListExecsResponse
+	(*ReadExecOutputRequest)(nil),         // 30: agbox.v1.ReadExecOutputRequest
+	(*ReadExecOutputResponse)(nil),        // 31: agbox.v1.ReadExecOutputResponse
+	(*ReadContainerLogsRequest)(nil),      // 32: agbox.v1.ReadContainerLogsRequest
+	(*ReadContainerLogsResponse)(nil),     // 33: agbox.v1.ReadContainerLogsResponse
+	(*GetStatsRequest)(nil),               // 34: agbox.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),              // 35: agbox.v1.GetStatsResponse
+	(*WatchStatsRequest)(nil),             // 36: agbox.v1.WatchStatsRequest
+	(*WatchStatsResponse)(nil),            // 37: agbox.v1.WatchStatsResponse
+	(*AttachExecRequest)(nil),             // 38: agbox.v1.AttachExecRequest
+	(*AttachStart)(nil),                   // 39: agbox.v1.AttachStart
+	(*AttachEndInput)(nil),                // 40: agbox.v1.AttachEndInput
+	(*AttachExecResponse)(nil),            // 41: agbox.v1.AttachExecResponse
+	(*Attached)(nil),                      // 42: agbox.v1.Attached
+	(*AttachOutput)(nil),                  // 43: agbox.v1.AttachOutput
+	(*InputStopped)(nil),                  // 44: agbox.v1.InputStopped
+	(*DiagnoseRequest)(nil),               // 45: agbox.v1.DiagnoseRequest
+	(*DiagnoseResponse)(nil),              // 46: agbox.v1.DiagnoseResponse
+	nil,                                   // 47: agbox.v1.ListSandboxesRequest.LabelSelectorEntry
+	nil,                                   // 48: agbox.v1.DeleteSandboxesRequest.LabelSelectorEntry
+	nil,                                   // 49: agbox.v1.SubscribeEventsRequest.LabelSelectorEntry
+	nil,                                   // 50: agbox.v1.CreateExecRequest.EnvOverridesEntry
+	(*CreateSpec)(nil),                    // 51: agbox.v1.CreateSpec
+	(*SandboxHandle)(nil),                 // 52: agbox.v1.SandboxHandle
 	(*durationpb.Duration)(nil),           // 53: google.protobuf.Duration
-	(*Terminal)(nil),                      // 54: agbox.v1.Terminal
-	(*ExecStatus)(nil),                    // 55: agbox.v1.ExecStatus
-	(OutputStream)(0),                     // 56: agbox.v1.OutputStream
-	(*timestamppb.Timestamp)(nil),         // 57: google.protobuf.Timestamp
-	(*SandboxStats)(nil),                  // 58: agbox.v1.SandboxStats
-	(*TerminalSize)(nil),                  // 59: agbox.v1.TerminalSize
-	(*Finding)(nil),                       // 60: agbox.v1.Finding
-	(*CopyInRequest)(nil),                 // 61: agbox.v1.CopyInRequest
-	(*CopyOutRequest)(nil),                // 62: agbox.v1.CopyOutRequest
-	(*CopyInResponse)(nil),                // 63: agbox.v1.CopyInResponse
-	(*CopyOutResponse)(nil),               // 64: agbox.v1.CopyOutResponse
+	(EventType)(0),                        // 54: agbox.v1.EventType
+	(*SandboxEvent)(nil),                  // 55: agbox.v1.SandboxEvent
+	(*Terminal)(nil),                      // 56: agbox.v1.Terminal
+	(*ExecStatus)(nil),                    // 57: agbox.v1.ExecStatus
+	(OutputStream)(0),                     // 58: agbox.v1.OutputStream
+	(*timestamppb.Timestamp)(nil),         // 59: google.protobuf.Timestamp
+	(*SandboxStats)(nil),                  // 60: agbox.v1.SandboxStats
+	(*TerminalSize)(nil),                  // 61: agbox.v1.TerminalSize
+	(*Finding)(nil),                       // 62: agbox.v1.Finding
+	(*CopyInRequest)(nil),                 // 63: agbox.v1.CopyInRequest
+	(*CopyOutRequest)(nil),                // 64: agbox.v1.CopyOutRequest
+	(*CopyInResponse)(nil),                // 65: agbox.v1.CopyInResponse
+	(*CopyOutResponse)(nil),               // 66: agbox.v1.CopyOutResponse
 }
 var file_agbox_v1_service_proto_depIdxs = []int32{
-	49, // 0: agbox.v1.CreateSandboxRequest.create_spec:type_name -> agbox.v1.CreateSpec
-	50, // 1: agbox.v1.CreateSandboxResponse.sandbox:type_name -> agbox.v1.SandboxHandle
-	50, // 2: agbox.v1.GetSandboxResponse.sandbox:type_name -> agbox.v1.SandboxHandle
-	45, // 3: agbox.v1.ListSandboxesRequest.label_selector:type_name -> agbox.v1.ListSandboxesRequest.LabelSelectorEntry
-	50, // 4: agbox.v1.ListSandboxesResponse.sandboxes:type_name -> agbox.v1.SandboxHandle
-	46, // 5: agbox.v1.DeleteSandboxesRequest.label_selector:type_name -> agbox.v1.DeleteSandboxesRequest.LabelSelectorEntry
-	47, // 6: agbox.v1.SubscribeEventsRequest.label_selector:type_name -> agbox.v1.SubscribeEventsRequest.LabelSelectorEntry
-	51, // 7: agbox.v1.SubscribeEventsRequest.event_types:type_name -> agbox.v1.EventType
-	0,  // 8: agbox.v1.SubscribeEventsRequest.start:type_name -> agbox.v1.EventsStart
-	52, // 9: agbox.v1.SubscribeEventsResponse.event:type_name -> agbox.v1.SandboxEvent
-	48, // 10: agbox.v1.CreateExecRequest.env_overrides:type_name -> agbox.v1.CreateExecRequest.EnvOverridesEntry
-	53, // 11: agbox.v1.CreateExecRequest.timeout:type_name -> google.protobuf.Duration
-	54, // 12: agbox.v1.CreateExecRequest.terminal:type_name -> agbox.v1.Terminal
-	55, // 13: agbox.v1.GetExecResponse.exec:type_name -> agbox.v1.ExecStatus
-	55, // 14: agbox.v1.ListActiveExecsResponse.execs:type_name -> agbox.v1.ExecStatus
-	55, // 15: agbox.v1.ListExecsResponse.execs:type_name -> agbox.v1.ExecStatus
-	56, // 16: agbox.v1.ReadExecOutputRequest.stream:type_name -> agbox.v1.OutputStream
-	57, // 17: agbox.v1.ReadContainerLogsRequest.since:type_name -> google.protobuf.Timestamp
-	56, // 18: agbox.v1.ReadContainerLogsRequest.stream:type_name -> agbox.v1.OutputStream
-	56, // 19: agbox.v1.ReadContainerLogsResponse.stream:type_name -> agbox.v1.OutputStream
-	57, // 20: agbox.v1.ReadContainerLogsResponse.time:type_name -> google.protobuf.Timestamp
-	58, // 21: agbox.v1.GetStatsResponse.stats:type_name -> agbox.v1.SandboxStats
-	53, // 22: agbox.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
-	58, // 23: agbox.v1.WatchStatsResponse.stats:type_name -> agbox.v1.SandboxStats
-	37, // 24: agbox.v1.AttachExecRequest.start:type_name -> agbox.v1.AttachStart
-	38, // 25: agbox.v1.AttachExecRequest.end_input:type_name -> agbox.v1.AttachEndInput
-	59, // 26: agbox.v1.AttachExecRequest.resize:type_name -> agbox.v1.TerminalSize
-	40, // 27: agbox.v1.AttachExecResponse.attached:type_name -> agbox.v1.Attached
-	41, // 28: agbox.v1.AttachExecResponse.output:type_name -> agbox.v1.AttachOutput
-	42, // 29: agbox.v1.AttachExecResponse.input_stopped:type_name -> agbox.v1.InputStopped
-	55, // 30: agbox.v1.AttachExecResponse.ended:type_name -> agbox.v1.ExecStatus
-	55, // 31: agbox.v1.Attached.exec:type_name -> agbox.v1.ExecStatus
-	56, // 32: agbox.v1.AttachOutput.stream:type_name -> agbox.v1.OutputStream
-	1,  // 33: agbox.v1.InputStopped.reason:type_name -> agbox.v1.InputStopped.Reason
-	60, // 34: agbox.v1.DiagnoseResponse.findings:type_name -> agbox.v1.Finding
-	2,  // 35: agbox.v1.SandboxService.Ping:input_type -> agbox.v1.PingRequest
-	4,  // 36: agbox.v1.SandboxService.CreateSandbox:input_type -> agbox.v1.CreateSandboxRequest
-	6,  // 37: agbox.v1.SandboxService.GetSandbox:input_type -> agbox.v1.GetSandboxRequest
-	8,  // 38: agbox.v1.SandboxService.ListSandboxes:input_type -> agbox.v1.ListSandboxesRequest
-	10, // 39: agbox.v1.SandboxService.ResumeSandbox:input_type -> agbox.v1.ResumeSandboxRequest
-	11, // 40: agbox.v1.SandboxService.StopSandbox:input_type -> agbox.v1.StopSandboxRequest
-	12, // 41: agbox.v1.SandboxService.DeleteSandbox:input_type -> agbox.v1.DeleteSandboxRequest
-	13, // 42: agbox.v1.SandboxService.DeleteSandboxes:input_type -> agbox.v1.DeleteSandboxesRequest
-	16, // 43: agbox.v1.SandboxService.SubscribeSandboxEvents:input_type -> agbox.v1.SubscribeSandboxEventsRequest
-	17, // 44: agbox.v1.SandboxService.SubscribeEvents:input_type -> agbox.v1.SubscribeEventsRequest
-	19, // 45: agbox.v1.SandboxService.CreateExec:input_type -> agbox.v1.CreateExecRequest
-	21, // 46: agbox.v1.SandboxService.CancelExec:input_type -> agbox.v1.CancelExecRequest
-	22, // 47: agbox.v1.SandboxService.GetExec:input_type -> agbox.v1.GetExecRequest
-	24, // 48: agbox.v1.SandboxService.ListActiveExecs:input_type -> agbox.v1.ListActiveExecsRequest
-	26, // 49: agbox.v1.SandboxService.ListExecs:input_type -> agbox.v1.ListExecsRequest
-	28, // 50: agbox.v1.SandboxService.ReadExecOutput:input_type -> agbox.v1.ReadExecOutputRequest
-	30, // 51: agbox.v1.SandboxService.ReadContainerLogs:input_type -> agbox.v1.ReadContainerLogsRequest
-	32, // 52: agbox.v1.SandboxService.GetStats:input_type -> agbox.v1.GetStatsRequest
-	34, // 53: agbox.v1.SandboxService.WatchStats:input_type -> agbox.v1.WatchStatsRequest
-	36, // 54: agbox.v1.SandboxService.AttachExec:input_type -> agbox.v1.AttachExecRequest
-	61, // 55: agbox.v1.SandboxService.CopyIn:input_type -> agbox.v1.CopyInRequest
-	62, // 56: agbox.v1.SandboxService.CopyOut:input_type -> agbox.v1.CopyOutRequest
-	43, // 57: agbox.v1.SandboxService.Diagnose:input_type -> agbox.v1.DiagnoseRequest
-	3,  // 58: agbox.v1.SandboxService.Ping:output_type -> agbox.v1.PingResponse
-	5,  // 59: agbox.v1.SandboxService.CreateSandbox:output_type -> agbox.v1.CreateSandboxResponse
-	7,  // 60: agbox.v1.SandboxService.GetSandbox:output_type -> agbox.v1.GetSandboxResponse
-	9,  // 61: agbox.v1.SandboxService.ListSandboxes:output_type -> agbox.v1.ListSandboxesResponse
-	15, // 62: agbox.v1.SandboxService.ResumeSandbox:output_type -> agbox.v1.AcceptedResponse
-	15, // 63: agbox.v1.SandboxService.StopSandbox:output_type -> agbox.v1.AcceptedResponse
-	15, // 64: agbox.v1.SandboxService.DeleteSandbox:output_type -> agbox.v1.AcceptedResponse
-	14, // 65: agbox.v1.SandboxService.DeleteSandboxes:output_type -> agbox.v1.DeleteSandboxesResponse
-	52, // 66: agbox.v1.SandboxService.SubscribeSandboxEvents:output_type -> agbox.v1.SandboxEvent
-	18, // 67: agbox.v1.SandboxService.SubscribeEvents:output_type -> agbox.v1.SubscribeEventsResponse
-	20, // 68: agbox.v1.SandboxService.CreateExec:output_type -> agbox.v1.CreateExecResponse
-	15, // 69: agbox.v1.SandboxService.CancelExec:output_type -> agbox.v1.AcceptedResponse
-	23, // 70: agbox.v1.SandboxService.GetExec:output_type -> agbox.v1.GetExecResponse
-	25, // 71: agbox.v1.SandboxService.ListActiveExecs:output_type -> agbox.v1.ListActiveExecsResponse
-	27, // 72: agbox.v1.SandboxService.ListExecs:output_type -> agbox.v1.ListExecsResponse
-	29, // 73: agbox.v1.SandboxService.ReadExecOutput:output_type -> agbox.v1.ReadExecOutputResponse
-	31, // 74: agbox.v1.SandboxService.ReadContainerLogs:output_type -> agbox.v1.ReadContainerLogsResponse
-	33, // 75: agbox.v1.SandboxService.GetStats:output_type -> agbox.v1.GetStatsResponse
-	35, // 76: agbox.v1.SandboxService.WatchStats:output_type -> agbox.v1.WatchStatsResponse
-	39, // 77: agbox.v1.SandboxService.AttachExec:output_type -> agbox.v1.AttachExecResponse
-	63, // 78: agbox.v1.SandboxService.CopyIn:output_type -> agbox.v1.CopyInResponse
-	64, // 79: agbox.v1.SandboxService.CopyOut:output_type -> agbox.v1.CopyOutResponse
-	44, // 80: agbox.v1.SandboxService.Diagnose:output_type -> agbox.v1.DiagnoseResponse
-	58, // [58:81] is the sub-list for method output_type
-	35, // [35:58] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	51, // 0: agbox.v1.CreateSandboxRequest.create_spec:type_name -> agbox.v1.CreateSpec
+	52, // 1: agbox.v1.CreateSandboxResponse.sandbox:type_name -> agbox.v1.SandboxHandle
+	52, // 2: agbox.v1.GetSandboxResponse.sandbox:type_name -> agbox.v1.SandboxHandle
+	47, // 3: agbox.v1.ListSandboxesRequest.label_selector:type_name -> agbox.v1.ListSandboxesRequest.LabelSelectorEntry
+	52, // 4: agbox.v1.ListSandboxesResponse.sandboxes:type_name -> agbox.v1.SandboxHandle
+	48, // 5: agbox.v1.DeleteSandboxesRequest.label_selector:type_name -> agbox.v1.DeleteSandboxesRequest.LabelSelectorEntry
+	53, // 6: agbox.v1.HoldSandboxResponse.lease_ttl:type_name -> google.protobuf.Duration
+	49, // 7: agbox.v1.SubscribeEventsRequest.label_selector:type_name -> agbox.v1.SubscribeEventsRequest.LabelSelectorEntry
+	54, // 8: agbox.v1.SubscribeEventsRequest.event_types:type_name -> agbox.v1.EventType
+	0,  // 9: agbox.v1.SubscribeEventsRequest.start:type_name -> agbox.v1.EventsStart
+	55, // 10: agbox.v1.SubscribeEventsResponse.event:type_name -> agbox.v1.SandboxEvent
+	50, // 11: agbox.v1.CreateExecRequest.env_overrides:type_name -> agbox.v1.CreateExecRequest.EnvOverridesEntry
+	53, // 12: agbox.v1.CreateExecRequest.timeout:type_name -> google.protobuf.Duration
+	56, // 13: agbox.v1.CreateExecRequest.terminal:type_name -> agbox.v1.Terminal
+	57, // 14: agbox.v1.GetExecResponse.exec:type_name -> agbox.v1.ExecStatus
+	57, // 15: agbox.v1.ListActiveExecsResponse.execs:type_name -> agbox.v1.ExecStatus
+	57, // 16: agbox.v1.ListExecsResponse.execs:type_name -> agbox.v1.ExecStatus
+	58, // 17: agbox.v1.ReadExecOutputRequest.stream:type_name -> agbox.v1.OutputStream
+	59, // 18: agbox.v1.ReadContainerLogsRequest.since:type_name -> google.protobuf.Timestamp
+	58, // 19: agbox.v1.ReadContainerLogsRequest.stream:type_name -> agbox.v1.OutputStream
+	58, // 20: agbox.v1.ReadContainerLogsResponse.stream:type_name -> agbox.v1.OutputStream
+	59, // 21: agbox.v1.ReadContainerLogsResponse.time:type_name -> google.protobuf.Timestamp
+	60, // 22: agbox.v1.GetStatsResponse.stats:type_name -> agbox.v1.SandboxStats
+	53, // 23: agbox.v1.WatchStatsRequest.interval:type_name -> google.protobuf.Duration
+	60, // 24: agbox.v1.WatchStatsResponse.stats:type_name -> agbox.v1.SandboxStats
+	39, // 25: agbox.v1.AttachExecRequest.start:type_name -> agbox.v1.AttachStart
+	40, // 26: agbox.v1.AttachExecRequest.end_input:type_name -> agbox.v1.AttachEndInput
+	61, // 27: agbox.v1.AttachExecRequest.resize:type_name -> agbox.v1.TerminalSize
+	42, // 28: agbox.v1.AttachExecResponse.attached:type_name -> agbox.v1.Attached
+	43, // 29: agbox.v1.AttachExecResponse.output:type_name -> agbox.v1.AttachOutput
+	44, // 30: agbox.v1.AttachExecResponse.input_stopped:type_name -> agbox.v1.InputStopped
+	57, // 31: agbox.v1.AttachExecResponse.ended:type_name -> agbox.v1.ExecStatus
+	57, // 32: agbox.v1.Attached.exec:type_name -> agbox.v1.ExecStatus
+	58, // 33: agbox.v1.AttachOutput.stream:type_name -> agbox.v1.OutputStream
+	1,  // 34: agbox.v1.InputStopped.reason:type_name -> agbox.v1.InputStopped.Reason
+	62, // 35: agbox.v1.DiagnoseResponse.findings:type_name -> agbox.v1.Finding
+	2,  // 36: agbox.v1.SandboxService.Ping:input_type -> agbox.v1.PingRequest
+	4,  // 37: agbox.v1.SandboxService.CreateSandbox:input_type -> agbox.v1.CreateSandboxRequest
+	6,  // 38: agbox.v1.SandboxService.GetSandbox:input_type -> agbox.v1.GetSandboxRequest
+	8,  // 39: agbox.v1.SandboxService.ListSandboxes:input_type -> agbox.v1.ListSandboxesRequest
+	10, // 40: agbox.v1.SandboxService.ResumeSandbox:input_type -> agbox.v1.ResumeSandboxRequest
+	11, // 41: agbox.v1.SandboxService.StopSandbox:input_type -> agbox.v1.StopSandboxRequest
+	12, // 42: agbox.v1.SandboxService.DeleteSandbox:input_type -> agbox.v1.DeleteSandboxRequest
+	13, // 43: agbox.v1.SandboxService.DeleteSandboxes:input_type -> agbox.v1.DeleteSandboxesRequest
+	16, // 44: agbox.v1.SandboxService.HoldSandbox:input_type -> agbox.v1.HoldSandboxRequest
+	18, // 45: agbox.v1.SandboxService.SubscribeSandboxEvents:input_type -> agbox.v1.SubscribeSandboxEventsRequest
+	19, // 46: agbox.v1.SandboxService.SubscribeEvents:input_type -> agbox.v1.SubscribeEventsRequest
+	21, // 47: agbox.v1.SandboxService.CreateExec:input_type -> agbox.v1.CreateExecRequest
+	23, // 48: agbox.v1.SandboxService.CancelExec:input_type -> agbox.v1.CancelExecRequest
+	24, // 49: agbox.v1.SandboxService.GetExec:input_type -> agbox.v1.GetExecRequest
+	26, // 50: agbox.v1.SandboxService.ListActiveExecs:input_type -> agbox.v1.ListActiveExecsRequest
+	28, // 51: agbox.v1.SandboxService.ListExecs:input_type -> agbox.v1.ListExecsRequest
+	30, // 52: agbox.v1.SandboxService.ReadExecOutput:input_type -> agbox.v1.ReadExecOutputRequest
+	32, // 53: agbox.v1.SandboxService.ReadContainerLogs:input_type -> agbox.v1.ReadContainerLogsRequest
+	34, // 54: agbox.v1.SandboxService.GetStats:input_type -> agbox.v1.GetStatsRequest
+	36, // 55: agbox.v1.SandboxService.WatchStats:input_type -> agbox.v1.WatchStatsRequest
+	38, // 56: agbox.v1.SandboxService.AttachExec:input_type -> agbox.v1.AttachExecRequest
+	63, // 57: agbox.v1.SandboxService.CopyIn:input_type -> agbox.v1.CopyInRequest
+	64, // 58: agbox.v1.SandboxService.CopyOut:input_type -> agbox.v1.CopyOutRequest
+	45, // 59: agbox.v1.SandboxService.Diagnose:input_type -> agbox.v1.DiagnoseRequest
+	3,  // 60: agbox.v1.SandboxService.Ping:output_type -> agbox.v1.PingResponse
+	5,  // 61: agbox.v1.SandboxService.CreateSandbox:output_type -> agbox.v1.CreateSandboxResponse
+	7,  // 62: agbox.v1.SandboxService.GetSandbox:output_type -> agbox.v1.GetSandboxResponse
+	9,  // 63: agbox.v1.SandboxService.ListSandboxes:output_type -> agbox.v1.ListSandboxesResponse
+	15, // 64: agbox.v1.SandboxService.ResumeSandbox:output_type -> agbox.v1.AcceptedResponse
+	15, // 65: agbox.v1.SandboxService.StopSandbox:output_type -> agbox.v1.AcceptedResponse
+	15, // 66: agbox.v1.SandboxService.DeleteSandbox:output_type -> agbox.v1.AcceptedResponse
+	14, // 67: agbox.v1.SandboxService.DeleteSandboxes:output_type -> agbox.v1.DeleteSandboxesResponse
+	17, // 68: agbox.v1.SandboxService.HoldSandbox:output_type -> agbox.v1.HoldSandboxResponse
+	55, // 69: agbox.v1.SandboxService.SubscribeSandboxEvents:output_type -> agbox.v1.SandboxEvent
+	20, // 70: agbox.v1.SandboxService.SubscribeEvents:output_type -> agbox.v1.SubscribeEventsResponse
+	22, // 71: agbox.v1.SandboxService.CreateExec:output_type -> agbox.v1.CreateExecResponse
+	15, // 72: agbox.v1.SandboxService.CancelExec:output_type -> agbox.v1.AcceptedResponse
+	25, // 73: agbox.v1.SandboxService.GetExec:output_type -> agbox.v1.GetExecResponse
+	27, // 74: agbox.v1.SandboxService.ListActiveExecs:output_type -> agbox.v1.ListActiveExecsResponse
+	29, // 75: agbox.v1.SandboxService.ListExecs:output_type -> agbox.v1.ListExecsResponse
+	31, // 76: agbox.v1.SandboxService.ReadExecOutput:output_type -> agbox.v1.ReadExecOutputResponse
+	33, // 77: agbox.v1.SandboxService.ReadContainerLogs:output_type -> agbox.v1.ReadContainerLogsResponse
+	35, // 78: agbox.v1.SandboxService.GetStats:output_type -> agbox.v1.GetStatsResponse
+	37, // 79: agbox.v1.SandboxService.WatchStats:output_type -> agbox.v1.WatchStatsResponse
+	41, // 80: agbox.v1.SandboxService.AttachExec:output_type -> agbox.v1.AttachExecResponse
+	65, // 81: agbox.v1.SandboxService.CopyIn:output_type -> agbox.v1.CopyInResponse
+	66, // 82: agbox.v1.SandboxService.CopyOut:output_type -> agbox.v1.CopyOutResponse
+	46, // 83: agbox.v1.SandboxService.Diagnose:output_type -> agbox.v1.DiagnoseResponse
+	60, // [60:84] is the sub-list for method output_type
+	36, // [36:60] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_agbox_v1_service_proto_init() }
@@ -3211,21 +3311,21 @@ func file_agbox_v1_service_proto_init() {
 	file_agbox_v1_sandbox_proto_init()
 	file_agbox_v1_spec_proto_init()
 	file_agbox_v1_stats_proto_init()
-	file_agbox_v1_service_proto_msgTypes[15].OneofWrappers = []any{
+	file_agbox_v1_service_proto_msgTypes[17].OneofWrappers = []any{
 		(*SubscribeEventsRequest_Start)(nil),
 		(*SubscribeEventsRequest_Cursor)(nil),
 	}
-	file_agbox_v1_service_proto_msgTypes[22].OneofWrappers = []any{}
-	file_agbox_v1_service_proto_msgTypes[28].OneofWrappers = []any{}
-	file_agbox_v1_service_proto_msgTypes[34].OneofWrappers = []any{
+	file_agbox_v1_service_proto_msgTypes[24].OneofWrappers = []any{}
+	file_agbox_v1_service_proto_msgTypes[30].OneofWrappers = []any{}
+	file_agbox_v1_service_proto_msgTypes[36].OneofWrappers = []any{
 		(*AttachExecRequest_Start)(nil),
 		(*AttachExecRequest_Input)(nil),
 		(*AttachExecRequest_EndInput)(nil),
 		(*AttachExecRequest_Resize)(nil),
 		(*AttachExecRequest_Signal)(nil),
 	}
-	file_agbox_v1_service_proto_msgTypes[35].OneofWrappers = []any{}
-	file_agbox_v1_service_proto_msgTypes[37].OneofWrappers = []any{
+	file_agbox_v1_service_proto_msgTypes[37].OneofWrappers = []any{}
+	file_agbox_v1_service_proto_msgTypes[39].OneofWrappers = []any{
 		(*AttachExecResponse_Attached)(nil),
 		(*AttachExecResponse_Output)(nil),
 		(*AttachExecResponse_InputAccepted)(nil),
@@ -3238,7 +3338,7 @@ func file_agbox_v1_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agbox_v1_service_proto_rawDesc), len(file_agbox_v1_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -34,6 +34,7 @@ const (
 	SandboxService_StopSandbox_FullMethodName            = "/agbox.v1.SandboxService/StopSandbox"
 	SandboxService_DeleteSandbox_FullMethodName          = "/agbox.v1.SandboxService/DeleteSandbox"
 	SandboxService_DeleteSandboxes_FullMethodName        = "/agbox.v1.SandboxService/DeleteSandboxes"
+	SandboxService_HoldSandbox_FullMethodName            = "/agbox.v1.SandboxService/HoldSandbox"
 	SandboxService_SubscribeSandboxEvents_FullMethodName = "/agbox.v1.SandboxService/SubscribeSandboxEvents"
 	SandboxService_SubscribeEvents_FullMethodName        = "/agbox.v1.SandboxService/SubscribeEvents"
 	SandboxService_CreateExec_FullMethodName             = "/agbox.v1.SandboxService/CreateExec"
@@ -71,6 +72,11 @@ type SandboxServiceClient interface {
 	DeleteSandbox(ctx context.Context, in *DeleteSandboxRequest, opts ...grpc.CallOption) (*AcceptedResponse, error)
 	// Deletes all sandboxes with matching labels.
 	DeleteSandboxes(ctx context.Context, in *DeleteSandboxesRequest, opts ...grpc.CallOption) (*DeleteSandboxesResponse, error)
+	// Holds a sandbox that was created with lease_ttl: while at least one such call is open, its
+	// lease does not run. The first response confirms the hold; no other follows. The call ends when
+	// the sandbox is deleted, or with the daemon: call again then. SANDBOX_HAS_NO_LEASE if the
+	// sandbox has no lease, SANDBOX_INVALID_STATE if it is being deleted.
+	HoldSandbox(ctx context.Context, in *HoldSandboxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HoldSandboxResponse], error)
 	// Streams the events of a sandbox, stored ones first. The stream stays open after
 	// SANDBOX_DELETED, until the history is purged.
 	SubscribeSandboxEvents(ctx context.Context, in *SubscribeSandboxEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SandboxEvent], error)
@@ -203,9 +209,28 @@ func (c *sandboxServiceClient) DeleteSandboxes(ctx context.Context, in *DeleteSa
 	return out, nil
 }
 
+func (c *sandboxServiceClient) HoldSandbox(ctx context.Context, in *HoldSandboxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HoldSandboxResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[0], SandboxService_HoldSandbox_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[HoldSandboxRequest, HoldSandboxResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SandboxService_HoldSandboxClient = grpc.ServerStreamingClient[HoldSandboxResponse]
+
 func (c *sandboxServiceClient) SubscribeSandboxEvents(ctx context.Context, in *SubscribeSandboxEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SandboxEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[0], SandboxService_SubscribeSandboxEvents_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[1], SandboxService_SubscribeSandboxEvents_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +249,7 @@ type SandboxService_SubscribeSandboxEventsClient = grpc.ServerStreamingClient[Sa
 
 func (c *sandboxServiceClient) SubscribeEvents(ctx context.Context, in *SubscribeEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SubscribeEventsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[1], SandboxService_SubscribeEvents_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[2], SandboxService_SubscribeEvents_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +318,7 @@ func (c *sandboxServiceClient) ListExecs(ctx context.Context, in *ListExecsReque
 
 func (c *sandboxServiceClient) ReadExecOutput(ctx context.Context, in *ReadExecOutputRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadExecOutputResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[2], SandboxService_ReadExecOutput_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[3], SandboxService_ReadExecOutput_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +337,7 @@ type SandboxService_ReadExecOutputClient = grpc.ServerStreamingClient[ReadExecOu
 
 func (c *sandboxServiceClient) ReadContainerLogs(ctx context.Context, in *ReadContainerLogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadContainerLogsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[3], SandboxService_ReadContainerLogs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[4], SandboxService_ReadContainerLogs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +366,7 @@ func (c *sandboxServiceClient) GetStats(ctx context.Context, in *GetStatsRequest
 
 func (c *sandboxServiceClient) WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[4], SandboxService_WatchStats_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[5], SandboxService_WatchStats_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +385,7 @@ type SandboxService_WatchStatsClient = grpc.ServerStreamingClient[WatchStatsResp
 
 func (c *sandboxServiceClient) AttachExec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachExecRequest, AttachExecResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[5], SandboxService_AttachExec_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[6], SandboxService_AttachExec_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -373,7 +398,7 @@ type SandboxService_AttachExecClient = grpc.BidiStreamingClient[AttachExecReques
 
 func (c *sandboxServiceClient) CopyIn(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CopyInRequest, CopyInResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[6], SandboxService_CopyIn_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[7], SandboxService_CopyIn_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -386,7 +411,7 @@ type SandboxService_CopyInClient = grpc.ClientStreamingClient[CopyInRequest, Cop
 
 func (c *sandboxServiceClient) CopyOut(ctx context.Context, in *CopyOutRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CopyOutResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[7], SandboxService_CopyOut_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &SandboxService_ServiceDesc.Streams[8], SandboxService_CopyOut_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -433,6 +458,11 @@ type SandboxServiceServer interface {
 	DeleteSandbox(context.Context, *DeleteSandboxRequest) (*AcceptedResponse, error)
 	// Deletes all sandboxes with matching labels.
 	DeleteSandboxes(context.Context, *DeleteSandboxesRequest) (*DeleteSandboxesResponse, error)
+	// Holds a sandbox that was created with lease_ttl: while at least one such call is open, its
+	// lease does not run. The first response confirms the hold; no other follows. The call ends when
+	// the sandbox is deleted, or with the daemon: call again then. SANDBOX_HAS_NO_LEASE if the
+	// sandbox has no lease, SANDBOX_INVALID_STATE if it is being deleted.
+	HoldSandbox(*HoldSandboxRequest, grpc.ServerStreamingServer[HoldSandboxResponse]) error
 	// Streams the events of a sandbox, stored ones first. The stream stays open after
 	// SANDBOX_DELETED, until the history is purged.
 	SubscribeSandboxEvents(*SubscribeSandboxEventsRequest, grpc.ServerStreamingServer[SandboxEvent]) error
@@ -508,6 +538,9 @@ func (UnimplementedSandboxServiceServer) DeleteSandbox(context.Context, *DeleteS
 }
 func (UnimplementedSandboxServiceServer) DeleteSandboxes(context.Context, *DeleteSandboxesRequest) (*DeleteSandboxesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSandboxes not implemented")
+}
+func (UnimplementedSandboxServiceServer) HoldSandbox(*HoldSandboxRequest, grpc.ServerStreamingServer[HoldSandboxResponse]) error {
+	return status.Error(codes.Unimplemented, "method HoldSandbox not implemented")
 }
 func (UnimplementedSandboxServiceServer) SubscribeSandboxEvents(*SubscribeSandboxEventsRequest, grpc.ServerStreamingServer[SandboxEvent]) error {
 	return status.Error(codes.Unimplemented, "method SubscribeSandboxEvents not implemented")
@@ -718,6 +751,17 @@ func _SandboxService_DeleteSandboxes_Handler(srv interface{}, ctx context.Contex
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _SandboxService_HoldSandbox_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(HoldSandboxRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(SandboxServiceServer).HoldSandbox(m, &grpc.GenericServerStream[HoldSandboxRequest, HoldSandboxResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SandboxService_HoldSandboxServer = grpc.ServerStreamingServer[HoldSandboxResponse]
 
 func _SandboxService_SubscribeSandboxEvents_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(SubscribeSandboxEventsRequest)
@@ -994,6 +1038,11 @@ var SandboxService_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "HoldSandbox",
+			Handler:       _SandboxService_HoldSandbox_Handler,
+			ServerStreams: true,
+		},
 		{
 			StreamName:    "SubscribeSandboxEvents",
 			Handler:       _SandboxService_SubscribeSandboxEvents_Handler,

@@ -493,8 +493,12 @@ type CreateSpec struct {
 	OptionalServices []*CompanionContainerSpec `protobuf:"bytes,102,rep,name=optional_services,json=optionalServices,proto3" json:"optional_services,omitempty"`
 	// Ignore the image's ENTRYPOINT, e.g. one that does not run its arguments.
 	BypassEntrypoint bool `protobuf:"varint,103,opt,name=bypass_entrypoint,json=bypassEntrypoint,proto3" json:"bypass_entrypoint,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Deletes the sandbox, in any state, once no HoldSandbox call has been open for this long: at
+	// least 1 s. Starts when the sandbox is accepted, when the last such call ends, and with every
+	// start of the daemon. Absent: the sandbox has no lease and is kept.
+	LeaseTtl      *durationpb.Duration `protobuf:"bytes,104,opt,name=lease_ttl,json=leaseTtl,proto3" json:"lease_ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateSpec) Reset() {
@@ -646,6 +650,13 @@ func (x *CreateSpec) GetBypassEntrypoint() bool {
 	return false
 }
 
+func (x *CreateSpec) GetLeaseTtl() *durationpb.Duration {
+	if x != nil {
+		return x.LeaseTtl
+	}
+	return nil
+}
+
 var File_agbox_v1_spec_proto protoreflect.FileDescriptor
 
 const file_agbox_v1_spec_proto_rawDesc = "" +
@@ -683,7 +694,7 @@ const file_agbox_v1_spec_proto_rawDesc = "" +
 	"disk_limit\x18\t \x01(\tR\tdiskLimit\x1a7\n" +
 	"\tEnvsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x92\a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xca\a\n" +
 	"\n" +
 	"CreateSpec\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12+\n" +
@@ -704,7 +715,8 @@ const file_agbox_v1_spec_proto_rawDesc = "" +
 	"\x04gpus\x18\x0e \x01(\tR\x04gpus\x12M\n" +
 	"\x11required_services\x18e \x03(\v2 .agbox.v1.CompanionContainerSpecR\x10requiredServices\x12M\n" +
 	"\x11optional_services\x18f \x03(\v2 .agbox.v1.CompanionContainerSpecR\x10optionalServices\x12+\n" +
-	"\x11bypass_entrypoint\x18g \x01(\bR\x10bypassEntrypoint\x1a9\n" +
+	"\x11bypass_entrypoint\x18g \x01(\bR\x10bypassEntrypoint\x126\n" +
+	"\tlease_ttl\x18h \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a7\n" +
@@ -760,11 +772,12 @@ var file_agbox_v1_spec_proto_depIdxs = []int32{
 	3,  // 13: agbox.v1.CreateSpec.ports:type_name -> agbox.v1.PortMapping
 	5,  // 14: agbox.v1.CreateSpec.required_services:type_name -> agbox.v1.CompanionContainerSpec
 	5,  // 15: agbox.v1.CreateSpec.optional_services:type_name -> agbox.v1.CompanionContainerSpec
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	10, // 16: agbox.v1.CreateSpec.lease_ttl:type_name -> google.protobuf.Duration
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_agbox_v1_spec_proto_init() }

@@ -157,6 +157,7 @@ template class MessageStream<v1::SubscribeEventsResponse>;
 template class MessageStream<v1::ReadExecOutputResponse>;
 template class MessageStream<v1::ReadContainerLogsResponse>;
 template class MessageStream<v1::WatchStatsResponse>;
+template class MessageStream<v1::HoldSandboxResponse>;
 template class MessageStream<v1::CopyOutResponse>;
 
 struct CopyInStream::Call {
@@ -411,6 +412,12 @@ StatsStream RawClient::watch_stats(const v1::WatchStatsRequest& request,
                                    const CallOptions& options) const {
   return StatsStream(
       std::make_unique<StatsStream::Call>(connection_, &Stub::WatchStats, request, options));
+}
+
+HoldStream RawClient::hold_sandbox(const v1::HoldSandboxRequest& request,
+                                   const CallOptions& options) const {
+  return HoldStream(
+      std::make_unique<HoldStream::Call>(connection_, &Stub::HoldSandbox, request, options));
 }
 
 AttachStream RawClient::attach_exec(const CallOptions& options) const {

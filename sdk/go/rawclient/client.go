@@ -130,6 +130,13 @@ func (c *RawClient) DeleteSandboxes(
 	return call(ctx, c, c.stub.DeleteSandboxes, request)
 }
 
+// HoldSandbox holds a sandbox that was created with a lease, from the first message on and while the stream is open.
+func (c *RawClient) HoldSandbox(
+	ctx context.Context, sandboxID string,
+) (Stream[agboxv1.HoldSandboxResponse], error) {
+	return openStream(ctx, c, c.stub.HoldSandbox, &agboxv1.HoldSandboxRequest{SandboxId: sandboxID})
+}
+
 // SubscribeSandboxEvents streams the events of a sandbox after a sequence number; 0 means all.
 func (c *RawClient) SubscribeSandboxEvents(
 	ctx context.Context, sandboxID string, fromSequence uint64, includeCurrentSnapshot bool,

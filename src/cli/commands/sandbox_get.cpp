@@ -37,6 +37,7 @@ std::string text_of(const v1::SandboxHandle& sandbox) {
   add("image", sandbox.image());
   if (sandbox.has_created_at()) add("created_at", second_text(sandbox.created_at()));
   if (!sandbox.labels().empty()) add("labels", labels_json(sandbox));
+  if (sandbox.has_lease_ttl()) add("lease_ttl", duration_text(sandbox.lease_ttl()));
   for (const v1::MountSpec& mount : sandbox.mounts()) {
     add("mount", mount.source() + " -> " + mount.target() +
                      (mount.writable() ? " (writable)" : " (read-only)"));

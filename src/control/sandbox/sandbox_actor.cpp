@@ -23,6 +23,7 @@ constexpr auto kLongestRetryDelay = std::chrono::milliseconds(30s);
 constexpr const char* kStopRequested = "stop_requested";
 constexpr const char* kIdleTtl = "idle_ttl";
 constexpr const char* kCleanupTtl = "cleanup_ttl";
+constexpr const char* kLeaseExpired = "lease_expired";
 
 const char* name_of(OperationKind kind) {
   switch (kind) {
@@ -68,6 +69,7 @@ SandboxActor::SandboxActor(ActorServices& services, std::string sandbox_id, Sand
              .containers = {}},
       state_(new_work()),
       place_(services.place.open(facts_.sandbox_id, *this)),
+      lease_(services, facts_.sandbox_id, facts_.spec.lease_ttl),
       journal_(services, facts_.sandbox_id, facts_.spec.create_spec, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
       companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, execs_, log_),
@@ -84,6 +86,7 @@ SandboxActor::SandboxActor(ActorServices& services, SandboxRecord record, Sandbo
              .containers = record.containers},
       state_(work_of(record)),
       place_(services.place.open(facts_.sandbox_id, *this)),
+      lease_(services, facts_.sandbox_id, facts_.spec.lease_ttl),
       journal_(services, record, facts_.created_with),
       execs_(services, as_seen_by_execs(), log_),
       companions_(services, {.facts = facts_, .place = *place_, .journal = journal_}, execs_, log_),
@@ -116,6 +119,7 @@ SandboxActor::OnDisk SandboxActor::accept() {
 void SandboxActor::begin() {
   services_.isolation.keep_resolvers(id(), facts_.created_with);
   take(input::Begin{});
+  lease_.start();
 }
 
 void SandboxActor::claim_shared() {
@@ -134,6 +138,7 @@ void SandboxActor::recover() {
   if (is_up(state_)) companions_.primary_is_up(primary_start());
   take(input::Recover{});
   set_deadline();
+  if (is_deletable()) lease_.start();
 }
 
 asio::awaitable<void> SandboxActor::reconnect() {
@@ -305,6 +310,24 @@ void SandboxActor::time_is_up() {
   }
   AGBOX_CHECK(lifecycle().state == Lifecycle::Ready, "only what is ready can be idle");
   take(input::Stop{kIdleTtl});
+}
+
+Result<> SandboxActor::check_holdable() const {
+  AGBOX_ON_CONTROL_THREAD(services_.loop);
+  if (!lease_.ttl()) {
+    return fail(reason::kSandboxHasNoLease,
+                "sandbox " + id() + " has no lease and is kept; lease_ttl of a create gives it one",
+                {{"sandbox_id", id()}});
+  }
+  if (is_deletable()) return {};
+  return fail(
+      reason::kSandboxInvalidState,
+      "sandbox " + id() + (is_deleted() ? " is deleted" : " is being deleted") + "; create another",
+      {{"sandbox_id", id()}});
+}
+
+void SandboxActor::lease_is_due() {
+  if (is_deletable() && lease_.has_expired()) take(input::Delete{kLeaseExpired});
 }
 
 void SandboxActor::count_file_copies(int by) {
@@ -659,6 +682,7 @@ void SandboxActor::restarted() {
 void SandboxActor::deleted() {
   services_.isolation.forget(id());
   companions_.forget();
+  lease_.end();
   forget_spec();
   set_deadline();
 }

@@ -26,6 +26,7 @@
 #include "control/sandbox/operations/operation.h"
 #include "control/sandbox/run_operation.h"
 #include "control/sandbox/sandbox_journal.h"
+#include "control/sandbox/sandbox_lease.h"
 #include "model/sandbox/orphans.h"
 #include "model/sandbox/work.h"
 #include "model/spec/ports.h"
@@ -105,6 +106,12 @@ class SandboxActor final : private GuestListener {
   // Copies into and out of it that are in progress: while there is one, it is not idle.
   std::size_t file_copies() const { return file_copies_; }
   void count_file_copies(int by);
+
+  SandboxLease& lease() { return lease_; }
+  // SANDBOX_HAS_NO_LEASE, or SANDBOX_INVALID_STATE if it is being deleted.
+  Result<> check_holdable() const;
+  // The deadline of its lease has passed.
+  void lease_is_due();
 
   // Its time to live in the current state has passed.
   void time_is_up();
@@ -186,6 +193,7 @@ class SandboxActor final : private GuestListener {
   std::uint64_t objects_made_ = 0;  // by the engine, according to its events
   std::size_t file_copies_ = 0;     // in progress
   std::unique_ptr<SandboxPlace> place_;
+  SandboxLease lease_;
   SandboxJournal journal_;
   SandboxExecs execs_;
   SandboxCompanions companions_;

@@ -24,6 +24,7 @@ v1::SandboxHandle new_handle(const std::string& sandbox_id, const v1::CreateSpec
     *handle.add_builtin_resources() = tool.resource();
   }
   *handle.mutable_ports() = spec.ports();
+  if (spec.has_lease_ttl()) *handle.mutable_lease_ttl() = spec.lease_ttl();
   *handle.mutable_warnings() = created_with.warnings();
   *handle.mutable_created_at() = to_timestamp(created_at);
   return handle;

@@ -281,7 +281,9 @@ Result<v1::CreateSpec> parse_config_yaml(std::string_view yaml) {
 
 v1::CreateSpec merge_create_specs(v1::CreateSpec file, const v1::CreateSpec& overrides) {
   if (overrides.command_size() > 0) file.clear_command();
-  if (overrides.has_idle_ttl()) file.clear_idle_ttl();  // otherwise zero would not replace it
+  // Otherwise a zero, or fewer nanoseconds, would not replace what the file has.
+  if (overrides.has_idle_ttl()) file.clear_idle_ttl();
+  if (overrides.has_lease_ttl()) file.clear_lease_ttl();
   file.MergeFrom(overrides);
   std::set<std::string> seen;
   auto& tools = *file.mutable_builtin_tools();

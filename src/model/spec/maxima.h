@@ -47,6 +47,9 @@ inline constexpr std::size_t kLogReaders = 256;
 // Of the usage of sandboxes, at one time.
 inline constexpr std::size_t kStatsWatchers = 256;
 
+// Calls that hold a sandbox with a lease, at one time.
+inline constexpr std::size_t kHolds = 8192;
+
 // Subscriptions to events, at one time; of slow subscribers each has a page of events in memory.
 inline constexpr std::size_t kEventStreams = 8192;
 // Clients that are attached to execs or read their output, at one time.

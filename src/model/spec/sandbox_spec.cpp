@@ -27,13 +27,27 @@ Result<> check_image(const v1::CreateSpec& spec) {
   return {};
 }
 
+// Beyond what a clock counts in nanoseconds?
+bool is_endless(const google::protobuf::Duration& ttl) {
+  return ttl.seconds() > std::chrono::seconds(kLongestTtl).count();
+}
+
+std::chrono::nanoseconds nanoseconds_of(const google::protobuf::Duration& ttl) {
+  return std::chrono::seconds(ttl.seconds()) + std::chrono::nanoseconds(ttl.nanos());
+}
+
 Result<std::optional<std::chrono::nanoseconds>> parse_idle_ttl(const v1::CreateSpec& spec) {
   if (!spec.has_idle_ttl()) return std::nullopt;
-  const auto& ttl = spec.idle_ttl();
-  AGBOX_TRY_VOID(check_duration("idle_ttl", ttl));
-  // Beyond what a clock counts in nanoseconds: never.
-  if (ttl.seconds() > std::chrono::seconds(kLongestTtl).count()) return std::chrono::nanoseconds(0);
-  return std::chrono::seconds(ttl.seconds()) + std::chrono::nanoseconds(ttl.nanos());
+  AGBOX_TRY_VOID(check_duration("idle_ttl", spec.idle_ttl()));
+  if (is_endless(spec.idle_ttl())) return std::chrono::nanoseconds(0);
+  return nanoseconds_of(spec.idle_ttl());
+}
+
+Result<std::optional<std::chrono::nanoseconds>> parse_lease_ttl(const v1::CreateSpec& spec) {
+  if (!spec.has_lease_ttl()) return std::nullopt;
+  AGBOX_TRY_VOID(check_duration("lease_ttl", spec.lease_ttl()));
+  if (is_endless(spec.lease_ttl())) return kLongestTtl;
+  return nanoseconds_of(spec.lease_ttl());
 }
 
 // A shorter one would stop a sandbox before its first exec arrives.
@@ -41,6 +55,13 @@ Result<> check_idle_ttl(const v1::CreateSpec& spec) {
   AGBOX_TRY(ttl, parse_idle_ttl(spec));
   if (!ttl || *ttl == std::chrono::nanoseconds(0) || *ttl >= std::chrono::seconds(1)) return {};
   return invalid_argument("idle_ttl must be at least 1s; 0 disables the idle stop");
+}
+
+// A shorter one would delete a sandbox before the client that created it can hold it.
+Result<> check_lease_ttl(const v1::CreateSpec& spec) {
+  AGBOX_TRY(ttl, parse_lease_ttl(spec));
+  if (!ttl || *ttl >= std::chrono::seconds(1)) return {};
+  return invalid_argument("lease_ttl must be at least 1s; leave it out for a sandbox that is kept");
 }
 
 Result<> check_labels(const v1::CreateSpec& spec) {
@@ -109,6 +130,7 @@ Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
   AGBOX_TRY_VOID(parse_image_reference(spec.image()));
   AGBOX_TRY_VOID(check_environment("envs", spec.envs()));
   AGBOX_TRY_VOID(check_labels(spec));
+  AGBOX_TRY_VOID(check_lease_ttl(spec));
   AGBOX_TRY_VOID(check_supported(spec));
   return read_stored_spec(std::move(spec));
 }
@@ -116,6 +138,7 @@ Result<SandboxSpec> parse_create_spec(v1::CreateSpec spec) {
 Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
   AGBOX_TRY_VOID(check_image(spec));
   AGBOX_TRY(idle_ttl, parse_idle_ttl(spec));
+  AGBOX_TRY(lease_ttl, parse_lease_ttl(spec));
   AGBOX_TRY(cpu_limit, parse_limit<CpuLimit>("cpu_limit", "cpu_limit", spec.cpu_limit()));
   AGBOX_TRY(memory_limit,
             parse_limit<ByteLimit>("memory_limit", "memory_limit", spec.memory_limit()));
@@ -124,6 +147,7 @@ Result<SandboxSpec> read_stored_spec(v1::CreateSpec spec) {
   return SandboxSpec{.create_spec = std::move(spec),
                      .bytes = bytes,
                      .idle_ttl = idle_ttl,
+                     .lease_ttl = lease_ttl,
                      .cpu_limit = cpu_limit,
                      .memory_limit = memory_limit,
                      .disk_limit = disk_limit};

@@ -21,6 +21,7 @@ struct SandboxSpec {
   v1::CreateSpec create_spec;  // as it is stored
   std::size_t bytes = 0;       // of it
   std::optional<std::chrono::nanoseconds> idle_ttl;
+  std::optional<std::chrono::nanoseconds> lease_ttl{};
   std::optional<CpuLimit> cpu_limit;
   std::optional<ByteLimit> memory_limit;
   std::optional<ByteLimit> disk_limit{};

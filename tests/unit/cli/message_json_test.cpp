@@ -33,6 +33,7 @@ TEST(MessageJson, ShowsEveryFieldOfAnEmptyHandleInTheContractsOrder) {
     "builtin_resources": [],
     "ports": [],
     "companions": [],
+    "lease_ttl": null,
     "warnings": []
   }
 }
@@ -123,7 +124,8 @@ TEST(MessageJson, OnOneLine) {
               testing::StartsWith(R"({"image": "a\n  b,  c", "mounts": [], "copies": [], )"));
   EXPECT_THAT(message_json_line(spec), testing::HasSubstr(R"("labels": {"k": "v"}, "envs": {})"));
   EXPECT_THAT(message_json_line(spec), testing::HasSubstr(R"("command": ["x", "y"], )"));
-  EXPECT_THAT(message_json_line(spec), testing::EndsWith("false}\n"));
+  EXPECT_THAT(message_json_line(spec),
+              testing::EndsWith("\"bypass_entrypoint\": false, \"lease_ttl\": null}\n"));
 }
 
 TEST(MessageJson, DurationsAndOptionals) {

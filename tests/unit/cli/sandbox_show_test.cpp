@@ -47,6 +47,14 @@ TEST_F(SandboxShow, GetPrintsALinePerFact) {
   EXPECT_THAT(daemon.calls(), ElementsAre("GetSandbox sandbox_id: \"box-1\""));
 }
 
+TEST_F(SandboxShow, GetShowsTheLease) {
+  test::ScriptedDaemon daemon(socket());
+  daemon.sandbox = sandbox_;
+  daemon.sandbox.mutable_lease_ttl()->set_seconds(10);
+  EXPECT_EQ(run({"sandbox", "get", "box-1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nlease_ttl=10s\n"));
+}
+
 TEST_F(SandboxShow, GetShowsAnErrorAndNoLabelsWhereThereAreNone) {
   test::ScriptedDaemon daemon(socket());
   daemon.sandbox = sandbox_;
@@ -89,6 +97,7 @@ TEST_F(SandboxShow, GetAsJsonIsTheDaemonsAnswer) {
     "builtin_resources": [],
     "ports": [],
     "companions": [],
+    "lease_ttl": null,
     "warnings": []
   }
 }

@@ -272,7 +272,7 @@ class Faults {
     }
   }
   std::string spec_fault(v1::CreateSpec& spec) {
-    switch (below(20)) {
+    switch (below(21)) {
       case 0:
         spec.clear_image();
         return "image is required";
@@ -334,6 +334,10 @@ class Faults {
         return below(2) == 0 ? port_fault(spec) : conflict(spec);
       case 18:
         return below(2) == 0 ? mount_fault(spec) : copy_fault(spec);
+      case 19:
+        spec.mutable_lease_ttl()->set_nanos(
+            one_of({-1, std::numeric_limits<std::int32_t>::min(), 0, 999'999'999, 1'000'000'000}));
+        return "lease_ttl";
       default:
         return below(3) == 0 ? long_list(spec) : companion_fault(spec);
     }

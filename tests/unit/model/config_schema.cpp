@@ -26,6 +26,7 @@ const std::map<std::string_view, std::string_view> kDescriptions = {
     {"labels", "Labels, to find and delete sandboxes by."},
     {"envs", "Environment variables."},
     {"idle_ttl", "Stop the sandbox after this long without an exec, e.g. 30m; 0 = never."},
+    {"lease_ttl", "Delete the sandbox once no client has held it for this long, e.g. 10s."},
     {"command", "Command of the container, with its arguments."},
     {"cpu_limit", "CPU limit, e.g. 1.5."},
     {"memory_limit", "Memory limit, e.g. 2g."},

@@ -271,15 +271,18 @@ TEST(MergeCreateSpecs, WhatTheCallerSetOverridesTheFile) {
   expect_spec(
       merge_create_specs(spec_from(R"(image: "file" cpu_limit: "1" memory_limit: "1g" gpus: "all"
                                          disk_limit: "1g" idle_ttl { seconds: 60 } command: "a" command: "b"
+                                         lease_ttl { seconds: 60 nanos: 5 }
                                          mounts { source: "/f" } builtin_tools: "git" builtin_tools: "uv"
                                          labels { key: "a" value: "file" } labels { key: "b" value: "file" }
                                          envs { key: "X" value: "file" } ports { host_port: 1 })"),
                          spec_from(R"(image: "given" memory_limit: "2g" idle_ttl {} command: "c"
+                                         lease_ttl { seconds: 9 }
                                          mounts { source: "/g" } builtin_tools: "uv" builtin_tools: "npm"
                                          labels { key: "b" value: "given" } envs { key: "Y" value: "given" }
                                          ports { host_port: 2 } bypass_entrypoint: true)")),
       R"(image: "given" cpu_limit: "1" memory_limit: "2g" gpus: "all" disk_limit: "1g"
                  idle_ttl {} command: "c" mounts { source: "/f" } mounts { source: "/g" }
+                 lease_ttl { seconds: 9 }
                  builtin_tools: "git" builtin_tools: "uv" builtin_tools: "npm"
                  labels { key: "a" value: "file" } labels { key: "b" value: "given" }
                  envs { key: "X" value: "file" } envs { key: "Y" value: "given" }

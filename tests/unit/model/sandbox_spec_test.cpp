@@ -46,8 +46,17 @@ TEST(SandboxSpec, AnIdleTtlOfMoreThanAHundredYearsMeansNever) {
   }
 }
 
+TEST(SandboxSpec, ALeaseIsAsLongAsRequestedAndAtMostAHundredYears) {
+  EXPECT_EQ(parse_create_spec(spec("image: 'x'"))->lease_ttl, std::nullopt);
+  EXPECT_EQ(parse_create_spec(spec("image: 'x' lease_ttl { seconds: 10 nanos: 5 }"))->lease_ttl,
+            10s + 5ns);
+  EXPECT_EQ(parse_create_spec(spec("image: 'x' lease_ttl { seconds: 315576000000 }"))->lease_ttl,
+            876'000h);
+}
+
 TEST(SandboxSpec, TheSmallestLimitsAreAccepted) {
-  EXPECT_TRUE(parse_create_spec(spec("image: 'x' memory_limit: '6m' idle_ttl { seconds: 1 }")));
+  EXPECT_TRUE(parse_create_spec(
+      spec("image: 'x' memory_limit: '6m' idle_ttl { seconds: 1 } lease_ttl { seconds: 1 }")));
 }
 
 TEST(SandboxSpec, MoreCpusThanTheEngineHasAreRefused) {
@@ -99,6 +108,14 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
        "idle_ttl is not a valid duration: at most 315576000000 s and 999999999 ns"},
       {"image: 'x' idle_ttl { nanos: 999999999 }", reason::kInvalidArgument,
        "idle_ttl must be at least 1s; 0 disables the idle stop"},
+      {"image: 'x' lease_ttl { nanos: -1 }", reason::kInvalidArgument,
+       "lease_ttl must not be negative"},
+      {"image: 'x' lease_ttl { nanos: 1000000000 }", reason::kInvalidArgument,
+       "lease_ttl is not a valid duration: at most 315576000000 s and 999999999 ns"},
+      {"image: 'x' lease_ttl { nanos: 999999999 }", reason::kInvalidArgument,
+       "lease_ttl must be at least 1s; leave it out for a sandbox that is kept"},
+      {"image: 'x' lease_ttl {}", reason::kInvalidArgument,
+       "lease_ttl must be at least 1s; leave it out for a sandbox that is kept"},
       {"image: 'Not an image'", reason::kInvalidArgument,
        "image 'Not an image': the name is not lower-case words with / between them; expected for "
        "example busybox:1.36 or registry.example/team/image:tag"},
@@ -144,10 +161,12 @@ TEST(SandboxSpec, TheFirstProblemIsNamed) {
 TEST(SandboxSpec, AStoredOneIsReadWhateverRequestsAreChecked) {
   const auto stored =
       read_stored_spec(spec("image: 'x' gpus: 'all' labels { key: '\\n' } envs { key: '' } "
-                            "command: '' idle_ttl { seconds: 90 } memory_limit: '64m'"));
+                            "command: '' idle_ttl { seconds: 90 } memory_limit: '64m' "
+                            "lease_ttl { nanos: 1 }"));
   EXPECT_TRUE(read_stored_spec(spec("image: 'X Y' idle_ttl { nanos: 1 } memory_limit: '1m'")));
   ASSERT_TRUE(stored.has_value()) << stored.error().message();
   EXPECT_EQ(stored->idle_ttl, 90s);
+  EXPECT_EQ(stored->lease_ttl, 1ns);
   EXPECT_EQ(stored->memory_limit->bytes(), 64 << 20);
   EXPECT_EQ(stored->create_spec.gpus(), "all");
   for (const std::string text :

@@ -341,4 +341,45 @@ grpc::Status ScriptedDaemon::WatchStats(grpc::ServerContext* context,
   return stream_status.ok() ? status : stream_status;
 }
 
+int ScriptedDaemon::holds() const {
+  const std::lock_guard lock(mutex_);
+  return holds_;
+}
+
+bool ScriptedDaemon::wait_for_holds(int count) {
+  std::unique_lock lock(mutex_);
+  return called_.wait_for(lock, std::chrono::seconds(10), [&] { return holds_ == count; });
+}
+
+void ScriptedDaemon::end_holds() {
+  const std::lock_guard lock(mutex_);
+  ++ended_holds_;
+  called_.notify_all();
+}
+
+grpc::Status ScriptedDaemon::HoldSandbox(grpc::ServerContext* context,
+                                         const v1::HoldSandboxRequest* request,
+                                         grpc::ServerWriter<v1::HoldSandboxResponse>* writer) {
+  remember("HoldSandbox", *request);
+  std::unique_lock lock(mutex_);
+  if (!hold_statuses.empty()) {
+    grpc::Status next = std::move(hold_statuses.front());
+    hold_statuses.pop_front();
+    return next;
+  }
+  v1::HoldSandboxResponse confirmation;
+  *confirmation.mutable_lease_ttl() = sandbox.lease_ttl();
+  writer->Write(confirmation);
+  ++holds_;
+  called_.notify_all();
+  const int ended_before = ended_holds_;
+  // The synchronous server has no other way to learn of a client that left than to ask.
+  while (!context->IsCancelled() && ended_holds_ == ended_before) {
+    called_.wait_for(lock, std::chrono::milliseconds(1));
+  }
+  --holds_;
+  called_.notify_all();
+  return {grpc::UNAVAILABLE, "agboxd is shutting down"};
+}
+
 }  // namespace agbox::test

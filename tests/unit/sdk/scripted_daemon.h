@@ -89,6 +89,9 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   std::vector<v1::SandboxStats> stats;
   // Streams of output stay open until an exec was cancelled, which then is what `exec` becomes.
   bool run_until_cancelled = false;
+  // Of HoldSandbox alone: streams stay open behind their confirmation until the client leaves, or
+  // until end_holds(). A stream takes the first of these instead, if there is one.
+  std::deque<grpc::Status> hold_statuses;
   // Of CancelExec alone.
   grpc::Status cancel_status;
   // How a stream ends, where it is not as every call does.
@@ -97,6 +100,13 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   bool silent = false;
   // A stream stays open behind its last event until the client gives up.
   bool keep_streams_open = false;
+
+  // How many holds are open.
+  int holds() const;
+  // Blocks until there are so many; false where that takes longer than ten seconds.
+  bool wait_for_holds(int count);
+  // As a daemon that ends.
+  void end_holds();
 
   // "<method> <short text of the request>", in the order of arrival.
   std::vector<std::string> calls() const;
@@ -153,6 +163,8 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
                         v1::GetStatsResponse*) override;
   grpc::Status WatchStats(grpc::ServerContext*, const v1::WatchStatsRequest*,
                           grpc::ServerWriter<v1::WatchStatsResponse>*) override;
+  grpc::Status HoldSandbox(grpc::ServerContext*, const v1::HoldSandboxRequest*,
+                           grpc::ServerWriter<v1::HoldSandboxResponse>*) override;
   // Whether this is the first time for that stream.
   bool breaks_off(v1::OutputStream stream);
   // False where the client gave up.
@@ -163,6 +175,8 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   std::vector<std::string> calls_;
   std::set<v1::OutputStream> broken_off_;
   bool is_cancelled_ = false;
+  int holds_ = 0;
+  int ended_holds_ = 0;  // how often all of them were ended
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -62,6 +62,7 @@ extern template class MessageStream<v1::SubscribeEventsResponse>;
 extern template class MessageStream<v1::ReadExecOutputResponse>;
 extern template class MessageStream<v1::ReadContainerLogsResponse>;
 extern template class MessageStream<v1::WatchStatsResponse>;
+extern template class MessageStream<v1::HoldSandboxResponse>;
 extern template class MessageStream<v1::CopyOutResponse>;
 
 // The events of one sandbox.
@@ -74,6 +75,8 @@ using ExecOutputStream = MessageStream<v1::ReadExecOutputResponse>;
 using ContainerLogStream = MessageStream<v1::ReadContainerLogsResponse>;
 // What the containers of one sandbox use.
 using StatsStream = MessageStream<v1::WatchStatsResponse>;
+// The hold of one sandbox.
+using HoldStream = MessageStream<v1::HoldSandboxResponse>;
 
 // An AttachExec call. Destroying it cancels the call. One thread may send while another one reads.
 class AttachStream {
@@ -179,6 +182,11 @@ class RawClient {
   ContainerLogStream read_container_logs(const v1::ReadContainerLogsRequest& request,
                                          const CallOptions& options = {}) const;
   StatsStream watch_stats(const v1::WatchStatsRequest& request,
+                          const CallOptions& options = {}) const;
+
+  // The sandbox is held from the first message on, and while the stream exists.
+  // agbox/sandbox_hold.h reconnects.
+  HoldStream hold_sandbox(const v1::HoldSandboxRequest& request,
                           const CallOptions& options = {}) const;
 
   // The first message to send is `start`.

@@ -243,6 +243,11 @@ var streams = map[string]openedStream{
 	"WatchStats": server(func(c *rawClient) func(context.Context, *pb.WatchStatsRequest) (rawclient.Stream[pb.WatchStatsResponse], error) {
 		return c.WatchStats
 	}),
+	"HoldSandbox": server(func(c *rawClient) func(context.Context, *pb.HoldSandboxRequest) (rawclient.Stream[pb.HoldSandboxResponse], error) {
+		return func(ctx context.Context, request *pb.HoldSandboxRequest) (rawclient.Stream[pb.HoldSandboxResponse], error) {
+			return c.HoldSandbox(ctx, request.SandboxId)
+		}
+	}),
 	"CopyOut": server(func(c *rawClient) func(context.Context, *pb.CopyOutRequest) (rawclient.Stream[pb.CopyOutResponse], error) {
 		return c.CopyOut
 	}),

@@ -193,6 +193,12 @@ class RawClient:
         response: service_pb2.DiagnoseResponse = self._call("Diagnose", request, timeout)
         return response
 
+    def hold_sandbox(
+        self, request: service_pb2.HoldSandboxRequest, *, timeout: float | None = None
+    ) -> Stream[service_pb2.HoldSandboxResponse]:
+        """The sandbox is held from the first response on, until cancel() or the end of this program."""
+        return self._stream("HoldSandbox", request, timeout)
+
     def subscribe_sandbox_events(
         self, request: service_pb2.SubscribeSandboxEventsRequest, *, timeout: float | None = None
     ) -> Stream[event_pb2.SandboxEvent]:

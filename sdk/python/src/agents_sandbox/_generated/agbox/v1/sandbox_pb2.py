@@ -23,10 +23,11 @@ _sym_db = _symbol_database.Default()
 
 
 from agents_sandbox._generated.agbox.v1 import spec_pb2 as agbox_dot_v1_dot_spec__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x61gbox/v1/sandbox.proto\x12\x08\x61gbox.v1\x1a\x13\x61gbox/v1/spec.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\x01\n\x0f\x42uiltinResource\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x0e\n\x06target\x18\x04 \x01(\t\x12\x10\n\x08writable\x18\x05 \x01(\x08\x12\x0e\n\x06socket\x18\x06 \x01(\x08\x12\x13\n\x0bshadow_copy\x18\x07 \x01(\x08\"\xe3\x01\n\x0f\x43ompanionStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x04role\x18\x02 \x01(\x0e\x32\x17.agbox.v1.CompanionRole\x12\r\n\x05image\x18\x03 \x01(\t\x12\'\n\x05state\x18\x04 \x01(\x0e\x32\x18.agbox.v1.CompanionState\x12\x0e\n\x06health\x18\x05 \x01(\t\x12\x15\n\rrestart_count\x18\x06 \x01(\x04\x12\x11\n\tlast_exit\x18\x07 \x01(\t\x12\x12\n\nerror_code\x18\x08 \x01(\t\x12\x15\n\rerror_message\x18\t \x01(\t\"\x84\x06\n\rSandboxHandle\x12\x12\n\nsandbox_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.agbox.v1.SandboxState\x12\x1b\n\x13last_event_sequence\x18\x03 \x01(\x04\x12>\n\x14\x63ompanion_containers\x18\x04 \x03(\x0b\x32 .agbox.v1.CompanionContainerSpec\x12\x33\n\x06labels\x18\x05 \x03(\x0b\x32#.agbox.v1.SandboxHandle.LabelsEntry\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05image\x18\x07 \x01(\t\x12\x12\n\nerror_code\x18\x08 \x01(\t\x12\x15\n\rerror_message\x18\t \x01(\t\x12\x34\n\x10state_changed_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11isolation_problem\x18\x64 \x01(\t\x12\x0e\n\x06paused\x18\x65 \x01(\x08\x12\x15\n\rrestart_count\x18\x66 \x01(\x04\x12\x11\n\tlast_exit\x18g \x01(\t\x12\x1c\n\x14isolation_unverified\x18h \x01(\t\x12#\n\x06mounts\x18n \x03(\x0b\x32\x13.agbox.v1.MountSpec\x12\"\n\x06\x63opies\x18o \x03(\x0b\x32\x12.agbox.v1.CopySpec\x12\x34\n\x11\x62uiltin_resources\x18p \x03(\x0b\x32\x19.agbox.v1.BuiltinResource\x12$\n\x05ports\x18q \x03(\x0b\x32\x15.agbox.v1.PortMapping\x12-\n\ncompanions\x18r \x03(\x0b\x32\x19.agbox.v1.CompanionStatus\x12\x10\n\x08warnings\x18x \x03(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\xcd\x01\n\x0cSandboxState\x12\x1d\n\x19SANDBOX_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15SANDBOX_STATE_PENDING\x10\x01\x12\x17\n\x13SANDBOX_STATE_READY\x10\x02\x12\x18\n\x14SANDBOX_STATE_FAILED\x10\x03\x12\x19\n\x15SANDBOX_STATE_STOPPED\x10\x04\x12\x1a\n\x16SANDBOX_STATE_DELETING\x10\x05\x12\x19\n\x15SANDBOX_STATE_DELETED\x10\x06*\x97\x01\n\rCompanionRole\x12\x1e\n\x1a\x43OMPANION_ROLE_UNSPECIFIED\x10\x00\x12#\n\x1f\x43OMPANION_ROLE_REQUIRED_SERVICE\x10\x01\x12#\n\x1f\x43OMPANION_ROLE_OPTIONAL_SERVICE\x10\x02\x12\x1c\n\x18\x43OMPANION_ROLE_COMPANION\x10\x03*\xa3\x01\n\x0e\x43ompanionState\x12\x1f\n\x1b\x43OMPANION_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43OMPANION_STATE_STARTING\x10\x01\x12\x19\n\x15\x43OMPANION_STATE_READY\x10\x02\x12\x1a\n\x16\x43OMPANION_STATE_FAILED\x10\x03\x12\x1b\n\x17\x43OMPANION_STATE_STOPPED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x61gbox/v1/sandbox.proto\x12\x08\x61gbox.v1\x1a\x13\x61gbox/v1/spec.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\x01\n\x0f\x42uiltinResource\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x0e\n\x06target\x18\x04 \x01(\t\x12\x10\n\x08writable\x18\x05 \x01(\x08\x12\x0e\n\x06socket\x18\x06 \x01(\x08\x12\x13\n\x0bshadow_copy\x18\x07 \x01(\x08\"\xe3\x01\n\x0f\x43ompanionStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x04role\x18\x02 \x01(\x0e\x32\x17.agbox.v1.CompanionRole\x12\r\n\x05image\x18\x03 \x01(\t\x12\'\n\x05state\x18\x04 \x01(\x0e\x32\x18.agbox.v1.CompanionState\x12\x0e\n\x06health\x18\x05 \x01(\t\x12\x15\n\rrestart_count\x18\x06 \x01(\x04\x12\x11\n\tlast_exit\x18\x07 \x01(\t\x12\x12\n\nerror_code\x18\x08 \x01(\t\x12\x15\n\rerror_message\x18\t \x01(\t\"\xb2\x06\n\rSandboxHandle\x12\x12\n\nsandbox_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.agbox.v1.SandboxState\x12\x1b\n\x13last_event_sequence\x18\x03 \x01(\x04\x12>\n\x14\x63ompanion_containers\x18\x04 \x03(\x0b\x32 .agbox.v1.CompanionContainerSpec\x12\x33\n\x06labels\x18\x05 \x03(\x0b\x32#.agbox.v1.SandboxHandle.LabelsEntry\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05image\x18\x07 \x01(\t\x12\x12\n\nerror_code\x18\x08 \x01(\t\x12\x15\n\rerror_message\x18\t \x01(\t\x12\x34\n\x10state_changed_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11isolation_problem\x18\x64 \x01(\t\x12\x0e\n\x06paused\x18\x65 \x01(\x08\x12\x15\n\rrestart_count\x18\x66 \x01(\x04\x12\x11\n\tlast_exit\x18g \x01(\t\x12\x1c\n\x14isolation_unverified\x18h \x01(\t\x12#\n\x06mounts\x18n \x03(\x0b\x32\x13.agbox.v1.MountSpec\x12\"\n\x06\x63opies\x18o \x03(\x0b\x32\x12.agbox.v1.CopySpec\x12\x34\n\x11\x62uiltin_resources\x18p \x03(\x0b\x32\x19.agbox.v1.BuiltinResource\x12$\n\x05ports\x18q \x03(\x0b\x32\x15.agbox.v1.PortMapping\x12-\n\ncompanions\x18r \x03(\x0b\x32\x19.agbox.v1.CompanionStatus\x12,\n\tlease_ttl\x18s \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08warnings\x18x \x03(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\xcd\x01\n\x0cSandboxState\x12\x1d\n\x19SANDBOX_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15SANDBOX_STATE_PENDING\x10\x01\x12\x17\n\x13SANDBOX_STATE_READY\x10\x02\x12\x18\n\x14SANDBOX_STATE_FAILED\x10\x03\x12\x19\n\x15SANDBOX_STATE_STOPPED\x10\x04\x12\x1a\n\x16SANDBOX_STATE_DELETING\x10\x05\x12\x19\n\x15SANDBOX_STATE_DELETED\x10\x06*\x97\x01\n\rCompanionRole\x12\x1e\n\x1a\x43OMPANION_ROLE_UNSPECIFIED\x10\x00\x12#\n\x1f\x43OMPANION_ROLE_REQUIRED_SERVICE\x10\x01\x12#\n\x1f\x43OMPANION_ROLE_OPTIONAL_SERVICE\x10\x02\x12\x1c\n\x18\x43OMPANION_ROLE_COMPANION\x10\x03*\xa3\x01\n\x0e\x43ompanionState\x12\x1f\n\x1b\x43OMPANION_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43OMPANION_STATE_STARTING\x10\x01\x12\x19\n\x15\x43OMPANION_STATE_READY\x10\x02\x12\x1a\n\x16\x43OMPANION_STATE_FAILED\x10\x03\x12\x1b\n\x17\x43OMPANION_STATE_STOPPED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,18 +36,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SANDBOXHANDLE_LABELSENTRY']._loaded_options = None
   _globals['_SANDBOXHANDLE_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_SANDBOXSTATE']._serialized_start=1229
-  _globals['_SANDBOXSTATE']._serialized_end=1434
-  _globals['_COMPANIONROLE']._serialized_start=1437
-  _globals['_COMPANIONROLE']._serialized_end=1588
-  _globals['_COMPANIONSTATE']._serialized_start=1591
-  _globals['_COMPANIONSTATE']._serialized_end=1754
-  _globals['_BUILTINRESOURCE']._serialized_start=91
-  _globals['_BUILTINRESOURCE']._serialized_end=221
-  _globals['_COMPANIONSTATUS']._serialized_start=224
-  _globals['_COMPANIONSTATUS']._serialized_end=451
-  _globals['_SANDBOXHANDLE']._serialized_start=454
-  _globals['_SANDBOXHANDLE']._serialized_end=1226
-  _globals['_SANDBOXHANDLE_LABELSENTRY']._serialized_start=1181
-  _globals['_SANDBOXHANDLE_LABELSENTRY']._serialized_end=1226
+  _globals['_SANDBOXSTATE']._serialized_start=1307
+  _globals['_SANDBOXSTATE']._serialized_end=1512
+  _globals['_COMPANIONROLE']._serialized_start=1515
+  _globals['_COMPANIONROLE']._serialized_end=1666
+  _globals['_COMPANIONSTATE']._serialized_start=1669
+  _globals['_COMPANIONSTATE']._serialized_end=1832
+  _globals['_BUILTINRESOURCE']._serialized_start=123
+  _globals['_BUILTINRESOURCE']._serialized_end=253
+  _globals['_COMPANIONSTATUS']._serialized_start=256
+  _globals['_COMPANIONSTATUS']._serialized_end=483
+  _globals['_SANDBOXHANDLE']._serialized_start=486
+  _globals['_SANDBOXHANDLE']._serialized_end=1304
+  _globals['_SANDBOXHANDLE_LABELSENTRY']._serialized_start=1259
+  _globals['_SANDBOXHANDLE_LABELSENTRY']._serialized_end=1304
 # @@protoc_insertion_point(module_scope)

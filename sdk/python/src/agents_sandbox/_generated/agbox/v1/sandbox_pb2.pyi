@@ -1,6 +1,7 @@
 import datetime
 
 from agents_sandbox._generated.agbox.v1 import spec_pb2 as _spec_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -93,7 +94,7 @@ class CompanionStatus(_message.Message):
     def __init__(self, name: _Optional[str] = ..., role: _Optional[_Union[CompanionRole, str]] = ..., image: _Optional[str] = ..., state: _Optional[_Union[CompanionState, str]] = ..., health: _Optional[str] = ..., restart_count: _Optional[int] = ..., last_exit: _Optional[str] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
 
 class SandboxHandle(_message.Message):
-    __slots__ = ("sandbox_id", "state", "last_event_sequence", "companion_containers", "labels", "created_at", "image", "error_code", "error_message", "state_changed_at", "isolation_problem", "paused", "restart_count", "last_exit", "isolation_unverified", "mounts", "copies", "builtin_resources", "ports", "companions", "warnings")
+    __slots__ = ("sandbox_id", "state", "last_event_sequence", "companion_containers", "labels", "created_at", "image", "error_code", "error_message", "state_changed_at", "isolation_problem", "paused", "restart_count", "last_exit", "isolation_unverified", "mounts", "copies", "builtin_resources", "ports", "companions", "lease_ttl", "warnings")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -121,6 +122,7 @@ class SandboxHandle(_message.Message):
     BUILTIN_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
     COMPANIONS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     sandbox_id: str
     state: SandboxState
@@ -142,5 +144,6 @@ class SandboxHandle(_message.Message):
     builtin_resources: _containers.RepeatedCompositeFieldContainer[BuiltinResource]
     ports: _containers.RepeatedCompositeFieldContainer[_spec_pb2.PortMapping]
     companions: _containers.RepeatedCompositeFieldContainer[CompanionStatus]
+    lease_ttl: _duration_pb2.Duration
     warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, sandbox_id: _Optional[str] = ..., state: _Optional[_Union[SandboxState, str]] = ..., last_event_sequence: _Optional[int] = ..., companion_containers: _Optional[_Iterable[_Union[_spec_pb2.CompanionContainerSpec, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., image: _Optional[str] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., state_changed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., isolation_problem: _Optional[str] = ..., paused: bool = ..., restart_count: _Optional[int] = ..., last_exit: _Optional[str] = ..., isolation_unverified: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[_spec_pb2.MountSpec, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[_spec_pb2.CopySpec, _Mapping]]] = ..., builtin_resources: _Optional[_Iterable[_Union[BuiltinResource, _Mapping]]] = ..., ports: _Optional[_Iterable[_Union[_spec_pb2.PortMapping, _Mapping]]] = ..., companions: _Optional[_Iterable[_Union[CompanionStatus, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, sandbox_id: _Optional[str] = ..., state: _Optional[_Union[SandboxState, str]] = ..., last_event_sequence: _Optional[int] = ..., companion_containers: _Optional[_Iterable[_Union[_spec_pb2.CompanionContainerSpec, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., image: _Optional[str] = ..., error_code: _Optional[str] = ..., error_message: _Optional[str] = ..., state_changed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., isolation_problem: _Optional[str] = ..., paused: bool = ..., restart_count: _Optional[int] = ..., last_exit: _Optional[str] = ..., isolation_unverified: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[_spec_pb2.MountSpec, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[_spec_pb2.CopySpec, _Mapping]]] = ..., builtin_resources: _Optional[_Iterable[_Union[BuiltinResource, _Mapping]]] = ..., ports: _Optional[_Iterable[_Union[_spec_pb2.PortMapping, _Mapping]]] = ..., companions: _Optional[_Iterable[_Union[CompanionStatus, _Mapping]]] = ..., lease_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...

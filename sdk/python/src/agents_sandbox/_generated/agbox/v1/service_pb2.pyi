@@ -153,6 +153,18 @@ class AcceptedResponse(_message.Message):
     accepted: bool
     def __init__(self, accepted: bool = ...) -> None: ...
 
+class HoldSandboxRequest(_message.Message):
+    __slots__ = ("sandbox_id",)
+    SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
+    sandbox_id: str
+    def __init__(self, sandbox_id: _Optional[str] = ...) -> None: ...
+
+class HoldSandboxResponse(_message.Message):
+    __slots__ = ("lease_ttl",)
+    LEASE_TTL_FIELD_NUMBER: _ClassVar[int]
+    lease_ttl: _duration_pb2.Duration
+    def __init__(self, lease_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
 class SubscribeSandboxEventsRequest(_message.Message):
     __slots__ = ("sandbox_id", "from_sequence", "include_current_snapshot")
     SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]

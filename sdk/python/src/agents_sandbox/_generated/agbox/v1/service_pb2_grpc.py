@@ -76,6 +76,11 @@ class SandboxServiceStub(object):
                 request_serializer=agbox_dot_v1_dot_service__pb2.DeleteSandboxesRequest.SerializeToString,
                 response_deserializer=agbox_dot_v1_dot_service__pb2.DeleteSandboxesResponse.FromString,
                 _registered_method=True)
+        self.HoldSandbox = channel.unary_stream(
+                '/agbox.v1.SandboxService/HoldSandbox',
+                request_serializer=agbox_dot_v1_dot_service__pb2.HoldSandboxRequest.SerializeToString,
+                response_deserializer=agbox_dot_v1_dot_service__pb2.HoldSandboxResponse.FromString,
+                _registered_method=True)
         self.SubscribeSandboxEvents = channel.unary_stream(
                 '/agbox.v1.SandboxService/SubscribeSandboxEvents',
                 request_serializer=agbox_dot_v1_dot_service__pb2.SubscribeSandboxEventsRequest.SerializeToString,
@@ -207,6 +212,16 @@ class SandboxServiceServicer(object):
 
     def DeleteSandboxes(self, request, context):
         """Deletes all sandboxes with matching labels.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def HoldSandbox(self, request, context):
+        """Holds a sandbox that was created with lease_ttl: while at least one such call is open, its
+        lease does not run. The first response confirms the hold; no other follows. The call ends when
+        the sandbox is deleted, or with the daemon: call again then. SANDBOX_HAS_NO_LEASE if the
+        sandbox has no lease, SANDBOX_INVALID_STATE if it is being deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -371,6 +386,11 @@ def add_SandboxServiceServicer_to_server(servicer, server):
                     servicer.DeleteSandboxes,
                     request_deserializer=agbox_dot_v1_dot_service__pb2.DeleteSandboxesRequest.FromString,
                     response_serializer=agbox_dot_v1_dot_service__pb2.DeleteSandboxesResponse.SerializeToString,
+            ),
+            'HoldSandbox': grpc.unary_stream_rpc_method_handler(
+                    servicer.HoldSandbox,
+                    request_deserializer=agbox_dot_v1_dot_service__pb2.HoldSandboxRequest.FromString,
+                    response_serializer=agbox_dot_v1_dot_service__pb2.HoldSandboxResponse.SerializeToString,
             ),
             'SubscribeSandboxEvents': grpc.unary_stream_rpc_method_handler(
                     servicer.SubscribeSandboxEvents,
@@ -664,6 +684,33 @@ class SandboxService(object):
             '/agbox.v1.SandboxService/DeleteSandboxes',
             agbox_dot_v1_dot_service__pb2.DeleteSandboxesRequest.SerializeToString,
             agbox_dot_v1_dot_service__pb2.DeleteSandboxesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HoldSandbox(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/agbox.v1.SandboxService/HoldSandbox',
+            agbox_dot_v1_dot_service__pb2.HoldSandboxRequest.SerializeToString,
+            agbox_dot_v1_dot_service__pb2.HoldSandboxResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -95,7 +95,7 @@ class CompanionContainerSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., image: _Optional[str] = ..., envs: _Optional[_Mapping[str, str]] = ..., healthcheck: _Optional[_Union[HealthcheckConfig, _Mapping]] = ..., post_start_on_primary: _Optional[_Iterable[str]] = ..., command: _Optional[_Iterable[str]] = ..., cpu_limit: _Optional[str] = ..., memory_limit: _Optional[str] = ..., disk_limit: _Optional[str] = ...) -> None: ...
 
 class CreateSpec(_message.Message):
-    __slots__ = ("image", "mounts", "copies", "builtin_tools", "companion_containers", "labels", "envs", "idle_ttl", "ports", "command", "cpu_limit", "memory_limit", "disk_limit", "gpus", "required_services", "optional_services", "bypass_entrypoint")
+    __slots__ = ("image", "mounts", "copies", "builtin_tools", "companion_containers", "labels", "envs", "idle_ttl", "ports", "command", "cpu_limit", "memory_limit", "disk_limit", "gpus", "required_services", "optional_services", "bypass_entrypoint", "lease_ttl")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -127,6 +127,7 @@ class CreateSpec(_message.Message):
     REQUIRED_SERVICES_FIELD_NUMBER: _ClassVar[int]
     OPTIONAL_SERVICES_FIELD_NUMBER: _ClassVar[int]
     BYPASS_ENTRYPOINT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_TTL_FIELD_NUMBER: _ClassVar[int]
     image: str
     mounts: _containers.RepeatedCompositeFieldContainer[MountSpec]
     copies: _containers.RepeatedCompositeFieldContainer[CopySpec]
@@ -144,4 +145,5 @@ class CreateSpec(_message.Message):
     required_services: _containers.RepeatedCompositeFieldContainer[CompanionContainerSpec]
     optional_services: _containers.RepeatedCompositeFieldContainer[CompanionContainerSpec]
     bypass_entrypoint: bool
-    def __init__(self, image: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[MountSpec, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[CopySpec, _Mapping]]] = ..., builtin_tools: _Optional[_Iterable[str]] = ..., companion_containers: _Optional[_Iterable[_Union[CompanionContainerSpec, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., envs: _Optional[_Mapping[str, str]] = ..., idle_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ports: _Optional[_Iterable[_Union[PortMapping, _Mapping]]] = ..., command: _Optional[_Iterable[str]] = ..., cpu_limit: _Optional[str] = ..., memory_limit: _Optional[str] = ..., disk_limit: _Optional[str] = ..., gpus: _Optional[str] = ..., required_services: _Optional[_Iterable[_Union[CompanionContainerSpec, _Mapping]]] = ..., optional_services: _Optional[_Iterable[_Union[CompanionContainerSpec, _Mapping]]] = ..., bypass_entrypoint: bool = ...) -> None: ...
+    lease_ttl: _duration_pb2.Duration
+    def __init__(self, image: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[MountSpec, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[CopySpec, _Mapping]]] = ..., builtin_tools: _Optional[_Iterable[str]] = ..., companion_containers: _Optional[_Iterable[_Union[CompanionContainerSpec, _Mapping]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., envs: _Optional[_Mapping[str, str]] = ..., idle_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ports: _Optional[_Iterable[_Union[PortMapping, _Mapping]]] = ..., command: _Optional[_Iterable[str]] = ..., cpu_limit: _Optional[str] = ..., memory_limit: _Optional[str] = ..., disk_limit: _Optional[str] = ..., gpus: _Optional[str] = ..., required_services: _Optional[_Iterable[_Union[CompanionContainerSpec, _Mapping]]] = ..., optional_services: _Optional[_Iterable[_Union[CompanionContainerSpec, _Mapping]]] = ..., bypass_entrypoint: bool = ..., lease_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
