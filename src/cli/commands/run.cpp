@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox run: creates a sandbox, runs a command in it as if it ran here, and deletes the sandbox
-// however that ends. The exit codes are those of docker run.
+// however that ends; the daemon does if this program is killed. The exit codes are those of docker
+// run.
+#include <agbox/sandbox_hold.h>
 #include <agbox/sandbox_wait.h>
 
 #include <array>
@@ -29,6 +31,9 @@ using namespace std::chrono_literals;
 
 // A daemon that is restarted is back by then.
 constexpr auto kDaemonRestart = 10s;
+// How long the sandbox outlives a client that was killed. A client that is alive reconnects to a
+// restarted daemon within two seconds, and the time of the restart does not count.
+constexpr auto kLease = 10s;
 constexpr sdk::CallOptions kDeleteTimeout{.timeout = 10s};
 
 struct RunSandboxFlags {
@@ -91,6 +96,7 @@ class Run {
   // An exit code if it failed.
   std::optional<int> create_sandbox(const v1::CreateSandboxRequest& request, bool is_own_id);
   std::optional<int> wait_until_ready(const v1::SandboxHandle& created);
+  std::optional<int> wait_until_held();
   int run_command(const v1::CreateExecRequest& request,
                   std::optional<InteractiveSession::Options> session);
   void delete_sandbox();
@@ -105,7 +111,9 @@ class Run {
   const Interrupt interrupt_{Interrupt::Hangup::Handled};
   std::string id_;
   v1::SandboxHandle sandbox_;
-  bool exists_ = false;  // it is ours to delete
+  bool exists_ = false;     // it is ours to delete
+  bool has_lease_ = false;  // the daemon deletes it if this client is gone
+  std::optional<sdk::SandboxHold> hold_;
 };
 
 std::optional<int> Run::create_sandbox(const v1::CreateSandboxRequest& request, bool is_own_id) {
@@ -124,6 +132,8 @@ std::optional<int> Run::create_sandbox(const v1::CreateSandboxRequest& request, 
   if (created) {
     exists_ = true;
     sandbox_ = std::move(*created->mutable_sandbox());
+    has_lease_ = sandbox_.has_lease_ttl();
+    if (has_lease_) hold_.emplace(client_, id_);
     return std::nullopt;
   }
   fail_call(console_, "create sandbox", created.error());
@@ -152,6 +162,17 @@ std::optional<int> Run::wait_until_ready(const v1::SandboxHandle& created) {
   } else {
     fail_call(console_, "wait for sandbox ready", ready.error());
   }
+  return kOwnFailure;
+}
+
+// The hold began with the create, so that it is usually confirmed by now.
+std::optional<int> Run::wait_until_held() {
+  if (!hold_) return std::nullopt;
+  const WaitReport waiting(console_, clock_, "Waiting for agboxd to hold sandbox " + id_);
+  const auto held = hold_->wait_until_held(interrupt_.token());
+  if (held) return std::nullopt;
+  if (held.error().kind == sdk::ErrorKind::Cancelled) return interrupt_.exit_code();
+  fail_call(console_, "hold sandbox", held.error());
   return kOwnFailure;
 }
 
@@ -190,7 +211,9 @@ void Run::delete_sandbox() {
   times_.end("delete");
   if (accepted || accepted.error().kind == sdk::ErrorKind::SandboxNotFound) return;
   fail_call(console_, "delete sandbox", accepted.error());
-  console_.error("  Delete sandbox:     agbox rm " + id_);
+  console_.error(has_lease_ ? "  agboxd deletes it by itself in about " +
+                                  std::to_string(kLease.count()) + "s, or when it runs again."
+                            : "  Delete sandbox:     agbox rm " + id_);
 }
 
 void Run::report_kept() const {
@@ -206,9 +229,14 @@ int Run::exit_code(v1::CreateSandboxRequest create, v1::CreateExecRequest exec,
   id_ = create.sandbox_id();
   exec.set_sandbox_id(id_);
   exec.set_exec_id(random_uuid());
+  if (!flags_.detach && !flags_.keep) {
+    has_lease_ = true;
+    create.mutable_create_spec()->mutable_lease_ttl()->set_seconds(kLease.count());
+  }
   auto code = create_sandbox(create, is_own_id);
   const bool was_created = !code;
   if (!code) code = wait_until_ready(sandbox_);
+  if (!code) code = wait_until_held();
   if (!code) code = run_command(exec, std::move(session));
   const bool is_running = flags_.detach && *code == kSuccess;
   const bool is_kept = was_created && (flags_.keep || is_running);

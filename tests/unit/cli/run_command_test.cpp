@@ -47,7 +47,8 @@ TEST_F(RunCommand, CreatesRunsAndDeletes) {
   const auto calls = daemon_.calls();
   EXPECT_THAT(calls.front(),
               AllOf(StartsWith("CreateSandbox create_spec { image: \"debian:12\" labels { key: "
-                               "\"b\" value: \"2\" } envs { key: \"A\" value: \"1\" } }"),
+                               "\"b\" value: \"2\" } envs { key: \"A\" value: \"1\" } lease_ttl "
+                               "{ seconds: 10 } }"),
                     HasSubstr("sandbox_id: \"box-1\"")));
   EXPECT_THAT(calls, Contains(AllOf(StartsWith("CreateExec sandbox_id: \"box-1\" command: \"ls\" "
                                                "command: \"-l\" cwd: \"/tmp\""),
@@ -129,6 +130,43 @@ TEST_F(RunCommand, DetachedItPrintsTheSandboxAndLeavesIt) {
   EXPECT_EQ(out_, "box-1\n");
   EXPECT_EQ(error_, "");
   EXPECT_THAT(methods(), ElementsAre("CreateSandbox", "CreateExec"));
+}
+
+TEST_F(RunCommand, TheSandboxHasALeaseAndIsHeldWhileTheCommandRuns) {
+  daemon_.sandbox.mutable_lease_ttl()->set_seconds(10);
+  EXPECT_EQ(run({"run", "--name", "box-1", "debian:12", "ls"}), 0);
+  EXPECT_EQ(out_, "out\n");
+  EXPECT_EQ(error_, "err\n");
+  EXPECT_THAT(daemon_.calls().front(), HasSubstr("lease_ttl { seconds: 10 }"));
+  EXPECT_THAT(daemon_.calls(), Contains("HoldSandbox sandbox_id: \"box-1\""));
+  EXPECT_EQ(daemon_.calls().back(), "DeleteSandbox sandbox_id: \"box-1\"");
+  EXPECT_TRUE(daemon_.wait_for_holds(0));
+}
+
+TEST_F(RunCommand, WhatIsKeptHasNoLease) {
+  EXPECT_EQ(run({"run", "--keep", "debian:12", "ls"}), 0);
+  EXPECT_THAT(daemon_.calls().front(), Not(HasSubstr("lease_ttl")));
+  EXPECT_EQ(run({"run", "-d", "debian:12", "ls"}), 0);
+  EXPECT_THAT(daemon_.calls(), Not(Contains(HasSubstr("lease_ttl"))));
+  EXPECT_THAT(methods(), Not(Contains("HoldSandbox")));
+}
+
+TEST_F(RunCommand, AHoldThatIsRefusedEndsIt) {
+  daemon_.sandbox.mutable_lease_ttl()->set_seconds(10);
+  daemon_.hold_statuses = {{grpc::RESOURCE_EXHAUSTED, "too many"}};
+  EXPECT_EQ(run({"run", "--name", "box-1", "debian:12", "ls"}), 125);
+  EXPECT_EQ(error_, "hold sandbox: too many\n");
+  EXPECT_THAT(methods(), Not(Contains("CreateExec")));
+  EXPECT_EQ(methods().back(), "DeleteSandbox");
+}
+
+TEST_F(RunCommand, ADeletionThatFailsIsLeftToTheLease) {
+  daemon_.sandbox.mutable_lease_ttl()->set_seconds(10);
+  daemon_.next_statuses = {
+      grpc::Status::OK, grpc::Status::OK, grpc::Status::OK, {grpc::INTERNAL, "no luck"}};
+  EXPECT_EQ(run({"run", "--name", "box-1", "debian:12", "ls"}), 0);
+  EXPECT_THAT(error_, testing::EndsWith("delete sandbox: no luck\n  agboxd deletes it by itself "
+                                        "in about 10s, or when it runs again.\n"));
 }
 
 TEST_F(RunCommand, TimingNamesEveryStep) {
