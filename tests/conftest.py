@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A worker of xdist may run on another thread, which receives no signal anyway.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup makes us ignore it
 
 
 def _selected_engines(config: pytest.Config) -> list[str]:

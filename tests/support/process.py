@@ -286,7 +286,9 @@ def kill_and_wait(pids: Iterable[int], timeout: float = 60) -> None:
             except ProcessLookupError:
                 continue
         for pid, handle in handles:
-            if not select.select([handle], [], [], timeout)[0]:
+            ended = select.poll()  # select() takes no descriptor above 1023
+            ended.register(handle, select.POLLIN)
+            if not ended.poll(timeout * 1000):
                 raise RuntimeError(f"process {pid} is still there {timeout} s after SIGKILL")
     finally:
         for _, handle in handles:

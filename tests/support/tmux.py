@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real terminal: one window of a private tmux, whose keys a test types and whose screen it reads."""
 
+import contextlib
 import itertools
+import os
+import re
+import select
 import shlex
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from support.process import all_processes, descendants
+
 
 _numbers = itertools.count()
+_CURSOR_REPORT = re.compile(r"\^\[\[\d+;\d+R")
 
 
 class Terminal:
@@ -31,7 +38,19 @@ class Terminal:
         return self
 
     def __exit__(self, *_) -> None:
-        self._tmux("kill-server")
+        """What ran in the window has ended afterwards: a shell still writes its history when its terminal is gone."""
+        pane = int(self._tmux("display-message", "-p", "#{pane_pid}"))
+        ends = []
+        for pid in {pane} | descendants([pane], all_processes()):
+            with contextlib.suppress(ProcessLookupError):
+                ends.append(os.pidfd_open(pid))
+        try:
+            self._tmux("kill-server")
+            for end in ends:
+                assert select.select([end], [], [], 30)[0], "a program in the window ignores the end of its terminal"
+        finally:
+            for end in ends:
+                os.close(end)
 
     def type(self, text: str) -> None:
         self._tmux("send-keys", "-l", text)
@@ -57,9 +76,10 @@ class Terminal:
         return "\n".join(lines).rstrip("\n")
 
     def wait_for(self, text: str, timeout: float = 30) -> str:
-        """Until a line of the screen is this text; tmux has no event for it."""
+        """Until a line of the screen is this text; tmux has no event for it. Busybox's shell asks where the cursor is: an
+        answer that comes after it has left its line editor is echoed, in front of what a command prints."""
         deadline = time.monotonic() + timeout
-        while text not in (screen := self.screen()).splitlines():
+        while text not in _CURSOR_REPORT.sub("", screen := self.screen()).splitlines():
             assert time.monotonic() < deadline, f"no line {text!r} in {timeout} s on the screen:\n{screen}"
             time.sleep(0.05)
         return screen
