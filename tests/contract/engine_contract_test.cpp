@@ -28,6 +28,7 @@ namespace agbox {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::_;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
@@ -289,7 +290,7 @@ TEST_P(EngineContract, NetworkInspect_Succeeds) {
   member.network = asked.name;
   const std::string container = must(client_->create_container(member));
   must(client_->start_container(container));
-  EXPECT_THAT(must(client_->inspect_network(asked.name)).container_ids, ElementsAre(container));
+  EXPECT_THAT(must(client_->inspect_network(asked.name)).members, ElementsAre(Pair(container, _)));
   const ContainerSeen seen = must(client_->inspect_container(container));
   EXPECT_THAT(seen.networks, ElementsAre(Pair(asked.name, subnet_ + ".2")));
 }
@@ -318,7 +319,7 @@ TEST_P(EngineContract, NetworkDisconnect_Succeeds) {
   const std::string id = must(client_->create_container(member));
   must(client_->start_container(id));
   must(client_->disconnect_network(asked.name, id));
-  EXPECT_THAT(must(client_->inspect_network(asked.name)).container_ids, IsEmpty());
+  EXPECT_THAT(must(client_->inspect_network(asked.name)).members, IsEmpty());
   EXPECT_EQ(must(client_->inspect_container(id)).status, "running");
   must(client_->remove_network(asked.name));
 }
@@ -841,7 +842,7 @@ TEST_P(OwnedObjects, AContainerIsMadeBeforeItsNetworkAndStartsWithIt) {
               "network " + network.name + " not found");
   must(client_->ensure_network(owner_, network));
   must(client_->start_container(id));
-  EXPECT_THAT(must(client_->inspect_network(network.name)).container_ids, ElementsAre(id));
+  EXPECT_THAT(must(client_->inspect_network(network.name)).members, ElementsAre(Pair(id, _)));
 }
 
 // It has no labels, so that a filter for them would let none through.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,8 @@ struct Network {
   std::string subnet;
   std::string bridge_name;
   unsigned next_host = 2;
+  // Names of containers whose endpoint was kept when they were removed, as on a full disk.
+  std::set<std::string> stale_endpoints;
 };
 
 struct Image {

@@ -65,6 +65,11 @@ inline std::string text_at(const json::object& object, std::string_view key) {
   return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
 }
 
+inline bool flag_at(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  return value != nullptr && value->is_bool() && value->as_bool();
+}
+
 inline json::object object_at(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains(key);
   return value != nullptr && value->is_object() ? value->as_object() : json::object();

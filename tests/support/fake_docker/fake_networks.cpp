@@ -45,10 +45,15 @@ Reply Engine::create_network(const Request& request) {
 }
 
 Reply Engine::disconnect(const Request& request, const std::string& network_name) {
-  const Network* network = find_network(network_name);
+  Network* network = find_network(network_name);
   if (network == nullptr) return refuse(404, "network " + network_name + " not found");
-  const std::string member = text_at(parse_body(request.body), "Container");
+  const json::object body = parse_body(request.body);
+  const std::string member = text_at(body, "Container");
   Container* container = find_container(member);
+  if (container == nullptr && flag_at(body, "Force") &&
+      network->stale_endpoints.erase(member) > 0) {
+    return {};
+  }
   if (container == nullptr) return refuse(404, "No such container: " + member);
   if (container->network != network->name && container->network != network->id) {
     return refuse(500,
@@ -60,6 +65,11 @@ Reply Engine::disconnect(const Request& request, const std::string& network_name
 }
 
 Reply Engine::remove_network(Network& network) {
+  if (!network.stale_endpoints.empty()) {
+    return refuse(403, "error while removing network: network " + network.name +
+                           " has active endpoints (name:\"" + *network.stale_endpoints.begin() +
+                           "\")");
+  }
   for (const auto& [container_id, container] : containers) {
     const bool is_member = container.network == network.name || container.network == network.id;
     if (is_member && container.is_running()) {
@@ -80,6 +90,9 @@ json::object Engine::show(const Network& network) const {
     if (!is_member || !container.is_running()) continue;
     members[container_id] =
         json::object{{"Name", container.name}, {"IPv4Address", container.ipv4_address}};
+  }
+  for (const std::string& name : network.stale_endpoints) {
+    members["ep-" + name] = json::object{{"Name", name}};
   }
   json::array pools;
   if (!network.subnet.empty()) {

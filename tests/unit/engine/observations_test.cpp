@@ -123,7 +123,7 @@ TEST(ReadNetwork, GivesBridgeSubnetAndMembers) {
   ASSERT_TRUE(network);
   EXPECT_EQ(network->bridge_name, "agbx1");
   EXPECT_THAT(network->subnets, ElementsAre("10.0.0.0/28"));
-  EXPECT_THAT(network->container_ids, ElementsAre("c1"));
+  EXPECT_THAT(network->members, ElementsAre(Pair("c1", "x")));
 }
 
 TEST(ReadImage, GivesTheConfiguration) {

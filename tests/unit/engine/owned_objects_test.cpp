@@ -157,6 +157,29 @@ TEST_F(OwnedObjectsTest, RemovalsGoOnSideBySideAndOneFailureDoesNotStopTheOthers
   EXPECT_THAT(docker_.container_names(), ElementsAre("b"));
 }
 
+// A full disk keeps the engine from forgetting them.
+TEST_F(OwnedObjectsTest, EndpointsOfRemovedContainersDoNotKeepTheirNetwork) {
+  ASSERT_TRUE(loop_.run(client_.ensure_network(owner_, network_)));
+  fake::Network* network = docker_.engine().find_network(network_.name);
+  network->stale_endpoints = {"agbox-primary-s1", "agbox-cc-s1-db"};
+  EXPECT_TRUE(loop_.run(client_.remove_networks_of(owner_)));
+  EXPECT_THAT(docker_.network_names(), IsEmpty());
+}
+
+TEST_F(OwnedObjectsTest, AContainerThatSomeoneConnectedKeepsItsNetwork) {
+  ASSERT_TRUE(loop_.run(client_.ensure_network(owner_, network_)));
+  ContainerSpec other = container_;
+  other.name = "other";
+  other.network = network_.name;
+  const auto id = loop_.run(client_.ensure_container({.instance = "i2"}, other));
+  ASSERT_TRUE(id);
+  ASSERT_TRUE(loop_.run(client_.start_container(*id)));
+  const auto removed = loop_.run(client_.remove_networks_of(owner_));
+  ASSERT_FALSE(removed);
+  EXPECT_THAT(removed.error().message(), HasSubstr("has active endpoints"));
+  EXPECT_EQ(docker_.calls("POST /networks/*"), 1) << "its creation, and no disconnect";
+}
+
 TEST_F(OwnedObjectsTest, ARemovalThatIsUnderWayIsWaitedFor) {
   ASSERT_TRUE(loop_.run(client_.ensure_container(owner_, container_)));
   docker_.reply("DELETE /containers/*", 409,

@@ -140,11 +140,12 @@ EngineAwaitable<std::vector<NetworkSeen>> EngineClient::list_networks(EngineLabe
              read_network_list);
 }
 
-EngineAwaitable<> EngineClient::disconnect_network(std::string id, std::string container_id,
-                                                   CallOptions options) {
+EngineAwaitable<> EngineClient::disconnect_network(std::string id, std::string container,
+                                                   CallOptions options, Disconnect what) {
+  const json::object body{{"Container", container}, {"Force", what == Disconnect::StaleEndpoint}};
   return order({.call = EngineCall::NetworkDisconnect,
                 .object = std::move(id),
-                .body = json::serialize(json::object{{"Container", container_id}})},
+                .body = json::serialize(body)},
                std::move(options));
 }
 

@@ -69,8 +69,13 @@ class EngineClient {
   EngineAwaitable<NetworkSeen> inspect_network(std::string id, CallOptions options = {});
   EngineAwaitable<std::vector<NetworkSeen>> list_networks(EngineLabels labels,
                                                           CallOptions options = {});
-  EngineAwaitable<> disconnect_network(std::string id, std::string container_id,
-                                       CallOptions options = {});
+  enum class Disconnect {
+    Container,
+    StaleEndpoint,  // also of a container that is gone, by its name
+  };
+  EngineAwaitable<> disconnect_network(std::string id, std::string container,
+                                       CallOptions options = {},
+                                       Disconnect what = Disconnect::Container);
   EngineAwaitable<> remove_network(std::string id, CallOptions options = {});
 
   EngineAwaitable<std::string> create_container(ContainerSpec spec, CallOptions options = {});
@@ -198,6 +203,7 @@ class EngineClient {
   EngineAwaitable<> force_remove(std::string id, CallOptions options);
   EngineAwaitable<> force_remove_once(std::string id, std::chrono::steady_clock::time_point limit,
                                       CallOptions options);
+  EngineAwaitable<> remove_stale_endpoints(std::string network_id, CallOptions options);
   EngineAwaitable<> remove_if_there(std::string network_id, CallOptions options);
 
   EngineTransport transport_;

@@ -65,7 +65,7 @@ NetworkSeen network_of(const JsonReader& network) {
   }
   seen.labels = network["Labels"].text_map();
   for (const auto& [id, container] : network["Containers"].fields()) {
-    seen.container_ids.push_back(id);
+    seen.members.emplace(id, container["Name"].text());
   }
   return seen;
 }

@@ -75,7 +75,9 @@ struct NetworkSeen {
   std::string bridge_name;
   std::vector<std::string> subnets;
   EngineLabels labels;
-  std::vector<std::string> container_ids;  // only when inspecting one network
+  // Its endpoints: container ID and container name. Only when inspecting one network. One that the
+  // engine kept though the container is gone has another key than an ID.
+  std::map<std::string, std::string> members;
 };
 EngineResult<NetworkSeen> read_network(std::string_view body);
 EngineResult<std::vector<NetworkSeen>> read_network_list(std::string_view body);

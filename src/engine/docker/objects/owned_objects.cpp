@@ -300,8 +300,26 @@ EngineAwaitable<> EngineClient::remove_containers_of(ObjectOwner owner, CallOpti
   co_return co_await all_of(executor(), std::move(removals));
 }
 
+// An engine that could not record the end of a container, because its disk was full, keeps the
+// container's endpoint and then refuses to remove the network.
+EngineAwaitable<> EngineClient::remove_stale_endpoints(std::string network_id,
+                                                       CallOptions options) {
+  AGBOX_CO_TRY(network, co_await inspect_network(network_id, options));
+  for (const auto& [container_id, name] : network.members) {
+    AGBOX_CO_TRY(container, co_await find_container(container_id, options));
+    if (container) continue;
+    AGBOX_CO_TRY_VOID(
+        co_await disconnect_network(network_id, name, options, Disconnect::StaleEndpoint));
+  }
+  co_return EngineResult<>{};
+}
+
 EngineAwaitable<> EngineClient::remove_if_there(std::string network_id, CallOptions options) {
-  EngineResult<> removed = co_await remove_network(std::move(network_id), options);
+  EngineResult<> removed = co_await remove_network(network_id, options);
+  if (!removed && removed.error().kind() == EngineErrorKind::Refused &&
+      co_await remove_stale_endpoints(network_id, options)) {
+    removed = co_await remove_network(network_id, options);
+  }
   if (!removed && removed.error().kind() == EngineErrorKind::NotFound) co_return EngineResult<>{};
   co_return removed;
 }
