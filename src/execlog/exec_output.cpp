@@ -12,9 +12,12 @@ namespace {
 // The memory that a stalled reader uses.
 constexpr std::size_t kChunkBytes = std::size_t{128} << 10;
 // A reader that keeps up with a busy writer would be woken by every write, and both would spend
-// their time on that: a gigabyte took ten times as long. So bytes that follow soon after the last
-// ones are sent together; bytes after a silence are sent at once.
-constexpr std::chrono::milliseconds kThrottle{5};
+// their time on that: a gigabyte took ten times as long. So after this much output within one
+// window, or so many chunks, the rest of the window is sent together at its end. Less than that,
+// such as the echo of a key or the answers of a program that talks to another one, is sent at once.
+constexpr std::chrono::milliseconds kWindow{5};
+constexpr std::size_t kWindowBytes = std::size_t{4} << 10;
+constexpr int kWindowChunks = 16;
 
 }  // namespace
 
@@ -51,8 +54,9 @@ void ExecOutput::notify() {
 }
 
 bool ExecOutput::is_throttled() {
-  if (cut_.is_over || !last_taken_) return false;
-  const auto end = *last_taken_ + kThrottle;
+  if (cut_.is_over) return false;
+  if (window_.bytes < kWindowBytes && window_.chunks < kWindowChunks) return false;
+  const auto end = window_.began + kWindow;
   if (std::chrono::steady_clock::now() >= end) return false;
   if (std::exchange(is_throttle_set_, true)) return true;
   throttle_.expires_at(end);
@@ -105,7 +109,10 @@ ExecOutput::Next ExecOutput::take() {
     return End{std::unexpected(of_exec(got.error()))};
   }
   offset_ += size;
-  last_taken_ = std::chrono::steady_clock::now();
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= window_.began + kWindow) window_ = {.began = now};
+  window_.bytes += size;
+  ++window_.chunks;
   return chunk;
 }
 

@@ -73,7 +73,13 @@ class ExecOutput {
   std::uint64_t offset_;    // of the next byte to return
   std::uint64_t size_ = 0;  // when last checked
   bool is_size_final_ = false;
-  std::optional<std::chrono::steady_clock::time_point> last_taken_;
+  // What was taken since the first chunk after the window before.
+  struct Window {
+    std::chrono::steady_clock::time_point began{};
+    std::size_t bytes = 0;
+    int chunks = 0;
+  };
+  Window window_;
   boost::asio::steady_timer throttle_;
   bool is_throttle_set_ = false;
   std::optional<LogWatch::Wait> wait_;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
@@ -229,39 +230,70 @@ TEST_F(ExecOutputTest, ReadersOfOneFileShareOneWatch) {
   io_.poll();
 }
 
-TEST_F(ExecOutputTest, BytesThatComeCloseTogetherGoOutTogether) {
+TEST_F(ExecOutputTest, ShortAnswersAreReadAtOnceThoughTheyFollowEachOther) {
   const auto follower = reader(true);
-  append("first");
-  EXPECT_TRUE(wait_until([&] { return follower->text() == "first"; }));
+  auto fastest = std::chrono::steady_clock::duration::max();
+  for (std::size_t i = 1; i <= 10; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    append("x");
+    EXPECT_TRUE(wait_until([&] { return follower->text().size() == i; }));
+    // The first one follows a silence anyway.
+    if (i > 1) fastest = std::min(fastest, std::chrono::steady_clock::now() - began);
+  }
+  EXPECT_EQ(follower->pieces(), 10);
+  EXPECT_LT(fastest, 4ms) << "each waited for the end of its window";
+}
+
+TEST_F(ExecOutputTest, ManyShortWritesGoOutTogether) {
+  const auto follower = reader(true);
   const auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < 1000; ++i) {
     append("x");
     io_.poll();
   }
-  EXPECT_TRUE(wait_until([&] { return follower->text().size() == 1005; }));
+  EXPECT_TRUE(wait_until([&] { return follower->text().size() == 1000; }));
   const auto time = std::chrono::steady_clock::now() - began;
-  // One piece per rest of 5 ms, however many writes there were.
-  EXPECT_LE(follower->pieces() - 1, time / 5ms + 1);
+  // However many writes there were.
+  EXPECT_LE(follower->pieces(), 16 * (time / 5ms + 1));
 }
 
-TEST_F(ExecOutputTest, AReaderThatRestsHearsOfTheEndAtOnce) {
+TEST_F(ExecOutputTest, LargeWritesThatComeCloseTogetherGoOutTogether) {
   const auto follower = reader(true);
-  append("first");
-  EXPECT_TRUE(wait_until([&] { return follower->text() == "first"; }));
+  const std::string large(4096, 'x');
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) {
+    append(large);
+    io_.poll();
+  }
+  EXPECT_TRUE(wait_until([&] { return follower->text().size() == 1000 * large.size(); }));
+  const auto time = std::chrono::steady_clock::now() - began;
+  // The first of a window is read at once, and at its end what came since, in chunks of 128 KiB.
+  EXPECT_LE(follower->pieces(), time / 5ms + 1 + 32);
+}
+
+// Its window is full, so that it waits for the end of it.
+std::string fill_window() {
+  return std::string(4096, 'x');
+}
+
+TEST_F(ExecOutputTest, AThrottledReaderIsNotifiedOfTheEndAtOnce) {
+  const auto follower = reader(true);
+  append(fill_window());
+  EXPECT_TRUE(wait_until([&] { return follower->text() == fill_window(); }));
   append("last");
   follower->exec_ended();
   EXPECT_TRUE(follower->is_well());
-  EXPECT_EQ(follower->text(), "firstlast");
+  EXPECT_EQ(follower->text(), fill_window() + "last");
 }
 
-TEST_F(ExecOutputTest, AReaderMayLeaveWhileItRests) {
+TEST_F(ExecOutputTest, AReaderMayLeaveWhileItIsThrottled) {
   const auto leaving = reader(true);
-  append("first");
-  EXPECT_TRUE(wait_until([&] { return leaving->text() == "first"; }));
+  append(fill_window());
+  EXPECT_TRUE(wait_until([&] { return leaving->text() == fill_window(); }));
   leaving->leave();
   const auto staying = reader(true);
   append("more");
-  EXPECT_TRUE(wait_until([&] { return staying->text() == "firstmore"; }));
+  EXPECT_TRUE(wait_until([&] { return staying->text() == fill_window() + "more"; }));
 }
 
 TEST_F(ExecOutputTest, AReaderThatStoppedIsNotWokenAgainAndAgain) {
