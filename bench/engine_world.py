@@ -9,6 +9,7 @@ from one.
 import contextlib
 import itertools
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -130,7 +131,15 @@ class Sandboxes:
         return Created(created.name, (ended - began) * 1000, last.sequence)
 
     def start(self, name: str, *command: str) -> "Started":
-        request = self._contract.service.CreateExecRequest(sandbox_id=name, command=command)
+        return self._start(self._contract.service.CreateExecRequest(sandbox_id=name, command=command))
+
+    def start_terminal(self, name: str, *command: str) -> "Started":
+        terminal = self._contract.exec.Terminal(term="xterm")
+        return self._start(self._contract.service.CreateExecRequest(sandbox_id=name, command=command, stdin=True,
+                                                                    terminal=terminal))
+
+    def _start(self, request) -> "Started":
+        name = request.sandbox_id
         sequence = self._stub.GetSandbox(
             self._contract.service.GetSandboxRequest(sandbox_id=name),
             timeout=PATIENCE).sandbox.last_event_sequence
@@ -153,6 +162,15 @@ class Sandboxes:
         request = self._contract.service.ReadExecOutputRequest(exec_id=started.exec_id, stream=STDOUT,
                                                                follow=True)
         return self._stub.ReadExecOutput(request, timeout=PATIENCE)
+
+    def attach(self, started: "Started", over: threading.Event):
+        """A stream of a client that reads its terminal and may write in it, until `over` is set."""
+        def requests() -> Iterator:
+            start = self._contract.service.AttachStart(exec_id=started.exec_id, write=True, output=True)
+            yield self._contract.service.AttachExecRequest(start=start)
+            over.wait()
+
+        return self._stub.AttachExec(requests(), timeout=PATIENCE)
 
     def _follow(self, name: str, after: int, states: tuple[int, ...]):
         return self._first(name, after, lambda event: event.sandbox_state in states)

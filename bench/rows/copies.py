@@ -13,10 +13,14 @@ from pathlib import Path
 
 from engine_world import Created, EngineWorld, engine_world
 from row import ENGINES, Gate, Measured, Row, Run
+from rows.cli import timed
+from rows.execs import container, one_sandbox
 from server import peak_memory_kib
 
 OURS, RAW = "agboxd", "tar | docker cp"
 FILES, GIB = "files_ms", "gib_ms"
+OUR_CP, DOCKER_CP = "agbox cp", "docker cp"
+FILES_OUT, GIB_OUT = "files_out_ms", "gib_out_ms"
 
 
 def make_files(root: Path) -> Path:
@@ -51,11 +55,14 @@ def raw(world: EngineWorld, source: Path) -> tuple[Created, float]:
     return container, world.timed("sh", "-c", f"tar -C {shlex.quote(str(source))} -cf - . | {docker}")
 
 
+def make_sources(world: EngineWorld) -> dict[str, Path]:
+    return {FILES: make_files(world.sandboxes.directory / "files"), GIB: make_gib(world.sandboxes.directory / "gib")}
+
+
 def measure(run: Run) -> Measured:
     measured, made = [], []
     with engine_world(run) as world:
-        sources = {FILES: make_files(world.sandboxes.directory / "files"),
-                   GIB: make_gib(world.sandboxes.directory / "gib")}
+        sources = make_sources(world)
         before = peak_memory_kib(world.daemon.pid)
         for _ in range(run.rounds):
             results = {OURS: {}, RAW: {}}
@@ -75,6 +82,38 @@ def measure(run: Run) -> Measured:
     return Measured(measured, [f"peak memory of the daemon: {grown} KiB more than before the first copy"])
 
 
+def measure_cp(run: Run) -> Measured:
+    measured = []
+    with one_sandbox(run) as (world, sandbox):
+        sources = make_sources(world)
+        before = peak_memory_kib(world.daemon.pid)
+        arms = {OUR_CP: ([str(run.build / "bin" / "agbox"), "cp"], world.daemon.environment, sandbox),
+                DOCKER_CP: (["docker", "-H", world.engine.docker_host, "cp"], dict(os.environ), container(sandbox))}
+        for number in range(run.rounds):
+            results = {arm: {} for arm in arms}
+            for metric, source in sources.items():
+                out_metric = {FILES: FILES_OUT, GIB: GIB_OUT}[metric]
+                for arm in random.sample(list(arms), len(arms)):
+                    command, environment, name = arms[arm]
+                    slug = f"{Path(command[0]).name}-{metric}-{number}"
+                    inside, outside = f"{name}:/tmp/{slug}", world.sandboxes.directory / slug
+                    os.sync()
+                    results[arm][metric] = timed([*command, str(source), inside], environment)
+                    os.sync()
+                    results[arm][out_metric] = timed([*command, inside, str(outside)], environment)
+                    if (arrived := size_of(outside)) != size_of(source):
+                        raise RuntimeError(f"{arm}: {arrived} arrived of {source}")
+            measured.append(results)
+        grown = peak_memory_kib(world.daemon.pid) - before
+    return Measured(measured, [f"peak memory of the daemon: {grown} KiB more than before the first copy"])
+
+
+def size_of(tree: Path) -> tuple[int, int]:
+    """How many files it has, and how many bytes they have."""
+    sizes = [path.stat().st_size for path in tree.rglob("*") if path.is_file()]
+    return len(sizes), sum(sizes)
+
+
 ROW = Row(
     name="copies",
     title="50,000 files, and 1 GiB in ten files, copied at create, and tar | docker cp",
@@ -82,4 +121,13 @@ ROW = Row(
     measure=measure,
     engines=ENGINES,
     gates=(Gate(FILES, OURS, RAW, today=0.4, at_most=0.8), Gate(GIB, OURS, RAW, at_most=0.8)),
+)
+
+CP = Row(
+    name="cp",
+    title="50,000 files, and 1 GiB in ten files, into and out of a sandbox that runs, by agbox cp and docker cp",
+    rounds=3, check_rounds=3, setup_s=30, round_s=60,
+    measure=measure_cp,
+    engines=("28",),
+    gates=tuple(Gate(metric, OUR_CP, DOCKER_CP, at_most=0.8) for metric in (FILES, FILES_OUT, GIB, GIB_OUT)),
 )
