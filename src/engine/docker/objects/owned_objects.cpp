@@ -316,7 +316,7 @@ EngineAwaitable<> EngineClient::remove_stale_endpoints(std::string network_id,
 
 EngineAwaitable<> EngineClient::remove_if_there(std::string network_id, CallOptions options) {
   EngineResult<> removed = co_await remove_network(network_id, options);
-  if (!removed && removed.error().kind() == EngineErrorKind::Refused &&
+  if (!removed && removed.error().kind() == EngineErrorKind::Conflict &&
       co_await remove_stale_endpoints(network_id, options)) {
     removed = co_await remove_network(network_id, options);
   }
