@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies into and out of a running container.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "base/tar/tree_counts.h"
@@ -9,6 +10,8 @@
 
 namespace agbox::guestlink {
 namespace {
+
+using testing::HasSubstr;
 
 class FilesTest : public GuestLinkTest {
  protected:
