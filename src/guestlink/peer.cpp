@@ -33,7 +33,7 @@ std::uint64_t start_time_of(pid_t pid) {
 }
 
 bool may_have_pid_outside(pid_t process, std::int64_t pid) {
-  if (process == 0) return true;
+  if (process == 0 || process == pid) return true;
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   std::string line;
   while (std::getline(status, line)) {
@@ -45,7 +45,7 @@ bool may_have_pid_outside(pid_t process, std::int64_t pid) {
     if (pids.size() > 1) pids.pop_back();
     return std::ranges::find(pids, pid) != pids.end();
   }
-  return true;  // it has ended
+  return false;  // it has ended, and others may have its connection
 }
 
 PeerProcess if_alive(const PeerProcess& process) {

@@ -318,6 +318,19 @@ TEST_F(GuestLinkTest, ACrowdTakesThePlacesOfAGuestThatIsNotKnown) {
   }());
 }
 
+// Its socket may be in the hands of any process that runs next to the guest.
+TEST_F(GuestLinkTest, NextToOtherProcessesTheConnectionOfAnEndedOneIsRefused) {
+  const fs::path directory = make("s1");
+  Expectation expectation = someone();
+  expectation.engine_pid = ::getpid();
+  ASSERT_TRUE(link("s1").expect(expectation));
+  ASSERT_TRUE(guest_.connect_by_ended_process(directory));
+  run([&]() -> awaitable<void> {
+    EXPECT_FALSE(co_await guest_.shake_hands(v1::PHASE_FRESH));
+    EXPECT_TRUE(co_await guest_.arrive(directory));
+  }());
+}
+
 TEST_F(GuestLinkTest, OnlyTheProcessWithItsPidAndItsStartIsAlive) {
   const PeerProcess self{::getpid(), start_time_of(::getpid())};
   EXPECT_EQ(if_alive(self), self);

@@ -4,6 +4,9 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <boost/asio/as_tuple.hpp>
@@ -48,6 +51,25 @@ class ScriptedGuest {
         {"/proc/self/fd/" + std::to_string(place.get()) + "/" + guestwire::kSocketName},
         asio::as_tuple(asio::use_awaitable));
     co_return !problem;
+  }
+
+  // The same, but the process that connects has ended when it returns.
+  bool connect_by_ended_process(const std::filesystem::path& directory) {
+    const std::string path = directory / guestwire::kSocketName;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      // sockaddr is the generic address type of the C API.
+      const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+      ::_exit(::connect(fd.get(), generic, sizeof address) == 0 ? 0 : 1);
+    }
+    int status = 0;
+    const bool is_connected = ::waitpid(child, &status, 0) == child && status == 0;
+    socket_.assign(asio::local::stream_protocol(), fd.release());
+    return is_connected;
   }
 
   // Nothing happens once the daemon has closed the connection; receive() then says so.
