@@ -152,7 +152,7 @@ def test_it_survives_the_daemon_and_ends_with_its_container(execs):
 
 
 def test_root_of_the_service_can_end_its_commands_and_nothing_more(execs):
-    """It kills what runs them, and connects in its place."""
+    """It reads, kills and stops what runs them."""
     execs.create("sleep", "4321", container="db", exec_id="victim")
     execs.create("sleep", "4321", exec_id="primary")
     # From outside, as the service's own programs would.
@@ -172,6 +172,15 @@ def test_root_of_the_service_can_end_its_commands_and_nothing_more(execs):
     victim = execs.wait("victim")
     assert (victim.state, victim.error_code) == (FAILED, "CONTAINER_EXITED")
     assert execs.get("primary").state == RUNNING
+    assert output(in_db(execs, "echo again")) == "again\n"
+    # Stopped, it would never end what is cancelled.
+    execs.create("sleep", "4321", container="db", exec_id="stopped")
+    wait_until(lambda: "sleep 4321" in execs.engine.docker("top", DB).stdout, "it runs")
+    freeze = "kill -STOP $(pidof .agbox-guest)"
+    assert execs.engine.docker("exec", "-u", "root", DB, "sh", "-c", freeze).returncode == 0
+    execs.cancel("stopped")
+    stopped = execs.wait("stopped")
+    assert (stopped.state, stopped.error_code) == (FAILED, "CONTAINER_EXITED")
     assert output(in_db(execs, "echo again")) == "again\n"
 
 

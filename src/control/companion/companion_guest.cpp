@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 constexpr auto kJoinLimit = 20s;
 // After a lost connection or a restart of the daemon.
 constexpr auto kReturnLimit = 10s;
+// Of a cancelled exec: SIGKILL comes after 2 s. Only a container that is starved takes longer.
+constexpr auto kEndLimit = 20s;
 
 }  // namespace
 
@@ -133,8 +135,23 @@ asio::awaitable<void> CompanionGuest::wait_for_return() {
       co_await changed_.wait([this] { return !has_joined_ || place_->is_connected(); },
                              std::chrono::steady_clock::now() + kReturnLimit);
   is_busy_ = false;
-  if (is_back || co_await is_cancelled()) co_return;
-  lost("what runs commands in it has ended");
+  if (co_await is_cancelled()) co_return;
+  if (!is_back) co_return lost("what runs commands in it has ended");
+  // Its container ended first, and no other guest was started while this waited.
+  if (!has_joined_ && sandbox_.execs.has_any_of(*this)) summon();
+}
+
+void CompanionGuest::expect_end(const std::string& exec_id) {
+  if (sandbox_.is_supervised()) sandbox_.spawn(wait_for_end(exec_id));
+}
+
+asio::awaitable<void> CompanionGuest::wait_for_end(std::string exec_id) {
+  const auto runs = [this, &exec_id] { return sandbox_.execs.runs(exec_id, *this); };
+  const bool has_ended = co_await changed_.wait([&] { return !has_joined_ || !runs(); },
+                                                std::chrono::steady_clock::now() + kEndLimit);
+  // One that is waited for gets the cancel again when it is back.
+  if (has_ended || is_busy_ || co_await is_cancelled()) co_return;
+  lost("what runs commands in it did not end one that was cancelled");
 }
 
 void CompanionGuest::rest() {
@@ -190,6 +207,7 @@ void CompanionGuest::guest_lost(const std::string& /*why*/) {
 
 void CompanionGuest::exec_ended(const ExecEnd& end) {
   sandbox_.execs.guest_ended(end, this);
+  changed_.notify();
 }
 
 void CompanionGuest::exec_not_sent(const std::string& exec_id, const std::string& why) {

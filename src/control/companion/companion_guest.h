@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest of one companion: what runs execs in its container. It is started when the first exec
 // needs it, next to what the container runs, and lives as long as the container; so a companion
-// that runs no execs has none. It is no PID 1: root inside can end it, and then its execs have
-// failed, but neither trace nor impersonate it.
+// that runs no execs has none. It is no PID 1: root inside can end or stop it, and then its execs
+// have failed, but not connect in its place; see decision 0045.
 //
 //   summon()  start it through the engine, expect that process, Go   is_ready()
 //   lost      and not back in time: its execs have ended, and the next summon() starts another
@@ -63,6 +63,9 @@ class CompanionGuest final : private GuestListener {
   bool may_have_execs() const { return !facts_->container.secret().empty(); }
   // An exec waits for it.
   void summon();
+  // It was asked to cancel this exec. Root inside can stop its guest (SIGSTOP), so one that does
+  // not end the exec in time is lost.
+  void expect_end(const std::string& exec_id);
   // Its companion is supervised, possibly again, or by a later daemon: what was wanted is wanted.
   void resume();
   // Its container has ended, or is about to be started.
@@ -84,6 +87,7 @@ class CompanionGuest final : private GuestListener {
   asio::awaitable<OperationResult<GuestHello>> begin();
   asio::awaitable<void> reconnect();
   asio::awaitable<void> wait_for_return();
+  asio::awaitable<void> wait_for_end(std::string exec_id);
   asio::awaitable<Result<>> store();
   void lost(const std::string& how);
   // As if its container were the primary: the place asks for no more.

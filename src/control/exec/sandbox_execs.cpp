@@ -389,6 +389,11 @@ bool SandboxExecs::has_any_of(const CompanionGuest& guest) const {
   });
 }
 
+bool SandboxExecs::runs(const std::string& exec_id, const CompanionGuest& guest) const {
+  const auto found = execs_.find(exec_id);
+  return found != execs_.end() && found->second.guest == &guest && !found->second.is_ending;
+}
+
 void SandboxExecs::end_sent_of(const CompanionGuest& guest, const ExecOutcome& outcome) {
   end_of(guest, outcome, /*may_run=*/true);
 }

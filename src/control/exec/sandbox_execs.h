@@ -106,6 +106,8 @@ class SandboxExecs {
 
   // --- the guest of a companion, which comes and goes while its sandbox runs ---
   bool has_any_of(const CompanionGuest& guest) const;
+  // One of them that has not ended.
+  bool runs(const std::string& exec_id, const CompanionGuest& guest) const;
   // It has ended, and what it may have run with it.
   void end_sent_of(const CompanionGuest& guest, const ExecOutcome& outcome);
   // It cannot be started.

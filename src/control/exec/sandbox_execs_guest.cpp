@@ -108,6 +108,8 @@ void SandboxExecs::send_cancel(const std::string& exec_id) {
   if (!sent) {
     log_.warn("cancel waits for the guest to come back",
               {{"exec_id", exec_id}, {"error", sent.error().message()}});
+  } else if (exec.guest != nullptr) {
+    exec.guest->expect_end(exec_id);
   }
   AGBOX_FAILPOINT("exec.cancel_send.after");
 }

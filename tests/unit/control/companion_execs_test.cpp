@@ -153,6 +153,20 @@ TEST_F(CompanionExecsTest, ItEndsWithItsContainerAndTheNextOneRunsInTheNextStart
   EXPECT_EQ(guests_started(), 2) << "that of the former start is gone with it";
 }
 
+TEST_F(CompanionExecsTest, OneThatCameWhileALostGuestWasWaitedForIsNotForgotten) {
+  begin_in("db", "one-1");
+  guests_.script.connects = false;
+  guests_.cut(name_of("db"));
+  run_until([&] { return !guests_.is_connected(name_of("db")); });
+  ASSERT_TRUE(create_exec(in("db", "two-1")));
+  guests_.script.connects = true;
+  end_companion("db");
+  wait_for_end("one-1");
+  run_until([&] {
+    return exec("two-1").state() != v1::EXEC_STATE_RUNNING || given_in("db", "two-1") != nullptr;
+  });
+}
+
 TEST_F(CompanionExecsTest, TheEndOfThePrimaryIsNotTheirs) {
   begin_in("db", "one-1");
   end_container(1, false, kWith);
