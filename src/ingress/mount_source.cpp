@@ -2,7 +2,9 @@
 #include "ingress/mount_source.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -132,9 +134,17 @@ std::unexpected<Error> cannot_open(SourceUse use, const std::string& path, int e
                                : invalid_source(use, path, error_number);
 }
 
+// When a file of a lower layer is written to for the first time, it is copied to the upper one: its
+// inode stays the same, and its time of creation becomes that of the copy.
+bool is_on_overlay(int fd) {
+  struct statfs filesystem{};
+  return ::fstatfs(fd, &filesystem) == 0 && filesystem.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
 // In nanoseconds since 1970; 0 if the filesystem has none. With the inode it distinguishes a
 // file from one that was created after it was removed.
 std::int64_t creation_time(int fd) {
+  if (is_on_overlay(fd)) return 0;
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
   struct statx status{};
   if (::statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BTIME, &status) != 0 ||

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -274,6 +275,27 @@ TEST_F(MountSource, AnotherFileWithTheSameInodeIsNoticed) {
   }
   source.birth_time = 0;
   EXPECT_TRUE(reopen(source, boot_id()).has_value()) << "as an older daemon has stored it";
+}
+
+// Its inode stays the same when the first write copies it up, and its time of creation does not.
+TEST_F(MountSource, OnAnOverlayWhatIsWrittenToIsStillTheSame) {
+  for (const char* name : {"disk", "overlay"}) fs::create_directory(at(name));
+  if (::mount("none", at("disk").c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  fs::create_directories(at("disk/lower/project"));
+  for (const char* name : {"disk/upper", "disk/work"}) fs::create_directory(at(name));
+  const std::string layers = "lowerdir=" + at("disk/lower").string() +
+                             ",upperdir=" + at("disk/upper").string() +
+                             ",workdir=" + at("disk/work").string();
+  EXPECT_EQ(::mount("none", at("overlay").c_str(), "overlay", 0, layers.c_str()), 0);
+  {
+    const auto source = resolve(at("overlay/project")).value();
+    std::ofstream(at("overlay/project/new")) << "x";
+    EXPECT_TRUE(reopen(source, boot_id()).has_value());
+  }
+  ASSERT_EQ(::umount2(at("overlay").c_str(), MNT_DETACH), 0);
+  ASSERT_EQ(::umount2(at("disk").c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(MountSource, WhatIsInspectedNowHasAName) {
