@@ -51,6 +51,8 @@ std::vector<SetupStep> steps_for(const sdk::DaemonInspection& found) {
     // First the owner, because a change of it removes capabilities.
     steps.push_back({"agboxd has access to the engine, so only its group may run it",
                      as_root({"chown", "root:docker", program})});
+    steps.push_back({"others of this host may not, because it may change the firewall",
+                     as_root({"chmod", "0750", program})});
     steps.push_back({"agboxd may not change the firewall, which isolates sandboxes",
                      as_root({"setcap", "cap_net_admin+ep", program})});
   }
