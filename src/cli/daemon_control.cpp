@@ -5,6 +5,7 @@
 #include <agbox/raw_client.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -80,8 +81,11 @@ std::string end_of_log(const std::filesystem::path& log) {
 
 bool start_process(Console& console, const std::filesystem::path& program) {
   const std::filesystem::path log = daemon_log();
+  // If one of these fails, so does the next line, and says why.
+  const std::filesystem::path directory = log.parent_path();
   std::error_code problem;
-  std::filesystem::create_directories(log.parent_path(), problem);
+  std::filesystem::create_directories(directory.parent_path(), problem);
+  ::mkdir(directory.c_str(), 0700);  // as the daemon does
   const auto started = run_in_background(program, log);
   if (!started) {
     console.failure("start " + program.string() + " with its log in " + log.string() + ": " +

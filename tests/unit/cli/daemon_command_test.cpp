@@ -2,6 +2,7 @@
 // agbox daemon and agbox setup where no daemon can be started, and the programs that they run.
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <sstream>
@@ -58,6 +59,22 @@ TEST_F(DaemonCommand, WithoutAProgramNothingStarts) {
   EXPECT_THAT(error_, StartsWith("setup: agboxd is neither next to this agbox nor on PATH"));
   EXPECT_EQ(run({"run", "debian:12", "true"}), 125);
   EXPECT_THAT(error_, StartsWith("create sandbox: agboxd is not running: "));
+}
+
+TEST_F(DaemonCommand, OneThatEndsAtOnceIsReportedWithItsLogWhichIsTheUsersAlone) {
+  const auto program = temp_directory_.path() / "agboxd";
+  std::ofstream(program) << "#!/bin/sh\necho this is why >&2\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  ::setenv("XDG_DATA_HOME", (temp_directory_.path() / "data").c_str(), 1);
+  const mode_t former = ::umask(022);
+  EXPECT_EQ(run({"daemon", "start"}), 1);
+  ::umask(former);
+  ::unsetenv("XDG_DATA_HOME");
+  EXPECT_THAT(error_, StartsWith("agboxd has ended; its log "));
+  EXPECT_THAT(error_, HasSubstr("says:\nthis is why\n"));
+  struct stat directory{};
+  ASSERT_EQ(::stat((temp_directory_.path() / "data/agents-sandbox").c_str(), &directory), 0);
+  EXPECT_EQ(directory.st_mode & 07777, 0700U) << "as agboxd would create it";
 }
 
 TEST_F(DaemonCommand, StopOfADaemonThatDoesNotRunIsNoError) {
