@@ -282,9 +282,12 @@ void add_run(CommandLine& line, CLI::App& parent) {
   auto [command, flags] = line.add(
       parent, "run", "Run a command in a new sandbox, and delete the sandbox", run_in_sandbox);
   CLI::Option* keep = command.add_flag("--keep", flags.keep, "Do not delete the sandbox");
-  command.add_flag("--rm", flags.remove, "Delete the sandbox, as by default")->excludes(keep);
-  command.add_flag("-d,--detach", flags.detach,
-                   "Start the command, print the sandbox ID and keep the sandbox");
+  CLI::Option* remove =
+      command.add_flag("--rm", flags.remove, "Delete the sandbox, as by default")->excludes(keep);
+  command
+      .add_flag("-d,--detach", flags.detach,
+                "Start the command, print the sandbox ID and keep the sandbox")
+      ->excludes(remove);
   command.add_flag("--no-start", flags.no_start, "Do not start the daemon if it is not running");
   command.add_flag("--timing", flags.timing, "Print to stderr how long each step took");
   line.accepts_trailing_args(command, flags.command);

@@ -130,6 +130,8 @@ TEST_F(RunCommand, DetachedItPrintsTheSandboxAndLeavesIt) {
   EXPECT_EQ(out_, "box-1\n");
   EXPECT_EQ(error_, "");
   EXPECT_THAT(methods(), ElementsAre("CreateSandbox", "CreateExec"));
+  // Nothing would delete it.
+  EXPECT_EQ(run({"run", "-d", "--rm", "debian:12", "sleep", "9"}), 125);
 }
 
 TEST_F(RunCommand, TheSandboxHasALeaseAndIsHeldWhileTheCommandRuns) {
