@@ -49,6 +49,9 @@ class SpawnSettings {
     ::posix_spawn_file_actions_addopen(&actions_, fd, path, flags, kOwnerOnly);
   }
   void copy(int from, int to) { ::posix_spawn_file_actions_adddup2(&actions_, from, to); }
+  void enter(const char* directory) {
+    ::posix_spawn_file_actions_addchdir_np(&actions_, directory);
+  }
   void close_others() { ::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1); }
 
   // The process, or an errno.
@@ -108,7 +111,8 @@ std::expected<BackgroundProgram, int> run_in_background(const std::filesystem::p
   settings.open(STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW);
   settings.copy(STDOUT_FILENO, STDERR_FILENO);
   settings.close_others();
-  const auto process = settings.spawn({program.string()});
+  settings.enter("/");  // it would keep the filesystem of this directory in use
+  const auto process = settings.spawn({std::filesystem::absolute(program).string()});
   if (!process) return std::unexpected(process.error());
   const auto ended = static_cast<int>(::syscall(SYS_pidfd_open, *process, 0));
   if (ended < 0) return std::unexpected(errno);

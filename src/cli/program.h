@@ -22,8 +22,8 @@ struct BackgroundProgram {
   int process = 0;
   UniqueFd ended;  // readable once it has ended
 };
-// In a session of its own, which outlives agbox and its terminal; its output is in `log`, a new
-// file. The error is an errno.
+// In a session of its own, which outlives agbox and its terminal, and in "/"; its output is in
+// `log`, a new file. The error is an errno.
 std::expected<BackgroundProgram, int> run_in_background(const std::filesystem::path& program,
                                                         const std::filesystem::path& log);
 

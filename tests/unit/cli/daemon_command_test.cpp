@@ -105,7 +105,7 @@ TEST(Program, InTheBackgroundItHasASessionAndALogOfItsOwn) {
   const auto program = directory.path() / "program";
   std::ofstream(program)
       << "#!/bin/sh\n"
-         "echo \"$(ps -o sid= -p $$ | tr -d ' ') $$ ${GRPC_POLL_STRATEGY-unset}\"\n"
+         "echo \"$(ps -o sid= -p $$ | tr -d ' ') $$ $PWD ${GRPC_POLL_STRATEGY-unset}\"\n"
          "echo complaint >&2\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   ::setenv("GRPC_POLL_STRATEGY", "poll", 1);
@@ -117,7 +117,7 @@ TEST(Program, InTheBackgroundItHasASessionAndALogOfItsOwn) {
   std::ostringstream log;
   log << std::ifstream(directory.path() / "log").rdbuf();
   const std::string process = std::to_string(started->process);
-  EXPECT_EQ(log.str(), process + " " + process + " unset\ncomplaint\n");
+  EXPECT_EQ(log.str(), process + " " + process + " / unset\ncomplaint\n");
   EXPECT_EQ(run_in_background("/no/such", directory.path() / "log").error(), ENOENT);
 }
 
