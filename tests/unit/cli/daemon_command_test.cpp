@@ -77,6 +77,20 @@ TEST_F(DaemonCommand, OneThatEndsAtOnceIsReportedWithItsLogWhichIsTheUsersAlone)
   EXPECT_EQ(directory.st_mode & 07777, 0700U) << "as agboxd would create it";
 }
 
+TEST_F(DaemonCommand, RunStartsNoDaemonThatCouldRunNothing) {
+  const auto program = temp_directory_.path() / "agboxd";
+  const auto has_begun = temp_directory_.path() / "has-begun";
+  std::ofstream(program) << "#!/bin/sh\necho > " << has_begun.string() << "\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  ::setenv("XDG_DATA_HOME", temp_directory_.path().c_str(), 1);
+  ::setenv("DOCKER_HOST", "unix:///no/engine.sock", 1);
+  EXPECT_EQ(run({"run", "debian:12", "true"}), 125);
+  ::unsetenv("DOCKER_HOST");
+  ::unsetenv("XDG_DATA_HOME");
+  EXPECT_THAT(error_, StartsWith("create sandbox: agboxd is not running: "));
+  EXPECT_FALSE(std::filesystem::exists(has_begun));
+}
+
 TEST_F(DaemonCommand, StopOfADaemonThatDoesNotRunIsNoError) {
   EXPECT_EQ(run({"daemon", "stop"}), 0);
   EXPECT_THAT(error_, StartsWith("agboxd is not running.\n"));

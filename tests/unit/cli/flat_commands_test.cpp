@@ -121,6 +121,17 @@ TEST_F(FlatCommands, ABeginningOfAnIdIsEnough) {
   EXPECT_THAT(daemon_.calls(), Not(Contains(StartsWith("StopSandbox"))));
 }
 
+// As of a variable of a shell that is not set: every ID begins with it.
+TEST_F(FlatCommands, NoBeginningIsNone) {
+  for (const char* command : {"rm", "stop", "start"}) {
+    lists({"box-1"});
+    EXPECT_EQ(run({command, ""}), 1);
+  }
+  const auto changes = testing::AnyOf(StartsWith("DeleteSandbox"), StartsWith("StopSandbox"),
+                                      StartsWith("ResumeSandbox"));
+  EXPECT_THAT(daemon_.calls(), Not(Contains(changes)));
+}
+
 TEST_F(FlatCommands, TheOtherSpellingsTakeWholeIdsOnly) {
   lists({"box-1"});
   EXPECT_EQ(run({"sandbox", "stop", "bo"}), 1);
