@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -329,6 +331,23 @@ TEST_F(GuestLinkTest, NextToOtherProcessesTheConnectionOfAnEndedOneIsRefused) {
     EXPECT_FALSE(co_await guest_.shake_hands(v1::PHASE_FRESH));
     EXPECT_TRUE(co_await guest_.arrive(directory));
   }());
+}
+
+// Inside of its container a process can be any: others are created until one has the pid.
+TEST(PeerTest, ItsPidInsideOfItsContainerIsNotTheEngines) {
+  const int own_users = ::geteuid() == 0 ? 0 : CLONE_NEWUSER;
+  const auto child = static_cast<pid_t>(
+      ::syscall(SYS_clone, CLONE_NEWPID | own_users | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 1);
+  EXPECT_TRUE(may_have_pid_outside(child, child));
+  EXPECT_FALSE(may_have_pid_outside(child, 1)) << "which it has inside";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(may_have_pid_outside(child, 1)) << "it has ended";
 }
 
 TEST_F(GuestLinkTest, OnlyTheProcessWithItsPidAndItsStartIsAlive) {
