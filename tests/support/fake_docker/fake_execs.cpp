@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that are run in containers, and what containers printed. Nothing runs: a test sets how
 // they end.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "model/object_names.h"
@@ -94,6 +96,8 @@ Reply Engine::inspect_exec(const std::string& exec_id) const {
   if (exec.has_run && !is_running) exit_code = exec.answer.exit_code;
   return ok(json::object{{"ID", exec_id},
                          {"Running", is_running},
+                         // What runs in containers runs in this process.
+                         {"Pid", is_running ? ::getpid() : 0},
                          {"ExitCode", std::move(exit_code)},
                          {"ContainerID", exec.container_id}});
 }

@@ -208,6 +208,16 @@ TEST_F(CompanionExecsTest, OneWhoseContainerDoesNotRunFailsWithTheReason) {
   EXPECT_THAT(errors_of("one-1"), HasSubstr("does not run"));
 }
 
+// Then nothing would tell it from another process that connects.
+TEST_F(CompanionExecsTest, OneWhoseGuestHasEndedAtOnceFails) {
+  docker().reply("GET /exec/" + name_of("web") + "/json", 200,
+                 R"({"ID": "1", "Running": false, "ExitCode": 137, "Pid": 0})");
+  ASSERT_TRUE(create_exec(in("web", "one-1")));
+  wait_for_end("one-1");
+  EXPECT_EQ(exec("one-1").state(), v1::EXEC_STATE_FAILED);
+  EXPECT_THAT(exec("one-1").error(), HasSubstr("has ended at once"));
+}
+
 TEST_F(CompanionExecsTest, AGuestThatCannotBePreparedFailsTheExec) {
   guests_.script.preparation_failure = "user 'nobody-here' is unknown";
   ASSERT_TRUE(create_exec(in("web", "one-1")));

@@ -357,6 +357,10 @@ EngineAwaitable<std::int64_t> EngineClient::start_process(std::string container_
       {.call = EngineCall::ExecStart, .object = exec_id, .body = R"({"Detach":true,"Tty":false})"},
       std::move(limited)));
   AGBOX_CO_TRY(seen, co_await inspect_exec(exec_id, options));
+  // The pid of one that has ended is 0, or may be another process's by now.
+  if (!seen.is_running || seen.pid <= 0) {
+    co_return engine_fail(EngineErrorKind::Refused, "the process has ended at once");
+  }
   co_return seen.pid;
 }
 
