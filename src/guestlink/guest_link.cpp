@@ -120,16 +120,20 @@ bool GuestLink::admit(Connection::Socket socket) {
   const auto may_be_guest = [&] {
     return peer->uid == limits_.guest_uid && peer->process.may_be(process_);
   };
-  const std::int64_t engine_pid = process_.pid == 0 ? expectation_.engine_pid : 0;
   if (!may_be_guest()) return refuse(kAnotherProcess);
   if (unproven_.size() >= limits_.unproven_connections) {
     return refuse("too many are not authenticated yet");
   }
   peer->process.start_time = start_time_of(peer->process.pid);
   if (!may_be_guest()) return refuse(kAnotherProcess);
-  if (engine_pid != 0 && !may_have_pid_outside(peer->process.pid, engine_pid)) {
-    return refuse(kAnotherProcess);
-  }
+  // Next to other processes, one that has ended or began later may have any pid.
+  const auto is_engines = [&] {
+    const auto& [pid, start_time] = peer->process;
+    const bool is_old = start_time != 0 && start_time <= expectation_.started_by;
+    const bool is_known = process_.pid != 0;
+    return pid == 0 || (is_old && (is_known || may_have_pid_outside(pid, expectation_.engine_pid)));
+  };
+  if (expectation_.engine_pid != 0 && !is_engines()) return refuse(kAnotherProcess);
   auto connection =
       std::make_shared<Connection>(std::move(socket), *peer, limits_.hand_over, tasks_);
   connection->limit_time(limits_.handshake);

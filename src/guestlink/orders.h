@@ -30,6 +30,8 @@ struct Expectation {
   // The pid of its process as the engine sees it, which may be in another PID namespace than ours.
   // 0: not known, or nothing else runs next to it.
   std::int64_t engine_pid = 0;
+  // When the engine had reported it: one that began later has got the pid of one that ended.
+  std::uint64_t started_by = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> supplemental_gids;

@@ -2,8 +2,10 @@
 #include "guestlink/peer.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -32,8 +34,17 @@ std::uint64_t start_time_of(pid_t pid) {
   return stat ? stat->start_ticks : 0;
 }
 
+std::uint64_t start_time_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
+         static_cast<std::uint64_t>(now.tv_nsec) * ticks / kNanoseconds;
+}
+
 bool may_have_pid_outside(pid_t process, std::int64_t pid) {
-  if (process == 0 || process == pid) return true;
+  if (process == 0) return true;
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   std::string line;
   while (std::getline(status, line)) {

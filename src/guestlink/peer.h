@@ -20,6 +20,8 @@ struct Peer {
 std::optional<Peer> peer_of(int socket);
 // Of the process that has this pid now; 0 if unknown.
 std::uint64_t start_time_of(pid_t pid);
+// That of a process that starts now.
+std::uint64_t start_time_now();
 // Whether this process has the other pid in a PID namespace outside of its own container: there no
 // process can choose its pid. False if it has ended, and true if it is in no namespace of ours.
 bool may_have_pid_outside(pid_t process, std::int64_t pid);

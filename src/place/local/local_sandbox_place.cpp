@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "execlog/log_file.h"
 #include "guestlink/orders.h"
+#include "guestlink/peer.h"
 #include "guestwire/place.h"
 #include "model/object_names.h"
 #include "model/reasons.h"
@@ -289,6 +290,7 @@ GuestResult<> LocalSandboxPlace::expect(const SandboxFacts& facts, std::int64_t 
   guestlink::Expectation expectation = expectation_of(facts);
   const store::v1::Container primary = primary_of(facts);
   expectation.engine_pid = engine_pid;
+  expectation.started_by = guestlink::start_time_now();
   expectation.image_user = primary.image().user();
   std::set<std::filesystem::path> targets;
   for (const HostMount& mount : mounts_of(facts)) {

@@ -325,6 +325,7 @@ TEST_F(GuestLinkTest, NextToOtherProcessesTheConnectionOfAnEndedOneIsRefused) {
   const fs::path directory = make("s1");
   Expectation expectation = someone();
   expectation.engine_pid = ::getpid();
+  expectation.started_by = start_time_now();
   ASSERT_TRUE(link("s1").expect(expectation));
   ASSERT_TRUE(guest_.connect_by_ended_process(directory));
   run([&]() -> awaitable<void> {
@@ -333,7 +334,20 @@ TEST_F(GuestLinkTest, NextToOtherProcessesTheConnectionOfAnEndedOneIsRefused) {
   }());
 }
 
-// Inside of its container a process can be any: others are created until one has the pid.
+// The guest has ended, and so many processes were created that one of them got its pid.
+TEST_F(GuestLinkTest, NextToOtherProcessesOneThatBeganLaterIsRefused) {
+  const fs::path directory = make("s1");
+  Expectation expectation = someone();
+  expectation.engine_pid = ::getpid();
+  expectation.started_by = start_time_of(::getpid()) - 1;
+  ASSERT_TRUE(link("s1").expect(expectation));
+  run([&]() -> awaitable<void> { EXPECT_FALSE(co_await guest_.arrive(directory)); }());
+  expectation.started_by += 1;
+  ASSERT_TRUE(link("s1").expect(expectation));
+  run([&]() -> awaitable<void> { EXPECT_TRUE(co_await guest_.arrive(directory)); }());
+}
+
+// Inside of its container it can be any: processes are created until one has it.
 TEST(PeerTest, ItsPidInsideOfItsContainerIsNotTheEngines) {
   const int own_users = ::geteuid() == 0 ? 0 : CLONE_NEWUSER;
   const auto child = static_cast<pid_t>(
