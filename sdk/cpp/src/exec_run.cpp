@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/uuid.h"
+#include "create_once.h"
 
 namespace agbox::sdk {
 
@@ -34,26 +35,24 @@ Result<v1::ExecStatus> get_exec(const RawClient& client, const std::string& exec
   return std::move(*response->mutable_exec());
 }
 
-// Creates an exec with a new ID, at most once however often the request is retried: a daemon may
-// accept it and exit before its response arrives.
-Result<void> create_once(const RawClient& client, const v1::CreateExecRequest& request,
-                         const FollowOptions& options) {
-  ReconnectBackoff backoff(client, "start of exec " + request.exec_id(), options);
-  bool was_retried = false;
-  const auto created = backoff.retry([&] {
-    auto response = client.create_exec(request);
-    const bool exists = !response && response.error().code == StatusCode::AlreadyExists;
-    if (exists && was_retried) response = v1::CreateExecResponse();
-    was_retried = true;
-    return response;
-  });
-  if (created) return {};
-  Error error = created.error();
-  error.metadata.emplace("exec_id", request.exec_id());
-  return std::unexpected(std::move(error));
-}
-
 }  // namespace
+
+Result<std::string> start_exec(const RawClient& client, v1::CreateExecRequest request,
+                               const FollowOptions& options) {
+  if (!request.exec_id().empty()) {
+    const auto created = client.create_exec(request);
+    if (!created) return std::unexpected(created.error());
+    return request.exec_id();
+  }
+  request.set_exec_id(random_uuid());
+  ReconnectBackoff backoff(client, "start of exec " + request.exec_id(), options);
+  auto created = create_once(backoff, [&] { return client.create_exec(request); });
+  if (!created) {
+    created.error().metadata.emplace("exec_id", request.exec_id());
+    return std::unexpected(std::move(created.error()));
+  }
+  return request.exec_id();
+}
 
 bool is_terminal(v1::ExecState state) {
   return state == v1::EXEC_STATE_FINISHED || state == v1::EXEC_STATE_FAILED ||
@@ -112,18 +111,12 @@ Result<v1::ExecStatus> run(const RawClient& client, const std::string& sandbox_i
     *request.mutable_timeout() =
         google::protobuf::util::TimeUtil::NanosecondsToDuration(options.timeout.count());
   }
-  if (options.exec_id.empty()) {
-    request.set_exec_id(random_uuid());
-    const auto created = create_once(client, request, options.follow);
-    if (!created) return std::unexpected(created.error());
-  } else {
-    request.set_exec_id(options.exec_id);
-    const auto created = client.create_exec(request);
-    if (!created) return std::unexpected(created.error());
-  }
-  const auto read = read_output(client, request.exec_id(), options.sinks, options.follow);
+  request.set_exec_id(options.exec_id);
+  const auto exec_id = start_exec(client, std::move(request), options.follow);
+  if (!exec_id) return std::unexpected(exec_id.error());
+  const auto read = read_output(client, *exec_id, options.sinks, options.follow);
   if (!read) return std::unexpected(read.error());
-  return wait_for_exec(client, request.exec_id(), options.follow);
+  return wait_for_exec(client, *exec_id, options.follow);
 }
 
 }  // namespace agbox::sdk

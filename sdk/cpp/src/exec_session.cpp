@@ -159,11 +159,12 @@ void ExecSession::send_unsent() {
   send(request);
 }
 
-bool ExecSession::write(std::string_view bytes) {
+bool ExecSession::write(std::string_view bytes, const std::stop_token& stop) {
   while (!bytes.empty()) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_input_over_ || unaccepted_.size() < kMostUnaccepted; });
-    if (is_input_over_) return false;
+    const bool may_write = changed_.wait(
+        lock, stop, [this] { return is_input_over_ || unaccepted_.size() < kMostUnaccepted; });
+    if (!may_write || is_input_over_) return false;
     const std::size_t size = std::min(bytes.size(), kMostUnaccepted - unaccepted_.size());
     unaccepted_ += bytes.substr(0, size);
     bytes.remove_prefix(size);

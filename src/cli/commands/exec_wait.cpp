@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox exec wait: waits until an exec has ended and returns its exit code, as exec run does.
+#include <agbox/deadline.h>
 #include <agbox/exec_run.h>
 
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/deadline.h"
 #include "cli/foreground_exec.h"
 #include "cli/format/message_json.h"
 #include "cli/id_lookup.h"
@@ -34,7 +34,7 @@ int wait_exec(Console& console, const ExecWaitFlags& flags) {
   if (!found) return fail_call(console, "get exec", found.error());
   const std::string& id = found->exec_id();
   const Interrupt interrupt;
-  const Deadline deadline(*limit, interrupt.token());
+  const sdk::Deadline deadline(*limit, interrupt.token());
   const SystemClock clock;
   const auto ended = [&] {
     const WaitReport waiting(console, clock, "Waiting for exec " + id + " to end");

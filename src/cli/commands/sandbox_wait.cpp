@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox sandbox wait: waits until a sandbox is ready, stopped or deleted.
+#include <agbox/deadline.h>
 #include <agbox/sandbox_wait.h>
 
 #include <map>
@@ -7,7 +8,6 @@
 #include "base/clock.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
-#include "cli/deadline.h"
 #include "cli/format/phase_report.h"
 #include "cli/id_lookup.h"
 #include "cli/interrupt.h"
@@ -42,7 +42,7 @@ int wait_sandbox(Console& console, const SandboxWaitFlags& flags) {
   if (!found) return fail_call(console, "get sandbox", found.error());
   const std::string& id = found->sandbox_id();
   const Interrupt interrupt;
-  const Deadline deadline(*limit, interrupt.token());
+  const sdk::Deadline deadline(*limit, interrupt.token());
   const SystemClock clock;
   PhaseReport phases(console, clock, "Waiting for sandbox " + id + " to be " + flags.goal);
   const auto reached = sdk::wait_for_sandbox(

@@ -382,4 +382,42 @@ grpc::Status ScriptedDaemon::HoldSandbox(grpc::ServerContext* context,
   return {grpc::UNAVAILABLE, "agboxd is shutting down"};
 }
 
+grpc::Status ScriptedDaemon::AttachExec(grpc::ServerContext*, AttachStream* stream) {
+  v1::AttachExecRequest first;
+  if (!stream->Read(&first) || !first.has_start()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "the first message has to be start"};
+  }
+  remember("AttachExec", first.start());
+  AttachConnection connection;
+  {
+    const std::lock_guard lock(mutex_);
+    if (attach_connections.empty()) return {grpc::StatusCode::INVALID_ARGUMENT, "unexpected"};
+    connection = std::move(attach_connections.front());
+    attach_connections.pop_front();
+  }
+  return connection(*stream, first.start());
+}
+
+grpc::Status ScriptedDaemon::CopyIn(grpc::ServerContext*, CopyInStream* reader,
+                                    v1::CopyInResponse* response) {
+  v1::CopyInRequest request;
+  reader->Read(&request);
+  remember("CopyIn", request.target());
+  while (reader->Read(&request)) copied_in += request.data();
+  response->set_entries(1);
+  return status;
+}
+
+grpc::Status ScriptedDaemon::CopyOut(grpc::ServerContext*, const v1::CopyOutRequest* request,
+                                     CopyOutStream* writer) {
+  remember("CopyOut", *request);
+  v1::CopyOutResponse response;
+  response.set_data(copy_out);
+  writer->Write(response);
+  response.Clear();
+  response.mutable_summary()->set_entries(1);
+  writer->Write(response);
+  return status;
+}
+
 }  // namespace agbox::test

@@ -47,6 +47,12 @@ struct ErrorInfoBytes {
   grpc::Status status() const;
 };
 
+using AttachStream = grpc::ServerReaderWriter<v1::AttachExecResponse, v1::AttachExecRequest>;
+// What the daemon does in one connection of a session; see attach_script.h.
+using AttachConnection = std::function<grpc::Status(AttachStream&, const v1::AttachStart&)>;
+using CopyInStream = grpc::ServerReader<v1::CopyInRequest>;
+using CopyOutStream = grpc::ServerWriter<v1::CopyOutResponse>;
+
 class ScriptedDaemon final : private v1::SandboxService::Service {
  public:
   // `prepare` is for a daemon that a client may find as soon as it listens.
@@ -87,6 +93,11 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
   std::size_t break_log_after = 0;
   // Of GetStats and, one response each, of WatchStats.
   std::vector<v1::SandboxStats> stats;
+  // One per AttachExec, in their order; a call without one is refused.
+  std::deque<AttachConnection> attach_connections;
+  // The tar streams of CopyIn, without their end, and of CopyOut.
+  std::string copied_in;
+  std::string copy_out;
   // Streams of output stay open until an exec was cancelled, which then is what `exec` becomes.
   bool run_until_cancelled = false;
   // Of HoldSandbox alone: streams stay open behind their confirmation until the client leaves, or
@@ -165,6 +176,9 @@ class ScriptedDaemon final : private v1::SandboxService::Service {
                           grpc::ServerWriter<v1::WatchStatsResponse>*) override;
   grpc::Status HoldSandbox(grpc::ServerContext*, const v1::HoldSandboxRequest*,
                            grpc::ServerWriter<v1::HoldSandboxResponse>*) override;
+  grpc::Status AttachExec(grpc::ServerContext*, AttachStream*) override;
+  grpc::Status CopyIn(grpc::ServerContext*, CopyInStream*, v1::CopyInResponse*) override;
+  grpc::Status CopyOut(grpc::ServerContext*, const v1::CopyOutRequest*, CopyOutStream*) override;
   // Whether this is the first time for that stream.
   bool breaks_off(v1::OutputStream stream);
   // False where the client gave up.

@@ -36,12 +36,17 @@ struct RunOptions {
   std::string user = {};
   // Zero: no limit. Then the command is ended, as cancelled and with the error code TIMEOUT.
   std::chrono::nanoseconds timeout{0};
-  // Empty: generated, and if the daemon's response is lost the request is retried with it; an error
-  // then has it as exec_id(). A given ID is sent once, because an older exec may have it.
+  // As of start_exec().
   std::string exec_id = {};
   OutputSinks sinks = {};
   FollowOptions follow = {};
 };
+
+// Creates an exec and returns its ID. If the request has none it is generated, and then the exec is
+// created once although the request is retried after a loss; an error then has it as exec_id(). A
+// given ID is sent once, because an older exec may have it.
+Result<std::string> start_exec(const RawClient& client, v1::CreateExecRequest request,
+                               const FollowOptions& options = {});
 
 // A stop request ends the wait, not the command.
 Result<v1::ExecStatus> run(const RawClient& client, const std::string& sandbox_id,

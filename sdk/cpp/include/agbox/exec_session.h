@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -50,9 +51,9 @@ class ExecSession {
 
   // The rest may be called from any thread, also before run().
 
-  // Waits while the exec is slow to take input. False if none is taken any more, or the session has
-  // ended: the bytes were not, or not all of them, passed on.
-  bool write(std::string_view bytes);
+  // Waits while the exec is slow to take input. False if none is taken any more, the session has
+  // ended, or after a stop request: the bytes were not, or not all of them, passed on.
+  bool write(std::string_view bytes, const std::stop_token& stop = {});
   // After what was written: end of file for a command, Ctrl-D for a terminal.
   void end_input();
   // Of the exec's terminal.
@@ -74,7 +75,7 @@ class ExecSession {
   SessionOptions options_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::shared_ptr<AttachStream> stream_;   // while it is attached
   std::string unaccepted_;                 // written by the caller, and not accepted by the exec
   std::size_t sent_ = 0;                   // of these, sent on this connection

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stop token that is requested when a signal came or a time has passed.
+// A stop token that is requested when another one is, or when a time has passed.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@
 #include <stop_token>
 #include <thread>
 
-namespace agbox::cli {
+namespace agbox::sdk {
 
 class Deadline {
  public:
   // Absent: no limit.
-  Deadline(std::optional<std::chrono::nanoseconds> limit, const std::stop_token& signal)
-      : on_signal_(signal, [this] { source_.request_stop(); }) {
+  Deadline(std::optional<std::chrono::nanoseconds> limit, const std::stop_token& other)
+      : on_other_(other, [this] { source_.request_stop(); }) {
     if (limit)
       timer_ = std::jthread([this, at = *limit](const std::stop_token& stop) { run(at, stop); });
   }
@@ -38,9 +38,9 @@ class Deadline {
 
   std::stop_source source_;
   std::atomic<bool> has_passed_ = false;
-  std::stop_callback<std::function<void()>> on_signal_;
+  std::stop_callback<std::function<void()>> on_other_;
   // The caller is blocked in a call to the daemon.
   std::jthread timer_;
 };
 
-}  // namespace agbox::cli
+}  // namespace agbox::sdk
