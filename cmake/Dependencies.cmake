@@ -11,7 +11,7 @@ find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 pkg_check_modules(TOMLPLUSPLUS REQUIRED tomlplusplus)
 
-# Static archives have cyclic references, hence the group.
+# Static archives have cyclic references, hence the group. <target>_archives is the list of them.
 function(agbox_static_group target)
   set(files "")
   foreach(name IN LISTS ARGN)
@@ -20,6 +20,7 @@ function(agbox_static_group target)
   endforeach()
   list(JOIN files "," joined)
   target_link_libraries(${target} INTERFACE "-Wl,--start-group,${joined},--end-group")
+  set(${target}_archives ${files} PARENT_SCOPE)
 endfunction()
 
 add_library(agbox_protobuf INTERFACE)

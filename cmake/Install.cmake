@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install build/release [--prefix ...], with DESTDIR: programs, the systemd user unit, shell
-# completions, documents and licence. Nothing here starts or enables anything.
+# completions, documents and licence. Nothing here starts or enables anything. The C++ SDK is in sdk/cpp/cmake/Install.cmake.
 
 include(GNUInstallDirs)
 

@@ -3,14 +3,13 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from support.daemon import PrivateDaemon
 from support.images import make_image
 from support.sandboxes import CONFIG, left_over, started
-from support.sdk import REPOSITORY, sdk_go_program
+from support.sdk import REPOSITORY, run_with_restarts, sdk_go_program
 
 SOURCE = REPOSITORY / "sdk" / "go" / "client" / "daemon_test.go"
 TESTS = re.findall(r"^func (Test\w+)", SOURCE.read_text(), re.M)
@@ -30,26 +29,9 @@ def daemon(make_daemon, test_user, engine) -> PrivateDaemon:
 
 
 def test_all_of_them(daemon, program, engine) -> None:
-    argv = daemon.user.command([str(program), "-test.v", "-test.timeout=120s", f"-test.run=^({'|'.join(TESTS)})$"])
-    output = []
-    # Closes the pipes and waits; the stdin that it closes ends a test that waits for an answer.
-    with subprocess.Popen(argv, env=daemon.environment, cwd=daemon.home, text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        try:
-            for line in process.stdout:
-                output.append(line)
-                if line == "ask kill_daemon\n":
-                    daemon.kill()
-                elif line == "ask start_daemon\n":
-                    started(daemon)
-                else:
-                    continue
-                print("done", file=process.stdin, flush=True)
-        except BaseException:
-            process.kill()
-            raise
-    text = "".join(output)
-    assert process.returncode == 0, text
+    argv = [str(program), "-test.v", "-test.timeout=120s", f"-test.run=^({'|'.join(TESTS)})$"]
+    code, text = run_with_restarts(argv, daemon)
+    assert code == 0, text
     passed = re.findall(r"^--- PASS: (\w+)", text, re.M)
     assert sorted(passed) == sorted(TESTS), text
     assert left_over(engine) == []

@@ -77,6 +77,14 @@ def test_nothing_installed_names_the_build(package: Path, release_build: Path) -
             assert directory.encode() not in content, f"{path} holds {directory}"
 
 
+def test_the_cpp_sdk_is_installed(package: Path) -> None:
+    """tests/e2e/test_cpp_sdk.py uses it."""
+    for name in ("include/agbox/agbox.h", "lib/libagbox.a", "lib/cmake/agbox/agboxConfig.cmake",
+                 "lib/cmake/agbox/agboxConfigVersion.cmake", "lib/pkgconfig/agbox.pc",
+                 "share/doc/agents-sandbox/examples/cpp/run_command.cpp"):
+        assert (package / "usr" / name).stat().st_size > 0, name
+
+
 def test_the_guest_is_where_the_daemon_looks_for_it(package: Path, release_build: Path) -> None:
     guest = package / "usr/libexec/agents-sandbox/agbox-guest"
     assert guest.read_bytes() == (release_build / "bin" / "agbox-guest").read_bytes()
