@@ -48,11 +48,7 @@ Result<> check_schema_is_known(Connection& connection, const StoreOptions& optio
   if (*version <= options.testing.migrations.version) return {};
   // Closing must not checkpoint a store that we do not understand.
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  return fail(reason::kStoreFailed,
-              "the store " + options.path.string() + " has schema " + std::to_string(*version) +
-                  " and was made by a newer agboxd, this one knows up to schema " +
-                  std::to_string(options.testing.migrations.version) +
-                  "; install the newer agboxd again");
+  return std::unexpected(newer_schema(options.path, *version, options.testing.migrations.version));
 }
 
 }  // namespace

@@ -152,15 +152,19 @@ Result<> check_store_header(std::span<const unsigned char> header, const fs::pat
   const std::uint32_t schema = big_endian(header, kUserVersionOffset);
   if (schema == 0) return std::unexpected(refused(path, "has no schema number"));
   if (schema > newest_schema) {
-    return fail(reason::kStoreFailed,
-                "the store " + path.string() + " has schema " + std::to_string(schema) +
-                    " and was made by a newer agboxd, this one knows up to schema " +
-                    std::to_string(newest_schema) +
-                    "; it was left untouched: install the newer agboxd again, or restore the "
-                    "backup that it made (" +
-                    path.string() + ".before-" + std::to_string(schema) + ")");
+    return std::unexpected(newer_schema(path, schema, newest_schema));
   }
   return {};
+}
+
+Error newer_schema(const fs::path& path, std::int64_t schema, std::uint32_t newest_schema) {
+  return {reason::kStoreFailed,
+          "the store " + path.string() + " has schema " + std::to_string(schema) +
+              " and was made by a newer agboxd, this one knows up to schema " +
+              std::to_string(newest_schema) +
+              "; it was left untouched: install the newer agboxd again, or restore the backup that "
+              "it made before it changed the schema (" +
+              path.string() + ".before-" + std::to_string(newest_schema + 1) + ")"};
 }
 
 Result<std::optional<StoreFile>> StoreFile::open_existing(const fs::path& path,

@@ -21,6 +21,11 @@ namespace agbox {
 Result<> check_store_header(std::span<const unsigned char> header,
                             const std::filesystem::path& path, std::uint32_t newest_schema);
 
+// Of a store that a newer daemon has migrated; it names the backup of before the first migration
+// that this one does not know.
+Error newer_schema(const std::filesystem::path& path, std::int64_t schema,
+                   std::uint32_t newest_schema);
+
 // Holds the lock on the store.
 class StoreFile {
  public:

@@ -142,8 +142,9 @@ TEST_F(StoreFileTest, ANewerSchemaIsRefused) {
   store_.reset();
   fs::remove(path_.string() + ".ballast");
   run_sql(path_, "PRAGMA user_version = 99");
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("has schema 99"), HasSubstr("newer agboxd"),
-                               HasSubstr("ids.db.before-99")));
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("has schema 99"), HasSubstr("newer agboxd"),
+                    HasSubstr("ids.db.before-" + std::to_string(kStoreSchemaVersion + 1))));
 }
 
 TEST_F(StoreFileTest, ANewerSchemaThatIsStillInTheLogIsRefusedAndStays) {
