@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install build/release [--prefix ...], with DESTDIR: programs, the systemd user unit, shell
-# completions, documents and licence. Nothing here starts or enables anything. The C++ SDK is in sdk/cpp/cmake/Install.cmake.
+# completions, man pages, documents and licence. Nothing here starts or enables anything. The C++ SDK is in
+# sdk/cpp/cmake/Install.cmake.
 
 include(GNUInstallDirs)
+
+# What is written while it is installed. Several installations of one build may run at the same time.
+install(CODE "
+  string(RANDOM LENGTH 12 id)
+  set(AGBOX_WRITTEN \"${CMAKE_BINARY_DIR}/installation-\${id}\")")
 
 if(TARGET agboxd)
   # Not for everyone: it gets a capability. Its group is set after the installation, see README.md.
@@ -12,13 +18,12 @@ if(TARGET agboxd)
   # known (cmake --install --prefix).
   if(EXISTS ${CMAKE_SOURCE_DIR}/packaging/agboxd.service.in)
     install(CODE "
-      set(AGBOX_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
-      set(CMAKE_INSTALL_FULL_BINDIR \"\${AGBOX_BINDIR}\")
-      configure_file(\"${CMAKE_SOURCE_DIR}/packaging/agboxd.service.in\"
-                     \"${CMAKE_BINARY_DIR}/packaging/agboxd.service\" @ONLY)
+      set(CMAKE_INSTALL_FULL_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+      configure_file(\"${CMAKE_SOURCE_DIR}/packaging/agboxd.service.in\" \"\${AGBOX_WRITTEN}/agboxd.service\" @ONLY)
       file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/user\" TYPE FILE
-           FILES \"${CMAKE_BINARY_DIR}/packaging/agboxd.service\")")
+           FILES \"\${AGBOX_WRITTEN}/agboxd.service\")")
   endif()
+  install(FILES packaging/agboxd.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
 if(TARGET agbox-guest)
@@ -32,15 +37,14 @@ if(TARGET agbox)
     execute_process(COMMAND \"$<TARGET_FILE:agbox>\" manual OUTPUT_VARIABLE text
                     ERROR_VARIABLE complaint RESULT_VARIABLE code)
     if(code EQUAL 0)
-      file(WRITE \"${CMAKE_BINARY_DIR}/agbox.1\" \"\${text}\")
+      file(WRITE \"\${AGBOX_WRITTEN}/agbox.1\" \"\${text}\")
       file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1\" TYPE FILE
-           FILES \"${CMAKE_BINARY_DIR}/agbox.1\")
+           FILES \"\${AGBOX_WRITTEN}/agbox.1\")
     else()
       message(STATUS \"No man page: agbox manual ended with \${code}\")
     endif()")
   install(CODE "
-    set(directory \"${CMAKE_BINARY_DIR}/completions\")
-    file(REMOVE_RECURSE \"\${directory}\")
+    set(directory \"\${AGBOX_WRITTEN}/completions\")
     foreach(shell_and_file bash:bash/agbox zsh:zsh/_agbox fish:fish/agbox.fish)
       string(REPLACE \":\" \";\" pair \"\${shell_and_file}\")
       list(GET pair 0 shell)
@@ -72,3 +76,5 @@ install(FILES docs/sandbox.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/agen
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+
+install(CODE "file(REMOVE_RECURSE \"\${AGBOX_WRITTEN}\")")

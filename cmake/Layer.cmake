@@ -10,6 +10,15 @@ function(agbox_layer name)
   target_link_libraries(agbox_${name} PUBLIC ${LAYER_DEPENDS} PRIVATE agbox_compile_options)
 endfunction()
 
+# agbox_link_map(<target>): also writes which objects and which members of which archives are in the program, for
+# scripts/package. Only lld writes it in the form that is read there.
+function(agbox_link_map target)
+  if(AGBOX_STATIC_GRPC AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/link_maps)
+    target_link_options(${target} PRIVATE "-Wl,-Map=${CMAKE_BINARY_DIR}/link_maps/${target}.map")
+  endif()
+endfunction()
+
 # agbox_program(<name> SOURCES ... DEPENDS ...): an executable in build/<preset>/bin.
 function(agbox_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;DEPENDS" ${ARGN})

@@ -34,7 +34,7 @@ from support.budget import read_budget  # noqa: E402
 from verdict import Tally, TestResult, first_tally, group_seconds, judge, over_budget  # noqa: E402
 
 REPORTS = ROOT / "build" / "reports"
-PYTEST_DIRECTORIES = ("tests/scripts", "tests/kit", "tests/e2e", "tests/integration", "tests/robustness")
+PYTEST_DIRECTORIES = ("tests/scripts", "tests/kit", "tests/packaging", "tests/e2e", "tests/integration", "tests/robustness")
 # The kit's own tests, and what they are about.
 KIT_TESTS, KIT = "tests/kit", ("tests/kit/", "tests/support/", "tests/conftest.py", "scripts/with-engine")
 PYTEST_WORKERS = 3

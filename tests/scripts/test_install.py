@@ -36,9 +36,10 @@ def test_documents_and_licence_are_there(package: Path) -> None:
         assert (documents / name).stat().st_size > 0, name
 
 
-def test_the_man_page_is_installed(package: Path) -> None:
+def test_the_man_pages_are_installed(package: Path) -> None:
     page = (package / "usr/share/man/man1/agbox.1").read_text()
     assert page.startswith(".TH AGBOX 1\n") and "\n.SS agbox run " in page
+    assert "\n.TH AGBOXD 1\n" in (package / "usr/share/man/man1/agboxd.1").read_text()
 
 
 def test_links_between_documents_work(package: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.engine_api import EngineApi
-from support.engine_root import DebianRoot, MobyPrograms, Say, cached, say_on_stderr
+from support.engine_root import DebianHost, DebianRoot, MobyPrograms, Say, cached, say_on_stderr
 from support.process import LoggedProcess, base_environment, run
 from support.run_directory import RunDirectory, check_socket_path
 from support.world import Outside, World, child_of
@@ -27,7 +27,7 @@ class EngineKind:
     name: str
     # The expected version: detects a mirror that has moved on.
     version: str
-    root: DebianRoot | None = None
+    root: DebianRoot | DebianHost | None = None
     programs: MobyPrograms | None = None
     podman: bool = False
 
@@ -65,6 +65,8 @@ class EngineOptions:
     arguments: tuple[str, ...] = ()
     # For example DOCKER_MIN_API_VERSION.
     environment: Mapping[str, str] = field(default_factory=dict)
+    # Its root file system may be changed, as by an installation.
+    has_writable_root: bool = False
 
 
 class PrivateEngine:
@@ -85,8 +87,9 @@ class PrivateEngine:
         self.options = options or EngineOptions()
         tree = cached(kind.root, say) if kind.root else _this_machine()
         programs = cached(kind.programs, say) if kind.programs else None
-        self._place = (tree, run_directory.path, programs)
         self.directory = run_directory.new_directory("e")
+        changes = self.directory / "root" if self.options.has_writable_root else None
+        self._place = (tree, run_directory.path, programs, changes)
         self.socket = check_socket_path(self.directory / "s")
         self.api = EngineApi(self.socket)
         self.cgroup = f"{run_directory.path.name}-{self.directory.name}"
@@ -96,7 +99,7 @@ class PrivateEngine:
         try:
             # 20.10 writes a key into /etc by default.
             config = (
-                {"deprecated-key-path": f"{self.directory}/key.json"} if kind.name == "20.10" else {}
+                {"deprecated-key-path": f"{self.directory}/key.json"} if kind.version == "20.10." else {}
             )
             (self.directory / "config.json").write_text(json.dumps(config))
             (self.directory / "registries.conf").write_text(

@@ -62,6 +62,29 @@ class DebianRoot:
 
 
 @dataclass(frozen=True)
+class DebianHost:
+    """A machine of a Debian user with an engine, where our package can be installed: other than the roots of engines, it
+    has the documents of its packages."""
+
+    suite: str = "bookworm"
+    packages: str = "docker.io,iptables,nftables,iproute2,procps,tini,libcap2-bin"
+
+    def name(self) -> str:
+        return f"host-{self.suite}"
+
+    def command(self, directory: Path) -> list[str]:
+        include = f"--include={self.packages}"
+        return ["mmdebstrap", "--variant=minbase", include, self.suite, os.fspath(directory)]
+
+    def recipe(self) -> str:
+        return " ".join(self.command(Path("ROOT")))
+
+    def make(self, directory: Path, say: Say) -> None:
+        say(f"making a Debian {self.suite} machine for installations (once, about a minute)")
+        _run_build([*self.command(directory), debian_mirror()])
+
+
+@dataclass(frozen=True)
 class DebianArchive:
     """A minimal Debian with some packages as `tree.tar`, for an image."""
 
@@ -125,7 +148,7 @@ class MobyPrograms:
                 _run_build([go, "install", "-ldflags", f"-s -w {stamp}", package], environment)
 
 
-Recipe = DebianRoot | DebianArchive | MobyPrograms
+Recipe = DebianRoot | DebianHost | DebianArchive | MobyPrograms
 
 
 def cache_directory() -> Path:

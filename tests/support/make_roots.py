@@ -5,7 +5,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from support.engine import DOCKER_KINDS, EVERYDAY_KIND, KINDS, OLDEST_KIND
-from support.engine_root import DebianArchive, cached, say_on_stderr
+from support.engine_root import DebianArchive, DebianHost, cached, say_on_stderr
 from support.run_directory import RunDirectory
 from support.service_images import SERVERS
 
@@ -16,7 +16,7 @@ def main() -> None:
     mark = RunDirectory()
     try:
         with ThreadPoolExecutor() as pool:
-            wanted = dict.fromkeys([*trees, DebianArchive(), SERVERS])
+            wanted = dict.fromkeys([*trees, DebianArchive(), DebianHost(), SERVERS])
             made = [pool.submit(cached, tree, say_on_stderr) for tree in wanted]
         for tree in made:
             tree.result()

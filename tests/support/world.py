@@ -21,14 +21,18 @@ from support.process import (
 )
 
 # Runs as PID 1 of the new namespaces, with the host's file system still visible. The tree is mounted
-# read-only, because many worlds share it. pivot_root, not chroot, because an engine's exec enters the
+# read-only, because many worlds share it, or below a layer of this world's own changes. pivot_root, not chroot, because an engine's exec enters the
 # namespaces and would see the host's root.
 _ENTER_TREE = r"""
-tree=$1 shared=$2 programs=$3
+tree=$1 shared=$2 programs=$3 changes=$4
 new=/mnt
 ip link set lo up
-mount --bind "$tree" "$new"
-mount -o remount,bind,ro "$new"
+if [ -n "$changes" ]; then
+  mount -t overlay overlay -o "lowerdir=$tree,upperdir=$changes/files,workdir=$changes/work" "$new"
+else
+  mount --bind "$tree" "$new"
+  mount -o remount,bind,ro "$new"
+fi
 mount -t proc proc "$new/proc"
 echo 1 > "$new/proc/sys/net/ipv4/ip_forward"
 mount -t sysfs sysfs "$new/sys"
@@ -60,11 +64,15 @@ exec tini -- sleep infinity
 
 
 class World:
-    """Created by the constructor, ended by end(). `shared` is visible inside under the same path."""
+    """Created by the constructor, ended by end(). `shared` is visible inside under the same path. With `changes`, a
+    directory for them, every file of the tree may be changed; the changed ones are in its `files`."""
 
-    def __init__(self, tree: Path, shared: Path, programs: Path | None = None):
+    def __init__(self, tree: Path, shared: Path, programs: Path | None = None, changes: Path | None = None):
         command = ["sh", "-eu", "-c", _ENTER_TREE, "world"]
-        arguments = [os.fspath(tree), os.fspath(shared), os.fspath(programs or "")]
+        arguments = [os.fspath(part or "") for part in (tree, shared, programs, changes)]
+        if changes:
+            for name in ("files", "work"):
+                (changes / name).mkdir(parents=True, exist_ok=True)
         self._holder = LoggedProcess(
             f"world on {tree}", [*_UNSHARE, *command, *arguments], base_environment()
         )
