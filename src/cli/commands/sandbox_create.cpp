@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/create_flags.h"
 #include "cli/daemon_client.h"
+#include "cli/default_image.h"
 #include "cli/format/elapsed.h"
 #include "cli/format/message_json.h"
 #include "cli/format/phase_report.h"
@@ -27,6 +28,13 @@ struct SandboxCreateFlags : CreateFlags {
   std::vector<std::string> command;
 };
 
+// Users who did not choose the default image may not know that there are others.
+std::string image_remedy(const std::string& failure) {
+  if (!failure.contains(kDefaultImage)) return "";
+  return "\n  Build the image:    scripts/build-images coding-runtime, in a clone of the repository"
+         "\n  Use another image:  agbox sandbox create --image IMAGE";
+}
+
 int report_not_ready(Console& console, const std::string& id, const Interrupt& interrupt,
                      const sdk::Error& error) {
   const std::string remove = "agbox sandbox delete " + id;
@@ -37,7 +45,8 @@ int report_not_ready(Console& console, const std::string& id, const Interrupt& i
                     "\n  Delete sandbox:     " + remove);
       return interrupt.exit_code();
     case sdk::ErrorKind::SandboxFailed:
-      console.error(error.message + "\n  Delete sandbox:     " + remove);
+      console.error(error.message + image_remedy(error.message) +
+                    "\n  Delete sandbox:     " + remove);
       return kRuntimeError;
     default:
       return fail_call(console, "wait for sandbox ready", error);

@@ -281,6 +281,22 @@ TEST_F(SandboxCreate, AFailureIsToldWithItsReasonAndTheWayOut) {
             "  Delete sandbox:     agbox sandbox delete box-1\n");
 }
 
+TEST_F(SandboxCreate, AFailureOfTheDefaultImageNamesTheOtherWays) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  auto failed = event(2, v1::SANDBOX_FAILED, v1::SANDBOX_STATE_FAILED);
+  failed.mutable_sandbox_phase()->set_error_message(
+      "pull image ghcr.io/agents-sandbox/coding-runtime:latest: denied");
+  daemon.events = {failed};
+  EXPECT_EQ(run({"sandbox", "create"}), 1);
+  EXPECT_EQ(
+      error_,
+      "Waiting for sandbox box-1 to be ready...\n"
+      "sandbox box-1 failed: pull image ghcr.io/agents-sandbox/coding-runtime:latest: denied\n"
+      "  Build the image:    scripts/build-images coding-runtime, in a clone of the repository\n"
+      "  Use another image:  agbox sandbox create --image IMAGE\n"
+      "  Delete sandbox:     agbox sandbox delete box-1\n");
+}
+
 TEST_F(SandboxCreate, ALostWaitIsToldAsSuch) {
   test::ScriptedDaemon daemon(socket(), prepare);
   daemon.keep_streams_open = false;
