@@ -58,7 +58,7 @@ class DebianRoot:
 
     def make(self, directory: Path, say: Say) -> None:
         say(f"making a Debian {self.suite} root for private engines (once, about a minute)")
-        _run_build([*self.command(directory), debian_mirror()])
+        run_build([*self.command(directory), debian_mirror()])
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class DebianArchive:
     """A minimal Debian with some packages as `tree.tar`, for an image."""
 
     suite: str = "bookworm"
-    packages: str = "sudo"
+    packages: str = "gosu,sudo"
     options: tuple[str, ...] = ()
 
     def name(self) -> str:
@@ -109,7 +109,7 @@ class DebianArchive:
 
     def make(self, directory: Path, say: Say) -> None:
         say(f"making a Debian {self.suite} image with {self.packages} (once, about a minute)")
-        _run_build([*self.command(directory), debian_mirror()])
+        run_build([*self.command(directory), debian_mirror()])
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class MobyPrograms:
             }
             for program in ("dockerd", "docker-proxy"):
                 package = f"{module}/cmd/{program}@{release}"
-                _run_build([go, "install", "-ldflags", f"-s -w {stamp}", package], environment)
+                run_build([go, "install", "-ldflags", f"-s -w {stamp}", package], environment)
 
 
 Recipe = DebianRoot | DebianHost | DebianArchive | MobyPrograms
@@ -205,12 +205,12 @@ def debian_mirror() -> str:
     raise RuntimeError(f"apt has no source for {release} main; add one to /etc/apt/sources.list")
 
 
-def _run_build(command: list[str], environment: dict[str, str] | None = None) -> None:
+def run_build(command: list[str], environment: dict[str, str] | None = None) -> None:
+    """A program that makes a part of a recipe, with this machine's own settings."""
     if shutil.which(command[0]) is None:
         raise RuntimeError(
             f"{command[0]} is not there; install it with: apt-get install {command[0]}"
         )
-    # Builders need the machine's own settings (proxies, certificates).
     run(*command, env=environment or dict(os.environ), timeout=1800)
 
 
