@@ -39,9 +39,11 @@ void add_sandbox(CommandLine& line, CLI::App& parent) {
 }
 
 constexpr std::array kCommands = {
-    add_attach,  add_completion, add_cp,     add_daemon, add_doctor, add_events, add_exec,
-    add_inspect, add_logs,       add_manual, add_ping,   add_prune,  add_ps,     add_rm,
-    add_run,     add_sandbox,    add_setup,  add_start,  add_stats,  add_stop,   add_version};
+    add_agent,  add_apply,   add_attach, add_builtin_agents, add_completion, add_cp,
+    add_daemon, add_diff,    add_doctor, add_events,         add_exec,       add_inspect,
+    add_logs,   add_manual,  add_ping,   add_prune,          add_ps,         add_rm,
+    add_run,    add_sandbox, add_setup,  add_start,          add_stats,      add_stop,
+    add_version};
 
 // A suggestion that differs more is a guess.
 constexpr std::size_t kSuggestedDistance = 2;

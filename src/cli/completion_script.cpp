@@ -134,6 +134,8 @@ std::string id_command(const CLI::App& command) {
     if (name == "sandbox_id") return "ps -q 2>/dev/null";
     if (name == "exec_id") return "exec list -q 2>/dev/null";
     if (name == "id") return "exec list -aq 2>/dev/null";
+    if (name == "session") return "diff --list -q 2>/dev/null";
+    if (name == "agent") return "agent --list -q 2>/dev/null";
   }
   return "";
 }

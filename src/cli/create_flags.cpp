@@ -94,7 +94,8 @@ std::string tool_choices() {
 }  // namespace
 
 CreateFlags::CreateFlags(CLI::App& command, Image image)
-    : labels_(command, "-l,--label", "Set a label (repeatable)"),
+    : image_use_(image),
+      labels_(command, "-l,--label", "Set a label (repeatable)"),
       envs_(command, "-e,--env", "Set an environment variable (repeatable)"),
       mounts_(command),
       ports_(command) {
@@ -106,6 +107,8 @@ CreateFlags::CreateFlags(CLI::App& command, Image image)
     image_ = kDefaultImage;
     image_flag_ = text("--image", image_, "IMAGE",
                        std::string("Container image (default ") + kDefaultImage + ")");
+  } else if (image == Image::Override) {
+    image_flag_ = text("--image", image_, "IMAGE", "Container image, instead of the agent's");
   } else {
     image_flag_ = command.add_option("image", image_, "Container image")->required();
   }
@@ -113,8 +116,10 @@ CreateFlags::CreateFlags(CLI::App& command, Image image)
        "Sandbox ID, never reused: 4 to 200 letters, digits, - and _ (default: generated)");
   idle_ttl_flag_ =
       text("--idle-ttl", idle_ttl_, "DURATION",
-           "Stop the sandbox after this long without an exec, e.g. 1h; at least 1s (0 = never; "
-           "default: runtime.idle_ttl of the daemon, 30m if not set)");
+           std::string("Stop the sandbox after this long without an exec, e.g. 1h; at least 1s "
+                       "(0 = never; default: ") +
+               (image == Image::Override ? "240h, or never if the agent is long-running)"
+                                         : "runtime.idle_ttl of the daemon, 30m if not set)"));
   text("--cpu-limit,--cpus", cpu_limit_, "CPUS",
        "CPU limit, e.g. 1.5; at most the CPUs of the engine");
   text("-m,--memory-limit,--memory", memory_limit_, "SIZE", "Memory limit, e.g. 2g; at least 6m");
@@ -149,6 +154,9 @@ std::expected<v1::CreateSandboxRequest, CreateRefusal> CreateFlags::request(
   // The file may set the image; only an explicit --image overrides it.
   const bool is_from_yaml = yaml_file_flag_->count() > 0;
   if (!is_from_yaml || image_flag_->count() > 0) spec.set_image(image_);
+  if (image_use_ == Image::Override && labels_.has_empty_key()) {
+    return usage("--label key must not be empty");
+  }
   const auto labels = labels_.values();
   if (!labels) return usage(labels.error());
   spec.mutable_labels()->insert(labels->begin(), labels->end());

@@ -27,6 +27,7 @@ class CreateFlags {
   enum class Image {
     Flag,      // --image, or the default image
     Argument,  // as in docker run
+    Override,  // --image, which replaces what else decides
   };
 
   explicit CreateFlags(CLI::App& command, Image image = Image::Flag);
@@ -34,8 +35,10 @@ class CreateFlags {
   // `command` is the main process of the sandbox; none by default.
   std::expected<v1::CreateSandboxRequest, CreateRefusal> request(
       const std::vector<std::string>& command) const;
+  bool has_sandbox_id() const { return !sandbox_id_.empty(); }
 
  private:
+  Image image_use_;
   KeyValueFlag labels_;
   KeyValueFlag envs_;
   MountFlags mounts_;

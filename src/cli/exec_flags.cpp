@@ -18,15 +18,6 @@ namespace {
 constexpr const char* kNoTerminalHere =
     "-it needs a terminal, and stdin is none; use -i to pass a file or a pipe to the command";
 
-// As the terminal of agbox.
-void set_terminal(v1::Terminal& terminal) {
-  const WindowSize size = window_size(::isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : STDOUT_FILENO);
-  terminal.mutable_size()->set_rows(size.rows);
-  terminal.mutable_size()->set_columns(size.columns);
-  const char* const name = std::getenv("TERM");
-  if (name != nullptr) terminal.set_term(name);
-}
-
 // An empty text: no limit.
 agbox::Result<> set_timeout(v1::CreateExecRequest& request, const std::string& text) {
   if (text.empty()) return {};
@@ -42,6 +33,14 @@ agbox::Result<> set_timeout(v1::CreateExecRequest& request, const std::string& t
 }
 
 }  // namespace
+
+void set_terminal(v1::Terminal& terminal) {
+  const WindowSize size = window_size(::isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : STDOUT_FILENO);
+  terminal.mutable_size()->set_rows(size.rows);
+  terminal.mutable_size()->set_columns(size.columns);
+  const char* const name = std::getenv("TERM");
+  if (name != nullptr) terminal.set_term(name);
+}
 
 ExecFlags::ExecFlags(CLI::App& command, Environment environment)
     : detach_keys_(kDefaultDetachKeys) {

@@ -46,6 +46,9 @@ class ExecFlags {
   bool tty_ = false;
 };
 
+// As the terminal of agbox.
+void set_terminal(v1::Terminal& terminal);
+
 // A shell: bash if the image has it, else sh.
 std::vector<std::string> shell_command();
 

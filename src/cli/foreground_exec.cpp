@@ -99,10 +99,9 @@ int ForegroundExec::exit_code() {
   };
   const sdk::FollowOptions follow{.stop = abort_.get_token()};
   if (auto read = read_output(sinks); !read) {
-    const bool is_left =
-        read.error().kind == sdk::ErrorKind::Cancelled &&
-        ((session_ && session_->is_detached()) ||
-         (on_interrupt_ == OnInterrupt::Leave && interrupt_.token().stop_requested()));
+    const bool is_left = read.error().kind == sdk::ErrorKind::Cancelled &&
+                         (is_detached() || (on_interrupt_ == OnInterrupt::Leave &&
+                                            interrupt_.token().stop_requested()));
     return is_left ? report_left() : report_lost(read.error());
   }
   const auto exec = sdk::wait_for_exec(client_, exec_id_, follow);
@@ -125,14 +124,16 @@ sdk::Result<void> ForegroundExec::read_output(const sdk::OutputSinks& sinks) {
   return {};
 }
 
-int ForegroundExec::report_left() const {
+int ForegroundExec::report_left() {
+  keeps_running_ = true;
   console_.error("Detached: exec " + exec_id_ +
                  " keeps running.\n  Attach again:       agbox attach " + exec_id_ +
                  "\n  Cancel exec:        agbox exec cancel " + exec_id_);
-  return session_ && session_->is_detached() ? kSuccess : interrupt_.exit_code();
+  return is_detached() ? kSuccess : interrupt_.exit_code();
 }
 
-int ForegroundExec::report_lost(const sdk::Error& error) const {
+int ForegroundExec::report_lost(const sdk::Error& error) {
+  keeps_running_ = true;
   if (error.kind != sdk::ErrorKind::Cancelled) fail_call(console_, "read exec output", error);
   console_.error("Exec " + exec_id_ + " keeps running.\n  Show exec:          agbox exec get " +
                  exec_id_ + "\n  Cancel exec:        agbox exec cancel " + exec_id_);

@@ -39,6 +39,10 @@ class ForegroundExec {
 
   // The exit code of agbox, once the exec has ended or the user has left it.
   int exit_code();
+  // Afterwards: the user has detached from it.
+  bool is_detached() const { return session_ && session_->is_detached(); }
+  // Afterwards: the exec keeps running.
+  bool keeps_running() const { return keeps_running_; }
 
  private:
   sdk::Result<void> read_output(const sdk::OutputSinks& sinks);
@@ -46,8 +50,8 @@ class ForegroundExec {
   // Runs once, on the first thread that needs it.
   void cancel();
   void pass(std::string_view bytes, int (Console::*to)(std::string_view) const, int& problem);
-  int report_left() const;
-  int report_lost(const sdk::Error& error) const;
+  int report_left();
+  int report_lost(const sdk::Error& error);
 
   Console& console_;
   const sdk::RawClient& client_;
@@ -56,6 +60,7 @@ class ForegroundExec {
   OnInterrupt on_interrupt_;
   int own_failure_;  // the exit code if agbox fails, not the command
   std::optional<InteractiveSession> session_;
+  bool keeps_running_ = false;
   std::once_flag cancelled_once_;
   int stdout_problem_ = 0;
   int stderr_problem_ = 0;

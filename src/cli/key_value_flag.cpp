@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/key_value_flag.h"
 
+#include <algorithm>
+
 namespace agbox::cli {
 
 // Reads the raw results of the option: CLI11's conversion to a list would treat "{}" as empty.
@@ -8,6 +10,11 @@ KeyValueFlag::KeyValueFlag(CLI::App& command, const std::string& name,
                            const std::string& description)
     : option_(command.add_option(name, [](const CLI::results_t&) { return true; }, description)) {
   option_->take_all()->type_name("KEY=VALUE");
+}
+
+bool KeyValueFlag::has_empty_key() const {
+  return std::ranges::any_of(option_->results(),
+                             [](const std::string& text) { return text.starts_with('='); });
 }
 
 std::expected<std::map<std::string, std::string>, std::string> KeyValueFlag::values() const {

@@ -15,6 +15,8 @@ class KeyValueFlag {
   KeyValueFlag(CLI::App& command, const std::string& name, const std::string& description);
 
   bool is_given() const { return option_->count() > 0; }
+  // "=value" was given.
+  bool has_empty_key() const;
   // The error is the message of the usage error. The last value of a key wins.
   std::expected<std::map<std::string, std::string>, std::string> values() const;
 

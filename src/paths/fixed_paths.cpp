@@ -61,6 +61,10 @@ std::string_view data_fallback(Platform platform) {
   return platform == Platform::Linux ? ".local/share" : "Library/Application Support";
 }
 
+std::string_view state_fallback(Platform platform) {
+  return platform == Platform::Linux ? ".local/state" : "Library/Application Support";
+}
+
 Result<fs::path> data_directory(Platform platform, const Environment& environment) {
   return xdg_directory(environment, "XDG_DATA_HOME", data_fallback(platform), "agents-sandbox");
 }
@@ -76,6 +80,17 @@ Result<fs::path> resolve_config_file(Platform platform, const Environment& envir
 Result<fs::path> resolve_store(Platform platform, const Environment& environment) {
   AGBOX_TRY(data, data_directory(platform, environment));
   return data / "ids.db";
+}
+
+Result<fs::path> resolve_agent_definitions(Platform platform, const Environment& environment) {
+  AGBOX_TRY(config, resolve_config_file(platform, environment));
+  return config.parent_path() / "agents";
+}
+
+Result<fs::path> resolve_workspace_records(Platform platform, const Environment& environment) {
+  AGBOX_TRY(state, xdg_directory(environment, "XDG_STATE_HOME", state_fallback(platform),
+                                 "agents-sandbox"));
+  return state / "workspaces";
 }
 
 Result<fs::path> resolve_socket_path(Platform platform, const Environment& environment) {

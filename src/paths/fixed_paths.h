@@ -35,6 +35,11 @@ Result<std::filesystem::path> resolve_socket_path(Platform platform,
 Result<std::filesystem::path> resolve_config_file(Platform platform,
                                                   const Environment& environment);
 Result<std::filesystem::path> resolve_store(Platform platform, const Environment& environment);
+// Of agbox alone: the agents that the user added, and what went into copied workspaces.
+Result<std::filesystem::path> resolve_agent_definitions(Platform platform,
+                                                        const Environment& environment);
+Result<std::filesystem::path> resolve_workspace_records(Platform platform,
+                                                        const Environment& environment);
 
 // The platform and environment of this process.
 Platform current_platform();

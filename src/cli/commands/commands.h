@@ -7,10 +7,15 @@
 
 namespace agbox::cli {
 
+void add_agent(CommandLine& line, CLI::App& parent);
+void add_apply(CommandLine& line, CLI::App& parent);
 void add_attach(CommandLine& line, CLI::App& parent);
+// One per agent that agbox knows.
+void add_builtin_agents(CommandLine& line, CLI::App& parent);
 void add_completion(CommandLine& line, CLI::App& parent);
 void add_cp(CommandLine& line, CLI::App& parent);
 void add_daemon(CommandLine& line, CLI::App& parent);
+void add_diff(CommandLine& line, CLI::App& parent);
 void add_doctor(CommandLine& line, CLI::App& parent);
 void add_events(CommandLine& line, CLI::App& parent);
 void add_logs(CommandLine& line, CLI::App& parent);

@@ -2,9 +2,6 @@
 // agbox run: creates a sandbox, runs a command in it as if it ran here, and deletes the sandbox
 // however that ends; the daemon does if this program is killed. The exit codes are those of docker
 // run.
-#include <agbox/sandbox_hold.h>
-#include <agbox/sandbox_wait.h>
-
 #include <array>
 #include <cstdio>
 #include <optional>
@@ -15,26 +12,16 @@
 #include "cli/commands/commands.h"
 #include "cli/create_flags.h"
 #include "cli/daemon_client.h"
-#include "cli/daemon_control.h"
 #include "cli/detach_keys.h"
 #include "cli/exec_flags.h"
 #include "cli/foreground_exec.h"
-#include "cli/format/phase_report.h"
 #include "cli/format/printable.h"
 #include "cli/interrupt.h"
+#include "cli/own_sandbox.h"
 
 namespace agbox::cli {
 
 namespace {
-
-using namespace std::chrono_literals;
-
-// A daemon that is restarted is back by then.
-constexpr auto kDaemonRestart = 10s;
-// How long the sandbox outlives a client that was killed. A client that is alive reconnects to a
-// restarted daemon within two seconds, and the time of the restart does not count.
-constexpr auto kLease = 10s;
-constexpr sdk::CallOptions kDeleteTimeout{.timeout = 10s};
 
 struct RunSandboxFlags {
   explicit RunSandboxFlags(CLI::App& command)
@@ -50,11 +37,6 @@ struct RunSandboxFlags {
   bool no_start = false;
   std::vector<std::string> command;
 };
-
-bool is_not_running(const sdk::Error& error) {
-  return error.socket && (error.socket->problem == sdk::SocketProblem::Missing ||
-                          error.socket->problem == sdk::SocketProblem::NotListening);
-}
 
 // How long each step took.
 class StepTimes {
@@ -93,13 +75,8 @@ class Run {
                 std::optional<InteractiveSession::Options> session);
 
  private:
-  // An exit code if it failed.
-  std::optional<int> create_sandbox(const v1::CreateSandboxRequest& request, bool is_own_id);
-  std::optional<int> wait_until_ready(const v1::SandboxHandle& created);
-  std::optional<int> wait_until_held();
-  int run_command(const v1::CreateExecRequest& request,
+  int run_command(v1::CreateExecRequest request,
                   std::optional<InteractiveSession::Options> session);
-  void delete_sandbox();
   void report_kept() const;
 
   Console& console_;
@@ -109,85 +86,30 @@ class Run {
   StepTimes times_{clock_};
   // A window that is closed ends the command too: nobody would see how it goes on.
   const Interrupt interrupt_{Interrupt::Hangup::Handled};
-  std::string id_;
-  v1::SandboxHandle sandbox_;
-  bool exists_ = false;     // it is ours to delete
-  bool has_lease_ = false;  // the daemon deletes it if this client is gone
-  std::optional<sdk::SandboxHold> hold_;
+  OwnSandbox sandbox_{console_,
+                      client_,
+                      clock_,
+                      interrupt_,
+                      {.starts_daemon = !flags_.no_start,
+                       .has_lease = !flags_.detach && !flags_.keep,
+                       .failure_code = kOwnFailure,
+                       .on_step = [this](const char* step) { times_.end(step); }}};
 };
 
-std::optional<int> Run::create_sandbox(const v1::CreateSandboxRequest& request, bool is_own_id) {
-  const auto create = [&] {
-    const WaitReport waiting(console_, clock_, "Waiting for agboxd to accept sandbox " + id_);
-    return client_.create_sandbox(request, kNoTimeout);
-  };
-  auto created = create();
-  if (!created && !flags_.no_start && is_not_running(created.error()) &&
-      start_daemon_on_first_use(console_)) {
-    client_.wait_until_reachable(kDaemonRestart);  // its channel still waits before it tries again
-    times_.end("daemon");
-    created = create();
-  }
-  times_.end("create");
-  if (created) {
-    exists_ = true;
-    sandbox_ = std::move(*created->mutable_sandbox());
-    has_lease_ = sandbox_.has_lease_ttl();
-    if (has_lease_) hold_.emplace(client_, id_);
-    return std::nullopt;
-  }
-  fail_call(console_, "create sandbox", created.error());
-  const auto& socket = created.error().socket;
-  const bool is_unknown = socket && socket->problem == sdk::SocketProblem::ConnectionLost;
-  // Nobody else has an ID that was generated here.
-  exists_ = is_unknown && is_own_id;
-  if (is_unknown && !is_own_id) {
-    console_.error("The sandbox may exist.\n  Show sandbox:       agbox sandbox get " + id_);
-  }
-  return kOwnFailure;
-}
-
-std::optional<int> Run::wait_until_ready(const v1::SandboxHandle& created) {
-  PhaseReport phases(console_, clock_, "Waiting for sandbox " + id_ + " to be ready");
-  const auto ready = sdk::wait_for_sandbox(
-      client_, id_, sdk::SandboxGoal::Ready,
-      {.follow = {.stop = interrupt_.token()},
-       .on_event = [&phases](const v1::SandboxEvent& event) { phases.show(event); },
-       .baseline = created});
-  times_.end("ready");
-  if (ready) return std::nullopt;
-  if (ready.error().kind == sdk::ErrorKind::Cancelled) return interrupt_.exit_code();
-  if (ready.error().kind == sdk::ErrorKind::SandboxFailed) {
-    console_.error(ready.error().message);
-  } else {
-    fail_call(console_, "wait for sandbox ready", ready.error());
-  }
-  return kOwnFailure;
-}
-
-// The hold began with the create, so that it is usually confirmed by now.
-std::optional<int> Run::wait_until_held() {
-  if (!hold_) return std::nullopt;
-  const WaitReport waiting(console_, clock_, "Waiting for agboxd to hold sandbox " + id_);
-  const auto held = hold_->wait_until_held(interrupt_.token());
-  if (held) return std::nullopt;
-  if (held.error().kind == sdk::ErrorKind::Cancelled) return interrupt_.exit_code();
-  fail_call(console_, "hold sandbox", held.error());
-  return kOwnFailure;
-}
-
-int Run::run_command(const v1::CreateExecRequest& request,
+int Run::run_command(v1::CreateExecRequest request,
                      std::optional<InteractiveSession::Options> session) {
-  for (const std::string& warning : sandbox_.warnings()) {
+  for (const std::string& warning : sandbox_.accepted().warnings()) {
     console_.error("Warning: " + printable_line(warning));
   }
+  request.set_sandbox_id(sandbox_.id());
+  request.set_exec_id(random_uuid());
   const auto created = client_.create_exec(request, kNoTimeout);
   if (!created) {
     fail_call(console_, "create exec", created.error());
     return kOwnFailure;
   }
   if (flags_.detach) {
-    console_.out(id_ + "\n");
+    console_.out(sandbox_.id() + "\n");
     return kSuccess;
   }
   flags_.exec.hint_at_unused_stdin(console_);
@@ -199,48 +121,21 @@ int Run::run_command(const v1::CreateExecRequest& request,
   return code;
 }
 
-// The daemon records the request and completes it by itself, so nothing waits for its end.
-void Run::delete_sandbox() {
-  v1::DeleteSandboxRequest request;
-  request.set_sandbox_id(id_);
-  auto accepted = client_.delete_sandbox(request, kDeleteTimeout);
-  if (!accepted && accepted.error().kind == sdk::ErrorKind::Unreachable) {
-    client_.wait_until_reachable(kDaemonRestart);
-    accepted = client_.delete_sandbox(request, kDeleteTimeout);
-  }
-  times_.end("delete");
-  if (accepted || accepted.error().kind == sdk::ErrorKind::SandboxNotFound) return;
-  fail_call(console_, "delete sandbox", accepted.error());
-  console_.error(has_lease_ ? "  agboxd deletes it by itself in about " +
-                                  std::to_string(kLease.count()) + "s, or when it runs again."
-                            : "  Delete sandbox:     agbox rm " + id_);
-}
-
 void Run::report_kept() const {
-  console_.error("Sandbox " + id_ + " is kept.\n  Run a command:      agbox exec " + id_ +
-                 " COMMAND\n  Delete sandbox:     agbox rm " + id_);
+  const std::string& id = sandbox_.id();
+  console_.error("Sandbox " + id + " is kept.\n  Run a command:      agbox exec " + id +
+                 " COMMAND\n  Delete sandbox:     agbox rm " + id);
 }
 
 int Run::exit_code(v1::CreateSandboxRequest create, v1::CreateExecRequest exec,
                    std::optional<InteractiveSession::Options> session) {
-  const bool is_own_id = create.sandbox_id().empty();
-  // Chosen here: if the response is lost, the sandbox can still be deleted.
-  if (is_own_id) create.set_sandbox_id(random_uuid());
-  id_ = create.sandbox_id();
-  exec.set_sandbox_id(id_);
-  exec.set_exec_id(random_uuid());
-  if (!flags_.detach && !flags_.keep) {
-    has_lease_ = true;
-    create.mutable_create_spec()->mutable_lease_ttl()->set_seconds(kLease.count());
-  }
-  auto code = create_sandbox(create, is_own_id);
+  auto code = sandbox_.create(std::move(create));
   const bool was_created = !code;
-  if (!code) code = wait_until_ready(sandbox_);
-  if (!code) code = wait_until_held();
-  if (!code) code = run_command(exec, std::move(session));
+  if (!code) code = sandbox_.wait_until_ready();
+  if (!code) code = run_command(std::move(exec), std::move(session));
   const bool is_running = flags_.detach && *code == kSuccess;
   const bool is_kept = was_created && (flags_.keep || is_running);
-  if (exists_ && !is_kept) delete_sandbox();
+  if (sandbox_.exists() && !is_kept) sandbox_.request_deletion();
   if (is_kept && !is_running) report_kept();
   if (flags_.timing) console_.error(times_.text());
   return *code;

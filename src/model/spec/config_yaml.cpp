@@ -273,9 +273,13 @@ Result<v1::CreateSpec> parse_config_yaml(std::string_view yaml) {
   AGBOX_TRY_VOID(at_most(yaml.size(), maxima::kConfigYamlBytes, "the size of config_yaml"));
   const auto root = parse_yaml(yaml);
   if (!root) return std::unexpected(root.error());
-  v1::CreateSpec spec;
   if ((*root)->is_null()) return yaml_error(**root, "the document is empty");
-  AGBOX_TRY_VOID(fill(spec, **root));
+  return parse_config_map(**root);
+}
+
+Result<v1::CreateSpec> parse_config_map(const YamlNode& map) {
+  v1::CreateSpec spec;
+  AGBOX_TRY_VOID(fill(spec, map));
   return spec;
 }
 

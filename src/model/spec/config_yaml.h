@@ -8,12 +8,16 @@
 
 #include "agbox/v1/spec.pb.h"
 #include "base/result.h"
+#include "model/spec/yaml.h"
 
 namespace agbox {
 
 // Every error begins with the line and column of its cause. Whether the values are possible is for
 // parse_create_spec() to check.
 Result<v1::CreateSpec> parse_config_yaml(std::string_view yaml);
+
+// The same for a map of a larger document.
+Result<v1::CreateSpec> parse_config_map(const YamlNode& map);
 
 // What a caller set in create_spec overrides the file: single values replace its values, lists are
 // appended to its lists (but a command replaces it), and maps are merged by key.
