@@ -29,11 +29,12 @@ void notify_watcher(int fd, int signal) {
   static_cast<void>(!::write(fd, &byte, 1));
 }
 
-// Restores the default action of all signals, so that the next one terminates the program.
+// Restores the default action of all signals, so that the next one terminates the program. Except
+// SIGHUP: a window that is closed sends it more than once, by its shell and by the kernel.
 void on_signal(int signal) {
   const int saved = errno;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    if (is_handled[i]) ::signal(kSignals[i], SIG_DFL);
+    if (is_handled[i]) ::signal(kSignals[i], kSignals[i] == SIGHUP ? SIG_IGN : SIG_DFL);
   }
   restore_terminal();  // the next signal terminates the program
   notify_watcher(pipe_of_handler, signal);
@@ -79,8 +80,11 @@ Interrupt::~Interrupt() {
 void Interrupt::watch() {
   char signal = 0;
   while (::read(reader_.get(), &signal, 1) == 1 && signal != 0) {
-    // Two concurrent signals may be handled on two threads, so neither has terminated us yet.
-    if (source_.stop_requested()) ::raise(signal);
+    if (source_.stop_requested()) {
+      // Two concurrent signals may be handled on two threads, so neither has terminated us yet.
+      if (signal != SIGHUP) ::raise(signal);
+      continue;
+    }
     signal_ = signal;
     source_.request_stop();
   }

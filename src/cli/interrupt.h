@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // While an Interrupt exists, SIGINT (Ctrl-C), SIGTERM and, if wanted, SIGHUP (the window was
 // closed) request a stop instead of terminating the program, so that a command can still report
-// what keeps running. A second signal, of either kind, terminates the program. At most one
-// Interrupt may exist at a time.
+// what keeps running. A second signal, of either kind, terminates the program, but SIGHUP does not:
+// a window that is closed sends it more than once. At most one Interrupt may exist at a time.
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,8 @@ namespace agbox::cli {
 
 namespace {
 
-// SIGINT and SIGTERM are handled by Interrupt, which restores the terminal too.
+// SIGINT, SIGTERM and, if it wants it, SIGHUP are handled by Interrupt, which restores the terminal
+// too.
 constexpr std::array kFatalSignals = {SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 // The terminal in raw mode; -1 if there is none. A signal handler reads both.
@@ -57,7 +58,11 @@ void restore_terminal() {
 RawMode::RawMode(int terminal) {
   if (::tcgetattr(terminal, &former_mode) != 0) return;
   AGBOX_CHECK(raw_terminal.exchange(terminal) == -1, "one terminal in raw mode at a time");
-  for (const int number : kFatalSignals) ::signal(number, restore_and_die);
+  for (const int number : kFatalSignals) {
+    struct sigaction former{};
+    ::sigaction(number, nullptr, &former);
+    if (former.sa_handler == SIG_DFL) ::signal(number, restore_and_die);
+  }
   termios raw = former_mode;
   ::cfmakeraw(&raw);
   ::tcsetattr(terminal, TCSADRAIN, &raw);
@@ -65,7 +70,11 @@ RawMode::RawMode(int terminal) {
 
 RawMode::~RawMode() {
   restore_terminal();
-  for (const int number : kFatalSignals) ::signal(number, SIG_DFL);
+  for (const int number : kFatalSignals) {
+    struct sigaction present{};
+    ::sigaction(number, nullptr, &present);
+    if (present.sa_handler == restore_and_die) ::signal(number, SIG_DFL);
+  }
 }
 
 WindowChanges::WindowChanges() {

@@ -92,7 +92,8 @@ def test_a_scripted_agent_goes_from_the_workspace_to_the_patch(daemon, tmp_path)
     with session(daemon, tmp_path, directory, "agent", "--image", IMAGE, "--command", "sh agent.sh") as tty:
         screen = tty.wait_for("<code 3>")
     name = last_session(daemon)
-    assert f"Sandbox {name} cleaned up." in screen and f"  Apply changes:      agbox apply {name}" in screen
+    assert f"Sandbox {name} cleaned up." in screen, screen
+    assert f"  Apply changes:      agbox apply {name}" in screen
     assert is_gone(daemon)
 
     shown = json.loads(agbox(daemon, "diff", "--json", name[:8])[1])
@@ -115,7 +116,7 @@ def test_a_scripted_agent_goes_from_the_workspace_to_the_patch(daemon, tmp_path)
     assert (directory / "tracked.txt").read_text() == "one\ntwo\nthree\n", "all or nothing"
     (directory / "added.txt").unlink()
 
-    assert agbox(daemon, "apply", name) == (0, "", f"Applied to {directory}: 6 files changed, 2 insertions(+), "
+    assert agbox(daemon, "apply", name) == (0, "", f"Applied to {directory}: 6 files changed, 3 insertions(+), "
                                                    "2 deletions(-)\n")
     assert (directory / "tracked.txt").read_text() == "ONE\ntwo\nthree\n"
     assert (directory / "link").readlink() == Path("tracked.txt")
@@ -166,7 +167,7 @@ def test_nothing_of_a_hostile_workspace_runs_or_leads_out(daemon, tmp_path):
     with session(daemon, tmp_path, directory, "diff", name) as tty:
         screen = tty.wait_for("<code 0>")
     assert r"+text \x1b[2J" in screen.splitlines()
-    assert '"a\\033]0;title\\ab"' in screen
+    assert r'"b/a\033]0;title\ab"' in screen
 
     code, _, err = agbox(daemon, "apply", name)
     assert code == 0, err
@@ -267,7 +268,7 @@ def test_claude_asks_before_it_copies_what_is_no_repository(daemon, engine, tmp_
     assert "stub of claude: --dangerously-skip-permissions" in screen
     assert "+by claude\n" in agbox(daemon, "diff", last_session(daemon))[1]
     assert is_gone(daemon)
-    assert agbox(daemon, "claude", "--image", STUB)[0::2] == (
+    assert agbox(daemon, "claude", "--image", STUB, cwd=directory)[0::2] == (
         2, "stdin is not a TTY; agbox agent requires an interactive terminal\n")
 
 

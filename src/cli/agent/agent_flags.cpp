@@ -132,8 +132,7 @@ std::expected<AgentPlan, CreateRefusal> AgentFlags::planned(AgentDefinition agen
   }
   set_defaults(agent);
   plan.request = std::move(*request);
-  *plan.request.mutable_create_spec() =
-      merge_create_specs(agent.spec, plan.request.create_spec());
+  *plan.request.mutable_create_spec() = merge_create_specs(agent.spec, plan.request.create_spec());
   if (!command.empty() && agent.mode == AgentMode::LongRunning) {
     plan.request.mutable_create_spec()->mutable_command()->Assign(command.begin(), command.end());
   }

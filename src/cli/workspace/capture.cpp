@@ -116,17 +116,24 @@ Result<std::vector<std::string>> ignored_additions(
   AGBOX_TRY(listed, store.run({"diff-tree", "-r", "-z", "--no-renames", "--name-only",
                                "--diff-filter=A", kBaseTree, kNewTree}));
   if (listed.empty()) return std::vector<std::string>();
+  std::string paths;
+  // Without "./" a name that begins with a colon would be a pattern.
+  for (const std::string& path : split_at_nul(listed)) ((paths += "./") += path) += '\0';
   AGBOX_TRY(scratch, record.scratch());
   write_ignore_files(scratch, ignore_files);
-  auto checked = store.run_in(scratch, {"check-ignore", "--no-index", "-z", "--stdin"}, listed);
-  std::error_code ignored;  // the next one removes what is left
-  fs::remove_all(scratch, ignored);
+  auto checked = store.run_in(scratch, {"check-ignore", "--no-index", "-z", "--stdin"}, paths);
+  std::error_code problem;  // the next one removes what is left
+  fs::remove_all(scratch, problem);
   if (!checked) return std::unexpected(checked.error());
   constexpr int kNoneIsIgnored = 1;
   if (checked->exit_code != 0 && checked->exit_code != kNoneIsIgnored) {
     return fail(reason::kHostNotReady, "git check-ignore: " + checked->error);
   }
-  return split_at_nul(checked->out);
+  std::vector<std::string> ignored_paths;
+  for (const std::string& path : split_at_nul(checked->out)) {
+    ignored_paths.push_back(path.substr(2));
+  }
+  return ignored_paths;
 }
 
 Result<> save(const WorkspaceRecord& record,

@@ -143,7 +143,7 @@ std::vector<std::string> GitStore::environment(const std::filesystem::path& work
   out.insert(out.end(),
              {"GIT_DIR=" + directory_.string(), "HOME=/nonexistent", "XDG_CONFIG_HOME=/nonexistent",
               "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
-              "GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1"});
+              "GIT_NO_REPLACE_OBJECTS=1"});
   if (!work_tree.empty()) out.push_back("GIT_WORK_TREE=" + work_tree.string());
   return out;
 }

@@ -63,6 +63,24 @@ INSTANTIATE_TEST_SUITE_P(Pairs, InterruptDeathTest,
                          testing::Values(std::pair(SIGINT, SIGINT), std::pair(SIGINT, SIGTERM),
                                          std::pair(SIGTERM, SIGINT)));
 
+TEST(InterruptTest, AWindowThatIsClosedAsksOnce) {
+  const Interrupt interrupt(Interrupt::Hangup::Handled);
+  ::raise(SIGHUP);
+  wait_for_stop(interrupt);
+  ::raise(SIGHUP);
+  EXPECT_EQ(interrupt.exit_code(), 129);
+}
+
+TEST(InterruptHangupDeathTest, AfterAWindowWasClosedAnotherSignalEnds) {
+  const auto end = [] {
+    const Interrupt interrupt(Interrupt::Hangup::Handled);
+    ::raise(SIGHUP);
+    wait_for_stop(interrupt);
+    ::raise(SIGTERM);
+  };
+  EXPECT_EXIT(end(), testing::KilledBySignal(SIGTERM), "");
+}
+
 TEST(InterruptTest, AnIgnoredSignalStaysIgnored) {
   ::signal(SIGINT, SIG_IGN);
   {
