@@ -72,6 +72,9 @@ endif()
 # For editors: completes and checks the files of sandbox create --yaml-file.
 install(FILES docs/sandbox.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/agents-sandbox)
 
+# Compiled into agbox as well; here to be read and copied.
+install(DIRECTORY share/agents DESTINATION ${CMAKE_INSTALL_DATADIR}/agents-sandbox)
+
 # Laid out as in the source tree, so that the links between them work.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench)

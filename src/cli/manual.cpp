@@ -43,7 +43,9 @@ constexpr std::string_view kIds =
 
 void for_each_leaf(const CLI::App& command, const std::function<void(const CLI::App&)>& visit) {
   const auto children = visible_subcommands(command);
-  const bool is_command = children.empty() || !arguments_of(command).empty();
+  // One that only is the parent of others has no flag but --help.
+  const bool is_command = children.empty() || !arguments_of(command).empty() ||
+                          (command.get_parent() != nullptr && flags_of(command).size() > 1);
   if (is_command) visit(command);
   for (const CLI::App* child : children) {
     // Below "agbox help" are the names of all others.

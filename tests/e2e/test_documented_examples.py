@@ -27,6 +27,7 @@ SESSIONS = ("README.md", "docs/mount_and_copy_strategy.md", "docs/quick_start.md
 RECORD = os.environ.get("AGBOX_RECORD") == "1"
 FILES = "docs/declarative_yaml_config.md"
 COPIES = "docs/mount_and_copy_strategy.md"
+AGENTS = "docs/agent_sessions.md"
 SERVICES = "docs/container_dependency_strategy.md"
 CACHE = "companion=cache (optional service, redis:7): Ready, healthy\n"
 
@@ -55,13 +56,13 @@ def daemon(make_daemon, engine, test_user):
     return daemon
 
 
-def agbox(daemon, line: str):
+def agbox(daemon, line: str, **options):
     program, *arguments = shlex.split(line)
     stdin = ""
     if program == "echo" and arguments[1:3] == ["|", "agbox"]:
         stdin, program, arguments = arguments[0] + "\n", "agbox", arguments[3:]
     assert program == "agbox", f"an example that this test cannot run: {line}"
-    result = daemon.agbox(*arguments, input=stdin, timeout=60)
+    result = daemon.agbox(*arguments, input=stdin, timeout=60, **options)
     assert result.returncode == 0, f"{line}: {result.stderr}"
     return result
 
@@ -136,6 +137,29 @@ def test_the_examples_of_copies_run(daemon) -> None:
         "workspace/", "workspace/main.c", "workspace/out/", "workspace/out/a", "workspace/report.html",
         "workspace/src/", "workspace/src/main.c"]
     run_script(daemon, "test -f report.html && test -f results/out/a && agbox rm $(agbox ps -q)")
+
+
+def test_an_agent_session_as_it_is_documented(daemon) -> None:
+    directory = daemon.user.own(daemon.home / "project")
+    readme = directory / "README.md"
+    readme.write_text("A project\n")
+    (example,) = blocks(AGENTS, "sh")
+    for line in example.splitlines():
+        result = agbox(daemon, line, cwd=directory)
+        if line == "agbox diff agent-demo":
+            assert "+written by an agent\n" in result.stdout
+    assert "SANDBOX_DELETED" in result.stdout, "the history outlives the sandbox"
+    assert readme.read_text() == "A project\nwritten by an agent\n"
+
+
+def test_the_documented_agents_can_be_used(daemon) -> None:
+    agents = daemon.config_file.parent / "agents"
+    agents.mkdir()
+    for name, yaml in named_files(AGENTS).items():
+        (agents / name).write_text(yaml)
+    listed = json.loads(agbox(daemon, "agbox agent --list --json").stdout)["agents"]
+    own = {agent["name"]: agent["problem"] for agent in listed if agent["source"] != "builtin"}
+    assert own == {"reviewer": "", "backend": ""}
 
 
 def finished(daemon) -> None:
