@@ -4,20 +4,18 @@
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from support.agent_sessions import agbox, git, last_session, project, session
 from support.daemon import PrivateDaemon
 from support.images import Image, make_image
 from support.sandboxes import CONFIG, started, wait_until
 from support.service_images import CLIENT, POSTGRES, POSTGRES_PROBE, make_service_images
-from support.tmux import Terminal
 
 IMAGE = "agent/shell:1"
 STUB = "agent/claude-stub:1"
 CLAUDE = b'#!/bin/sh\necho "stub of claude: $*"\necho "by claude" >>notes.txt\n'
-SIZE = (120, 40)
 
 # What an agent does to a project: the kinds of changes that a patch can have.
 AGENT = """\
@@ -38,47 +36,6 @@ exit 3
 def daemon(make_daemon, test_user, engine) -> PrivateDaemon:
     make_image(engine.api, IMAGE)
     return started(make_daemon(user=test_user, engine=engine, config=CONFIG))
-
-
-def agbox(daemon: PrivateDaemon, *arguments: str, **options) -> tuple[int, str, str]:
-    done = daemon.agbox(*arguments, **options)
-    return done.returncode, done.stdout, done.stderr
-
-
-def as_user(daemon: PrivateDaemon, *argv: str, **options) -> subprocess.CompletedProcess:
-    options = {"cwd": daemon.home, "check": True} | options
-    return subprocess.run(daemon.user.command(list(argv)), env=daemon.environment, capture_output=True, text=True,
-                          timeout=60, stdin=subprocess.DEVNULL, **options)
-
-
-def git(daemon: PrivateDaemon, directory: Path, *arguments: str) -> str:
-    settings = ["-c", "user.name=me", "-c", "user.email=me@example.com"]
-    return as_user(daemon, "git", *settings, *arguments, cwd=directory).stdout
-
-
-def project(daemon: PrivateDaemon, name: str, files: dict[str, str], repository: bool = True) -> Path:
-    directory = daemon.home / name
-    for path, content in files.items():
-        (directory / path).parent.mkdir(parents=True, exist_ok=True)
-        (directory / path).write_text(content)
-    for place, _, names in os.walk(directory):
-        for path in (place, *(os.path.join(place, each) for each in names)):
-            os.chown(path, daemon.user.uid, daemon.user.gid)
-    if repository:
-        git(daemon, directory, "init", "--quiet")
-        git(daemon, directory, "add", "--all")
-        git(daemon, directory, "commit", "--quiet", "--message", "begin")
-    return directory
-
-
-def session(daemon: PrivateDaemon, place: Path, directory: Path, *arguments: str) -> Terminal:
-    """agbox with a terminal of its own, in a directory."""
-    argv = ["env", "-C", str(directory), str(daemon.bin_dir / "agbox"), *arguments]
-    return Terminal(place, daemon.user.command(argv), daemon.environment, SIZE)
-
-
-def last_session(daemon: PrivateDaemon) -> str:
-    return agbox(daemon, "diff", "--list", "-q")[1].splitlines()[0]
 
 
 def is_gone(daemon: PrivateDaemon) -> bool:

@@ -5,6 +5,7 @@ in an internet of the test's own, through the firewall and within the limits of 
 import contextlib
 
 import pytest
+from support.agent_sessions import agbox, last_session, project, session
 from support.apt_repository import GREETING, PACKAGE, make_repository
 from support.execs import FINISHED, Execs, errors, output
 from support.odd_images import make_debian_image
@@ -32,7 +33,16 @@ def engine_with_repository(make_engine, engine_name, directory):
         yield engine
 
 
-def test_sudo_apt_get_install(engine_with_repository, make_daemon, test_user, contract, say):
+AGENT = f"""\
+set -e
+sudo -n sh -c "echo 'deb [trusted=yes] http://{INTERNET}:{PORT} ./' >/etc/apt/sources.list"
+sudo -n apt-get --quiet update
+sudo -n apt-get --quiet --yes install {PACKAGE}
+{PACKAGE} >greeting.txt
+"""
+
+
+def test_sudo_apt_get_install(engine_with_repository, make_daemon, test_user, contract, say, tmp_path):
     engine = engine_with_repository
     image = make_debian_image(engine.api, say)
     daemon = started(make_daemon(user=test_user, engine=engine, config=CONFIG))
@@ -53,5 +63,11 @@ def test_sudo_apt_get_install(engine_with_repository, make_daemon, test_user, co
         assert removal.state == FINISHED, errors(removal)
         assert execs.run("sh", "-c", f"command -v {PACKAGE}").state != FINISHED
         sandboxes.delete_wait("debian")
+    # The same as an agent does it, from the workspace to the patch.
+    directory = project(daemon, "project", {"agent.sh": AGENT})
+    with session(daemon, tmp_path, directory, "agent", "--image", image, "--command", "sh agent.sh") as tty:
+        tty.wait_for("<code 0>", timeout=60)
+    assert agbox(daemon, "apply", last_session(daemon))[0] == 0
+    assert (directory / "greeting.txt").read_text() == GREETING
     assert left_over(engine) == []
     assert daemon.stop() == 0

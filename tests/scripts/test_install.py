@@ -42,6 +42,11 @@ def test_the_man_pages_are_installed(package: Path) -> None:
     assert "\n.TH AGBOXD 1\n" in (package / "usr/share/man/man1/agboxd.1").read_text()
 
 
+def test_the_agents_are_installed_to_be_read(package: Path) -> None:
+    files = {path.name for path in (package / "usr/share/agents-sandbox/agents").iterdir()}
+    assert files == {path.name for path in (ROOT / "share/agents").iterdir()} >= {"claude.yaml", "codex.yaml"}
+
+
 def test_links_between_documents_work(package: Path) -> None:
     documents = package / "usr/share/doc/agents-sandbox"
     links = [(document, target) for document in documents.rglob("*.md")

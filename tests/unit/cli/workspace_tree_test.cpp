@@ -34,11 +34,12 @@ std::string tar_of(const std::vector<Entry>& entries) {
   std::string out;
   for (const Entry& entry : entries) {
     const bool is_link = !entry.link.empty();
-    TarEntry header{.kind = is_link ? TarEntry::Kind::Symlink : TarEntry::Kind::File,
-                    .path = entry.path,
-                    .target = entry.link,
-                    .mode = entry.mode,
-                    .size = is_link ? 0 : entry.content.size()};
+    TarEntry header;
+    header.kind = is_link ? TarEntry::Kind::Symlink : TarEntry::Kind::File;
+    header.path = entry.path;
+    header.target = entry.link;
+    header.mode = entry.mode;
+    header.size = is_link ? 0 : entry.content.size();
     out += tar_header(header);
     if (is_link) continue;
     out += entry.content;
@@ -155,11 +156,12 @@ TEST_F(WorkspaceTree, AStreamThatBreaksOffChangesNothing) {
 }
 
 TEST_F(WorkspaceTree, HolesOfSparseFilesAreZeros) {
-  TarEntry sparse{.path = "s",
-                  .mode = 0644,
-                  .size = 10,
-                  .is_sparse = true,
-                  .extents = {{.offset = 3, .length = 2}}};
+  TarEntry sparse;
+  sparse.path = "s";
+  sparse.mode = 0644;
+  sparse.size = 10;
+  sparse.is_sparse = true;
+  sparse.extents = {{.offset = 3, .length = 2}};
   std::string tar = tar_header(sparse) + "xy";
   tar.append(tar_padding(sparse.stored_bytes())).append(tar_end());
   std::string_view rest = tar;
