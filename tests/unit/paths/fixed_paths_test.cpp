@@ -68,6 +68,18 @@ TEST(FixedPaths, RefusesARelativePath) {
   EXPECT_EQ(paths.error().message(), "XDG_RUNTIME_DIR must be an absolute path, but is \"run\"");
 }
 
+TEST(FixedPaths, OfAgentSessionsAreInTheConfigurationAndTheState) {
+  const Environment plain{{"HOME", "/home/me"}};
+  EXPECT_EQ(resolve_agent_definitions(Platform::Linux, plain),
+            "/home/me/.config/agents-sandbox/agents");
+  EXPECT_EQ(resolve_workspace_records(Platform::Linux, plain),
+            "/home/me/.local/state/agents-sandbox/workspaces");
+  EXPECT_EQ(resolve_workspace_records(Platform::MacOs, plain),
+            "/home/me/Library/Application Support/agents-sandbox/workspaces");
+  EXPECT_EQ(resolve_workspace_records(Platform::Linux, {{"XDG_STATE_HOME", "/state"}}),
+            "/state/agents-sandbox/workspaces");
+}
+
 TEST(SocketPath, NeedsOnlyTheRuntimeDirectory) {
   EXPECT_EQ(resolve_socket_path(Platform::Linux, {{"XDG_RUNTIME_DIR", "/r"}}),
             std::filesystem::path("/r/agbox/agboxd.sock"));
