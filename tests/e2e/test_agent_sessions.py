@@ -89,6 +89,9 @@ HOSTILE = """\
 set -e
 echo '* filter=evil diff=evil merge=evil text eol=crlf ident working-tree-encoding=UTF-16' >.gitattributes
 mkdir -p .git/hooks sub/.git/hooks bare/objects bare/refs
+echo 'ref: refs/heads/main' >bare/HEAD
+echo x >bare/objects/x
+echo x >bare/refs/x
 for each in .git sub/.git bare; do
   printf '[core]\\n\\tfsmonitor = touch %s\\n\\thooksPath = .\\n' "$1" >$each/config
   printf '[filter "evil"]\\n\\tclean = touch %s\\n\\tsmudge = touch %s\\n' "$1" "$1" >>$each/config
@@ -119,6 +122,7 @@ def test_nothing_of_a_hostile_workspace_runs_or_leads_out(daemon, tmp_path):
     name = last_session(daemon)
     changed = {file["path"] for file in json.loads(agbox(daemon, "diff", "--json", name)[1])["files"]}
     assert changed == {".gitattributes", "out", "up", "tracked.txt", "dir/inner.txt", "dir", "bare/config",
+                       "bare/HEAD", "bare/objects/x", "bare/refs/x",
                        "a\x1b]0;title\x07b", "new\nline", "content.txt"}
     assert agbox(daemon, "diff", "--stat", name)[0] == 0
     with session(daemon, tmp_path, directory, "diff", name) as tty:
@@ -127,6 +131,9 @@ def test_nothing_of_a_hostile_workspace_runs_or_leads_out(daemon, tmp_path):
     assert r'"b/a\033]0;title\ab"' in screen
 
     code, _, err = agbox(daemon, "apply", name)
+    assert code == 1 and err.startswith("apply: bare/ would become a Git repository without a .git."), err
+    assert not (directory / "bare").exists()
+    code, _, err = agbox(daemon, "apply", "--force", name)
     assert code == 0, err
     assert "Warning: out is a link that leads out of the workspace, to /etc\n" in err
     assert "Warning: up is a link that leads out of the workspace, to ../../../..\n" in err

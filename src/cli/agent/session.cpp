@@ -57,7 +57,7 @@ class AgentSession {
   std::string ready_value(const std::string& name, const ReadyValue& value);
   // False if what the agent changed would be lost with the sandbox.
   bool save_changes();
-  void report_changes(const WorkspaceChanges& changes);
+  void report_changes();
   void report_kept() const;
   void clean_up();
   void forget_record();
@@ -201,12 +201,12 @@ bool AgentSession::save_changes() {
     if (!saved && saved.error().kind == sdk::ErrorKind::SandboxNotFound) return true;
     if (!saved) return fail(saved.error().message);
   }
-  report_changes({*record_, kBaseTree, kSavedTree});
+  report_changes();
   return true;
 }
 
-void AgentSession::report_changes(const WorkspaceChanges& changes) {
-  const auto summary = changes.summary();
+void AgentSession::report_changes() {
+  const auto summary = WorkspaceChanges(*record_, kBaseTree, kSavedTree).summary();
   if (!summary) {
     console_.error("Warning: " + summary.error().message());
     return;

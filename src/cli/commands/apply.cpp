@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // agbox apply: brings what an agent changed back into the workspace that it had a copy of.
+#include <filesystem>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
@@ -35,7 +38,7 @@ void warn_of_links(Console& console, const std::vector<ChangedFile>& files) {
 
 int apply_changes(Console& console, const WorkspaceRecord& record, const ApplyFlags& flags) {
   const GitStore store = record.store();
-  const bool was_applied = !store.commit(kAppliedTree).empty();
+  const bool was_applied = !store.object(kAppliedTree).empty();
   const WorkspaceChanges changes(record, was_applied ? kAppliedTree : kBaseTree, kSavedTree);
   const auto summary = changes.summary();
   if (!summary) return fail_apply(console, summary.error().message());
@@ -46,7 +49,20 @@ int apply_changes(Console& console, const WorkspaceRecord& record, const ApplyFl
                       : "No files changed.");
     return kSuccess;
   }
+  std::error_code problem;
+  if (!std::filesystem::is_directory(record.workspace(), problem)) {
+    return fail_apply(console, workspace + " does not exist any more; agbox diff " +
+                                   record.sandbox_id() + " prints the patch");
+  }
   if (!flags.force) {
+    const auto hidden = changes.hidden_repositories();
+    if (!hidden) return fail_apply(console, hidden.error().message());
+    if (!hidden->empty()) {
+      return fail_apply(console, printable_line(hidden->front()) +
+                                     " would become a Git repository without a .git. Its "
+                                     "configuration can name programs, which git runs there.\nRead "
+                                     "it with agbox diff, and use --force if you want it");
+    }
     const auto uncommitted = changes.uncommitted();
     if (!uncommitted) return fail_apply(console, uncommitted.error().message());
     if (!uncommitted->empty()) {
@@ -87,7 +103,10 @@ void add_apply(CommandLine& line, CLI::App& parent) {
       parent, "apply", "Apply what an agent changed to the workspace that it had a copy of", apply);
   command.add_option("session", flags.session, "Sandbox ID of the agent session, or its beginning")
       ->required();
-  command.add_flag("--force", flags.force, "Also if the workspace has uncommitted changes");
+  command.add_flag(
+      "--force", flags.force,
+      "Also if the workspace has uncommitted changes, or a Git repository is hidden in what "
+      "is applied");
 }
 
 }  // namespace agbox::cli

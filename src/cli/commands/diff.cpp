@@ -69,7 +69,7 @@ int list_sessions(Console& console, const DiffFlags& flags) {
   std::string json;
   const WallTime now = SystemClock().wall_now();
   for (const WorkspaceRecord& record : *records) {
-    const bool is_saved = !record.store().commit(kSavedTree).empty();
+    const bool is_saved = !record.store().object(kSavedTree).empty();
     const std::string changes =
         is_saved ? WorkspaceChanges(record, kBaseTree, kSavedTree).summary().value_or("") : "";
     if (flags.quiet) console.out(printable_line(record.sandbox_id()) + "\n");

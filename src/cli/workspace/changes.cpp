@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -179,6 +181,36 @@ Result<std::vector<ChangedFile>> WorkspaceChanges::files() const {
   AGBOX_TRY(targets, blobs(store, links));
   for (ChangedFile& file : out) {
     if (file.is_link) file.link_target = targets[file.object];
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> WorkspaceChanges::hidden_repositories() const {
+  AGBOX_TRY(changed, files());
+  const GitStore store = record_.store();
+  const auto exists = [&](const std::string& path) {
+    return !store.object(to_ + ":" + path).empty();
+  };
+  // By these git recognizes one, also if they are links.
+  constexpr std::array<std::string_view, 3> kParts = {"HEAD", "objects", "refs"};
+  std::set<std::string> directories;
+  for (const ChangedFile& file : changed) {
+    // Any part of it may be the last one that was missing.
+    std::string directory;
+    for (std::string_view rest = file.path; !rest.empty();) {
+      const std::size_t slash = rest.find('/');
+      const std::string_view name = rest.substr(0, slash);
+      if (std::ranges::find(kParts, name) != kParts.end()) directories.insert(directory);
+      if (slash == std::string_view::npos) break;
+      (directory += name) += '/';
+      rest.remove_prefix(slash + 1);
+    }
+  }
+  std::vector<std::string> out;
+  for (const std::string& directory : directories) {
+    const bool is_whole = std::ranges::all_of(
+        kParts, [&](std::string_view part) { return exists(directory + std::string(part)); });
+    if (is_whole) out.push_back(directory.empty() ? "." : directory);
   }
   return out;
 }

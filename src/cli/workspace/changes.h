@@ -42,6 +42,9 @@ class WorkspaceChanges {
   // Why the record's workspace cannot take them without losing something, and nothing if it can:
   // what its user has not committed, or without git what has changed since it went in.
   Result<std::string> uncommitted() const;
+  // Directories that they turn into repositories without a .git: git would use the configuration of
+  // one, which can name programs, as soon as it is run in there.
+  Result<std::vector<std::string>> hidden_repositories() const;
   // All of them, or nothing and an error that names what does not fit.
   Result<> apply(const std::filesystem::path& directory) const;
 

@@ -195,8 +195,8 @@ Result<GitOutput> GitStore::run_in(const std::filesystem::path& work_tree,
   return output_of(store_command(all), environment(work_tree), input);
 }
 
-std::string GitStore::commit(const std::string& reference) const {
-  std::string id = run({"rev-parse", "--verify", "--quiet", reference}).value_or("");
+std::string GitStore::object(const std::string& name) const {
+  std::string id = run({"rev-parse", "--verify", "--quiet", name}).value_or("");
   while (id.ends_with('\n')) id.pop_back();
   return id;
 }

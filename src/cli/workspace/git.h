@@ -55,8 +55,8 @@ class GitStore {
   Result<GitOutput> run_in(const std::filesystem::path& work_tree,
                            const std::vector<std::string>& arguments,
                            std::string_view input = {}) const;
-  // The commit of a reference; empty if it does not exist.
-  std::string commit(const std::string& reference) const;
+  // The ID of a reference's commit, or of reference:path; empty if it does not exist.
+  std::string object(const std::string& name) const;
   Result<GitProcess> start_import() const;
 
   const std::filesystem::path& directory() const { return directory_; }

@@ -19,7 +19,7 @@ namespace {
 // What was seen last, although the sandbox may have more by now.
 std::optional<int> use_last(Console& console, const WorkspaceRecord& record,
                             const std::string& why) {
-  if (record.store().commit(kSavedTree).empty()) {
+  if (record.store().object(kSavedTree).empty()) {
     console.failure("read the workspace of sandbox " + record.sandbox_id() + ": " + why);
     return kRuntimeError;
   }
@@ -32,7 +32,7 @@ std::optional<int> use_last(Console& console, const WorkspaceRecord& record,
 std::optional<int> update_saved_tree(Console& console, const WorkspaceRecord& record,
                                      const Interrupt& interrupt) {
   const std::string& id = record.sandbox_id();
-  if (record.store().commit(kBaseTree).empty()) {
+  if (record.store().object(kBaseTree).empty()) {
     console.failure("what went into the workspace of sandbox " + id + " was not recorded");
     return kRuntimeError;
   }
@@ -41,7 +41,7 @@ std::optional<int> update_saved_tree(Console& console, const WorkspaceRecord& re
   v1::GetSandboxRequest request;
   request.set_sandbox_id(id);
   const auto found = client->get_sandbox(request);
-  const bool is_saved = !record.store().commit(kSavedTree).empty();
+  const bool is_saved = !record.store().object(kSavedTree).empty();
   const bool is_gone = found ? found->sandbox().state() == v1::SANDBOX_STATE_DELETED ||
                                    found->sandbox().state() == v1::SANDBOX_STATE_DELETING
                              : found.error().kind == sdk::ErrorKind::SandboxNotFound;

@@ -145,14 +145,14 @@ TEST_F(WorkspaceTree, IsBounded) {
   EXPECT_THAT(
       import(kBaseTree, {{"a", "0123456789"}}, {.entries = 9, .bytes = 9}).error().message(),
       HasSubstr("of files, at a"));
-  EXPECT_EQ(record_->store().commit(kBaseTree), "");
+  EXPECT_EQ(record_->store().object(kBaseTree), "");
 }
 
 TEST_F(WorkspaceTree, AStreamThatBreaksOffChangesNothing) {
   const std::string tar = tar_of({{"a", "x"}, {"b", "x"}});
   std::string_view rest = std::string_view(tar).substr(0, 1500);
   EXPECT_FALSE(import_tree(record_->store(), {.reference = kBaseTree}, source_of(rest)));
-  EXPECT_EQ(record_->store().commit(kBaseTree), "");
+  EXPECT_EQ(record_->store().object(kBaseTree), "");
 }
 
 TEST_F(WorkspaceTree, HolesOfSparseFilesAreZeros) {
@@ -235,6 +235,22 @@ TEST_F(WorkspaceTree, WithoutGitItKnowsWhatHasChangedSince) {
   write("a", "3\n");
   EXPECT_EQ(changes().uncommitted(),
             "in " + workspace().string() + " has changed since the session began:\n  a\n  link");
+}
+
+TEST_F(WorkspaceTree, KnowsRepositoriesWithoutADirectoryOfGit) {
+  expect_import(kBaseTree, {{"half/HEAD", "x"}, {"half/refs/x", "x"}, {"refs/x", "x"}});
+  expect_import(kSavedTree,
+                {{"half/HEAD", "x"}, {"half/refs/x", "x"}, {"refs/x", "x"}, {"HEAD", "x"}});
+  EXPECT_THAT(changes().hidden_repositories().value(), IsEmpty());
+  expect_import(kSavedTree, {{"half/HEAD", "x"},
+                             {"half/refs/x", "x"},
+                             {.path = "half/objects", .link = "/"},
+                             {"refs/x", "x"},
+                             {"a/b/HEAD", "ref: refs/heads/x"},
+                             {"a/b/objects/x", "x"},
+                             {"a/b/refs/x", "x"},
+                             {"a/b/config", "[core]"}});
+  EXPECT_THAT(changes().hidden_repositories().value(), ElementsAre("a/b/", "half/"));
 }
 
 TEST_F(WorkspaceTree, RecordsAreFoundByTheBeginningOfTheirId) {
