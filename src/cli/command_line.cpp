@@ -235,6 +235,8 @@ std::span<const CommandLine::AddCommand> all_commands() {
 CommandLine::CommandLine(std::span<const AddCommand> commands)
     : root_("Run coding agents in sandboxes on this machine", "agbox") {
   root_.set_help_flag("-h,--help", "Print help");
+  // The name of another command is an ordinary argument of one: "agbox agent claude".
+  root_.require_subcommand(0, 1);
   root_.add_flag("--version", wants_version_, "Print the agbox version");
   for (const AddCommand add : commands) add(*this, root_);
   add_help(*this, root_);

@@ -157,7 +157,7 @@ Result<PathSet> WorkspaceRecord::ignored() const {
 }
 
 Result<fs::path> WorkspaceRecord::scratch() const {
-  const fs::path path = directory_ / "scratch";
+  fs::path path = directory_ / "scratch";
   std::error_code problem;
   fs::remove_all(path, problem);
   AGBOX_TRY_VOID(make_directory(path));

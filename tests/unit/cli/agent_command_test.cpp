@@ -186,6 +186,16 @@ TEST_F(AgentCommand, ASignalBeforeItIsReadyDeletesIt) {
   EXPECT_THAT(error_, testing::EndsWith("Sandbox box-1 cleaned up.\n"));
 }
 
+TEST_F(AgentCommand, AnAgentOfAgboxIsAnArgumentToo) {
+  test::ScriptedDaemon daemon(socket(), prepare);
+  EXPECT_EQ(run({"agent", "--image", "a:1", "paseo", "--cpu-limit", "3"}), 0);
+  EXPECT_THAT(out_, MatchesRegex("paseo-[0-9a-f]{6}\n"));
+  EXPECT_THAT(daemon.calls().front(),
+              AllOf(HasSubstr("image: \"a:1\""), HasSubstr("cpu_limit: \"3\"")));
+  EXPECT_EQ(run({"agent", "paseo", "url"}), 2);
+  EXPECT_THAT(error_, StartsWith("Error: accepts at most 1 arg(s), received 2\n"));
+}
+
 TEST_F(AgentCommand, TheUrlOfPaseoIsWhatItsCommandPrints) {
   test::ScriptedDaemon daemon(socket(), prepare);
   daemon.exec_stdout = "https://pair\n";
