@@ -2,6 +2,7 @@
 #include "cli/workspace/git.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <utility>
@@ -22,6 +24,8 @@ namespace {
 
 // Of a patch: more cannot be read by people, and has to fit into memory.
 constexpr std::size_t kMaxOutput = std::size_t{1} << 30;
+// Patterns of a .gitignore can take older versions of git forever.
+constexpr std::chrono::minutes kLongestRun{5};
 constexpr std::size_t kMaxMessages = std::size_t{64} << 10;
 
 // Above those of every .gitattributes: no conversion, no filter, no driver.
@@ -94,6 +98,26 @@ int wait_for_exit(pid_t process) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// To the end; ETIMEDOUT if that does not come.
+std::expected<std::string, int> read_in_time(int fd) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestRun;
+  std::string text;
+  std::array<char, 65536> chunk{};
+  while (true) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return std::unexpected(ETIMEDOUT);
+    pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+    if (::poll(&readable, 1, static_cast<int>(left.count())) <= 0) continue;
+    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::unexpected(errno);
+    if (got == 0) return text;
+    if (text.size() + static_cast<std::size_t>(got) > kMaxOutput) return std::unexpected(EFBIG);
+    text.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+}
+
 Result<GitOutput> output_of(const Words& words, const Words& environment, std::string_view input) {
   const UniqueFd stdin_file = memory_file(input);
   const UniqueFd errors = memory_file();
@@ -106,9 +130,13 @@ Result<GitOutput> output_of(const Words& words, const Words& environment, std::s
   const auto process = spawn(words, environment, stdin_file.get(), writer.get(), errors.get());
   if (!process) return std::unexpected(errno_error("run git", process.error()));
   writer = UniqueFd();
-  auto out = read_all(reader.get(), kMaxOutput);
+  auto out = read_in_time(reader.get());
   if (!out) ::kill(*process, SIGKILL);
   const int code = wait_for_exit(*process);
+  if (!out && out.error() == ETIMEDOUT) {
+    return fail(reason::kHostNotReady,
+                "git did not end within " + std::to_string(kLongestRun.count()) + " minutes");
+  }
   if (!out) return std::unexpected(errno_error("read the output of git", out.error()));
   return GitOutput{.exit_code = code, .out = std::move(*out), .error = content_of(errors.get())};
 }
