@@ -83,12 +83,15 @@ std::optional<int> OwnSandbox::create(v1::CreateSandboxRequest request) {
 }
 
 std::optional<int> OwnSandbox::wait_until_ready() {
-  PhaseReport phases(console_, clock_, "Waiting for sandbox " + id_ + " to be ready");
-  const auto ready = sdk::wait_for_sandbox(
-      client_, id_, sdk::SandboxGoal::Ready,
-      {.follow = {.stop = interrupt_.token()},
-       .on_event = [&phases](const v1::SandboxEvent& event) { phases.show(event); },
-       .baseline = accepted_});
+  sdk::Result<void> ready;
+  {
+    PhaseReport phases(console_, clock_, "Waiting for sandbox " + id_ + " to be ready");
+    ready = sdk::wait_for_sandbox(
+        client_, id_, sdk::SandboxGoal::Ready,
+        {.follow = {.stop = interrupt_.token()},
+         .on_event = [&phases](const v1::SandboxEvent& event) { phases.show(event); },
+         .baseline = accepted_});
+  }
   end_step("ready");
   if (ready) return wait_until_held();
   if (ready.error().kind == sdk::ErrorKind::Cancelled) return interrupt_.exit_code();
