@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/agent/session.h"
 
+#include <agbox/deadline.h>
 #include <agbox/exec_run.h>
 #include <agbox/sandbox_wait.h>
 #include <unistd.h>
@@ -18,7 +19,6 @@
 #include "cli/agent/host_values.h"
 #include "cli/confirmation.h"
 #include "cli/daemon_client.h"
-#include "cli/deadline.h"
 #include "cli/exec_flags.h"
 #include "cli/foreground_exec.h"
 #include "cli/format/elapsed.h"
@@ -239,7 +239,7 @@ void AgentSession::clean_up() {
   const std::string& id = sandbox_.id();
   console_.error("Cleaning up sandbox " + id + "...");
   if (!sandbox_.request_deletion()) return;
-  const Deadline deadline(kCleanUpTime, std::stop_token());
+  const sdk::Deadline deadline(kCleanUpTime, std::stop_token());
   const auto deleted = sdk::wait_for_sandbox(client_, id, sdk::SandboxGoal::Deleted,
                                              {.follow = {.stop = deadline.token()}});
   if (deleted) {
