@@ -131,9 +131,10 @@ def test_nothing_of_a_hostile_workspace_runs_or_leads_out(daemon, tmp_path):
     assert r'"b/a\033]0;title\ab"' in screen
 
     code, _, err = agbox(daemon, "apply", name)
-    assert code == 1 and err.startswith("apply: bare/ would become a Git repository without a .git."), err
+    assert code == 1 and err.startswith("apply: bare/ is or would become a Git repository without a .git."), err
+    assert agbox(daemon, "apply", "--force", name)[0] == 1, "a change of the user's own is another question"
     assert not (directory / "bare").exists()
-    code, _, err = agbox(daemon, "apply", "--force", name)
+    code, _, err = agbox(daemon, "apply", "--allow-repositories", name)
     assert code == 0, err
     assert "Warning: out is a link that leads out of the workspace, to /etc\n" in err
     assert "Warning: up is a link that leads out of the workspace, to ../../../..\n" in err
@@ -142,6 +143,8 @@ def test_nothing_of_a_hostile_workspace_runs_or_leads_out(daemon, tmp_path):
     assert (directory / "new\nline").read_text() == "newline\n", "no attribute converts it"
     assert (directory / ".git/config").read_text() == before and not (directory / "sub").exists()
     assert not marker.exists(), "nothing ran"
+    git(daemon, directory, "add", "content.txt")
+    assert marker.exists(), "the trap works: a git that uses the attributes runs it"
 
 
 LINKED = """\
@@ -263,7 +266,7 @@ def test_a_long_running_agent_of_the_user(daemon):
     assert agbox(daemon, "agent", "broken") == (
         2, "", f'{agents}/broken.yaml: line 2, column 1: unknown key "agent_comand"; did you mean "agent_command"?\n')
     code, _, err = agbox(daemon, "agent", "server")
-    assert code == 2 and err.endswith('.server.json has no "login.token"\n\nLog in first.\n')
+    assert code == 2 and err.endswith('.server.json does not exist\n\nLog in first.\n')
     (daemon.home / ".server.json").write_text('{"login": {"token": "t-1"}}')
     code, out, err = agbox(daemon, "agent", "server", "--label", "group=own")
     assert code == 0, err

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/agent/host_values.h"
 
+#include <fcntl.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <expected>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
-#include "base/text_file.h"
+#include "base/file_io.h"
+#include "base/unique_fd.h"
 #include "model/spec/builtin_tools.h"
 
 namespace agbox::cli {
@@ -17,6 +21,9 @@ namespace agbox::cli {
 namespace {
 
 using JsonValue = google::protobuf::Value;
+
+// An agent may write to it, if it is in a mount, and make it a link to anything.
+constexpr std::size_t kMaxJson = std::size_t{16} << 20;
 
 std::optional<std::string> text_of(const JsonValue& value) {
   switch (value.kind_case()) {
@@ -43,7 +50,8 @@ std::optional<std::string> text_of(const JsonValue& value) {
 }  // namespace
 
 std::optional<std::string> json_value(const std::string& file, const std::string& names) {
-  const auto text = read_text_file(expanded(file));
+  const UniqueFd opened(::open(expanded(file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const auto text = opened ? read_all(opened.get(), kMaxJson) : std::unexpected(errno);
   JsonValue value;
   if (!text || !google::protobuf::util::JsonStringToMessage(*text, &value).ok()) {
     return std::nullopt;
@@ -70,7 +78,8 @@ std::string unmet_requirement(const AgentDefinition& agent) {
     if (is_met) continue;
     std::string text =
         agent.name + ": " + path.string() +
-        (requirement.json.empty() ? " does not exist" : " has no \"" + requirement.json + "\"");
+        (std::filesystem::exists(path, problem) ? " has no \"" + requirement.json + "\""
+                                                : " does not exist");
     if (!requirement.otherwise.empty()) text += "\n\n" + requirement.otherwise;
     while (text.ends_with('\n')) text.pop_back();
     return text;

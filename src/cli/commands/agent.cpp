@@ -10,6 +10,7 @@
 #include "cli/agent/session.h"
 #include "cli/commands/commands.h"
 #include "cli/daemon_client.h"
+#include "cli/format/printable.h"
 #include "cli/format/table.h"
 
 namespace agbox::cli {
@@ -93,10 +94,10 @@ int print_paseo_url(Console& console, const PaseoUrlFlags& flags) {
   const auto output = output_of_command(*client, flags.sandbox_id,
                                         {"/usr/local/bin/paseo", "daemon", "pair"}, errors);
   if (output) {
-    console.out(*output);
+    console.out(printable(*output));
     return kSuccess;
   }
-  static_cast<void>(console.write_stderr(errors));
+  static_cast<void>(console.write_stderr(printable(errors)));
   console.failure(output.error());
   return kRuntimeError;
 }

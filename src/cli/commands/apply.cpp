@@ -20,6 +20,7 @@ namespace {
 struct ApplyFlags {
   std::string session;
   bool force = false;
+  bool allow_repositories = false;
 };
 
 int fail_apply(Console& console, const std::string& why) {
@@ -54,15 +55,18 @@ int apply_changes(Console& console, const WorkspaceRecord& record, const ApplyFl
     return fail_apply(console, workspace + " does not exist any more; agbox diff " +
                                    record.sandbox_id() + " prints the patch");
   }
-  if (!flags.force) {
+  if (!flags.allow_repositories) {
     const auto hidden = changes.hidden_repositories();
     if (!hidden) return fail_apply(console, hidden.error().message());
     if (!hidden->empty()) {
       return fail_apply(console, printable_line(hidden->front()) +
-                                     " would become a Git repository without a .git. Its "
+                                     " is or would become a Git repository without a .git. Its "
                                      "configuration can name programs, which git runs there.\nRead "
-                                     "it with agbox diff, and use --force if you want it");
+                                     "it with agbox diff, and use --allow-repositories if you "
+                                     "want it");
     }
+  }
+  if (!flags.force) {
     const auto uncommitted = changes.uncommitted();
     if (!uncommitted) return fail_apply(console, uncommitted.error().message());
     if (!uncommitted->empty()) {
@@ -103,10 +107,9 @@ void add_apply(CommandLine& line, CLI::App& parent) {
       parent, "apply", "Apply what an agent changed to the workspace that it had a copy of", apply);
   command.add_option("session", flags.session, "Sandbox ID of the agent session, or its beginning")
       ->required();
-  command.add_flag(
-      "--force", flags.force,
-      "Also if the workspace has uncommitted changes, or a Git repository is hidden in what "
-      "is applied");
+  command.add_flag("--force", flags.force, "Also if the workspace has uncommitted changes");
+  command.add_flag("--allow-repositories", flags.allow_repositories,
+                   "Also if a Git repository without a .git is hidden in what is applied");
 }
 
 }  // namespace agbox::cli

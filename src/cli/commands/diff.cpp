@@ -98,17 +98,18 @@ bool wants_colors() {
 
 int print_changes(Console& console, const WorkspaceRecord& record, const DiffFlags& flags) {
   const WorkspaceChanges changes(record, kBaseTree, kSavedTree);
-  const auto columns = console.out_columns();
   if (flags.json) {
     const auto files = changes.files();
     if (!files) return fail_diff(console, files.error());
     console.out(files_json(record, *files));
     return kSuccess;
   }
-  const auto text = flags.stat ? changes.stat(columns.value_or(kColumns)) : changes.patch();
+  const auto text =
+      flags.stat ? changes.stat(console.out_columns().value_or(kColumns)) : changes.patch();
   if (!text) return fail_diff(console, text.error());
   // Otherwise every byte matters: it is a patch.
-  console.out(columns ? colored_patch(*text, !flags.stat && wants_colors()) : *text);
+  console.out(::isatty(STDOUT_FILENO) == 1 ? colored_patch(*text, !flags.stat && wants_colors())
+                                           : *text);
   return kSuccess;
 }
 

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -187,30 +186,31 @@ Result<std::vector<ChangedFile>> WorkspaceChanges::files() const {
 
 Result<std::vector<std::string>> WorkspaceChanges::hidden_repositories() const {
   AGBOX_TRY(changed, files());
-  const GitStore store = record_.store();
+  AGBOX_TRY(listed, record_.store().run({"ls-tree", "-r", "-t", "-z", "--name-only", to_}));
+  std::set<std::string, std::less<>> paths;
+  for (std::string_view rest = listed; !rest.empty();) paths.emplace(next_part(rest));
+  // Also what only this machine has: git knows no empty directories, and the record nothing
+  // ignored.
   const auto exists = [&](const std::string& path) {
-    return !store.object(to_ + ":" + path).empty();
+    std::error_code problem;
+    return paths.contains(path) || std::filesystem::exists(std::filesystem::symlink_status(
+                                       record_.workspace() / path, problem));
   };
-  // By these git recognizes one, also if they are links.
-  constexpr std::array<std::string_view, 3> kParts = {"HEAD", "objects", "refs"};
+  // Any directory that something changes in: its configuration alone may be what is new.
   std::set<std::string> directories;
   for (const ChangedFile& file : changed) {
-    // Any part of it may be the last one that was missing.
-    std::string directory;
-    for (std::string_view rest = file.path; !rest.empty();) {
-      const std::size_t slash = rest.find('/');
-      const std::string_view name = rest.substr(0, slash);
-      if (std::ranges::find(kParts, name) != kParts.end()) directories.insert(directory);
-      if (slash == std::string_view::npos) break;
-      (directory += name) += '/';
-      rest.remove_prefix(slash + 1);
+    for (std::size_t end = file.path.rfind('/');; end = file.path.rfind('/', end - 1)) {
+      const bool is_root = end == std::string::npos;
+      if (!directories.insert(is_root ? "" : file.path.substr(0, end + 1)).second || is_root) break;
     }
   }
   std::vector<std::string> out;
   for (const std::string& directory : directories) {
-    const bool is_whole = std::ranges::all_of(
-        kParts, [&](std::string_view part) { return exists(directory + std::string(part)); });
-    if (is_whole) out.push_back(directory.empty() ? "." : directory);
+    // By these git recognizes one, also if they are links. commondir says where the others are.
+    const bool is_repository = exists(directory + "HEAD") &&
+                               (exists(directory + "commondir") ||
+                                (exists(directory + "objects") && exists(directory + "refs")));
+    if (is_repository) out.push_back(directory.empty() ? "." : directory);
   }
   return out;
 }

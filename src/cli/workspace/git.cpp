@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,8 +62,10 @@ UniqueFd memory_file(std::string_view content = {}) {
 }
 
 std::string content_of(int file) {
-  if (::lseek(file, 0, SEEK_SET) != 0) return {};
-  return read_all(file, kMaxMessages).value_or("");
+  std::string text(kMaxMessages, '\0');
+  const ssize_t got = ::pread(file, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
 }
 
 // The process, or an errno.
@@ -193,7 +196,7 @@ Words store_command(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Result<> GitStore::create() const {
-  AGBOX_TRY(made, run({"init", "--quiet", "--bare", "--template="}));
+  AGBOX_TRY(made, run({"init", "--quiet", "--bare", "--object-format=sha1", "--template="}));
   std::error_code problem;
   std::filesystem::create_directories(directory_ / "info", problem);
   std::ofstream attributes(directory_ / "info/attributes");
@@ -241,6 +244,10 @@ Result<GitProcess> GitStore::start_import() const {
   const auto process = spawn(store_command({"fast-import", "--quiet", "--done", "--force"}),
                              environment({}), reader.get(), null.get(), errors.get());
   if (!process) return std::unexpected(errno_error("run git", process.error()));
+  // It compares every file of a directory with all others there.
+  const rlim_t seconds = std::chrono::seconds(kLongestRun).count();
+  const rlimit time{.rlim_cur = seconds, .rlim_max = seconds};
+  ::prlimit(*process, RLIMIT_CPU, &time, nullptr);  // fails only if it has ended
   return GitProcess(*process, std::move(writer), std::move(errors));
 }
 
@@ -255,13 +262,10 @@ Result<GitOutput> run_users_git(const std::filesystem::path& directory,
   for (const char* const name : {"HOME", "XDG_CONFIG_HOME", "USER"}) {
     if (std::getenv(name) != nullptr) environment.push_back(variable(name));
   }
-  Words words{"git",
-              "-C",
-              directory.string(),
-              "-c",
-              "core.fsmonitor=false",
-              "-c",
-              "core.hooksPath=/dev/null"};
+  Words words{"git", "-C", directory.string(), "-c", "core.fsmonitor=false", "-c",
+              "core.hooksPath=/dev/null",
+              // A repository without a .git may have come out of a sandbox.
+              "-c", "safe.bareRepository=explicit"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return output_of(words, environment, {});
 }

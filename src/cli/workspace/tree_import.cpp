@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kZeros = 65536;
 // No .gitignore of people is larger.
 constexpr std::uint64_t kMaxIgnoreFile = std::uint64_t{1} << 20;
+// They are kept in memory; what is above it is not ignored.
+constexpr std::uint64_t kMaxIgnoreFiles = std::uint64_t{64} << 20;
 constexpr std::uint32_t kOwnerMayExecute = 0100;
 
 std::string commit_header(const std::string& reference) {
@@ -104,8 +106,10 @@ class TreeImporter {
     const bool may_execute = (entry.mode & kOwnerMayExecute) != 0;
     AGBOX_TRY_VOID(write((may_execute ? "M 100755 inline " : "M 100644 inline ") +
                          quoted_path(path) + "\ndata " + std::to_string(entry.size) + "\n"));
-    const bool is_ignore_file =
-        path.substr(path.rfind('/') + 1) == ".gitignore" && entry.size <= kMaxIgnoreFile;
+    const bool is_ignore_file = path.substr(path.rfind('/') + 1) == ".gitignore" &&
+                                entry.size <= kMaxIgnoreFile &&
+                                entry.size <= kMaxIgnoreFiles - ignore_bytes_;
+    if (is_ignore_file) ignore_bytes_ += entry.size;
     std::string* const kept = is_ignore_file ? &tree_.ignore_files[path] : nullptr;
     if (kept != nullptr) kept->clear();
     AGBOX_TRY_VOID(write_content(tar, entry, kept));
@@ -154,6 +158,7 @@ class TreeImporter {
   GitProcess process_;
   const TreeImport& options_;
   ImportedTree tree_;
+  std::uint64_t ignore_bytes_ = 0;
 };
 
 }  // namespace

@@ -212,11 +212,13 @@ TEST_F(UsersAgents, AreListedWithTheirProblems) {
 
 TEST_F(UsersAgents, MayRequireSomethingOfTheMachine) {
   const AgentDefinition openclaw = builtin("openclaw");
-  EXPECT_THAT(unmet_requirement(openclaw), HasSubstr("auth-profiles.json has no \"profiles\"\n\n"));
+  EXPECT_THAT(unmet_requirement(openclaw), HasSubstr("auth-profiles.json does not exist\n\n"));
   const char* const file = ".openclaw/agents/main/agent/auth-profiles.json";
   for (const char* const text : {"{\"profiles\": {}}", "{", "[]", "{\"profiles\": null}"}) {
     write(file, text);
-    EXPECT_NE(unmet_requirement(openclaw), "") << text;
+    EXPECT_THAT(unmet_requirement(openclaw),
+                HasSubstr("auth-profiles.json has no \"profiles\"\n\n"))
+        << text;
   }
   write(file, "{\"profiles\": {\"a\": {}}}");
   EXPECT_EQ(unmet_requirement(openclaw), "");

@@ -253,6 +253,31 @@ TEST_F(WorkspaceTree, KnowsRepositoriesWithoutADirectoryOfGit) {
   EXPECT_THAT(changes().hidden_repositories().value(), ElementsAre("a/b/", "half/"));
 }
 
+// Its objects, references and configuration are in another directory then.
+TEST_F(WorkspaceTree, KnowsRepositoriesThatNameACommonDirectory) {
+  expect_import(kBaseTree, {});
+  expect_import(kSavedTree, {{"docs/HEAD", "ref: refs/heads/x"},
+                             {"docs/commondir", "../c"},
+                             {"c/objects/k", "x"},
+                             {"c/refs/k", "x"}});
+  EXPECT_THAT(changes().hidden_repositories().value(), ElementsAre("docs/"));
+}
+
+TEST_F(WorkspaceTree, KnowsRepositoriesOfWhichOnlyTheConfigurationChanged) {
+  expect_import(kBaseTree,
+                {{"x/HEAD", "x"}, {"x/objects/x", "x"}, {"x/refs/x", "x"}, {"x/config", "a"}});
+  expect_import(kSavedTree,
+                {{"x/HEAD", "x"}, {"x/objects/x", "x"}, {"x/refs/x", "x"}, {"x/config", "b"}});
+  EXPECT_THAT(changes().hidden_repositories().value(), ElementsAre("x/"));
+}
+
+TEST_F(WorkspaceTree, KnowsRepositoriesThatOnlyThisMachineHasWhole) {
+  fs::create_directories(workspace() / "x/refs");  // empty, as after git clone --bare
+  expect_import(kBaseTree, {{"x/HEAD", "x"}, {"x/objects/x", "x"}});
+  expect_import(kSavedTree, {{"x/HEAD", "x"}, {"x/objects/x", "x"}, {"x/deep/file", "x"}});
+  EXPECT_THAT(changes().hidden_repositories().value(), ElementsAre("x/"));
+}
+
 TEST_F(WorkspaceTree, RecordsAreFoundByTheBeginningOfTheirId) {
   ASSERT_TRUE(WorkspaceRecord::create("box-2", workspace(), "other"));
   EXPECT_EQ(WorkspaceRecord::find("box-1")->agent(), "test");
