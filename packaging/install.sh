@@ -207,7 +207,7 @@ offer_capability() {
     printf '\nYou are not in the group docker, which may use the Docker Engine. "agbox setup" shows what is needed, and does it.\n'
     return 0
   fi
-  setcap=$(PATH=$PATH:/usr/sbin:/sbin command -v setcap) || setcap=setcap  # of Debian's libcap2-bin
+  setcap=$(PATH=/usr/sbin:/sbin:/usr/bin:/bin:$PATH command -v setcap) || setcap=setcap  # of Debian's libcap2-bin
   printf '\nOne step needs root: agboxd gets the capability to change the firewall, which isolates the sandboxes.\n\n  sudo %s cap_net_admin+ep %s\n\n' "$setcap" "$daemon"
   if [ "$yes" = no ] && command -v sudo >/dev/null && ask "Run this command now?"; then
     sudo -- "$setcap" cap_net_admin+ep "$daemon" || die "the command failed, see above; everything else is installed"

@@ -112,7 +112,7 @@ allow_sudo() {
 
 # The socket of the host's ssh-agent. Its mode is the host's too, so it is changed only if the user could not use it.
 share_ssh_agent() {
-  if [ -S /ssh-agent ] && ! gosu "$HOST_UID:$HOST_GID" test -w /ssh-agent; then
+  if [ -S /ssh-agent ] && ! gosu "$user" test -w /ssh-agent; then
     chmod 0666 /ssh-agent
   fi
 }
