@@ -10,6 +10,7 @@
 #include "cli/daemon_client.h"
 #include "cli/daemon_control.h"
 #include "cli/format/phase_report.h"
+#include "cli/image_remedy.h"
 #include "cli/wait_report.h"
 
 namespace agbox::cli {
@@ -96,7 +97,7 @@ std::optional<int> OwnSandbox::wait_until_ready() {
   if (ready) return wait_until_held();
   if (ready.error().kind == sdk::ErrorKind::Cancelled) return interrupt_.exit_code();
   if (ready.error().kind == sdk::ErrorKind::SandboxFailed) {
-    console_.error(ready.error().message);
+    console_.error(ready.error().message + image_remedy(ready.error().message));
   } else {
     fail_call(console_, "wait for sandbox ready", ready.error());
   }

@@ -9,11 +9,11 @@
 #include "cli/commands/commands.h"
 #include "cli/create_flags.h"
 #include "cli/daemon_client.h"
-#include "cli/default_image.h"
 #include "cli/format/elapsed.h"
 #include "cli/format/message_json.h"
 #include "cli/format/phase_report.h"
 #include "cli/format/printable.h"
+#include "cli/image_remedy.h"
 #include "cli/interrupt.h"
 
 namespace agbox::cli {
@@ -27,13 +27,6 @@ struct SandboxCreateFlags : CreateFlags {
   bool quiet = false;
   std::vector<std::string> command;
 };
-
-// Users who did not choose the default image may not know that there are others.
-std::string image_remedy(const std::string& failure) {
-  if (!failure.contains(kDefaultImage)) return "";
-  return "\n  Build the image:    scripts/build-images coding-runtime, in a clone of the repository"
-         "\n  Use another image:  agbox sandbox create --image IMAGE";
-}
 
 int report_not_ready(Console& console, const std::string& id, const Interrupt& interrupt,
                      const sdk::Error& error) {

@@ -293,7 +293,7 @@ TEST_F(SandboxCreate, AFailureOfTheDefaultImageNamesTheOtherWays) {
       "Waiting for sandbox box-1 to be ready...\n"
       "sandbox box-1 failed: pull image ghcr.io/agents-sandbox/coding-runtime:latest: denied\n"
       "  Build the image:    scripts/build-images coding-runtime, in a clone of the repository\n"
-      "  Use another image:  agbox sandbox create --image IMAGE\n"
+      "  Use another image:  --image IMAGE\n"
       "  Delete sandbox:     agbox sandbox delete box-1\n");
 }
 
