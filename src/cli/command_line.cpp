@@ -111,7 +111,8 @@ int usage_error(Console& console, const CLI::App& command, const std::string& me
   // The usage text ends with a newline and the console adds another.
   std::string usage = usage_text(command);
   usage.pop_back();
-  console.failure("Error: " + message + "\n\n" + usage);
+  console.failure("Error: " + message);
+  console.error("\n" + usage);
   return kUsageError;
 }
 

@@ -52,6 +52,7 @@ class CommandLine {
                                    const std::string& description,
                                    int (*act)(Console& console, const Flags& flags)) {
     CLI::App& command = *parent.add_subcommand(name, description);
+    command.footer("");  // CLI11 gives it that of its parent
     std::shared_ptr<Flags> flags;
     if constexpr (std::is_default_constructible_v<Flags>) {
       flags = std::make_shared<Flags>();

@@ -108,7 +108,9 @@ CreateFlags::CreateFlags(CLI::App& command, Image image)
     image_flag_ = text("--image", image_, "IMAGE",
                        std::string("Container image (default ") + kDefaultImage + ")");
   } else if (image == Image::Override) {
-    image_flag_ = text("--image", image_, "IMAGE", "Container image, instead of the agent's");
+    image_flag_ =
+        text("--image", image_, "IMAGE",
+             std::string("Container image (default: the agent's, or ") + kDefaultImage + ")");
   } else {
     image_flag_ = command.add_option("image", image_, "Container image")->required();
   }

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-START_IT = 'start it with "systemctl --user start agboxd" or run "agboxd"'
+START_IT = 'start it with "agbox daemon start"'
 NOBODY = 65534
 
 

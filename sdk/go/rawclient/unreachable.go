@@ -21,7 +21,7 @@ type DaemonUnreachableError struct {
 
 const (
 	maxSocketPath = 107 // bytes, on Linux
-	startIt       = `start it with "systemctl --user start agboxd" or run "agboxd"`
+	startIt       = `start it with "agbox daemon start"`
 )
 
 // diagnose explains why a call could not be made, by connecting once more.

@@ -45,8 +45,9 @@ AgentFlags::AgentFlags(CLI::App& command) : create_(command, CreateFlags::Image:
        "long-running: it runs until the sandbox is deleted");
   workspace_flag_ = text(
       "--workspace", workspace_, "DIR[:MODE]",
-      "Directory that the agent works on as /workspace (default: this one), and how: copy (the "
-      "default), mount or mount:ro; copy, mount, mount:ro or none alone are about this directory");
+      "Directory that the agent works on as /workspace (default: this one, or none if the agent is "
+      "long-running by its file), and how: copy (the default), mount or mount:ro; copy, mount, "
+      "mount:ro or none alone are about this directory");
   command.add_flag("--keep", keep_, "Do not delete the sandbox");
   command.add_flag("-y,--yes", yes_, "Answer yes to every question");
   command.add_flag("--no-input", no_input_, "Fail instead of asking");
@@ -67,7 +68,7 @@ std::expected<AgentPlan, CreateRefusal> AgentFlags::plan_of_command() const {
   if (!has_command()) {
     return refuse_flags(
         "agbox agent requires --command; for pre-registered agents use agbox claude / agbox codex "
-        "/ agbox openclaw / agbox paseo");
+        "/ agbox openclaw / agbox paseo\n  List the agents:    agbox agent --list");
   }
   const auto command = words();
   if (!command) return std::unexpected(command.error());

@@ -64,6 +64,9 @@ int show_status(Console& console, const DaemonStatusFlags& flags) {
 }
 
 int show_daemon_logs(Console& console, const DaemonLogsFlags& flags) {
+  if (flags.tail.find_first_not_of("0123456789") != std::string::npos) {
+    return refuse_usage(console, "--tail: \"" + flags.tail + "\" is not a number of lines");
+  }
   if (has_daemon_service()) {
     Words words = {"journalctl", "--user", "--unit", "agboxd", "--lines", flags.tail};
     if (flags.follow) words.emplace_back("--follow");
@@ -99,7 +102,6 @@ void add_daemon(CommandLine& line, CLI::App& parent) {
       .add_option("-n,--tail", logs_flags.tail,
                   "Number of lines to show from the end (default 100)")
       ->type_name("LINES")
-      ->check(CLI::NonNegativeNumber)
       ->take_last();
 }
 

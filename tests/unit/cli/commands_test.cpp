@@ -74,7 +74,7 @@ TEST_F(Commands, PingWithoutADaemonSaysHowToStartIt) {
   EXPECT_EQ(
       error_,
       "ping: agboxd is not running: socket " + socket().string() +
-          " does not exist; start it with \"systemctl --user start agboxd\" or run \"agboxd\"\n");
+          " does not exist; start it with \"agbox daemon start\"\n");
 }
 
 TEST_F(Commands, PingShowsTheDaemonsRefusalBare) {

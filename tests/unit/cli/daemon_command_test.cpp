@@ -101,7 +101,10 @@ TEST_F(DaemonCommand, WithoutALogItSaysWhy) {
   EXPECT_EQ(run({"daemon", "logs"}), 1);
   ::unsetenv("XDG_DATA_HOME");
   EXPECT_THAT(error_, HasSubstr("agboxd.log: it was not started with \"agbox daemon start\""));
-  EXPECT_EQ(run({"daemon", "logs", "--tail", "-f"}), 2);
+  for (const std::string lines : {"x", "-1", "1.5"}) {
+    EXPECT_EQ(run({"daemon", "logs", "--tail=" + lines}), 2);
+    EXPECT_EQ(error_, "--tail: \"" + lines + "\" is not a number of lines\n");
+  }
 }
 
 TEST(Program, ReturnsTheExitCodeAsAShellDoes) {

@@ -18,6 +18,7 @@ TEST(Manual, TheManPageHasEveryCommandAndFlag) {
   EXPECT_THAT(page, HasSubstr(".SS agbox run <image> [flags] [\\-\\-] [<command> [args...]]\n"));
   EXPECT_THAT(page, HasSubstr(".TP\n.B \\-q, \\-\\-quiet\nPrint only the sandbox IDs\n"));
   EXPECT_THAT(page, HasSubstr("\n.SS agbox exec run <sandbox_id>"));
+  EXPECT_THAT(page, HasSubstr("\n.SS agbox exec list [<sandbox_id>] [flags]\n"));
   EXPECT_THAT(page, HasSubstr("\n.SS agbox paseo ")) << "it is also the parent of paseo url";
   EXPECT_THAT(page, HasSubstr("\n.SS agbox paseo url <sandbox_id>"));
   EXPECT_THAT(page, Not(HasSubstr("\n.SS agbox sandbox [command]"))) << "it only is a parent";

@@ -48,7 +48,7 @@ TEST_F(Unreachable, AMissingSocketMeansThatNoDaemonRuns) {
   EXPECT_EQ(error.socket, (UnreachableSocket{socket(), SocketProblem::Missing, false}));
   EXPECT_THAT(error.message, HasSubstr("agboxd is not running"));
   EXPECT_THAT(error.message, HasSubstr(socket().string()));
-  EXPECT_THAT(error.message, HasSubstr("systemctl --user start agboxd"));
+  EXPECT_THAT(error.message, HasSubstr("agbox daemon start"));
 }
 
 TEST_F(Unreachable, AStaleSocketIsToldFromAMissingOne) {

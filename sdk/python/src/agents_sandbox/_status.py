@@ -40,7 +40,7 @@ _BY_REASON: Final[dict[str, type[SandboxClientError]]] = {
     "EXEC_ALREADY_TERMINAL": ExecAlreadyTerminalError,
     "EXEC_NOT_RUNNING": ExecNotRunningError,
 }
-_START_IT: Final = 'start it with "systemctl --user start agboxd" or run "agboxd"'
+_START_IT: Final = 'start it with "agbox daemon start"'
 
 
 def error_of(status: Any, socket_path: str, timeout: float | None) -> SandboxClientError:
