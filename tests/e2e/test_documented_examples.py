@@ -162,8 +162,12 @@ def test_the_documented_agents_can_be_used(daemon) -> None:
     assert own == {"reviewer": "", "backend": ""}
 
 
+def deleted(daemon) -> None:
+    """agbox run does not wait for its deletion, and a later session lists sandboxes."""
+    wait_until(lambda: "Deleting" not in agbox(daemon, "agbox ps").stdout, "the deletions of agbox run")
+
+
 def finished(daemon) -> None:
-    """agbox run does not wait for its deletion."""
     wait_until(lambda: agbox(daemon, "agbox ps -q").stdout == "", "the end of the deletions of agbox run")
 
 
@@ -171,7 +175,10 @@ def finished(daemon) -> None:
 def test_a_session_prints_what_the_document_shows(document: str, daemon) -> None:
     """Except for times and the width of tables."""
     sessions = blocks(document, "console")
-    transcripts = [run_session(daemon, session) for session in sessions]
+    transcripts = []
+    for session in sessions:
+        transcripts.append(run_session(daemon, session))
+        deleted(daemon)
     finished(daemon)
     if RECORD:
         for session, transcript in zip(sessions, transcripts):

@@ -152,8 +152,8 @@ def test_an_upgrade_under_load_loses_nothing(host, release, directory, count):
     assert mode_of(host) == "root:docker 750"
     # The old daemon still does everything.
     assert host.agbox("exec", names[0], "echo", "before the restart").stdout == "before the restart\n"
-    shown = {name: len(client.lines()) for name, client in clients.items()}
     restart_daemon(host)
+    shown = {name: len(client.lines()) for name, client in clients.items()}
     assert host.agbox("exec", names[-1], "echo", "after the restart").stdout == "after the restart\n"
     for name, client in clients.items():
         client.wait_for_line(lambda line: "line" in line, "output after the restart", timeout=60, after=shown[name])

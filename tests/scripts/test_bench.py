@@ -187,8 +187,9 @@ def listed_rows(*arguments: str) -> list[str]:
 
 def test_the_rows_are_listed_with_their_gates_and_aims() -> None:
     assert listed_rows() == [
-        "ping", "memory", "store", "start", "life", "copies", "service", "companions", "verification", "stop", "fifty", "exec", "exec-cpu",
-        "execs", "output", "readers", "effort", "cli", "event", "deliver", "stalled", "idle", "used",
+        "ping", "memory", "store", "start", "life", "copies", "cp", "service", "companions", "verification", "stop", "fifty", "exec", "exec-cpu",
+        "execs", "output", "readers", "effort", "keystroke", "idle-terminals",
+        "cli", "event", "deliver", "stalled", "idle", "used",
         "recovery", "asleep", "crowded"]
     lines = run_bench("--list", "exec").stdout.splitlines()
     assert lines[0].endswith("(Docker 20.10 and 28)")

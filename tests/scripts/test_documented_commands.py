@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Of scripts, of Docker and of the engine's tests.
-FLAGS_OF_OTHERS = {"--hard-dereference", "--long", "--prefix", "--rm", "--yes"}
+# Of scripts, of CMake and of Docker.
+FLAGS_OF_OTHERS = {"--component", "--machine-settings", "--network", "--prefix"}
 # What follows their ID or image is another program's.
 TAKE_A_COMMAND = {"agbox exec", "agbox exec run", "agbox sandbox exec", "agbox run", "agbox sandbox create"}
 EVERYWHERE = {"-h", "--help", "--version"}

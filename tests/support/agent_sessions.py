@@ -8,7 +8,7 @@ from pathlib import Path
 from support.daemon import PrivateDaemon
 from support.tmux import Terminal
 
-SIZE = (120, 40)
+SIZE = (240, 60)  # no line wraps, however long the path of a directory is
 
 
 def agbox(daemon: PrivateDaemon, *arguments: str, **options) -> tuple[int, str, str]:
