@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sandbox. One that Client::create() returned is deleted by its destructor, unless it is kept.
-// Thread-safe, except for moving and destroying it.
+// Thread-safe, except for hold(), keep(), moving and destroying it.
 #pragma once
 
 #include <agbox/command.h>
