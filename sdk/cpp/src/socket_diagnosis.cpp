@@ -16,8 +16,7 @@ namespace agbox::sdk {
 
 namespace {
 
-constexpr std::string_view kStartIt =
-    "start it with \"agbox daemon start\"";
+constexpr std::string_view kStartIt = "start it with \"agbox daemon start\"";
 
 // Returns 0 if a process listens, else an errno.
 int try_to_connect(const std::string& path) {

@@ -71,10 +71,8 @@ TEST_F(Commands, PingTellsWhatTheUserHasNothingLeftOf) {
 TEST_F(Commands, PingWithoutADaemonSaysHowToStartIt) {
   EXPECT_EQ(run({"ping"}), 1);
   EXPECT_EQ(out_, "");
-  EXPECT_EQ(
-      error_,
-      "ping: agboxd is not running: socket " + socket().string() +
-          " does not exist; start it with \"agbox daemon start\"\n");
+  EXPECT_EQ(error_, "ping: agboxd is not running: socket " + socket().string() +
+                        " does not exist; start it with \"agbox daemon start\"\n");
 }
 
 TEST_F(Commands, PingShowsTheDaemonsRefusalBare) {
