@@ -26,7 +26,7 @@ IDLE_SECONDS = 5.0
 
 
 class Typist:
-    """Somebody at a terminal in which a program runs that shows what is typed."""
+    """A user at a terminal whose program echoes what is typed."""
 
     def __init__(self, command: list[str], environment: dict[str, str]):
         self._screen, programs_side = pty.openpty()

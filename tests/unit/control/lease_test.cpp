@@ -264,7 +264,7 @@ TEST_F(LeaseTest, WhatIsBeingDeletedCannotBeHeld) {
   EXPECT_THAT(refused_hold().message(), HasSubstr("leased-1 is deleted; create another"));
 }
 
-// Otherwise a crash could undo what the client was told.
+// Otherwise a crash could undo what was reported to the client.
 TEST_F(LeaseTest, ARefusalIsReportedOnceTheExpiryIsOnDisk) {
   create_ready(kLeased, leased());
   hold_store();
